@@ -1,0 +1,1 @@
+//! The beanstalkd protocol: codec and session.

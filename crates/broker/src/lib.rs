@@ -1,0 +1,1 @@
+//! Engine and journal joined: one turn.

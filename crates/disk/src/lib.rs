@@ -1,0 +1,1 @@
+//! The only code that opens, writes, preallocates and syncs files.

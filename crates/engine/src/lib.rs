@@ -1,0 +1,1 @@
+//! Queues, leases and timers as a pure state machine.

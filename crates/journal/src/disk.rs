@@ -1,0 +1,130 @@
+//! The disk as the journal needs it: one flat directory of files. `dunlin-disk` implements it over
+//! the operating system, the simulation over memory with faults.
+//!
+//! Every call is blocking and is called from whichever thread performs the journal's work. What
+//! each promises about a crash is part of its contract: the simulation takes away everything
+//! that is not promised.
+
+use std::fmt;
+
+/// How far a write must have come when the call returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Handed to the operating system: survives a crash of the process. The process is free to
+    /// keep it in the page cache.
+    Written,
+    /// These bytes are on the device, as with `O_DSYNC`. Says nothing of earlier writes in
+    /// [`WriteMode::Written`].
+    Synced,
+}
+
+/// One directory of files.
+///
+/// Offsets, lengths and buffers of [`Disk::write`] to a segment are multiples of
+/// [`crate::BLOCK_BYTES`], and the buffer is aligned to it, so that an implementation may use
+/// direct I/O. Errors are final: the journal never repeats a failed write or sync.
+pub trait Disk {
+    /// An open file. Cloning gives another handle to the same file.
+    type File: Clone;
+
+    /// The names of all files in the directory, in no particular order.
+    ///
+    /// # Errors
+    /// Any the device reports.
+    fn names(&self) -> Result<Vec<String>, DiskError>;
+
+    /// Creates an empty file that must not exist. Its name survives a power cut only after
+    /// [`Disk::sync_directory`].
+    ///
+    /// # Errors
+    /// Any the device reports.
+    fn create(&self, name: &str) -> Result<Self::File, DiskError>;
+
+    /// Opens an existing file.
+    ///
+    /// # Errors
+    /// Any the device reports.
+    fn open(&self, name: &str) -> Result<Self::File, DiskError>;
+
+    /// The length of a file in bytes.
+    ///
+    /// # Errors
+    /// Any the device reports.
+    fn length(&self, file: &Self::File) -> Result<u64, DiskError>;
+
+    /// Reads from `offset` on until the buffer is full or the file ends; returns the bytes read.
+    ///
+    /// # Errors
+    /// Any the device reports.
+    fn read(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError>;
+
+    /// Writes the whole buffer at `offset`, extending the file where it ends before. After an
+    /// error any part of it may have been written. A crash may tear it at any 512-byte sector.
+    ///
+    /// # Errors
+    /// Any the device reports, a short write among them; [`DiskErrorKind::Full`] when there is no
+    /// room.
+    fn write(
+        &self,
+        file: &Self::File,
+        offset: u64,
+        buffer: &[u8],
+        mode: WriteMode,
+    ) -> Result<(), DiskError>;
+
+    /// Flushes everything that was written to the file before the call, and its length, to the
+    /// device.
+    ///
+    /// # Errors
+    /// Any the device reports. What was unsynced before may then be lost whatever later calls say.
+    fn sync(&self, file: &Self::File) -> Result<(), DiskError>;
+
+    /// Makes all creations, renamings and removals before the call survive a power cut.
+    ///
+    /// # Errors
+    /// Any the device reports.
+    fn sync_directory(&self) -> Result<(), DiskError>;
+
+    /// Gives a file another name that no file has; atomic. Survives a power cut only after
+    /// [`Disk::sync_directory`].
+    ///
+    /// # Errors
+    /// Any the device reports.
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
+
+    /// Removes a file. Survives a power cut only after [`Disk::sync_directory`].
+    ///
+    /// # Errors
+    /// Any the device reports.
+    fn remove(&self, name: &str) -> Result<(), DiskError>;
+}
+
+/// What sort of error it is, as far as the journal decides by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskErrorKind {
+    /// No room on the device or in the quota.
+    Full,
+    /// Everything else.
+    Failed,
+}
+
+/// A failed call to a [`Disk`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskError {
+    /// What sort.
+    pub kind: DiskErrorKind,
+    /// What was being done: `write`, `sync` …
+    pub operation: &'static str,
+    /// To which file, or the directory.
+    pub file: String,
+    /// What the device said.
+    pub cause: String,
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.operation, self.file, self.cause)
+    }
+}
+
+impl std::error::Error for DiskError {}

@@ -1,0 +1,73 @@
+//! How durable a thing is, and what waits for which position (rules 1 and 3 of the design).
+
+use crate::{Lsn, Nanos};
+
+/// What a change survives. Ordered: each level includes those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Durability {
+    /// Memory only: lost with the process.
+    #[default]
+    None,
+    /// Handed to the operating system: survives a crash of the process, not of the machine.
+    Written,
+    /// Flushed to the device: survives power loss.
+    Synced,
+}
+
+/// What a sender asks for one message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Persistence {
+    /// As durable as the store's policy makes it. The default of every protocol that has no say.
+    #[default]
+    Persistent,
+    /// Memory only, whatever the store.
+    NonPersistent,
+    /// This level and no other; a store that keeps nothing still keeps nothing.
+    Exactly(Durability),
+}
+
+/// What "persistent" means in this store: `--store` and `--sync`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorePolicy {
+    /// `--store none`: nothing is journalled.
+    Memory,
+    /// `--sync always`: synced before it is confirmed.
+    Always,
+    /// `--sync 25ms`: written before it is confirmed, synced at least this often.
+    Periodic(Nanos),
+    /// `--sync never`: written before it is confirmed, never synced on purpose.
+    Never,
+}
+
+impl StorePolicy {
+    /// The level that a message of this persistence gets in such a store.
+    #[must_use]
+    pub const fn durability(self, persistence: Persistence) -> Durability {
+        match (self, persistence) {
+            (Self::Memory, _) | (_, Persistence::NonPersistent) => Durability::None,
+            (_, Persistence::Exactly(level)) => level,
+            (Self::Always, Persistence::Persistent) => Durability::Synced,
+            (Self::Periodic(_) | Self::Never, Persistence::Persistent) => Durability::Written,
+        }
+    }
+}
+
+/// What an output waits for: it may leave once the log is durable at `level` up to and with `lsn`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct After {
+    /// The last frame that it depends on.
+    pub lsn: Lsn,
+    /// How durable that frame must be.
+    pub level: Durability,
+}
+
+impl After {
+    /// Depends on nothing; never waits.
+    pub const NOTHING: Self = Self { lsn: Lsn::ZERO, level: Durability::None };
+
+    /// Waits for `lsn` at `level`; a level of [`Durability::None`] waits for nothing.
+    #[must_use]
+    pub fn new(lsn: Lsn, level: Durability) -> Self {
+        if level == Durability::None { Self::NOTHING } else { Self { lsn, level } }
+    }
+}

@@ -1,0 +1,25 @@
+//! The named limits of the house. A limit that a peer can reach has a tested refusal where it is
+//! enforced; docs/limits.md lists them.
+
+/// Bytes of a queue's name. beanstalkd allows 200; AMQP and Redis users write longer ones.
+pub const QUEUE_NAME_BYTES_MAX: usize = 255;
+
+/// Bytes of one message's body unless configured otherwise (beanstalkd's `-z` default).
+pub const MESSAGE_BYTES_DEFAULT: usize = 65_535;
+
+/// The largest body that may be configured: one frame must fit into one segment.
+pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Queues that may exist at once.
+pub const QUEUES_MAX: usize = 1_000_000;
+
+/// Queues that one consumer may watch at once.
+pub const CONSUMER_QUEUES_MAX: usize = 10_000;
+
+/// Messages that one frame may hold or one command may change; a larger command is cut into
+/// several frames or refused.
+pub const FRAME_RECORDS_MAX: usize = 10_000;
+
+/// Timers that fire in one call; the rest fire in the next, so that a hundred thousand leases
+/// that end at once stall nobody.
+pub const TIMERS_PER_TURN_MAX: usize = 1_024;

@@ -1,0 +1,58 @@
+//! Time as the engine knows it: a number it is given.
+
+use core::fmt;
+use core::ops::Add;
+
+/// A moment or a span in nanoseconds. Moments count from the Unix epoch on a clock that never
+/// goes back, neither while the process runs nor over a restart on the same journal; the server
+/// makes it from the wall clock at start plus monotonic time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// The epoch, or no time at all.
+    pub const ZERO: Self = Self(0);
+    /// Later than every other moment.
+    pub const MAX: Self = Self(u64::MAX);
+    /// One second.
+    pub const SECOND: Self = Self(1_000_000_000);
+
+    /// A span of whole seconds; beyond 584 years it is [`Nanos::MAX`].
+    #[must_use]
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs.saturating_mul(Self::SECOND.0))
+    }
+
+    /// A span of whole milliseconds.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// Whole seconds, rounded down.
+    #[must_use]
+    pub const fn as_secs(self) -> u64 {
+        self.0 / Self::SECOND.0
+    }
+
+    /// The span from `earlier` to this moment, zero when `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add for Nanos {
+    type Output = Self;
+
+    /// Saturates at [`Nanos::MAX`].
+    fn add(self, span: Self) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09}s", self.as_secs(), self.0 % Self::SECOND.0)
+    }
+}

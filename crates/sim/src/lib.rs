@@ -1,0 +1,1 @@
+//! Deterministic simulation of Dunlin over a virtual clock and a faulty disk.
