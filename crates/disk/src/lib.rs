@@ -1,1 +1,30 @@
-//! The only code that opens, writes, preallocates and syncs files.
+//! The only code that opens, writes, preallocates and syncs files: [`RealDisk`] is the journal's
+//! [`journal::Disk`] over one directory of the operating system, which it holds exclusively.
+//!
+//! It decides nothing about durability. The journal says for each write how far it must have come,
+//! and this crate does exactly that, in one of two [`Method`]s; which of them the directory's file
+//! system does well is measured when it is opened ([`Probe`]). Nothing here is ever repeated after
+//! an error, a failed sync least of all: the kernel may have dropped the pages that it could not
+//! write, and a second call would say that all is well.
+
+mod directory;
+mod error;
+mod file;
+mod lock;
+mod probe;
+
+pub use directory::RealDisk;
+pub use error::OpenError;
+pub use file::File;
+pub use probe::{Choice, Method, Probe};
+
+/// What a disk has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskCounters {
+    /// Writes, synced ones among them.
+    pub writes: u64,
+    /// Bytes that these wrote.
+    pub written_bytes: u64,
+    /// Flushes that the device was asked for: synced writes, syncs of files and of the directory.
+    pub syncs: u64,
+}

@@ -1,0 +1,229 @@
+//! The data directory: creating, locking, and the journal's calls on its files.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use journal::{Disk, DiskError, WriteMode};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fdatasync, fstat, fsync, mkdirat, openat, renameat,
+    statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::error::failed;
+use crate::file::{read_all, write_all};
+use crate::lock::{LOCK_NAME, Lock};
+use crate::probe::{SCRATCH_NAME, measure};
+use crate::{Choice, DiskCounters, File, OpenError, Probe};
+
+/// One directory of the operating system, held exclusively while this value lives.
+#[derive(Debug)]
+pub struct RealDisk {
+    path: PathBuf,
+    directory: OwnedFd,
+    probe: Probe,
+    counts: Counts,
+    _lock: Lock,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    writes: AtomicU64,
+    written_bytes: AtomicU64,
+    syncs: AtomicU64,
+}
+
+impl RealDisk {
+    /// Takes the directory at `path`, creating it and those above it where they are missing, and
+    /// measures how it is best written to, in a few milliseconds.
+    ///
+    /// # Errors
+    /// [`OpenError`]: another process holds it, it cannot be created or opened, or `choice`
+    /// demands direct I/O of a file system that has none.
+    pub fn open(path: &Path, choice: Choice) -> Result<Self, OpenError> {
+        create_with_parents(path)?;
+        let (directory, lock) = hold(path)?;
+        let probe = measure(&directory, path, choice)?;
+        Ok(Self::new(path, directory, lock, probe))
+    }
+
+    /// Takes a directory that must exist, to look into it: creates and measures nothing.
+    ///
+    /// # Errors
+    /// [`OpenError`]: another process holds it, or it cannot be opened.
+    pub fn open_existing(path: &Path) -> Result<Self, OpenError> {
+        let (directory, lock) = hold(path)?;
+        Ok(Self::new(path, directory, lock, Probe::unmeasured()))
+    }
+
+    fn new(path: &Path, directory: OwnedFd, lock: Lock, probe: Probe) -> Self {
+        let counts = Counts::default();
+        Self { path: path.to_owned(), directory, probe, counts, _lock: lock }
+    }
+
+    /// How this directory is written to, and why.
+    #[must_use]
+    pub const fn probe(&self) -> &Probe {
+        &self.probe
+    }
+
+    /// What has been done since the directory was opened, the measuring not counted.
+    #[must_use]
+    pub fn counters(&self) -> DiskCounters {
+        DiskCounters {
+            writes: self.counts.writes.load(Ordering::Relaxed),
+            written_bytes: self.counts.written_bytes.load(Ordering::Relaxed),
+            syncs: self.counts.syncs.load(Ordering::Relaxed),
+        }
+    }
+
+    fn open_file(&self, name: &str, create: bool) -> Result<File, DiskError> {
+        let operation = if create { "create" } else { "open" };
+        File::open(&self.directory, self.path.join(name), name, create, self.probe.method)
+            .map_err(|errno| self.failed(operation, name, errno))
+    }
+
+    fn write_synced(&self, file: &File, offset: u64, buffer: &[u8]) -> Result<(), DiskError> {
+        let Some(direct) = file.direct_for(offset, buffer) else {
+            write_all(file.cached(), offset, buffer)
+                .map_err(|errno| failed("write", file.path(), errno))?;
+            return self.flush(file);
+        };
+        self.counts.syncs.fetch_add(1, Ordering::Relaxed);
+        write_all(direct, offset, buffer).map_err(|errno| failed("write", file.path(), errno))
+    }
+
+    /// The one place where a file is flushed. Not repeated even when it was interrupted: after an
+    /// error nobody knows what reached the device.
+    fn flush(&self, file: &File) -> Result<(), DiskError> {
+        self.counts.syncs.fetch_add(1, Ordering::Relaxed);
+        fdatasync(file.cached()).map_err(|errno| failed("sync", file.path(), errno))
+    }
+
+    fn failed(&self, operation: &'static str, name: &str, errno: Errno) -> DiskError {
+        failed(operation, &self.path.join(name), errno)
+    }
+
+    fn file_names(&self) -> Result<Vec<String>, Errno> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.directory)? {
+            let entry = entry?;
+            // Names that are not UTF-8 are not the journal's.
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name != LOCK_NAME && name != SCRATCH_NAME && self.is_file(&entry, name)? {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    fn is_file(&self, entry: &rustix::fs::DirEntry, name: &str) -> Result<bool, Errno> {
+        let kind = match entry.file_type() {
+            FileType::Unknown => {
+                let stat = statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(stat.st_mode)
+            }
+            known => known,
+        };
+        Ok(kind == FileType::RegularFile)
+    }
+}
+
+impl Disk for RealDisk {
+    type File = File;
+
+    fn names(&self) -> Result<Vec<String>, DiskError> {
+        self.file_names().map_err(|errno| failed("list", &self.path, errno))
+    }
+
+    fn create(&self, name: &str) -> Result<File, DiskError> {
+        self.open_file(name, true)
+    }
+
+    fn open(&self, name: &str) -> Result<File, DiskError> {
+        self.open_file(name, false)
+    }
+
+    fn length(&self, file: &File) -> Result<u64, DiskError> {
+        let stat = fstat(file.cached()).map_err(|errno| failed("measure", file.path(), errno))?;
+        Ok(u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    fn read(&self, file: &File, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
+        read_all(file.cached(), offset, buffer).map_err(|errno| failed("read", file.path(), errno))
+    }
+
+    fn write(
+        &self,
+        file: &File,
+        offset: u64,
+        buffer: &[u8],
+        mode: WriteMode,
+    ) -> Result<(), DiskError> {
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        self.counts.written_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        match mode {
+            WriteMode::Written => write_all(file.cached(), offset, buffer)
+                .map_err(|errno| failed("write", file.path(), errno)),
+            WriteMode::Synced => self.write_synced(file, offset, buffer),
+        }
+    }
+
+    fn sync(&self, file: &File) -> Result<(), DiskError> {
+        self.flush(file)
+    }
+
+    fn sync_directory(&self) -> Result<(), DiskError> {
+        self.counts.syncs.fetch_add(1, Ordering::Relaxed);
+        fsync(&self.directory).map_err(|errno| failed("sync", &self.path, errno))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        renameat(&self.directory, from, &self.directory, to)
+            .map_err(|errno| self.failed("rename", from, errno))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        unlinkat(&self.directory, name, AtFlags::empty())
+            .map_err(|errno| self.failed("remove", name, errno))
+    }
+}
+
+fn hold(path: &Path) -> Result<(OwnedFd, Lock), OpenError> {
+    let directory = open_directory(path).map_err(|errno| OpenError::io("open", path, errno))?;
+    let lock = Lock::take(&directory, path)?;
+    Ok((directory, lock))
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(CWD, path, flags, Mode::empty())
+}
+
+/// Creates a directory and those above it that are missing. Each one that is created is synced
+/// into its parent, or a power cut could take the whole journal away with its directory's name.
+fn create_with_parents(path: &Path) -> Result<(), OpenError> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        create_with_parents(parent)?;
+    }
+    match mkdirat(CWD, path, Mode::RWXU) {
+        Ok(()) => {
+            let parent = parent.unwrap_or_else(|| Path::new("."));
+            open_directory(parent)
+                .and_then(fsync)
+                .map_err(|errno| OpenError::io("sync", parent, errno))
+        }
+        // Another process was faster, or a file is in the way, which opening will tell.
+        Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(OpenError::io("create", path, errno)),
+    }
+}
+
+#[cfg(test)]
+#[path = "directory_test.rs"]
+mod tests;

@@ -1,0 +1,149 @@
+//! The contract of [`Disk`] on a real directory, in both methods.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use journal::{BLOCK_BYTES, DiskErrorKind};
+
+use super::*;
+use crate::Method;
+
+/// A directory of this test's own, removed when it ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Self {
+        let name = format!("dunlin-disk-{}-{test}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn open(&self, method: Method) -> RealDisk {
+        RealDisk::open(&self.0, Choice::Force(method)).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+#[repr(align(4096))]
+struct Aligned([u8; 2 * BLOCK_BYTES]);
+
+#[test]
+fn whatever_is_written_is_read_back_in_both_methods() {
+    for method in [Method::Buffered, Method::Direct] {
+        let scratch = Scratch::new("modes");
+        let disk = scratch.open(method);
+        let file = disk.create("a").unwrap();
+        let blocks = Aligned([7; 2 * BLOCK_BYTES]);
+        let end = blocks.0.len() as u64;
+        disk.write(&file, 0, &blocks.0, WriteMode::Synced).unwrap();
+        disk.write(&file, end, &blocks.0, WriteMode::Written).unwrap();
+        disk.write(&file, 10, b"unaligned", WriteMode::Synced).unwrap();
+        disk.sync(&file).unwrap();
+
+        assert_eq!(disk.length(&file).unwrap(), 2 * end);
+        let mut back = vec![0; 3 * BLOCK_BYTES * 2];
+        assert_eq!(disk.read(&file, 0, &mut back).unwrap() as u64, 2 * end);
+        assert_eq!(&back[..10], [7; 10]);
+        assert_eq!(&back[10..19], b"unaligned");
+        assert!(back[19..2 * blocks.0.len()].iter().all(|&byte| byte == 7));
+        assert_eq!(disk.read(&file, 2 * end, &mut back).unwrap(), 0);
+    }
+}
+
+#[test]
+fn cached_and_direct_writes_of_one_file_see_each_other() {
+    let scratch = Scratch::new("coherent");
+    let disk = scratch.open(Method::Direct);
+    let file = disk.create("a").unwrap();
+    let mut blocks = Aligned([0; 2 * BLOCK_BYTES]);
+    for round in 0..20_u8 {
+        blocks.0.fill(round);
+        let mode = if round % 2 == 0 { WriteMode::Written } else { WriteMode::Synced };
+        disk.write(&file, 0, &blocks.0, mode).unwrap();
+        let mut back = [0; BLOCK_BYTES];
+        disk.read(&file, 4096, &mut back).unwrap();
+        assert_eq!(back, [round; BLOCK_BYTES]);
+    }
+}
+
+#[test]
+fn every_flush_is_counted() {
+    let scratch = Scratch::new("counts");
+    let disk = scratch.open(Method::Direct);
+    assert_eq!(disk.counters(), DiskCounters::default(), "the probe is not counted");
+    let file = disk.create("a").unwrap();
+    let blocks = Aligned([1; 2 * BLOCK_BYTES]);
+    disk.write(&file, 0, &blocks.0, WriteMode::Written).unwrap();
+    assert_eq!(disk.counters().syncs, 0);
+    disk.write(&file, 0, &blocks.0, WriteMode::Synced).unwrap();
+    disk.write(&file, 0, b"x", WriteMode::Synced).unwrap();
+    disk.sync(&file).unwrap();
+    disk.sync_directory().unwrap();
+    let expected = DiskCounters { writes: 3, written_bytes: 16_385, syncs: 4 };
+    assert_eq!(disk.counters(), expected);
+}
+
+#[test]
+fn names_are_those_of_the_journals_files_only() {
+    let scratch = Scratch::new("names");
+    let disk = scratch.open(Method::Buffered);
+    fs::create_dir(scratch.0.join("folder")).unwrap();
+    disk.create("a").unwrap();
+    disk.create("b").unwrap();
+    disk.rename("b", "c").unwrap();
+    disk.create("d").unwrap();
+    disk.remove("d").unwrap();
+    let mut names = disk.names().unwrap();
+    names.sort();
+    assert_eq!(names, ["a", "c"]);
+    assert_eq!(disk.create("a").unwrap_err().operation, "create");
+    assert_eq!(disk.open("b").unwrap_err().kind, DiskErrorKind::Failed);
+}
+
+#[test]
+fn no_room_is_told_apart() {
+    let scratch = Scratch::new("full");
+    let disk = scratch.open(Method::Buffered);
+    // The kernel's device that is always full.
+    symlink("/dev/full", scratch.0.join("segment")).unwrap();
+    let file = disk.open("segment").unwrap();
+    let error = disk.write(&file, 0, b"x", WriteMode::Written).unwrap_err();
+    assert_eq!(error.kind, DiskErrorKind::Full);
+    assert!(error.to_string().starts_with("cannot write "), "{error}");
+    assert!(error.file.ends_with("/segment"));
+}
+
+#[test]
+fn a_directory_has_one_holder() {
+    let scratch = Scratch::new("lock");
+    let disk = scratch.open(Method::Buffered);
+    let refused = RealDisk::open(&scratch.0, Choice::Auto).unwrap_err();
+    let OpenError::InUse { process, .. } = refused else { panic!("{refused}") };
+    assert_eq!(process, Some(std::process::id()));
+    assert!(RealDisk::open_existing(&scratch.0).is_err());
+    drop(disk);
+    RealDisk::open_existing(&scratch.0).unwrap();
+}
+
+#[test]
+fn missing_directories_are_created_but_not_to_look_into() {
+    let scratch = Scratch::new("create");
+    let deep = scratch.0.join("a/b");
+    assert!(RealDisk::open_existing(&deep).is_err());
+    RealDisk::open(&deep, Choice::Auto).unwrap();
+    RealDisk::open_existing(&deep).unwrap();
+}
+
+#[test]
+fn a_file_in_the_way_is_an_error_that_names_it() {
+    let scratch = Scratch::new("way");
+    fs::create_dir(&scratch.0).unwrap();
+    let path = scratch.0.join("file");
+    fs::write(&path, b"").unwrap();
+    let error = RealDisk::open(&path, Choice::Auto).unwrap_err().to_string();
+    assert!(error.contains("way/file"), "{error}");
+}

@@ -1,0 +1,117 @@
+//! Why a directory cannot be opened, and how the system's errors become the journal's.
+
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+use journal::{DiskError, DiskErrorKind};
+use rustix::io::Errno;
+
+/// Why a data directory cannot be used. Each says what to do about it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process holds it.
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// Who holds it, where its lock file tells.
+        process: Option<u32>,
+    },
+    /// `--journal-io direct` was asked for, and the file system refuses direct I/O.
+    DirectRefused {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// A call failed.
+    Io {
+        /// What was being done: `create`, `open` …
+        operation: &'static str,
+        /// To which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn io(operation: &'static str, path: &Path, cause: impl Into<io::Error>) -> Self {
+        Self::Io { operation, path: path.to_owned(), cause: cause.into() }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse { path, process } => {
+                write!(f, "{} is in use by ", path.display())?;
+                match process {
+                    Some(id) => write!(f, "process {id}")?,
+                    None => f.write_str("another process")?,
+                }
+                f.write_str(", stop it or choose another --data")
+            }
+            Self::DirectRefused { path, cause } => write!(
+                f,
+                "the file system of {} does no direct I/O ({cause}), use --journal-io auto",
+                path.display()
+            ),
+            Self::Io { operation, path, cause } => {
+                write!(f, "cannot {operation} {}: {cause}", path.display())?;
+                if cause.kind() == io::ErrorKind::PermissionDenied {
+                    f.write_str(", give this user access to it or choose another --data")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::InUse { .. } => None,
+            Self::DirectRefused { cause, .. } | Self::Io { cause, .. } => Some(cause),
+        }
+    }
+}
+
+/// A failed call as the journal is told of it.
+pub(crate) fn failed(operation: &'static str, file: &Path, errno: Errno) -> DiskError {
+    DiskError {
+        kind: kind(errno),
+        operation,
+        file: file.display().to_string(),
+        cause: io::Error::from(errno).to_string(),
+    }
+}
+
+fn kind(errno: Errno) -> DiskErrorKind {
+    match errno {
+        Errno::NOSPC | Errno::DQUOT => DiskErrorKind::Full,
+        _ => DiskErrorKind::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_room_and_no_quota_are_full() {
+        assert_eq!(kind(Errno::NOSPC), DiskErrorKind::Full);
+        assert_eq!(kind(Errno::DQUOT), DiskErrorKind::Full);
+        assert_eq!(kind(Errno::IO), DiskErrorKind::Failed);
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let path = PathBuf::from("/srv/d");
+        let in_use = OpenError::InUse { path: path.clone(), process: Some(7) };
+        let expected = "/srv/d is in use by process 7, stop it or choose another --data";
+        assert_eq!(in_use.to_string(), expected);
+        let denied = OpenError::io("create", &path, Errno::ACCESS);
+        assert!(denied.to_string().contains("choose another --data"), "{denied}");
+    }
+}

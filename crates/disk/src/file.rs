@@ -1,0 +1,98 @@
+//! An open file: one descriptor through the page cache and, where the method is direct, a second
+//! one past it.
+//!
+//! Both may be used on one file. The kernel writes back and drops the cached pages of a range
+//! before a direct write to it, so the two never disagree about blocks that are written one way at
+//! a time, which is how the journal writes: a block belongs to one write. Writes that need no sync
+//! take the cached way in either method: they cost microseconds there and a device's round trip
+//! past the cache.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use journal::BLOCK_BYTES;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+
+use crate::Method;
+
+/// An open file. Cloning gives another handle to the same file.
+#[derive(Clone, Debug)]
+pub struct File {
+    handles: Arc<Handles>,
+}
+
+#[derive(Debug)]
+struct Handles {
+    /// As it was opened; a renaming does not change it. Only errors show it.
+    path: PathBuf,
+    cached: OwnedFd,
+    /// Opened with `O_DIRECT | O_DSYNC`.
+    direct: Option<OwnedFd>,
+}
+
+impl File {
+    pub(crate) fn open(
+        directory: &OwnedFd,
+        path: PathBuf,
+        name: &str,
+        create: bool,
+        method: Method,
+    ) -> Result<Self, Errno> {
+        let base = OFlags::RDWR | OFlags::CLOEXEC;
+        let flags = if create { base | OFlags::CREATE | OFlags::EXCL } else { base };
+        let cached = openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?;
+        let direct = match method {
+            Method::Buffered => None,
+            Method::Direct => {
+                let flags = base | OFlags::DIRECT | OFlags::DSYNC;
+                Some(openat(directory, name, flags, Mode::empty())?)
+            }
+        };
+        Ok(Self { handles: Arc::new(Handles { path, cached, direct }) })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.handles.path
+    }
+
+    /// The descriptor through the page cache.
+    pub(crate) fn cached(&self) -> &OwnedFd {
+        &self.handles.cached
+    }
+
+    /// The descriptor past the page cache, if this write may take it: direct I/O moves whole
+    /// aligned blocks only.
+    pub(crate) fn direct_for(&self, offset: u64, buffer: &[u8]) -> Option<&OwnedFd> {
+        let block = BLOCK_BYTES as u64;
+        let aligned = offset.is_multiple_of(block)
+            && (buffer.len() as u64).is_multiple_of(block)
+            && (buffer.as_ptr() as usize).is_multiple_of(BLOCK_BYTES);
+        self.handles.direct.as_ref().filter(|_| aligned)
+    }
+}
+
+/// Writes the whole buffer. What the system takes in parts is continued; what it refuses is not
+/// tried again.
+pub(crate) fn write_all(file: &OwnedFd, mut offset: u64, mut buffer: &[u8]) -> Result<(), Errno> {
+    while !buffer.is_empty() {
+        let count = retry_on_intr(|| pwrite(file, buffer, offset))?;
+        // A write of nothing without an error would go on for ever.
+        buffer = buffer.get(count..).filter(|_| count > 0).ok_or(Errno::IO)?;
+        offset += count as u64;
+    }
+    Ok(())
+}
+
+/// Reads until the buffer is full or the file ends; returns the bytes read.
+pub(crate) fn read_all(file: &OwnedFd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match retry_on_intr(|| pread(file, &mut *rest, offset + filled as u64))? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
+}

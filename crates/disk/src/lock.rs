@@ -1,0 +1,53 @@
+//! One process per data directory: a lock file that holds the number of the process.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, ftruncate, openat};
+use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+
+use crate::OpenError;
+
+/// The lock file. It stays behind when the process ends, the lock does not: the kernel drops it
+/// with the process, however that ends.
+pub(crate) const LOCK_NAME: &str = "lock";
+
+/// Holds the directory until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: OwnedFd,
+}
+
+impl Lock {
+    /// Takes the lock of an open directory, at once or not at all.
+    pub(crate) fn take(directory: &OwnedFd, path: &Path) -> Result<Self, OpenError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let file = openat(directory, LOCK_NAME, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|errno| OpenError::io("open", &path.join(LOCK_NAME), errno))?;
+        match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(OpenError::InUse { path: path.to_owned(), process: holder(&file) });
+            }
+            Err(errno) => return Err(OpenError::io("lock", &path.join(LOCK_NAME), errno)),
+        }
+        name_holder(&file).map_err(|errno| OpenError::io("write", &path.join(LOCK_NAME), errno))?;
+        Ok(Self { _file: file })
+    }
+}
+
+fn name_holder(file: &OwnedFd) -> Result<(), Errno> {
+    ftruncate(file, 0)?;
+    let line = format!("{}\n", std::process::id());
+    // The number only serves a message: the lock holds without it, on a full disk as well.
+    match pwrite(file, line.as_bytes(), 0) {
+        Ok(_) | Err(Errno::NOSPC | Errno::DQUOT) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn holder(file: &OwnedFd) -> Option<u32> {
+    let mut line = [0; 16];
+    let count = pread(file.as_fd(), &mut line, 0).ok()?;
+    std::str::from_utf8(line.get(..count)?).ok()?.trim().parse().ok()
+}
