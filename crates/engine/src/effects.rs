@@ -1,0 +1,66 @@
+//! What a step of the engine leaves for its caller: frames for the journal, places in the log
+//! that are dead, and answers for sessions. The caller drains and reuses one [`Effects`], so that
+//! steps allocate nothing for it.
+
+use alloc::vec::Vec;
+
+use model::{After, Durability, Lsn, Output, Reply, SessionId};
+
+/// What one or several steps brought about, in order.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// The records of all frames, one after another.
+    pub records: Vec<u8>,
+    /// Where each frame ends in `records`; the first begins at 0, each other where the one before
+    /// it ends.
+    pub frames: Vec<FrameEnd>,
+    /// Message records in the log that nobody needs any more.
+    pub freed: Vec<Freed>,
+    /// Answers, each with what must be durable before it may leave.
+    pub outputs: Vec<Output>,
+}
+
+/// One frame: what is atomic in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameEnd {
+    /// Where its records end, in bytes of [`Effects::records`].
+    pub end: usize,
+    /// Its position; each frame has the one after the frame before it.
+    pub lsn: Lsn,
+    /// The highest durability of the messages that it is about; never [`Durability::None`].
+    pub level: Durability,
+    /// Bytes of the Message records in it, which live until they are reported as [`Freed`].
+    pub live_bytes: u64,
+}
+
+/// The Message record of `bytes` bytes in the frame at `lsn` is dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freed {
+    /// The frame.
+    pub lsn: Lsn,
+    /// The size of the record, as counted in [`FrameEnd::live_bytes`].
+    pub bytes: u64,
+}
+
+impl Effects {
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.frames.clear();
+        self.freed.clear();
+        self.outputs.clear();
+    }
+
+    /// True when there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+            && self.frames.is_empty()
+            && self.freed.is_empty()
+            && self.outputs.is_empty()
+    }
+
+    pub(crate) fn reply(&mut self, session: SessionId, after: After, reply: Reply) {
+        self.outputs.push(Output { session, after, reply });
+    }
+}
