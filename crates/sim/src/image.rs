@@ -1,0 +1,371 @@
+//! One file as a crash sees it: what the page cache holds, what the device holds, and every sector
+//! version between the two.
+//!
+//! The model is as bad as the contract of `journal::Disk` allows. Until a sync, each 512-byte
+//! sector is free to reach the device in any of the versions it had, or not at all, whatever its
+//! neighbours do; so is the file's length. A failed sync forgets what it could not write: the
+//! cache still shows it, no later sync will write it.
+
+use std::collections::BTreeMap;
+
+use crate::Rng;
+
+/// The unit in which a device writes whole or not at all.
+pub const SECTOR_BYTES: usize = 512;
+
+/// Content of one file.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    /// What a reading process sees.
+    cache: Vec<u8>,
+    /// What is left for certain when the power goes.
+    device: Vec<u8>,
+    /// Versions of a sector that were written since the device's, oldest first.
+    pending: BTreeMap<usize, Vec<Sector>>,
+    /// Lengths that the file had since the device's, oldest first.
+    pending_lengths: Vec<usize>,
+}
+
+type Sector = [u8; SECTOR_BYTES];
+
+/// How much of a call took place before it failed or the machine stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All.
+    Whole,
+    /// None.
+    Nothing,
+    /// Some first sectors of a write.
+    Prefix,
+    /// Some sectors of a write, in no order.
+    Scattered,
+}
+
+impl Image {
+    /// What a reader sees.
+    #[must_use]
+    pub fn cache(&self) -> &[u8] {
+        &self.cache
+    }
+
+    /// What surely outlives a power cut.
+    #[must_use]
+    pub fn device(&self) -> &[u8] {
+        &self.device
+    }
+
+    /// Puts bytes into the cache; the device may get them whenever it likes.
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset + bytes.len();
+        if end > self.cache.len() {
+            self.cache.resize(end, 0);
+            remember(&mut self.pending_lengths, end);
+        }
+        splice(&mut self.cache, offset, bytes);
+        for index in sectors(offset, bytes.len()) {
+            let version = sector(&self.cache, index);
+            remember(self.pending.entry(index).or_default(), version);
+        }
+    }
+
+    /// Puts exactly these bytes, and the length that is needed to read them, onto the device.
+    pub fn write_synced(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset + bytes.len();
+        grow(&mut self.cache, end);
+        grow(&mut self.device, end);
+        splice(&mut self.cache, offset, bytes);
+        splice(&mut self.device, offset, bytes);
+        for index in sectors(offset, bytes.len()) {
+            self.settle_sector(index, offset, bytes);
+        }
+        self.pending_lengths.retain(|length| *length > end);
+    }
+
+    /// Some of the sectors of a write, as if the rest never happened.
+    pub fn write_part(&mut self, offset: usize, bytes: &[u8], extent: Extent, rng: &mut Rng) {
+        let pieces = pieces(offset, bytes);
+        let kept = match extent {
+            Extent::Whole => pieces.len(),
+            Extent::Nothing => 0,
+            Extent::Prefix | Extent::Scattered => rng.index(pieces.len() + 1),
+        };
+        for (number, (at, piece)) in pieces.into_iter().enumerate() {
+            let happens = if extent == Extent::Scattered { rng.coin() } else { number < kept };
+            if happens {
+                self.write(at, piece);
+            }
+        }
+    }
+
+    /// A synced write that the device failed: each sector is untouched, on the device, still on its
+    /// way to it, or shown by the cache and forgotten.
+    pub fn fail_write_synced(&mut self, offset: usize, bytes: &[u8], rng: &mut Rng) {
+        for (at, piece) in pieces(offset, bytes) {
+            match rng.below(4) {
+                0 => {}
+                1 => self.write_synced(at, piece),
+                2 => self.write(at, piece),
+                _ => {
+                    self.write(at, piece);
+                    self.pending.remove(&(at / SECTOR_BYTES));
+                }
+            }
+        }
+    }
+
+    /// Everything in the cache reaches the device, but for what a failed sync forgot.
+    pub fn sync(&mut self) {
+        let length = self.pending_lengths.last().copied().unwrap_or(0).max(self.device.len());
+        grow(&mut self.device, length);
+        for (index, versions) in std::mem::take(&mut self.pending) {
+            let newest = versions.last().expect("invariant: a pending sector has a version");
+            splice_sector(&mut self.device, index, newest);
+        }
+        self.pending_lengths.clear();
+    }
+
+    /// A sync that the device failed: each sector reached it or is forgotten. Like Linux: the
+    /// cache keeps showing the forgotten bytes, or not, and calls them clean.
+    pub fn fail_sync(&mut self, rng: &mut Rng) {
+        let evict = rng.coin();
+        self.lose_pending(rng);
+        if evict {
+            self.cache.clone_from(&self.device);
+        }
+    }
+
+    /// What a power cut leaves; the cache starts anew from it.
+    pub fn power_cut(&mut self, rng: &mut Rng) {
+        self.lose_pending(rng);
+        self.cache.clone_from(&self.device);
+    }
+
+    /// Turns bits of one byte over, in the cache and on the device: rot at rest.
+    ///
+    /// # Panics
+    /// When the file is shorter.
+    pub fn rot(&mut self, offset: usize, mask: u8) {
+        *self.cache.get_mut(offset).expect("rot lies within the file") ^= mask;
+        if let Some(byte) = self.device.get_mut(offset) {
+            *byte ^= mask;
+        }
+    }
+
+    fn settle_sector(&mut self, index: usize, offset: usize, bytes: &[u8]) {
+        let start = index * SECTOR_BYTES;
+        if offset <= start && start + SECTOR_BYTES <= offset + bytes.len() {
+            self.pending.remove(&index);
+            return;
+        }
+        // Only a part of the sector is settled: no version may take that part back.
+        for version in self.pending.get_mut(&index).into_iter().flatten() {
+            for (at, byte) in version.iter_mut().enumerate() {
+                let position = start + at;
+                if let Some(new) = position.checked_sub(offset).and_then(|i| bytes.get(i)) {
+                    *byte = *new;
+                }
+            }
+        }
+    }
+
+    fn lose_pending(&mut self, rng: &mut Rng) {
+        let lengths = std::mem::take(&mut self.pending_lengths);
+        let chosen = rng.index(lengths.len() + 1);
+        let length = chosen.checked_sub(1).and_then(|i| lengths.get(i)).copied();
+        grow(&mut self.device, length.unwrap_or(0));
+        let mut chance = Survival::draw(rng);
+        for (index, versions) in std::mem::take(&mut self.pending) {
+            if let Some(version) = chance.survivor(index, &versions, rng) {
+                splice_sector(&mut self.device, index, version);
+            }
+        }
+    }
+}
+
+/// How the sectors of one file fare in one crash. Fair coins for single sectors would almost never
+/// keep a whole block and lose its neighbour, so runs of sectors share their luck.
+struct Survival {
+    run_sectors: usize,
+    kept_in_16: u64,
+    run: Option<(usize, bool)>,
+}
+
+impl Survival {
+    fn draw(rng: &mut Rng) -> Self {
+        Self {
+            run_sectors: rng.pick(&[1, 1, 8, 64]),
+            kept_in_16: rng.pick(&[0, 1, 8, 15, 16]),
+            run: None,
+        }
+    }
+
+    fn survivor<'a>(
+        &mut self,
+        index: usize,
+        versions: &'a [Sector],
+        rng: &mut Rng,
+    ) -> Option<&'a Sector> {
+        let run = index / self.run_sectors;
+        let kept = match self.run {
+            Some((number, kept)) if number == run => kept,
+            _ => rng.chance(self.kept_in_16, 16),
+        };
+        self.run = Some((run, kept));
+        let newest = if rng.chance(3, 4) { versions.len() - 1 } else { rng.index(versions.len()) };
+        versions.get(newest).filter(|_| kept)
+    }
+}
+
+/// Versions between the first and the newest add little to what a crash can leave; a few are kept.
+fn remember<T>(versions: &mut Vec<T>, version: T) {
+    if versions.len() == VERSIONS_MAX {
+        versions.remove(VERSIONS_MAX / 2);
+    }
+    versions.push(version);
+}
+
+fn grow(content: &mut Vec<u8>, length: usize) {
+    if content.len() < length {
+        content.resize(length, 0);
+    }
+}
+
+fn splice(content: &mut [u8], offset: usize, bytes: &[u8]) {
+    content
+        .get_mut(offset..offset + bytes.len())
+        .expect("invariant: the content was grown to hold the bytes")
+        .copy_from_slice(bytes);
+}
+
+/// Overwrites one sector as far as the content reaches.
+fn splice_sector(content: &mut [u8], index: usize, version: &Sector) {
+    let start = index * SECTOR_BYTES;
+    for (byte, new) in content.iter_mut().skip(start).zip(version) {
+        *byte = *new;
+    }
+}
+
+fn sector(content: &[u8], index: usize) -> Sector {
+    let mut bytes = [0; SECTOR_BYTES];
+    for (byte, source) in bytes.iter_mut().zip(content.iter().skip(index * SECTOR_BYTES)) {
+        *byte = *source;
+    }
+    bytes
+}
+
+/// The sectors that a range touches.
+fn sectors(offset: usize, bytes: usize) -> std::ops::Range<usize> {
+    offset / SECTOR_BYTES..(offset + bytes).div_ceil(SECTOR_BYTES)
+}
+
+/// A write cut at sector boundaries, with the offset of each piece.
+fn pieces(offset: usize, mut bytes: &[u8]) -> Vec<(usize, &[u8])> {
+    let mut pieces = Vec::new();
+    let mut at = offset;
+    while !bytes.is_empty() {
+        let room = SECTOR_BYTES - at % SECTOR_BYTES;
+        let (piece, rest) = bytes.split_at(room.min(bytes.len()));
+        pieces.push((at, piece));
+        at += piece.len();
+        bytes = rest;
+    }
+    pieces
+}
+
+const VERSIONS_MAX: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(byte: u8) -> Vec<u8> {
+        vec![byte; SECTOR_BYTES]
+    }
+
+    /// Every outcome that many crashes of the same image have.
+    fn outcomes(image: &Image) -> std::collections::BTreeSet<Vec<u8>> {
+        (0..400)
+            .map(|seed| {
+                let mut crashed = image.clone();
+                crashed.power_cut(&mut Rng::new(seed));
+                assert_eq!(crashed.cache, crashed.device);
+                // One letter a sector is enough to tell the outcomes apart.
+                crashed.device.iter().step_by(SECTOR_BYTES).copied().collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn unsynced_sectors_are_kept_lost_or_older() {
+        let mut image = Image::default();
+        image.write_synced(0, &filled(1).repeat(2));
+        image.write(0, &filled(2));
+        image.write(0, &filled(3));
+        image.write(SECTOR_BYTES, &filled(4));
+        let all: Vec<Vec<u8>> =
+            [1, 2, 3].iter().flat_map(|a| [1, 4].map(|b| vec![*a, b])).collect();
+        assert_eq!(outcomes(&image), all.into_iter().collect());
+    }
+
+    #[test]
+    fn a_synced_write_settles_its_own_bytes_and_no_others() {
+        let mut image = Image::default();
+        image.write(0, &filled(1).repeat(3));
+        image.write_synced(SECTOR_BYTES, &filled(2));
+        let outcomes = outcomes(&image);
+        assert!(outcomes.iter().all(|left| left.get(1) == Some(&2)), "{outcomes:?}");
+        assert!(outcomes.contains(&vec![0, 2]), "length and neighbours are free: {outcomes:?}");
+        assert!(outcomes.contains(&vec![1, 2, 1]), "{outcomes:?}");
+    }
+
+    #[test]
+    fn a_synced_part_of_a_sector_is_never_taken_back() {
+        let mut image = Image::default();
+        image.write(0, &filled(1));
+        image.write_synced(0, &[9, 9]);
+        for seed in 0..100 {
+            let mut crashed = image.clone();
+            crashed.power_cut(&mut Rng::new(seed));
+            assert_eq!(crashed.device[..2], [9, 9]);
+        }
+    }
+
+    #[test]
+    fn after_a_sync_nothing_is_lost() {
+        let mut image = Image::default();
+        image.write(0, &filled(1));
+        image.write(SECTOR_BYTES, &[2; 10]);
+        image.sync();
+        assert_eq!(image.device().len(), SECTOR_BYTES + 10);
+        assert_eq!(outcomes(&image), [vec![1, 2]].into());
+    }
+
+    #[test]
+    fn a_failed_sync_forgets_and_a_later_one_lies() {
+        let lost_for_good = (0..100).any(|seed| {
+            let mut image = Image::default();
+            image.write_synced(0, &filled(1));
+            image.write(0, &filled(2));
+            image.fail_sync(&mut Rng::new(seed));
+            let shown = image.cache[0] == 2;
+            image.sync();
+            image.power_cut(&mut Rng::new(seed));
+            shown && image.cache[0] == 1
+        });
+        assert!(lost_for_good, "the cache showed it, the sync succeeded, the device never had it");
+    }
+
+    #[test]
+    fn a_part_of_a_write_is_cut_at_sectors() {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let mut image = Image::default();
+            image.write(0, &filled(0).repeat(3));
+            let bytes = filled(1).repeat(3);
+            image.write_part(0, &bytes, Extent::Prefix, &mut Rng::new(seed));
+            seen.insert(image.cache.iter().step_by(SECTOR_BYTES).copied().collect::<Vec<u8>>());
+        }
+        let prefixes = [vec![0, 0, 0], vec![1, 0, 0], vec![1, 1, 0], vec![1, 1, 1]];
+        assert_eq!(seen, prefixes.into());
+    }
+}
