@@ -1,1 +1,36 @@
 //! The beanstalkd protocol: codec and session.
+//!
+//! Pure: bytes in, [`model::Command`]s out; [`model::Reply`]s in, bytes out. It
+//! contains no socket, no clock and no queue; it knows no other protocol. What it promises, and
+//! where it departs from beanstalkd, is in `docs/protocols/beanstalkd.md`.
+//!
+//! How a server drives one connection:
+//!
+//! 1. [`Session::new`] when the connection opens.
+//! 2. [`InputBuffer::append`] for whatever bytes arrive.
+//! 3. While [`Session::poll_command`] gives a command: step the engine with it and hand the reply
+//!    to [`Session::handle_reply`]. Only the reply to a `Receive` may come later; until then
+//!    `poll_command` gives nothing. Both append what the peer shall see to `out`, in order.
+//! 4. [`Session::has_more`] after `poll_command` gave nothing: send `out` first, then go on with 3.
+//! 5. [`Session::handle_half_close`] when the peer will send no more, which ends a waiting
+//!    `reserve`.
+//! 6. [`Session::close`] when the connection is gone, or once [`Session::wants_close`] and `out`
+//!    has been sent.
+#![no_std]
+
+extern crate alloc;
+
+mod answer;
+mod arguments;
+mod body;
+mod input;
+mod request;
+mod session;
+mod shared;
+mod verb;
+mod watched;
+mod yaml;
+
+pub use input::InputBuffer;
+pub use session::Session;
+pub use shared::{Facts, JournalFacts, Shared};

@@ -1,0 +1,485 @@
+//! One connection: reads commands out of its input, asks the engine one thing at a time, and
+//! words the answers.
+//!
+//! ```text
+//!   Producer -> Consumer -> Line <-> Body         put
+//!                           Line <-> Excess       put with a body too large
+//!                           Line <-> RestOfLine   no line end in 224 bytes
+//! ```
+//! Nothing is read while a reply of the engine is awaited: so answers leave in the order of their
+//! commands, and a waiting `reserve` holds up everything behind it.
+
+use alloc::vec::Vec;
+
+use model::{
+    Command, Delivery, LinkId, Nanos, NewMessage, Peek, Persistence, QueueName, Reply, SessionId,
+};
+
+use crate::answer;
+use crate::arguments::{Arguments, Malformed};
+use crate::body::Body;
+use crate::input::InputBuffer;
+use crate::request::{Put, Request};
+use crate::shared::Shared;
+use crate::verb::Verb;
+use crate::watched::Watched;
+use crate::yaml;
+
+/// A connection has one producer, pointed at the tube in use, and one consumer of those watched.
+const LINK: LinkId = LinkId(0);
+
+/// Bytes of a command line with its end.
+const LINE_BYTES_MAX: usize = 224;
+
+const LINE_END: &[u8; 2] = b"\r\n";
+
+/// While nothing is ready, a consumer is warned this long before one of its leases ends.
+const MARGIN: Nanos = Nanos::SECOND;
+
+/// What one call may answer by itself before the server must get the chance to send it: twenty
+/// bytes can ask for a list of ten thousand watched tubes, again and again.
+const ANSWERS_BYTES_MAX: usize = 1024 * 1024;
+
+/// One connection's side of the protocol; the crate's page says how to drive it.
+#[derive(Debug)]
+pub struct Session {
+    id: SessionId,
+    expect: Expect,
+    awaited: Awaited,
+    used: QueueName,
+    watched: Watched,
+    producer: bool,
+    worker: bool,
+    half_closed: bool,
+    half_sent: bool,
+    has_more: bool,
+    closing: bool,
+}
+
+/// What comes next.
+#[derive(Debug)]
+enum Expect {
+    /// Opening the producer; no bytes are read before that.
+    Producer,
+    /// Opening the consumer.
+    Consumer,
+    /// A command line.
+    Line,
+    /// The rest of a line that is too long.
+    RestOfLine,
+    /// The body of a put, and its line end.
+    Body(Put, Body),
+    /// What is left of a body that is too large, with its line end.
+    Excess(u64),
+}
+
+/// The reply that the engine owes, as far as it does not speak for itself.
+#[derive(Debug)]
+enum Awaited {
+    /// None.
+    Nothing,
+    /// To opening the producer or the consumer; the peer did not ask and hears nothing of it.
+    Opening,
+    /// This word says that it is done.
+    Word(&'static str),
+    Use(QueueName),
+    Watch(QueueName),
+    Ignore(QueueName),
+    /// The only one that may come later.
+    Receive,
+    Lease,
+    /// One that says it all.
+    Plain,
+}
+
+/// What came of reading a little.
+enum Step {
+    /// A command for the engine.
+    Ask(Command),
+    /// Nothing that needs the engine.
+    GoOn,
+    /// There are too few bytes yet.
+    NeedMore,
+}
+
+impl Session {
+    /// A new connection, counted in `shared`. The first two commands that it gives open its
+    /// producer and its consumer on the tube `default`; their replies leave no bytes.
+    #[must_use]
+    pub fn new(id: SessionId, shared: &mut Shared) -> Self {
+        shared.connections.open += 1;
+        shared.connections.total += 1;
+        let mut watched = Watched::default();
+        watched.insert(default_tube());
+        Self {
+            id,
+            expect: Expect::Producer,
+            awaited: Awaited::Nothing,
+            used: default_tube(),
+            watched,
+            producer: false,
+            worker: false,
+            half_closed: false,
+            half_sent: false,
+            has_more: false,
+            closing: false,
+        }
+    }
+
+    /// Takes the next command for the engine out of `input`; what needs no engine is answered
+    /// into `out`. Gives nothing when `input` holds no whole command, while a reply is awaited,
+    /// after `quit`, and when it [`has_more`](Self::has_more).
+    pub fn poll_command(
+        &mut self,
+        input: &mut InputBuffer,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Option<Command> {
+        let sent = out.len();
+        self.has_more = false;
+        while self.may_read() && !self.has_more {
+            let step = self.read(input, shared, out);
+            let needs_more = matches!(step, Step::NeedMore);
+            self.half_sent = needs_more && !(self.expects_line() && input.is_empty());
+            match step {
+                Step::Ask(command) => return Some(command),
+                Step::GoOn => self.has_more = out.len() - sent >= ANSWERS_BYTES_MAX,
+                Step::NeedMore => break,
+            }
+        }
+        None
+    }
+
+    /// Words the engine's reply to the command given last, or to the waiting `Receive`.
+    ///
+    /// # Panics
+    /// When no reply is awaited: the peer would take it for the answer to something else.
+    pub fn handle_reply(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+        let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
+        assert!(!matches!(awaited, Awaited::Nothing), "invariant: a reply answers a command");
+        match (awaited, reply) {
+            (Awaited::Opening, reply) => self.closing = matches!(reply, Reply::Refused(_)),
+            (_, Reply::Refused(refusal)) => answer::word(out, answer::refusal(refusal)),
+            (_, Reply::NotFound) => answer::word(out, answer::NOT_FOUND),
+            (awaited, Reply::Done) => self.finish(awaited, out),
+            (_, Reply::Stored { message }) => answer::number(out, "INSERTED", message.0),
+            (Awaited::Lease, Reply::Delivered(job)) => self.deliver_chosen(&job, shared, out),
+            (_, Reply::Delivered(job)) => answer::job(out, "RESERVED", job.message, &job.body),
+            (_, Reply::TimedOut) => answer::word(out, answer::TIMED_OUT),
+            (_, Reply::LeaseEnding) => answer::word(out, answer::DEADLINE_SOON),
+            (_, Reply::Found { message, body }) => answer::job(out, "FOUND", message, &body),
+            (_, Reply::Count(count)) => answer::number(out, "KICKED", count),
+            (_, Reply::MessageStatistics(job)) => answer::document(out, &yaml::job(&job)),
+            (_, Reply::QueueStatistics(tube)) => answer::document(out, &yaml::tube(&tube)),
+            (_, Reply::BrokerStatistics(broker)) => {
+                answer::document(out, &yaml::server(&broker, shared));
+            }
+            (_, Reply::Queues(tubes)) => answer::document(out, &yaml::list(&tubes)),
+        }
+    }
+
+    /// The peer will send no more. A waiting `reserve` ends, as does every later one at once.
+    pub fn handle_half_close(&mut self) -> Option<Command> {
+        self.half_closed = true;
+        matches!(self.awaited, Awaited::Receive).then_some(Command::CancelReceive { link: LINK })
+    }
+
+    /// Uncounts the connection.
+    pub fn close(self, shared: &mut Shared) {
+        shared.connections.open -= 1;
+        shared.connections.producers -= u64::from(self.producer);
+        shared.connections.workers -= u64::from(self.worker);
+    }
+
+    /// Which session of the engine it is.
+    #[must_use]
+    pub const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// The connection is to be closed once what it was answered has been sent: the peer has quit,
+    /// or there are too many queues to give it its tube.
+    #[must_use]
+    pub const fn wants_close(&self) -> bool {
+        self.closing
+    }
+
+    /// The last [`poll_command`](Self::poll_command) found a command that had begun and not
+    /// ended, with nothing else left to do.
+    #[must_use]
+    pub const fn half_sent(&self) -> bool {
+        self.half_sent
+    }
+
+    /// The last [`poll_command`](Self::poll_command) gave nothing although there may be more to
+    /// do, since it has answered a great deal without the engine: send that, then call again.
+    #[must_use]
+    pub const fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    const fn may_read(&self) -> bool {
+        matches!(self.awaited, Awaited::Nothing) && !self.closing
+    }
+
+    const fn expects_line(&self) -> bool {
+        matches!(self.expect, Expect::Line)
+    }
+
+    fn read(&mut self, input: &mut InputBuffer, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        match &self.expect {
+            Expect::Producer => self.open_producer(),
+            Expect::Consumer => self.open_consumer(),
+            Expect::Line => self.read_line(input, shared, out),
+            Expect::RestOfLine => self.skip_line(input, out),
+            Expect::Body(..) => self.read_body(input, shared, out),
+            Expect::Excess(_) => self.skip_excess(input, out),
+        }
+    }
+
+    fn open_producer(&mut self) -> Step {
+        self.expect = Expect::Consumer;
+        let queue = default_tube();
+        self.ask(Awaited::Opening, Command::OpenProducer { link: LINK, queue })
+    }
+
+    fn open_consumer(&mut self) -> Step {
+        self.expect = Expect::Line;
+        let queue = default_tube();
+        self.ask(Awaited::Opening, Command::Watch { link: LINK, queue })
+    }
+
+    fn read_line(
+        &mut self,
+        input: &mut InputBuffer,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Step {
+        let (head, _) = input.unread().split_at(input.len().min(LINE_BYTES_MAX));
+        let Some(length) = line_length(head) else {
+            if input.len() < LINE_BYTES_MAX {
+                return Step::NeedMore;
+            }
+            self.expect = Expect::RestOfLine;
+            return Step::GoOn;
+        };
+        let (line, _) = head.split_at(length);
+        let request = parse(line, shared);
+        input.consume(length + LINE_END.len());
+        match request {
+            Ok(request) => self.dispatch(request, shared, out),
+            Err(error) => say(out, error),
+        }
+    }
+
+    fn skip_line(&mut self, input: &mut InputBuffer, out: &mut Vec<u8>) -> Step {
+        let unread = input.unread();
+        let Some(length) = line_length(unread) else {
+            // The first half of a line end may be all that has come of it.
+            let kept = usize::from(unread.last() == Some(&b'\r'));
+            input.consume(input.len() - kept);
+            return Step::NeedMore;
+        };
+        input.consume(length + LINE_END.len());
+        self.expect = Expect::Line;
+        say(out, answer::BAD_FORMAT)
+    }
+
+    fn read_body(&mut self, input: &mut InputBuffer, shared: &Shared, out: &mut Vec<u8>) -> Step {
+        let Expect::Body(put, body) = &mut self.expect else { return Step::GoOn };
+        body.fill(input);
+        let Some(end) = input.unread().first_chunk().copied().filter(|_| body.is_whole()) else {
+            return Step::NeedMore;
+        };
+        input.consume(LINE_END.len());
+        let message = NewMessage {
+            priority: put.priority,
+            delay: put.delay,
+            lease: put.lease,
+            persistence: Persistence::Persistent,
+            body: body.take(),
+        };
+        self.expect = Expect::Line;
+        if end != *LINE_END {
+            return say(out, answer::EXPECTED_CRLF);
+        }
+        if shared.draining {
+            return say(out, answer::DRAINING);
+        }
+        self.ask(Awaited::Plain, Command::Put { link: LINK, message })
+    }
+
+    fn skip_excess(&mut self, input: &mut InputBuffer, out: &mut Vec<u8>) -> Step {
+        let Expect::Excess(left) = &mut self.expect else { return Step::GoOn };
+        let skipped = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+        input.consume(skipped);
+        *left -= skipped as u64;
+        if *left > 0 {
+            return Step::NeedMore;
+        }
+        self.expect = Expect::Line;
+        say(out, answer::JOB_TOO_BIG)
+    }
+
+    fn dispatch(&mut self, request: Request, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        use Awaited::{Plain, Word};
+        match request {
+            Request::Put(put) => self.begin_put(put, shared),
+            Request::PutTooBig { bytes } => self.begin_excess(bytes),
+            Request::Use(tube) => self.use_tube(tube),
+            Request::Reserve(wait) => self.reserve(wait, shared),
+            Request::ReserveJob(message) => self.ask(Awaited::Lease, Command::Lease { message }),
+            Request::Delete(message) => {
+                self.ask(Word(answer::DELETED), Command::Delete { message })
+            }
+            Request::Release { message, priority, delay } => {
+                self.ask(Word(answer::RELEASED), Command::Release { message, priority, delay })
+            }
+            Request::Bury { message, priority } => {
+                self.ask(Word(answer::BURIED), Command::Bury { message, priority })
+            }
+            Request::Touch(message) => self.ask(Word(answer::TOUCHED), Command::Renew { message }),
+            Request::Watch(tube) => self.watch(tube),
+            Request::Ignore(tube) => self.ignore(tube, out),
+            Request::Peek(message) => self.ask(Plain, Command::Peek(Peek::Message(message))),
+            Request::PeekReady => self.ask(Plain, Command::Peek(Peek::Ready(LINK))),
+            Request::PeekDelayed => self.ask(Plain, Command::Peek(Peek::Delayed(LINK))),
+            Request::PeekBuried => self.ask(Plain, Command::Peek(Peek::Buried(LINK))),
+            Request::Kick { max } => self.ask(Plain, Command::Kick { link: LINK, max: max.into() }),
+            Request::KickJob(message) => {
+                self.ask(Word(answer::KICKED), Command::KickMessage { message })
+            }
+            Request::Stats => self.ask(Plain, Command::BrokerStatistics),
+            Request::StatsJob(message) => self.ask(Plain, Command::MessageStatistics { message }),
+            Request::StatsTube(queue) => self.ask(Plain, Command::QueueStatistics { queue }),
+            Request::ListTubes => self.ask(Plain, Command::ListQueues),
+            Request::ListTubeUsed => self.say_used(out),
+            Request::ListTubesWatched => self.list_watched(out),
+            Request::PauseTube { tube, duration } => {
+                self.ask(Word(answer::PAUSED), Command::Pause { queue: tube, duration })
+            }
+            Request::Quit => self.quit(),
+        }
+    }
+
+    fn ask(&mut self, awaited: Awaited, command: Command) -> Step {
+        self.awaited = awaited;
+        Step::Ask(command)
+    }
+
+    fn begin_put(&mut self, put: Put, shared: &mut Shared) -> Step {
+        shared.connections.producers += u64::from(!self.producer);
+        self.producer = true;
+        self.expect = Expect::Body(put, Body::new(put.body_bytes));
+        Step::GoOn
+    }
+
+    fn begin_excess(&mut self, bytes: u64) -> Step {
+        self.expect = Expect::Excess(bytes + LINE_END.len() as u64);
+        Step::GoOn
+    }
+
+    fn use_tube(&mut self, tube: QueueName) -> Step {
+        let command = Command::OpenProducer { link: LINK, queue: tube.clone() };
+        self.ask(Awaited::Use(tube), command)
+    }
+
+    fn watch(&mut self, tube: QueueName) -> Step {
+        let command = Command::Watch { link: LINK, queue: tube.clone() };
+        self.ask(Awaited::Watch(tube), command)
+    }
+
+    fn ignore(&mut self, tube: QueueName, out: &mut Vec<u8>) -> Step {
+        if !self.watched.contains(&tube) {
+            self.say_watching(out);
+            return Step::GoOn;
+        }
+        if self.watched.len() == 1 {
+            return say(out, answer::NOT_IGNORED);
+        }
+        let command = Command::Unwatch { link: LINK, queue: tube.clone() };
+        self.ask(Awaited::Ignore(tube), command)
+    }
+
+    fn reserve(&mut self, wait: Option<Nanos>, shared: &mut Shared) -> Step {
+        self.become_worker(shared);
+        let wait = if self.half_closed { Some(Nanos::ZERO) } else { wait };
+        self.ask(Awaited::Receive, Command::Receive { link: LINK, wait, margin: MARGIN })
+    }
+
+    fn say_used(&self, out: &mut Vec<u8>) -> Step {
+        answer::text(out, "USING", self.used.as_str());
+        Step::GoOn
+    }
+
+    fn say_watching(&self, out: &mut Vec<u8>) {
+        answer::number(out, "WATCHING", self.watched.len() as u64);
+    }
+
+    fn list_watched(&self, out: &mut Vec<u8>) -> Step {
+        answer::document(out, &yaml::list(self.watched.tubes()));
+        Step::GoOn
+    }
+
+    fn quit(&mut self) -> Step {
+        self.closing = true;
+        Step::GoOn
+    }
+
+    /// The engine has done what was asked.
+    fn finish(&mut self, awaited: Awaited, out: &mut Vec<u8>) {
+        match awaited {
+            Awaited::Word(word) => answer::word(out, word),
+            Awaited::Use(tube) => {
+                self.used = tube;
+                self.say_used(out);
+            }
+            Awaited::Watch(tube) => {
+                self.watched.insert(tube);
+                self.say_watching(out);
+            }
+            Awaited::Ignore(tube) => {
+                self.watched.remove(&tube);
+                self.say_watching(out);
+            }
+            // The protocol's word for a defect of the server.
+            _ => answer::word(out, answer::INTERNAL_ERROR),
+        }
+    }
+
+    /// `reserve-job` makes a worker only when it succeeds.
+    fn deliver_chosen(&mut self, job: &Delivery, shared: &mut Shared, out: &mut Vec<u8>) {
+        self.become_worker(shared);
+        answer::job(out, "RESERVED", job.message, &job.body);
+    }
+
+    fn become_worker(&mut self, shared: &mut Shared) {
+        shared.connections.workers += u64::from(!self.worker);
+        self.worker = true;
+    }
+}
+
+fn parse(line: &[u8], shared: &mut Shared) -> Result<Request, &'static str> {
+    if line.contains(&0) {
+        return Err(answer::BAD_FORMAT);
+    }
+    let (verb, arguments) = Verb::of(line).ok_or(answer::UNKNOWN_COMMAND)?;
+    let request = Request::parse(verb, Arguments(arguments), shared.body_bytes_max)
+        .map_err(|Malformed| answer::BAD_FORMAT)?;
+    shared.counts.count(verb);
+    Ok(request)
+}
+
+fn say(out: &mut Vec<u8>, word: &str) -> Step {
+    answer::word(out, word);
+    Step::GoOn
+}
+
+/// Bytes of the first line without its end, if it has ended.
+fn line_length(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(LINE_END.len()).position(|window| window == LINE_END)
+}
+
+fn default_tube() -> QueueName {
+    QueueName::new("default").expect("invariant: a short word is a queue's name")
+}

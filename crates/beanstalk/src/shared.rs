@@ -1,0 +1,94 @@
+//! What all connections of a listener have in common.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use model::Nanos;
+
+use crate::verb::Counts;
+
+/// Counters and settings of one listener; lives under the broker's lock.
+pub struct Shared {
+    /// Refuse every put with `DRAINING`.
+    pub draining: bool,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) counts: Counts,
+    pub(crate) connections: Population,
+    pub(crate) facts: Box<dyn Facts + Send>,
+}
+
+/// How many connections there are.
+#[derive(Debug, Default)]
+pub(crate) struct Population {
+    pub(crate) open: u64,
+    /// Of those open: have put.
+    pub(crate) producers: u64,
+    /// Of those open: have reserved.
+    pub(crate) workers: u64,
+    /// Opened ever.
+    pub(crate) total: u64,
+}
+
+impl Shared {
+    /// Nothing counted yet. Larger bodies than `max_message_bytes` are refused.
+    #[must_use]
+    pub fn new(max_message_bytes: usize, facts: Box<dyn Facts + Send>) -> Self {
+        Self {
+            draining: false,
+            body_bytes_max: max_message_bytes,
+            counts: Counts::default(),
+            connections: Population::default(),
+            facts,
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("draining", &self.draining)
+            .field("body_bytes_max", &self.body_bytes_max)
+            .field("counts", &self.counts)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What `stats` says about the process and its machine. Asked for nothing else.
+pub trait Facts {
+    /// The process id.
+    fn pid(&self) -> u32;
+    /// The server's version, such as `dunlin 0.1.0`.
+    fn version(&self) -> &str;
+    /// Processor time spent outside the kernel.
+    fn user_time(&self) -> Nanos;
+    /// Processor time spent in the kernel.
+    fn system_time(&self) -> Nanos;
+    /// Since the process started.
+    fn uptime(&self) -> Nanos;
+    /// A random number that tells this run of the process from every other; shown in hex.
+    fn instance_id(&self) -> u64;
+    /// The machine's name.
+    fn hostname(&self) -> &str;
+    /// The version of its operating system, as `uname -v` shows it.
+    fn os(&self) -> &str;
+    /// Its architecture, as `uname -m` shows it.
+    fn platform(&self) -> &str;
+    /// For the `binlog-` keys; all zero without a journal.
+    fn journal(&self) -> JournalFacts;
+}
+
+/// What `stats` says about the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JournalFacts {
+    /// The number of the oldest segment that is needed.
+    pub oldest_segment: u64,
+    /// The number of the segment that is being written.
+    pub current_segment: u64,
+    /// Records copied forward by compaction.
+    pub records_migrated: u64,
+    /// Records written in all.
+    pub records_written: u64,
+    /// Bytes of one segment.
+    pub segment_bytes: u64,
+}
