@@ -1,0 +1,119 @@
+//! What can end a benchmark, in words for the person who started it.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// Why there are no figures, or why the figures are not to be trusted.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// An option that makes no sense, alone or with the others.
+    Options(String),
+    /// The server could not be reached.
+    Connect {
+        /// What was to be reached.
+        address: String,
+        /// What the operating system said.
+        cause: io::Error,
+    },
+    /// The server closed or broke a connection in the middle.
+    Lost {
+        /// What the client was doing.
+        doing: String,
+        /// What the operating system said; `None` if the server just closed the connection.
+        cause: Option<io::Error>,
+    },
+    /// The server said something that the protocol does not allow there.
+    Garbage {
+        /// What the client was doing.
+        doing: String,
+        /// What came, shortened and made printable.
+        reply: String,
+    },
+    /// The server refused something that the benchmark cannot do without.
+    Refused {
+        /// What the client was doing.
+        doing: String,
+        /// The server's word for it.
+        reply: &'static str,
+    },
+    /// The server stopped answering.
+    Silent {
+        /// What the client was doing.
+        doing: String,
+        /// How long it waited.
+        waited: Duration,
+    },
+    /// The queue to be used holds jobs of somebody else, which the benchmark would eat.
+    NotEmpty {
+        /// Its name.
+        tube: String,
+        /// How many jobs it holds.
+        jobs: u64,
+    },
+    /// The run went through, but the server did not do what it confirmed.
+    Wrong(Vec<String>),
+    /// The run was called off.
+    Cancelled,
+    /// This machine refused something that the benchmark itself needs.
+    Io {
+        /// What was attempted.
+        doing: String,
+        /// What the operating system said.
+        cause: io::Error,
+    },
+}
+
+impl BenchError {
+    /// For `map_err`: a failure of this machine while `doing` something.
+    pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let doing = doing.into();
+        move |cause| Self::Io { doing, cause }
+    }
+
+    /// A reply that cannot be understood, of which the first 80 bytes are shown.
+    pub(crate) fn garbage(doing: impl Into<String>, bytes: &[u8]) -> Self {
+        let shown = bytes.get(..80).unwrap_or(bytes);
+        Self::Garbage { doing: doing.into(), reply: shown.escape_ascii().to_string() }
+    }
+}
+
+impl fmt::Display for BenchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Options(what) => write!(f, "{what}"),
+            Self::Connect { address, cause } => write!(f, "cannot connect to {address}: {cause}"),
+            Self::Lost { doing, cause: None } => {
+                write!(f, "the server closed the connection while {doing}")
+            }
+            Self::Lost { doing, cause: Some(cause) } => {
+                write!(f, "the connection broke while {doing}: {cause}")
+            }
+            Self::Garbage { doing, reply } => {
+                write!(f, "not a reply of a beanstalkd server while {doing}: \"{reply}\"")
+            }
+            Self::Refused { doing, reply } => write!(f, "the server said {reply} while {doing}"),
+            Self::Silent { doing, waited } => {
+                write!(f, "no reply for {} s while {doing}", waited.as_secs())
+            }
+            Self::NotEmpty { tube, jobs } => {
+                write!(f, "tube {tube} holds {jobs} jobs already; the benchmark would take them")
+            }
+            Self::Wrong(problems) => write!(f, "wrong results: {}", problems.join("; ")),
+            Self::Cancelled => write!(f, "cancelled before the end"),
+            Self::Io { doing, cause } => write!(f, "cannot {doing}: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for BenchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Connect { cause, .. }
+            | Self::Lost { cause: Some(cause), .. }
+            | Self::Io { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One client of the measured phases: a non-blocking socket, what it has yet to write and which
+//! commands wait for a reply.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use super::reply::{Parsed, parse};
+use super::work::{Verb, Work};
+
+/// A connection; the index by which messages name it is the fleet's.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: TcpStream,
+    out: Vec<u8>,
+    written: usize,
+    /// The beginning of a reply whose rest has not come.
+    kept: Vec<u8>,
+    unanswered: VecDeque<(Verb, Instant)>,
+    pipeline: usize,
+}
+
+/// Why a connection cannot go on.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// Closed by the server, or with an error.
+    Lost(Option<io::Error>),
+    /// No reply, or not one to the command that waits first.
+    Garbage(Vec<u8>),
+}
+
+impl Connection {
+    /// Takes over a connection on which nothing is outstanding.
+    pub(crate) fn new(stream: TcpStream, pipeline: usize) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            out: Vec::new(),
+            written: 0,
+            kept: Vec::new(),
+            unanswered: VecDeque::with_capacity(pipeline),
+            pipeline,
+        })
+    }
+
+    /// Starts as many jobs as may be outstanding and writes, in one write when the socket takes it.
+    pub(crate) fn send(&mut self, work: &mut Work<'_>, now: Instant) -> Result<(), Broken> {
+        loop {
+            self.fill(work, now);
+            if self.out.is_empty() || !self.flush().map_err(|error| Broken::Lost(Some(error)))? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads what has come and takes every whole reply. `scratch` is longer than any reply; one
+    /// for all connections keeps their own memory small and the cache warm.
+    pub(crate) fn receive(
+        &mut self,
+        scratch: &mut [u8],
+        work: &mut Work<'_>,
+        now: Instant,
+    ) -> Result<(), Broken> {
+        loop {
+            let (before, space) = scratch.split_at_mut(self.kept.len());
+            before.copy_from_slice(&self.kept);
+            let Some(bytes) = self.read(space)? else { return Ok(()) };
+            let drained = bytes < space.len();
+            let filled = self.kept.len() + bytes;
+            let input = scratch.get(..filled).unwrap_or_default();
+            let taken = self.take_replies(input, work, now)?;
+            self.kept.clear();
+            self.kept.extend_from_slice(input.get(taken..).unwrap_or_default());
+            if drained {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the socket did not take everything; it must then be watched for room.
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// How long the oldest command has waited, and what it is.
+    pub(crate) fn oldest(&self, now: Instant) -> Option<(Verb, Duration)> {
+        let (verb, sent) = self.unanswered.front()?;
+        Some((*verb, now.saturating_duration_since(*sent)))
+    }
+
+    fn fill(&mut self, work: &mut Work<'_>, now: Instant) {
+        while self.unanswered.len() < self.pipeline && self.out.len() < OUT_BYTES_FULL {
+            let Some(verb) = work.start(&mut self.out) else { return };
+            self.unanswered.push_back((verb, now));
+        }
+    }
+
+    /// False if the socket took only a part.
+    fn flush(&mut self) -> io::Result<bool> {
+        while let Some(rest) = self.out.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match self.stream.write(rest) {
+                Ok(bytes) => self.written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.clear();
+        self.written = 0;
+        Ok(true)
+    }
+
+    /// `None` if nothing has come.
+    fn read(&mut self, space: &mut [u8]) -> Result<Option<usize>, Broken> {
+        match self.stream.read(space) {
+            Ok(0) if self.kept.is_empty() => Err(Broken::Lost(None)),
+            Ok(0) => Err(Broken::Garbage(std::mem::take(&mut self.kept))),
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if is_transient(&error) => Ok(None),
+            Err(error) => Err(Broken::Lost(Some(error))),
+        }
+    }
+
+    /// Returns how many bytes the whole replies took.
+    fn take_replies(
+        &mut self,
+        input: &[u8],
+        work: &mut Work<'_>,
+        now: Instant,
+    ) -> Result<usize, Broken> {
+        let mut rest = input;
+        loop {
+            let garbage = || Broken::Garbage(rest.to_vec());
+            let (reply, bytes) = match parse(rest, work.body_bytes_max()) {
+                Parsed::Incomplete => return Ok(input.len() - rest.len()),
+                Parsed::Garbage => return Err(garbage()),
+                Parsed::Reply(reply, bytes) => (reply, bytes),
+            };
+            let (verb, sent) = self.unanswered.pop_front().ok_or_else(garbage)?;
+            let next = work.answer(verb, reply, (sent, now), &mut self.out);
+            if let Some(verb) = next.map_err(|_| garbage())? {
+                self.unanswered.push_back((verb, now));
+            }
+            rest = rest.get(bytes..).unwrap_or_default();
+        }
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// No more jobs are started on a connection that has so much to write: deep pipelines of large
+/// bodies would otherwise fill the memory before the first byte leaves.
+const OUT_BYTES_FULL: usize = 256 * 1024;
