@@ -1,0 +1,69 @@
+//! One connection without a socket.
+
+use beanstalk::{InputBuffer, Session, Shared};
+use model::{Command, Reply, SessionId};
+
+/// A session with what a server keeps for it.
+pub(crate) struct Connection {
+    session: Option<Session>,
+    input: InputBuffer,
+    /// Answered and not yet taken.
+    out: Vec<u8>,
+}
+
+impl Connection {
+    /// Just accepted.
+    pub(crate) fn new(id: u64, shared: &mut Shared) -> Self {
+        let session = Some(Session::new(SessionId(id), shared));
+        Self { session, input: InputBuffer::new(), out: Vec::new() }
+    }
+
+    /// With its producer and consumer open.
+    pub(crate) fn opened(id: u64, shared: &mut Shared) -> Self {
+        let mut connection = Self::new(id, shared);
+        for _ in 0..2 {
+            connection.poll(shared).expect("a command that opens");
+            connection.reply(Reply::Done, shared);
+        }
+        connection
+    }
+
+    pub(crate) fn receive(&mut self, bytes: &[u8]) {
+        self.input.append(bytes);
+    }
+
+    pub(crate) fn poll(&mut self, shared: &mut Shared) -> Option<Command> {
+        let session = self.session.as_mut().expect("an open session");
+        session.poll_command(&mut self.input, shared, &mut self.out)
+    }
+
+    pub(crate) fn reply(&mut self, reply: Reply, shared: &mut Shared) {
+        let session = self.session.as_mut().expect("an open session");
+        session.handle_reply(reply, shared, &mut self.out);
+    }
+
+    pub(crate) fn half_close(&mut self) -> Option<Command> {
+        self.session.as_mut().expect("an open session").handle_half_close()
+    }
+
+    pub(crate) fn close(&mut self, shared: &mut Shared) {
+        self.session.take().expect("an open session").close(shared);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.session.is_some()
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        self.session.as_ref().expect("an open session")
+    }
+
+    /// Bytes received and not yet read by the session.
+    pub(crate) fn unread(&self) -> usize {
+        self.input.len()
+    }
+
+    pub(crate) fn take_out(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.out)
+    }
+}
