@@ -12,7 +12,7 @@ impl Rng {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,12 +22,12 @@ impl Rng {
 
     /// A generator of its own, so that what draws from it moves nothing else.
     pub fn fork(&mut self) -> Self {
-        Self(self.next())
+        Self(self.draw())
     }
 
     /// A number in `0..bound`; zero when the bound is. The bias of the remainder is harmless here.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or(0)
+        self.draw().checked_rem(bound).unwrap_or(0)
     }
 
     /// An index into something of that length.
@@ -69,12 +69,12 @@ mod tests {
     fn a_seed_repeats_itself_and_differs_from_others() {
         let draw = |seed| {
             let mut rng = Rng::new(seed);
-            [rng.next(), rng.next(), rng.next()]
+            [rng.draw(), rng.draw(), rng.draw()]
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
         // From the reference implementation: the first number of seed 0.
-        assert_eq!(Rng::new(0).next(), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(Rng::new(0).draw(), 0xE220_A839_7B1D_CDAF);
     }
 
     #[test]

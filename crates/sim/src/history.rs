@@ -1,0 +1,220 @@
+//! The history of durable changes, and which part of it a crash may take away.
+//!
+//! After a crash the recovered messages must equal the state after *some prefix* of the history:
+//! nothing is half-applied, nothing comes back, nothing overtakes. The prefix must reach the last
+//! change that a client was told of and that the fall of the process spares. What it leaves out
+//! is forgotten here too, so that it cannot rise again in a later crash.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use model::{Nanos, StorePolicy};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fall {
+    /// It died, or was shut down; what was written is there.
+    Process,
+    /// The machine lost power, or the disk lost unsynced bytes in a failed sync.
+    Power,
+}
+
+/// What a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Its queue.
+    pub queue: Rc<str>,
+    /// Smaller is more urgent.
+    pub priority: u32,
+    /// Its lease in seconds.
+    pub lease: u32,
+    /// Its bytes.
+    pub body: Rc<[u8]>,
+}
+
+/// Where a message stands, as far as that is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Ready, or leased: a lease is not durable.
+    Ready,
+    /// Hidden until then.
+    Delayed(Nanos),
+    /// Set aside.
+    Buried,
+}
+
+/// A message as a change left it or as recovery found it.
+pub type Kept = (Content, Standing);
+
+/// What happened, in the order of the engine's frames.
+#[derive(Clone, Debug)]
+pub struct History {
+    policy: StorePolicy,
+    lag: Nanos,
+    changes: Vec<Change>,
+}
+
+#[derive(Clone, Debug)]
+struct Change {
+    /// Changes of one step are one frame.
+    step: u64,
+    id: u64,
+    /// `None`: deleted.
+    left: Option<Kept>,
+    /// When a client was first told.
+    told: Option<Nanos>,
+    /// It was leased since. The journal may or may not have noted that it is hidden no more.
+    leased: bool,
+}
+
+impl History {
+    /// Nothing happened yet. A periodic sync may be late by `lag`.
+    #[must_use]
+    pub const fn new(policy: StorePolicy, lag: Nanos) -> Self {
+        Self { policy, lag, changes: Vec::new() }
+    }
+
+    /// Notes what a step left of a message; returns the number of the change.
+    pub fn push(&mut self, step: u64, id: u64, left: Option<Kept>) -> usize {
+        self.changes.push(Change { step, id, left, told: None, leased: false });
+        self.changes.len() - 1
+    }
+
+    /// A client has read a reply that depends on this change.
+    pub fn told(&mut self, now: Nanos, change: usize) {
+        self.change(change).told.get_or_insert(now);
+    }
+
+    /// The message that this change left was leased.
+    pub fn leased(&mut self, change: usize) {
+        self.change(change).leased = true;
+    }
+
+    /// How many changes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether nothing happened yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// The newest change of a message.
+    #[must_use]
+    pub fn last_change(&self, id: u64) -> Option<usize> {
+        self.changes.iter().rposition(|change| change.id == id)
+    }
+
+    /// The highest id that was given and not taken away by a crash.
+    #[must_use]
+    pub fn last_id(&self) -> u64 {
+        self.changes.iter().map(|change| change.id).max().unwrap_or(0)
+    }
+
+    /// The process fell at `fell`, and a new one found these messages: forgets what is gone.
+    ///
+    /// # Panics
+    /// When no prefix explains what was found, or none that keeps what had to survive.
+    pub fn recover(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &BTreeMap<u64, Kept>) {
+        let spared =
+            |change: &Change| change.told.is_some_and(|told| self.spares(fall, told, fell));
+        let floor = self.changes.iter().rposition(spared).map_or(0, |last| last + 1);
+        let mut cuts = (floor..=self.len()).rev().filter(|cut| self.is_between_steps(*cut));
+        let Some(cut) = cuts.find(|cut| self.misfits(*cut, now, found).is_empty()) else {
+            panic!("{}", self.complaint(floor, fall, now, found));
+        };
+        self.changes.truncate(cut);
+    }
+
+    /// The state after the whole history, each with its newest change.
+    #[must_use]
+    pub fn state(&self) -> BTreeMap<u64, (usize, &Kept)> {
+        self.state_at(self.len())
+    }
+
+    /// Whether a change survives the fall that a client was told of at `told`.
+    fn spares(&self, fall: Fall, told: Nanos, fell: Nanos) -> bool {
+        match (self.policy, fall) {
+            (StorePolicy::Memory, _) | (StorePolicy::Never, Fall::Power) => false,
+            (_, Fall::Process) | (StorePolicy::Always, Fall::Power) => true,
+            (StorePolicy::Periodic(period), Fall::Power) => told + period + self.lag < fell,
+        }
+    }
+
+    fn is_between_steps(&self, cut: usize) -> bool {
+        let before = cut.checked_sub(1).and_then(|last| self.changes.get(last));
+        let behind = self.changes.get(cut);
+        before.is_none_or(|before| behind.is_none_or(|behind| before.step != behind.step))
+    }
+
+    fn state_at(&self, cut: usize) -> BTreeMap<u64, (usize, &Kept)> {
+        let mut state = BTreeMap::new();
+        for (number, change) in self.changes.iter().take(cut).enumerate() {
+            match &change.left {
+                Some(left) => state.insert(change.id, (number, left)),
+                None => state.remove(&change.id),
+            };
+        }
+        state
+    }
+
+    /// The messages that are not as they were after the first `cut` changes.
+    fn misfits(&self, cut: usize, now: Nanos, found: &BTreeMap<u64, Kept>) -> Vec<u64> {
+        let state = self.state_at(cut);
+        let lost = state.keys().filter(|id| !found.contains_key(id)).copied();
+        let fits = |id: &u64, kept: &Kept| {
+            let (number, left) = state.get(id)?;
+            let leased = self.changes.get(*number)?.leased;
+            let place = stands_as(left.1, leased, now, kept.1);
+            (left.0 == kept.0 && place).then_some(())
+        };
+        let wrong = found.iter().filter(|(id, kept)| fits(id, kept).is_none()).map(|(id, _)| *id);
+        lost.chain(wrong).collect()
+    }
+
+    fn complaint(
+        &self,
+        floor: usize,
+        fall: Fall,
+        now: Nanos,
+        found: &BTreeMap<u64, Kept>,
+    ) -> String {
+        let misfits = |cut: &usize| self.misfits(*cut, now, found).len();
+        let nearest = (floor..=self.len()).min_by_key(misfits).unwrap_or(floor);
+        let any = (0..floor).rev().find(|cut| misfits(cut) == 0);
+        let mut text = format!(
+            "after {fall:?} no prefix of {} changes fits that keeps the first {floor}; {}",
+            self.len(),
+            any.map_or("nor a shorter one".to_owned(), |cut| format!("the first {cut} would fit")),
+        );
+        let state = self.state_at(nearest);
+        for id in self.misfits(nearest, now, found).iter().take(5) {
+            let kept = |kept: Option<&Kept>| {
+                kept.map(|(c, s)| format!("{} {} {s:?}", c.queue, c.priority))
+            };
+            let (expected, seen) = (state.get(id).map(|(_, kept)| *kept), found.get(id));
+            text += &format!("\n  {id}: expected {:?}, found {:?}", kept(expected), kept(seen));
+        }
+        text
+    }
+
+    fn change(&mut self, number: usize) -> &mut Change {
+        self.changes.get_mut(number).expect("invariant: changes are numbered by this history")
+    }
+}
+
+/// Whether a message that was left like this may be found like that.
+fn stands_as(left: Standing, leased: bool, now: Nanos, found: Standing) -> bool {
+    match (left, found) {
+        (Standing::Delayed(until), Standing::Ready) => leased || until <= now,
+        (Standing::Buried, Standing::Ready) => leased,
+        _ => left == found,
+    }
+}
+
+#[cfg(test)]
+#[path = "history_test.rs"]
+mod tests;

@@ -1,0 +1,135 @@
+//! Which recoveries a history accepts. What it must reject is the point: an oracle that accepts
+//! everything proves nothing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+
+const PERIOD: Nanos = Nanos::from_millis(25);
+const LAG: Nanos = Nanos::from_millis(10);
+
+fn kept(queue: &str, priority: u32) -> Kept {
+    let content = Content { queue: queue.into(), priority, lease: 1, body: [7].into() };
+    (content, Standing::Ready)
+}
+
+/// Message 1 put, message 2 put, message 1 released with priority 5, message 2 deleted.
+fn history(policy: StorePolicy) -> History {
+    let mut history = History::new(policy, LAG);
+    history.push(1, 1, Some(kept("q", 0)));
+    history.push(2, 2, Some(kept("q", 0)));
+    history.push(3, 1, Some(kept("q", 5)));
+    history.push(4, 2, None);
+    history
+}
+
+fn accepts(history: &History, fall: Fall, found: &[(u64, Kept)]) -> bool {
+    let mut history = history.clone();
+    let found = found.iter().cloned().collect();
+    let fell = Nanos::from_millis(100);
+    catch_unwind(AssertUnwindSafe(|| history.recover(fall, fell, fell, &found))).is_ok()
+}
+
+#[test]
+fn any_prefix_is_accepted_when_nobody_was_told() {
+    let history = history(StorePolicy::Always);
+    for found in [
+        vec![],
+        vec![(1, kept("q", 0))],
+        vec![(1, kept("q", 0)), (2, kept("q", 0))],
+        vec![(1, kept("q", 5)), (2, kept("q", 0))],
+        vec![(1, kept("q", 5))],
+    ] {
+        assert!(accepts(&history, Fall::Power, &found), "{found:?}");
+    }
+}
+
+#[test]
+fn what_is_no_prefix_is_rejected() {
+    let history = history(StorePolicy::Always);
+    for found in [
+        vec![(2, kept("q", 0))],
+        vec![(1, kept("q", 5)), (2, kept("q", 1))],
+        vec![(1, kept("r", 0))],
+        vec![(1, kept("q", 0)), (3, kept("q", 0))],
+    ] {
+        assert!(!accepts(&history, Fall::Power, &found), "{found:?}");
+    }
+    let mut other_body = kept("q", 0);
+    other_body.0.body = [8].into();
+    assert!(!accepts(&history, Fall::Power, &[(1, other_body)]));
+}
+
+#[test]
+fn what_a_client_was_told_survives_as_its_policy_says() {
+    let late = Nanos::from_millis(90);
+    let early = Nanos::from_millis(60);
+    let shorter = [(1, kept("q", 0)), (2, kept("q", 0))];
+    for (policy, fall, told, may_be_lost) in [
+        (StorePolicy::Always, Fall::Power, late, false),
+        (StorePolicy::Always, Fall::Process, late, false),
+        (StorePolicy::Periodic(PERIOD), Fall::Process, late, false),
+        (StorePolicy::Periodic(PERIOD), Fall::Power, late, true),
+        (StorePolicy::Periodic(PERIOD), Fall::Power, early, false),
+        (StorePolicy::Never, Fall::Process, late, false),
+        (StorePolicy::Never, Fall::Power, early, true),
+        (StorePolicy::Memory, Fall::Process, early, true),
+    ] {
+        let mut history = history(policy);
+        history.told(told, 2);
+        let accepted = accepts(&history, fall, &shorter);
+        assert_eq!(accepted, may_be_lost, "{policy:?} {fall:?} told at {told}");
+        assert!(accepts(&history, fall, &[(1, kept("q", 5))]));
+    }
+}
+
+#[test]
+fn a_confirmed_delete_never_comes_back() {
+    let mut history = history(StorePolicy::Always);
+    history.told(Nanos::ZERO, 3);
+    assert!(!accepts(&history, Fall::Power, &[(1, kept("q", 5)), (2, kept("q", 0))]));
+}
+
+#[test]
+fn what_was_lost_once_cannot_rise_again() {
+    let mut history = history(StorePolicy::Always);
+    let one = [(1, kept("q", 0))];
+    history.recover(Fall::Power, Nanos::ZERO, Nanos::ZERO, &one.iter().cloned().collect());
+    assert_eq!((history.len(), history.last_id()), (1, 1));
+    assert!(accepts(&history, Fall::Power, &one));
+    assert!(!accepts(&history, Fall::Power, &[(1, kept("q", 0)), (2, kept("q", 0))]));
+}
+
+#[test]
+fn a_step_is_kept_or_lost_as_a_whole() {
+    let mut history = history(StorePolicy::Always);
+    history.push(5, 3, Some(kept("q", 0)));
+    history.push(5, 4, Some(kept("q", 0)));
+    let base = (1, kept("q", 5));
+    assert!(accepts(&history, Fall::Power, std::slice::from_ref(&base)));
+    assert!(!accepts(&history, Fall::Power, &[base.clone(), (3, kept("q", 0))]));
+    assert!(accepts(&history, Fall::Power, &[base, (3, kept("q", 0)), (4, kept("q", 0))]));
+}
+
+#[test]
+fn delays_end_and_leases_are_not_durable() {
+    let hidden = |standing| Some((kept("q", 0).0, standing));
+    let now = Nanos::from_millis(100);
+    let mut history = History::new(StorePolicy::Always, LAG);
+    history.push(1, 1, hidden(Standing::Delayed(now)));
+    history.push(2, 2, hidden(Standing::Delayed(now + PERIOD)));
+    history.push(3, 3, hidden(Standing::Buried));
+    (0..3).for_each(|change| history.told(Nanos::ZERO, change));
+    let found = |two, three| {
+        let place = |standing| (kept("q", 0).0, standing);
+        [(1, kept("q", 0)), (2, place(two)), (3, place(three))]
+    };
+    let same = found(Standing::Delayed(now + PERIOD), Standing::Buried);
+    assert!(accepts(&history, Fall::Power, &same));
+    let bare = found(Standing::Ready, Standing::Ready);
+    assert!(!accepts(&history, Fall::Power, &bare));
+    history.leased(1);
+    history.leased(2);
+    assert!(accepts(&history, Fall::Power, &bare));
+    assert!(accepts(&history, Fall::Power, &same));
+}
