@@ -1,6 +1,9 @@
-//! The session as a server drives it: scripts, hostile input, and the real beanstalkd beside it.
+//! The session as a server drives it: scripts, and what peers should not send.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod connection;
 mod escape;
 mod facts;
+mod hostile;
+mod random;
 mod scripts;

@@ -1,0 +1,246 @@
+//! What a peer may send by mistake or malice must neither stop the session nor throw it out of
+//! step nor cost memory, and must mean the same however the network cuts it into pieces.
+
+use std::fs;
+use std::path::Path;
+
+use beanstalk::Shared;
+use model::{Command, Delivery, MessageId, Peek, Reply};
+
+use crate::connection::Connection;
+use crate::random::Random;
+use crate::{escape, facts};
+
+/// A line that has not ended is all that may stay unread.
+const UNREAD_BYTES_MAX: usize = 224;
+
+#[test]
+fn the_corpus_does_no_harm() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/hostile");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let input = fs::read(&path).unwrap();
+        let whole = replay(&input, &mut || usize::MAX);
+        for size in [1, 2, 3, 223, 224, 225, 4_096] {
+            assert_eq!(replay(&input, &mut || size), whole, "{} by {size}", path.display());
+        }
+        count += 1;
+    }
+    assert!(count >= 20, "only {count} files were found");
+}
+
+#[test]
+fn mutated_commands_do_no_harm() {
+    for seed in 0..4_000 {
+        let mut random = Random::new(seed);
+        let input = mutated_commands(&mut random);
+        let whole = replay(&input, &mut || usize::MAX);
+        let pieces = replay(&input, &mut || 1 + random.below(40));
+        assert_eq!(pieces, whole, "seed {seed}: {}", escape::text(&input));
+    }
+}
+
+#[test]
+fn random_bytes_do_no_harm() {
+    for seed in 0..1_000 {
+        let mut random = Random::new(seed);
+        let length = random.below(2_000);
+        let input: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+        let whole = replay(&input, &mut || usize::MAX);
+        let pieces = replay(&input, &mut || 1 + random.below(300));
+        assert_eq!(pieces, whole, "seed {seed}: {}", escape::text(&input));
+    }
+}
+
+#[test]
+fn a_body_that_is_too_large_is_not_kept() {
+    let mut shared = facts::shared();
+    let mut connection = Connection::opened(1, &mut shared);
+    connection.receive(b"put 0 0 60 100000000\r\n");
+    for _ in 0..100 {
+        assert_eq!(connection.poll(&mut shared), None);
+        assert_eq!(connection.unread(), 0);
+        assert!(connection.session().half_sent());
+        connection.receive(&[b'x'; 1_000_000]);
+    }
+    connection.receive(b"\r\nlist-tube-used\r\n");
+    assert_eq!(connection.poll(&mut shared), None);
+    assert_eq!(connection.take_out(), b"JOB_TOO_BIG\r\nUSING default\r\n");
+}
+
+#[test]
+fn long_answers_to_short_questions_come_in_portions() {
+    const PORTION_BYTES_MAX: usize = 2 * 1024 * 1024;
+    let mut shared = facts::shared();
+    let mut connection = Connection::opened(1, &mut shared);
+    for tube in 0..1_000 {
+        connection.receive(format!("watch {tube:0200}\r\n").as_bytes());
+        connection.poll(&mut shared).expect("a watch");
+        connection.reply(Reply::Done, &mut shared);
+    }
+    connection.take_out();
+    connection.receive(&b"list-tubes-watched\r\n".repeat(100));
+    let (mut answered, mut portions) = (0, 0);
+    loop {
+        assert_eq!(connection.poll(&mut shared), None);
+        let portion = connection.take_out();
+        assert!(portion.len() <= PORTION_BYTES_MAX);
+        answered += portion.windows(4).filter(|window| window == b"---\n").count();
+        portions += 1;
+        if !connection.session().has_more() {
+            break;
+        }
+    }
+    assert_eq!(answered, 100);
+    assert!(portions > 10, "{portions} portions");
+}
+
+#[test]
+fn nothing_is_read_after_quit() {
+    let mut shared = facts::shared();
+    let mut connection = Connection::opened(1, &mut shared);
+    connection.receive(b"list-tube-used\r\nquit\r\nlist-tube-used\r\ndelete 1\r\n");
+    assert_eq!(connection.poll(&mut shared), None);
+    assert!(connection.session().wants_close());
+    assert_eq!(connection.poll(&mut shared), None);
+    assert_eq!(connection.take_out(), b"USING default\r\n");
+}
+
+/// All commands that came of the input and all answers, after checking that the session is still
+/// in step. `size` gives the length of each next piece.
+fn replay(input: &[u8], size: &mut dyn FnMut() -> usize) -> (Vec<Command>, Vec<u8>) {
+    let mut shared = facts::shared();
+    let mut connection = Connection::opened(1, &mut shared);
+    let mut commands = Vec::new();
+    let mut rest = input;
+    while !rest.is_empty() {
+        let (piece, others) = rest.split_at(size().min(rest.len()));
+        connection.receive(piece);
+        serve(&mut connection, &mut shared, &mut commands);
+        rest = others;
+    }
+    let answers = connection.take_out();
+    if !connection.session().wants_close() {
+        check_in_step(&mut connection, &mut shared);
+    }
+    connection.close(&mut shared);
+    (commands, answers)
+}
+
+/// Ends whatever has begun; then a question must get its answer.
+fn check_in_step(connection: &mut Connection, shared: &mut Shared) {
+    let mut commands = Vec::new();
+    for length in [0, 0, 70_000] {
+        if connection.session().half_sent() {
+            connection.receive(&[b'x'].repeat(length));
+            connection.receive(b"\r\n");
+            serve(connection, shared, &mut commands);
+        }
+    }
+    if connection.session().half_sent() {
+        return; // It awaits a larger body still.
+    }
+    connection.take_out();
+    connection.receive(b"use in-step\r\n");
+    serve(connection, shared, &mut commands);
+    assert_eq!(connection.take_out(), b"USING in-step\r\n");
+}
+
+/// Serves what has arrived, each command with a likely reply.
+fn serve(connection: &mut Connection, shared: &mut Shared, commands: &mut Vec<Command>) {
+    loop {
+        if let Some(command) = connection.poll(shared) {
+            let reply = likely_reply(&command);
+            commands.push(command);
+            connection.reply(reply, shared);
+        } else if !connection.session().has_more() {
+            break;
+        }
+    }
+    if !connection.session().wants_close() {
+        assert!(connection.unread() < UNREAD_BYTES_MAX);
+    }
+}
+
+fn likely_reply(command: &Command) -> Reply {
+    match command {
+        Command::Put { .. } => Reply::Stored { message: MessageId(7) },
+        Command::Receive { .. } => Reply::TimedOut,
+        Command::Lease { message } => Reply::Delivered(Box::new(Delivery {
+            link: None,
+            message: *message,
+            count: 1,
+            body: Box::from(*b"body"),
+        })),
+        Command::Peek(Peek::Message(message)) => {
+            Reply::Found { message: *message, body: Box::from(*b"body") }
+        }
+        Command::Kick { max, .. } => Reply::Count(*max),
+        Command::BrokerStatistics => Reply::BrokerStatistics(Box::default()),
+        Command::Peek(_) | Command::MessageStatistics { .. } | Command::QueueStatistics { .. } => {
+            Reply::NotFound
+        }
+        Command::ListQueues => Reply::Queues(Vec::new()),
+        _ => Reply::Done,
+    }
+}
+
+/// Commands as clients send them, with a few bytes changed, lost, doubled or put in.
+fn mutated_commands(random: &mut Random) -> Vec<u8> {
+    const COMMANDS: [&[u8]; 26] = [
+        b"put 0 0 60 5\r\nhello\r\n",
+        b"put 10 1 0 0\r\n\r\n",
+        b"put 1 2 3 70000\r\nshort\r\n",
+        b"reserve\r\n",
+        b"reserve-with-timeout 5\r\n",
+        b"reserve-job 3\r\n",
+        b"delete 1\r\n",
+        b"release 2 3 4\r\n",
+        b"bury 2 3\r\n",
+        b"touch 4\r\n",
+        b"use emails\r\n",
+        b"watch emails\r\n",
+        b"ignore default\r\n",
+        b"ignore emails\r\n",
+        b"peek 5\r\n",
+        b"peek-ready\r\n",
+        b"peek-buried\r\n",
+        b"kick 10\r\n",
+        b"kick-job 1\r\n",
+        b"stats\r\n",
+        b"stats-job 1\r\n",
+        b"stats-tube emails\r\n",
+        b"list-tubes\r\n",
+        b"list-tubes-watched\r\n",
+        b"list-tube-used\r\n",
+        b"pause-tube emails 10\r\n",
+    ];
+    let mut input = Vec::new();
+    for _ in 0..1 + random.below(30) {
+        input.extend_from_slice(random.pick(&COMMANDS));
+    }
+    for _ in 0..random.below(8) {
+        mutate(&mut input, random);
+    }
+    input
+}
+
+fn mutate(input: &mut Vec<u8>, random: &mut Random) {
+    const BYTES: &[u8] = b"\r\n\0 -0199azA\xff";
+    let place = random.below(input.len() + 1);
+    match random.below(5) {
+        0 => input.truncate(place),
+        1 => input.insert(place, random.pick(BYTES)),
+        2 => drop(input.drain(place..(place + 1 + random.below(4)).min(input.len()))),
+        3 => {
+            let long = vec![random.pick(BYTES); 200 + random.below(60)];
+            input.splice(place..place, long);
+        }
+        _ => {
+            if let Some(byte) = input.get_mut(place) {
+                *byte = random.pick(BYTES);
+            }
+        }
+    }
+}
