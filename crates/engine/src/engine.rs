@@ -1,35 +1,121 @@
-//! The state machine: what it is made of, and its dispatch.
+//! The state machine: what it is made of, and the dispatch of commands and timers.
+//!
+//! What the commands do is in `producing`, `receiving`, `settling` and `looking`; how a message
+//! moves between states, and only that, in `moving`.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 
-use model::{After, BrokerStatistics, Command, Lsn, Nanos, Refusal, Reply, SessionId};
+use model::{
+    After, BrokerStatistics, Command, Lsn, MessageId, Nanos, Refusal, Reply, SessionId,
+    StorePolicy, limits,
+};
 
-use crate::{Effects, EngineOptions, RecordError, SnapshotCursor};
+use crate::log::Log;
+use crate::message::Message;
+use crate::pages::Pages;
+use crate::queue::{Counts, QueueSlot, Queues};
+use crate::session::{SessionSlot, Sessions};
+use crate::timers::{Timer, Timers};
+use crate::{Effects, EngineOptions, QueuePolicies};
 
-/// Queues, leases and timers.
+/// Queues, leases and timers. See the crate's documentation for how to drive it.
 #[derive(Debug)]
 pub struct Engine {
-    options: EngineOptions,
-    last: Lsn,
-    latest: Nanos,
-    room: u64,
+    pub(crate) policy: StorePolicy,
+    pub(crate) queue_policies: QueuePolicies,
+    pub(crate) messages: Pages<Box<Message>>,
+    /// Order to id, of those messages whose order is not their id.
+    pub(crate) reordered: Pages<MessageId>,
+    pub(crate) queues: Queues,
+    pub(crate) sessions: Sessions,
+    pub(crate) timers: Timers,
+    pub(crate) log: Log,
+    pub(crate) next: Next,
+    /// The latest moment it was told.
+    pub(crate) latest: Nanos,
+    pub(crate) totals: Totals,
+    pub(crate) recovery: Recovery,
+}
+
+/// What numbers come next.
+#[derive(Debug)]
+pub(crate) struct Next {
+    /// Of a message, or of its order when it is released to the back.
+    pub(crate) message: u64,
+    /// Of a place among the buried.
+    pub(crate) buried: u64,
+    /// Of a place among those who wait.
+    pub(crate) ticket: u64,
+}
+
+/// What is counted over all queues.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) counts: Counts,
+    pub(crate) expired: u64,
+    pub(crate) messages: u64,
+    pub(crate) waiting: u64,
+}
+
+/// How far recovery has come.
+#[derive(Debug, Default)]
+pub(crate) struct Recovery {
+    /// Messages whose body is still in the log.
+    pub(crate) bodies_missing: u64,
+    /// The last frame replayed.
+    pub(crate) replayed: Lsn,
+}
+
+/// What a command or a timer comes to: what to answer, and which queue got a ready message or a
+/// consumer who could take one. The caller hears first, then those who wait are served.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    answer: Option<(After, Reply)>,
+    woken: Option<QueueSlot>,
 }
 
 impl Engine {
-    /// An empty engine.
+    /// An engine without messages, queues or sessions.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
-        Self { options, last: Lsn::ZERO, latest: Nanos::ZERO, room: u64::MAX }
+        Self {
+            policy: options.policy,
+            queue_policies: options.queue_policies,
+            messages: Pages::new(),
+            reordered: Pages::new(),
+            queues: Queues::new(),
+            sessions: Sessions::new(),
+            timers: Timers::default(),
+            log: Log::new(options.policy),
+            next: Next { message: 1, buried: 1, ticket: 1 },
+            latest: Nanos::ZERO,
+            totals: Totals::default(),
+            recovery: Recovery::default(),
+        }
     }
-    /// Begins a session.
+
+    /// Begins a session; no effect on one that is open.
     pub fn open_session(&mut self, session: SessionId) {
-        let _ = session;
+        self.sessions.open(session);
     }
-    /// Ends a session: leases go back to ready at once, waits end without reply.
+
+    /// Ends a session: its waits end without reply, its producers and consumers are closed, and
+    /// what it holds is ready again at once, without penalty. No effect on one that is not open.
     pub fn close_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
-        let _ = (now, session, effects);
+        self.advance(now);
+        let Some(slot) = self.sessions.slot(session) else { return };
+        let idle = self.close_links(slot);
+        self.return_leases(slot, effects);
+        for queue in idle {
+            self.remove_if_idle(queue);
+        }
+        self.sessions.close(slot);
+        assert!(self.log.is_sealed(), "what a session held is not journalled");
     }
-    /// Does what a session asks.
+
+    /// Does what a session asks. A command of a session that is not open is refused.
+    ///
+    /// `now` may not go back; an earlier moment than one seen before counts as that one.
     pub fn handle(
         &mut self,
         now: Nanos,
@@ -37,105 +123,144 @@ impl Engine {
         command: Command,
         effects: &mut Effects,
     ) {
-        self.latest = self.latest.max(now);
-        drop(command);
-        effects.reply(session, After::NOTHING, Reply::Refused(Refusal::NoSuchLink));
+        self.advance(now);
+        let outcome = match self.sessions.slot(session) {
+            Some(slot) => self.dispatch(slot, command, effects),
+            None => Outcome::refused(Refusal::NoSuchLink),
+        };
+        self.conclude(session, outcome, effects);
     }
-    /// When `handle_timeout` is due.
+
+    /// When [`Engine::handle_timeout`] is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        None
+        self.timers.first().map(|(at, _)| at)
     }
-    /// Fires due timers.
+
+    /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things: call it again
+    /// while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
-        let _ = (now, effects);
+        self.advance(now);
+        for _ in 0..limits::TIMERS_PER_TURN_MAX {
+            match self.timers.first() {
+                Some((at, timer)) if at <= self.latest => self.fire(timer, effects),
+                _ => break,
+            }
+        }
+        assert!(self.log.is_sealed(), "what happens by time is not journalled");
     }
-    /// Bytes of log that puts may still use.
+
+    /// Tells how many bytes of log puts may still use; each put uses up its record's size. A
+    /// journalled put whose record is larger is refused. At first there is no bound.
     pub fn set_room(&mut self, bytes: u64) {
-        self.room = bytes;
+        self.log.room = bytes;
     }
-    /// The position the next frame will have.
+
+    /// The position that the next frame will have.
     #[must_use]
     pub fn next_lsn(&self) -> Lsn {
-        self.last.next()
+        self.log.last.next()
     }
+
     /// The position of the last frame.
     #[must_use]
     pub fn last_lsn(&self) -> Lsn {
-        self.last
+        self.log.last
     }
-    /// All queues together.
-    #[must_use]
-    pub fn statistics(&self) -> BrokerStatistics {
-        BrokerStatistics::default()
-    }
-    /// Panics naming a broken invariant.
-    pub fn check(&self) {
-        let _ = &self.options;
-    }
-    /// Takes in a chunk of a snapshot.
-    ///
-    /// # Errors
-    /// When the chunk is damaged.
-    pub fn load(&mut self, chunk: &[u8]) -> Result<(), RecordError> {
-        let _ = chunk;
-        Ok(())
-    }
-    /// Takes in a frame from after the snapshot's begin.
-    ///
-    /// # Errors
-    /// When the frame is damaged or does not fit.
-    pub fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), RecordError> {
-        let _ = (lsn, payload, fuzzy);
-        Ok(())
-    }
-    /// Takes bodies from a frame from before the snapshot.
-    ///
-    /// # Errors
-    /// When the frame is damaged.
-    pub fn restore_body(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
-        let _ = (lsn, payload);
-        Ok(())
-    }
-    /// Ends recovery.
-    ///
-    /// # Errors
-    /// When a body is missing.
-    pub fn finish_recovery(&mut self, last: Lsn) -> Result<(), RecordError> {
-        self.last = last;
-        Ok(())
-    }
-    /// Location and record bytes of each journalled live message.
-    pub fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
-        Vec::new().into_iter()
-    }
-    /// The latest moment the engine knows.
+
+    /// The latest moment the engine was told, or found in records: a server's clock must not start
+    /// before it.
     #[must_use]
     pub fn latest_time(&self) -> Nanos {
         self.latest
     }
-    /// Begins a snapshot.
+
+    /// All queues together.
     #[must_use]
-    pub fn snapshot_begin(&self) -> SnapshotCursor {
-        SnapshotCursor { next: 0, end: 0, begun: false }
+    pub fn statistics(&self) -> BrokerStatistics {
+        let Totals { counts, expired, messages, waiting } = self.totals;
+        BrokerStatistics {
+            urgent: counts.urgent,
+            ready: counts.ready,
+            leased: counts.leased,
+            delayed: counts.delayed,
+            buried: counts.buried,
+            expired_total: expired,
+            messages_total: messages,
+            queues: self.queues.count() as u64,
+            waiting,
+        }
     }
-    /// Appends the next chunk; true when more is to come.
-    pub fn snapshot_chunk(&self, cursor: &mut SnapshotCursor, out: &mut Vec<u8>) -> bool {
-        out.clear();
-        cursor.begun = true;
-        cursor.next < cursor.end
+
+    fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
+        match command {
+            Command::OpenProducer { link, queue } => self.open_producer(by, link, queue),
+            Command::Put { link, message } => self.put(by, link, message, effects),
+            Command::Watch { link, queue } => self.watch(by, link, queue),
+            Command::Unwatch { link, queue } => self.unwatch(by, link, &queue),
+            Command::Receive { link, wait, margin } => {
+                self.receive(by, link, wait, margin, effects)
+            }
+            Command::CancelReceive { link } => self.cancel_receive(by, link),
+            Command::Lease { message } => self.lease(by, message, effects),
+            Command::Delete { message } => self.delete(by, message, effects),
+            Command::Release { message, priority, delay } => {
+                self.release(by, message, priority, delay, effects)
+            }
+            Command::Bury { message, priority } => self.bury(by, message, priority, effects),
+            Command::Renew { message } => self.renew(by, message),
+            Command::Kick { link, max } => self.kick(by, link, max, effects),
+            Command::KickMessage { message } => self.kick_message(message, effects),
+            Command::Pause { queue, duration } => self.pause(&queue, duration),
+            Command::Peek(which) => self.peek(by, which),
+            Command::MessageStatistics { message } => self.message_statistics(message),
+            Command::QueueStatistics { queue } => self.queue_statistics(&queue),
+            Command::BrokerStatistics => self.broker_statistics(),
+            Command::ListQueues => self.list_queues(),
+        }
     }
-    /// Stores anew what lives of an old frame.
-    ///
-    /// # Errors
-    /// When the frame is damaged.
-    pub fn restate(
-        &mut self,
-        lsn: Lsn,
-        payload: &[u8],
-        effects: &mut Effects,
-    ) -> Result<(), RecordError> {
-        let _ = (lsn, payload, effects);
-        Ok(())
+
+    fn fire(&mut self, timer: Timer, effects: &mut Effects) {
+        let woken = match timer {
+            Timer::Delay(queue) => self.end_delay(queue),
+            Timer::Pause(queue) => self.end_pause(queue),
+            Timer::Lease(holder) => self.expire_lease(holder),
+            Timer::Margin(consumer) => return self.give_up(consumer, Reply::LeaseEnding, effects),
+            Timer::Wait(consumer) => return self.give_up(consumer, Reply::TimedOut, effects),
+        };
+        self.serve(woken, effects);
+    }
+
+    /// Sends the answer, serves who waits, and ends the frame.
+    fn conclude(&mut self, session: SessionId, outcome: Outcome, effects: &mut Effects) {
+        if let Some((after, reply)) = outcome.answer {
+            effects.reply(session, after, reply);
+        }
+        if let Some(queue) = outcome.woken {
+            self.serve(queue, effects);
+        }
+        self.log.seal(effects);
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        self.latest = self.latest.max(now);
+    }
+}
+
+impl Outcome {
+    pub(crate) const NOTHING: Self = Self { answer: None, woken: None };
+
+    pub(crate) const fn reply(after: After, reply: Reply) -> Self {
+        Self { answer: Some((after, reply)), woken: None }
+    }
+
+    /// A refusal reflects nothing that could be undone, and never waits.
+    pub(crate) const fn refused(refusal: Refusal) -> Self {
+        Self::reply(After::NOTHING, Reply::Refused(refusal))
+    }
+
+    pub(crate) const fn waking(mut self, queue: QueueSlot) -> Self {
+        self.woken = Some(queue);
+        self
     }
 }

@@ -1,6 +1,9 @@
-//! The records of which frames and snapshots are made.
+//! The records of which frames and snapshots are made, as values; `codec.rs` has their bytes.
+//!
+//! A Changed record holds all that can change about a message, not a difference. Replaying the
+//! same records twice, or on a state that already contains some of them, therefore ends in the
+//! same state; a snapshot taken while traffic goes on depends on it.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use model::{Durability, Lsn, MessageId, Nanos};
@@ -38,7 +41,7 @@ pub struct Counters {
     pub kicked: u32,
 }
 
-/// What can change about a message while it lives.
+/// All that can change about a message while it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Smaller is more urgent.
@@ -47,45 +50,52 @@ pub struct Standing {
     pub delay: Nanos,
     /// Where it stands.
     pub state: StoredState,
-    /// Its place among ready messages of its priority; its id unless it was released to the back.
+    /// Its place among ready messages of its priority: its id unless it was released to the back.
     pub order: u64,
     /// What happened to it so far.
     pub counters: Counters,
 }
 
+/// All about a message but its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// Which.
+    pub message: MessageId,
+    /// Its queue.
+    pub queue: &'a str,
+    /// What it survives.
+    pub durability: Durability,
+    /// When it was stored.
+    pub created: Nanos,
+    /// How long a consumer may hold it.
+    pub lease: Nanos,
+    /// What can change.
+    pub standing: Standing,
+}
+
 /// One record, borrowed from the bytes it was decoded from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordView<'a> {
-    /// A message was stored, or is stored anew by compaction.
+    /// In a frame: a message was stored, or is stored anew by compaction.
     Message {
-        /// Which.
-        message: MessageId,
-        /// How it stands.
-        standing: Standing,
-        /// What it survives.
-        durability: Durability,
-        /// When it was stored.
-        created: Nanos,
-        /// How long a consumer may hold it.
-        lease: Nanos,
-        /// Its queue.
-        queue: &'a str,
-        /// Its body.
+        /// All but the body.
+        envelope: Envelope<'a>,
+        /// The body.
         body: &'a [u8],
     },
-    /// A message was released, buried, kicked or taken out of its delay.
+    /// In a frame: a message was released, buried, kicked or leased out of its turn.
     Changed {
         /// Which.
         message: MessageId,
         /// How it stands now.
         standing: Standing,
     },
-    /// A message is gone.
+    /// In a frame: a message is gone.
     Deleted {
         /// Which.
         message: MessageId,
     },
-    /// In a snapshot: where the counters stood.
+    /// In a snapshot: where the engine's own numbers stood.
     Sequence {
         /// The next message's number.
         next_message: u64,
@@ -96,23 +106,144 @@ pub enum RecordView<'a> {
     },
     /// In a snapshot: a message whose body is in the log.
     Located {
-        /// Which.
-        message: MessageId,
-        /// How it stands.
-        standing: Standing,
-        /// What it survives.
-        durability: Durability,
-        /// When it was stored.
-        created: Nanos,
-        /// How long a consumer may hold it.
-        lease: Nanos,
-        /// Its queue.
-        queue: &'a str,
+        /// All but the body.
+        envelope: Envelope<'a>,
         /// The frame with its Message record.
         location: Lsn,
         /// The size of that record.
         record_bytes: u32,
     },
+}
+
+impl RecordView<'_> {
+    /// What kind of record it is, in one word.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Message { .. } => "message",
+            Self::Changed { .. } => "changed",
+            Self::Deleted { .. } => "deleted",
+            Self::Sequence { .. } => "sequence",
+            Self::Located { .. } => "located",
+        }
+    }
+
+    /// Names and values of all its fields but the kind, in the order of the byte tables.
+    pub fn fields(&self, mut each: impl FnMut(&'static str, FieldValue<'_>)) {
+        match *self {
+            Self::Message { envelope, body } => {
+                envelope.fields(&mut each);
+                each("body", FieldValue::Bytes(body));
+            }
+            Self::Changed { message, standing } => {
+                each("message", FieldValue::Number(message.0));
+                standing.fields(&mut each);
+            }
+            Self::Deleted { message } => each("message", FieldValue::Number(message.0)),
+            Self::Sequence { next_message, next_buried, latest } => {
+                each("next_message", FieldValue::Number(next_message));
+                each("next_buried", FieldValue::Number(next_buried));
+                each("latest_ns", FieldValue::Number(latest.0));
+            }
+            Self::Located { envelope, location, record_bytes } => {
+                envelope.fields(&mut each);
+                each("location", FieldValue::Number(location.0));
+                each("record_bytes", FieldValue::Number(record_bytes.into()));
+            }
+        }
+    }
+}
+
+/// The value of one field of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldValue<'a> {
+    /// A number; names ending in `_ns` are nanoseconds.
+    Number(u64),
+    /// A word or a name.
+    Text(&'a str),
+    /// A body.
+    Bytes(&'a [u8]),
+}
+
+/// One line: the kind, then `name=value`; of a body its size and its beginning.
+impl fmt::Display for RecordView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())?;
+        let mut result = Ok(());
+        self.fields(|name, value| {
+            result = result.and_then(|()| write!(f, " {name}={value}"));
+        });
+        result
+    }
+}
+
+impl fmt::Display for FieldValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => fmt::Debug::fmt(text, f),
+            Self::Bytes(bytes) => {
+                let shown = bytes.get(..BODY_BYTES_SHOWN).unwrap_or(bytes);
+                let more = if shown.len() < bytes.len() { "…" } else { "" };
+                write!(f, "{}:\"{}\"{more}", bytes.len(), shown.escape_ascii())
+            }
+        }
+    }
+}
+
+const BODY_BYTES_SHOWN: usize = 32;
+
+impl Envelope<'_> {
+    fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
+        each("message", FieldValue::Number(self.message.0));
+        self.standing.fields(each);
+        each("durability", FieldValue::Text(durability_word(self.durability)));
+        each("created_ns", FieldValue::Number(self.created.0));
+        each("lease_ns", FieldValue::Number(self.lease.0));
+        each("queue", FieldValue::Text(self.queue));
+    }
+}
+
+impl Standing {
+    fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
+        each("priority", FieldValue::Number(self.priority.into()));
+        each("delay_ns", FieldValue::Number(self.delay.0));
+        match self.state {
+            StoredState::Ready => each("state", FieldValue::Text("ready")),
+            StoredState::Delayed { until } => {
+                each("state", FieldValue::Text("delayed"));
+                each("until_ns", FieldValue::Number(until.0));
+            }
+            StoredState::Buried { order } => {
+                each("state", FieldValue::Text("buried"));
+                each("buried_order", FieldValue::Number(order));
+            }
+        }
+        each("order", FieldValue::Number(self.order));
+        self.counters.fields(each);
+    }
+}
+
+impl Counters {
+    fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
+        for (name, count) in [
+            ("delivered", self.delivered),
+            ("expired", self.expired),
+            ("released", self.released),
+            ("buried", self.buried),
+            ("kicked", self.kicked),
+        ] {
+            each(name, FieldValue::Number(count.into()));
+        }
+    }
+}
+
+const fn durability_word(durability: Durability) -> &'static str {
+    match durability {
+        Durability::None => "none",
+        Durability::Written => "written",
+        Durability::Synced => "synced",
+    }
 }
 
 /// Why bytes are not the records that they should be.
@@ -125,15 +256,19 @@ pub enum RecordError {
     UnknownKind(u8),
     /// A field holds what it cannot; names the field.
     Invalid(&'static str),
-    /// The record is of a kind that does not belong here.
+    /// A record of this kind does not belong here: a frame's in a snapshot or the reverse.
     Misplaced(&'static str),
     /// A change of a message that does not exist.
     UnknownMessage(MessageId),
     /// A snapshot holds this message twice.
     DuplicateMessage(MessageId),
+    /// Two messages claim one place in the order.
+    DuplicateOrder(u64),
     /// No frame brought the body of this message.
     MissingBody(MessageId),
-    /// Frames were not replayed in ascending order.
+    /// The Message record of this message is not the one its location promises.
+    WrongBody(MessageId),
+    /// The frame is not after the one replayed before it.
     OutOfOrder(Lsn),
 }
 
@@ -146,16 +281,12 @@ impl fmt::Display for RecordError {
             Self::Misplaced(kind) => write!(f, "a {kind} record does not belong here"),
             Self::UnknownMessage(id) => write!(f, "message {id} is changed but does not exist"),
             Self::DuplicateMessage(id) => write!(f, "message {id} is there twice"),
+            Self::DuplicateOrder(order) => write!(f, "place {order} is taken twice"),
             Self::MissingBody(id) => write!(f, "the body of message {id} is nowhere in the log"),
+            Self::WrongBody(id) => write!(f, "the body of message {id} is not the one expected"),
             Self::OutOfOrder(lsn) => write!(f, "frame {lsn} is not after the one before it"),
         }
     }
 }
 
 impl core::error::Error for RecordError {}
-
-/// The records of a frame or of a snapshot's chunk, for people to look at. Ends after an error.
-pub fn describe(payload: &[u8]) -> impl Iterator<Item = Result<RecordView<'_>, RecordError>> {
-    let _ = payload;
-    Vec::new().into_iter()
-}

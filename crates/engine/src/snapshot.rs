@@ -1,12 +1,74 @@
 //! A picture of all journalled messages, taken in small chunks while traffic goes on.
+//!
+//! The picture is fuzzy: each message is shown as it is when its turn comes. Two rules make it
+//! exact again. Replay starts at the frames after the snapshot's *begin*, so it repeats every
+//! change that any part of the picture might lack; and records hold whole states, so that
+//! repeating one that the picture already shows does no harm. What is stored after the begin is
+//! not visited: its Message record is among those frames.
+
+use alloc::vec::Vec;
+
+use model::{Lsn, MessageId};
+
+use crate::codec::encode;
+use crate::engine::Engine;
+use crate::message::Message;
+use crate::record::RecordView;
 
 /// How far a snapshot has come.
 #[derive(Clone, Debug)]
 pub struct SnapshotCursor {
     /// The next message to visit.
-    pub(crate) next: u64,
+    next: u64,
     /// Messages from here on were stored after the snapshot began.
-    pub(crate) end: u64,
+    end: u64,
     /// The Sequence record is written.
-    pub(crate) begun: bool,
+    begun: bool,
 }
+
+impl Engine {
+    /// Begins a snapshot: frames after [`Engine::last_lsn`] of this moment are to be replayed on it.
+    #[must_use]
+    pub fn snapshot_begin(&self) -> SnapshotCursor {
+        SnapshotCursor { next: 0, end: self.next.message, begun: false }
+    }
+
+    /// Appends the next chunk of records; true when more are to come. Commands may be handled
+    /// between two chunks. Frames up to [`Engine::last_lsn`] of the last chunk's moment are to be
+    /// durable before the snapshot counts, for it may show what they hold.
+    pub fn snapshot_chunk(&self, cursor: &mut SnapshotCursor, out: &mut Vec<u8>) -> bool {
+        if !cursor.begun {
+            cursor.begun = true;
+            encode(&self.sequence(), out);
+        }
+        let end = cursor.end;
+        let visited = self.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
+        for (number, message) in visited.take(CHUNK_MESSAGES_MAX) {
+            cursor.next = number + 1;
+            self.picture(MessageId(number), message, out);
+        }
+        self.messages.iter_from(cursor.next).next().is_some_and(|(number, _)| number < end)
+    }
+
+    fn picture(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
+        if !message.is_journalled() {
+            return;
+        }
+        assert!(message.location > Lsn::ZERO, "a journalled message is in the log");
+        let queue = self.queues.at(message.queue).name.as_str();
+        let envelope = message.envelope(id, queue);
+        let (location, record_bytes) = (message.location, message.record_bytes);
+        encode(&RecordView::Located { envelope, location, record_bytes }, out);
+    }
+
+    fn sequence(&self) -> RecordView<'static> {
+        RecordView::Sequence {
+            next_message: self.next.message,
+            next_buried: self.next.buried,
+            latest: self.latest,
+        }
+    }
+}
+
+/// Bounds how long one chunk keeps others waiting: about 100 µs.
+const CHUNK_MESSAGES_MAX: usize = 1_000;

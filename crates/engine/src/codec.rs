@@ -1,0 +1,255 @@
+//! The bytes of records. A frame's payload, and a snapshot's chunk, is records one after another.
+//!
+//! *varint* is LEB128: seven bits a byte, lowest first, the high bit set on all but the last.
+//! *u64* is eight bytes, little endian. *bytes* is a varint length and that many bytes.
+//! Times are nanoseconds since the Unix epoch, spans are nanoseconds.
+//!
+//! ```text
+//! Message   1 · flags · message varint · STANDING · ENVELOPE · body bytes
+//! Changed   2 · flags · message varint · STANDING
+//! Deleted   3 · message varint
+//! Sequence  4 · next message varint · next buried order varint · latest time u64
+//! Located   5 · flags · message varint · STANDING · ENVELOPE · location varint · record bytes varint
+//!
+//! flags     one byte
+//!           bits 0-1  state: 0 ready, 1 delayed, 2 buried
+//!           bits 2-3  durability: 1 written, 2 synced; in Changed 0
+//!           bit  4    order is present
+//!           bit  5    counters are present
+//!           bits 6-7  0
+//! STANDING  priority varint (at most 2^32 - 1) · delay varint
+//!           · until u64 when delayed, buried order varint when buried
+//!           · order varint when flagged, else it is the message's number
+//!           · five counters when flagged, varints of at most 2^32 - 1:
+//!             delivered, expired, released, buried, kicked; else all are 0
+//! ENVELOPE  created u64 · lease varint · queue name bytes (UTF-8)
+//! ```
+//! Numbers of messages and orders are from 1 to 2^62 - 1. *Location* is the position of the frame
+//! that holds the message's Message record, *record bytes* that record's whole size.
+//! A put of 100 bytes into a queue named `default` with a lease of a minute is 130 bytes.
+
+use alloc::vec::Vec;
+
+use model::{Durability, Lsn, MessageId, Nanos, QueueName};
+
+use crate::record::{Counters, Envelope, RecordError, RecordView, Standing, StoredState};
+use crate::wire::{Reader, put_bytes, put_varint};
+
+/// Appends a record.
+pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
+    match *record {
+        RecordView::Message { ref envelope, body } => {
+            put_envelope(out, MESSAGE, envelope);
+            put_bytes(out, body);
+        }
+        RecordView::Changed { message, ref standing } => {
+            put_standing(out, CHANGED, Durability::None, message, standing);
+        }
+        RecordView::Deleted { message } => {
+            out.push(DELETED);
+            put_varint(out, message.0);
+        }
+        RecordView::Sequence { next_message, next_buried, latest } => {
+            out.push(SEQUENCE);
+            put_varint(out, next_message);
+            put_varint(out, next_buried);
+            out.extend_from_slice(&latest.0.to_le_bytes());
+        }
+        RecordView::Located { ref envelope, location, record_bytes } => {
+            put_envelope(out, LOCATED, envelope);
+            put_varint(out, location.0);
+            put_varint(out, record_bytes.into());
+        }
+    }
+}
+
+/// The records of a frame or of a snapshot's chunk, for people to look at. Ends after an error.
+pub fn describe(payload: &[u8]) -> impl Iterator<Item = Result<RecordView<'_>, RecordError>> {
+    Records::new(payload).map(|record| record.map(|(record, _)| record))
+}
+
+/// The records of a payload, each with its size in bytes. Ends after an error.
+#[derive(Clone, Debug)]
+pub(crate) struct Records<'a> {
+    reader: Reader<'a>,
+    failed: bool,
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(payload: &'a [u8]) -> Self {
+        Self { reader: Reader::new(payload), failed: false }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<(RecordView<'a>, usize), RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let before = self.reader.remaining();
+        if self.failed || before == 0 {
+            return None;
+        }
+        let record = decode(&mut self.reader);
+        self.failed = record.is_err();
+        Some(record.map(|record| (record, before - self.reader.remaining())))
+    }
+}
+
+fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
+    Ok(match reader.byte()? {
+        MESSAGE => RecordView::Message { envelope: envelope(reader)?, body: reader.bytes()? },
+        CHANGED => {
+            let (durability, message, standing) = standing(reader)?;
+            if durability != Durability::None {
+                return Err(RecordError::Invalid("durability"));
+            }
+            RecordView::Changed { message, standing }
+        }
+        DELETED => RecordView::Deleted { message: MessageId(number(reader)?) },
+        SEQUENCE => RecordView::Sequence {
+            next_message: number(reader)?,
+            next_buried: number(reader)?,
+            latest: Nanos(reader.fixed()?),
+        },
+        LOCATED => RecordView::Located {
+            envelope: envelope(reader)?,
+            location: Lsn(reader.varint()?),
+            record_bytes: reader.small()?,
+        },
+        kind => return Err(RecordError::UnknownKind(kind)),
+    })
+}
+
+fn put_envelope(out: &mut Vec<u8>, kind: u8, envelope: &Envelope<'_>) {
+    assert!(envelope.durability != Durability::None, "what memory keeps has no record");
+    put_standing(out, kind, envelope.durability, envelope.message, &envelope.standing);
+    out.extend_from_slice(&envelope.created.0.to_le_bytes());
+    put_varint(out, envelope.lease.0);
+    put_bytes(out, envelope.queue.as_bytes());
+}
+
+fn envelope<'a>(reader: &mut Reader<'a>) -> Result<Envelope<'a>, RecordError> {
+    let (durability, message, standing) = standing(reader)?;
+    if durability == Durability::None {
+        return Err(RecordError::Invalid("durability"));
+    }
+    let created = Nanos(reader.fixed()?);
+    let lease = Nanos(reader.varint()?);
+    let queue =
+        core::str::from_utf8(reader.bytes()?).map_err(|_| RecordError::Invalid("queue name"))?;
+    Ok(Envelope { message, queue, durability, created, lease, standing })
+}
+
+fn put_standing(
+    out: &mut Vec<u8>,
+    kind: u8,
+    durability: Durability,
+    message: MessageId,
+    standing: &Standing,
+) {
+    let has_order = standing.order != message.0;
+    let has_counters = standing.counters != Counters::default();
+    let state = match standing.state {
+        StoredState::Ready => READY,
+        StoredState::Delayed { .. } => DELAYED,
+        StoredState::Buried { .. } => BURIED,
+    };
+    let mut flags = state | (durability as u8) << DURABILITY_SHIFT;
+    flags |= if has_order { HAS_ORDER } else { 0 };
+    flags |= if has_counters { HAS_COUNTERS } else { 0 };
+    out.extend_from_slice(&[kind, flags]);
+    put_varint(out, message.0);
+    put_varint(out, standing.priority.into());
+    put_varint(out, standing.delay.0);
+    match standing.state {
+        StoredState::Ready => {}
+        StoredState::Delayed { until } => out.extend_from_slice(&until.0.to_le_bytes()),
+        StoredState::Buried { order } => put_varint(out, order),
+    }
+    if has_order {
+        put_varint(out, standing.order);
+    }
+    if has_counters {
+        put_counters(out, &standing.counters);
+    }
+}
+
+fn standing(reader: &mut Reader<'_>) -> Result<(Durability, MessageId, Standing), RecordError> {
+    let flags = reader.byte()?;
+    if flags & !(STATE_MASK | DURABILITY_MASK | HAS_ORDER | HAS_COUNTERS) != 0 {
+        return Err(RecordError::Invalid("flags"));
+    }
+    let durability = match (flags & DURABILITY_MASK) >> DURABILITY_SHIFT {
+        0 => Durability::None,
+        1 => Durability::Written,
+        2 => Durability::Synced,
+        _ => return Err(RecordError::Invalid("durability")),
+    };
+    let message = MessageId(number(reader)?);
+    let priority = reader.small()?;
+    let delay = Nanos(reader.varint()?);
+    let state = match flags & STATE_MASK {
+        READY => StoredState::Ready,
+        DELAYED => StoredState::Delayed { until: Nanos(reader.fixed()?) },
+        BURIED => StoredState::Buried { order: number(reader)? },
+        _ => return Err(RecordError::Invalid("state")),
+    };
+    let order = if flags & HAS_ORDER != 0 { number(reader)? } else { message.0 };
+    let counters = if flags & HAS_COUNTERS != 0 { counters(reader)? } else { Counters::default() };
+    Ok((durability, message, Standing { priority, delay, state, order, counters }))
+}
+
+fn put_counters(out: &mut Vec<u8>, counters: &Counters) {
+    put_varint(out, counters.delivered.into());
+    put_varint(out, counters.expired.into());
+    put_varint(out, counters.released.into());
+    put_varint(out, counters.buried.into());
+    put_varint(out, counters.kicked.into());
+}
+
+fn counters(reader: &mut Reader<'_>) -> Result<Counters, RecordError> {
+    Ok(Counters {
+        delivered: reader.small()?,
+        expired: reader.small()?,
+        released: reader.small()?,
+        buried: reader.small()?,
+        kicked: reader.small()?,
+    })
+}
+
+/// The number of a message or a place in an order. The bound keeps "the next one" from overflowing
+/// whatever a damaged record says.
+fn number(reader: &mut Reader<'_>) -> Result<u64, RecordError> {
+    let number = reader.varint()?;
+    if number == 0 || number >= NUMBER_END {
+        return Err(RecordError::Invalid("number"));
+    }
+    Ok(number)
+}
+
+/// A queue's name as the log has it, checked.
+pub(crate) fn queue_name(name: &str) -> Result<QueueName, RecordError> {
+    QueueName::new(name).map_err(|_| RecordError::Invalid("queue name"))
+}
+
+const MESSAGE: u8 = 1;
+const CHANGED: u8 = 2;
+const DELETED: u8 = 3;
+const SEQUENCE: u8 = 4;
+const LOCATED: u8 = 5;
+
+const STATE_MASK: u8 = 0b11;
+const READY: u8 = 0;
+const DELAYED: u8 = 1;
+const BURIED: u8 = 2;
+const DURABILITY_MASK: u8 = 0b1100;
+const DURABILITY_SHIFT: u32 = 2;
+const HAS_ORDER: u8 = 1 << 4;
+const HAS_COUNTERS: u8 = 1 << 5;
+const NUMBER_END: u64 = 1 << 62;
+
+const _: () = assert!(Durability::Written as u8 == 1 && Durability::Synced as u8 == 2);
+
+#[cfg(test)]
+#[path = "codec_test.rs"]
+mod tests;

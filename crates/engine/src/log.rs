@@ -1,0 +1,126 @@
+//! Frames in the making: positions, levels, and the room that is left.
+
+use model::{After, Durability, Lsn, StorePolicy, limits};
+
+use crate::codec::encode;
+use crate::record::RecordView;
+use crate::{Effects, FrameEnd};
+
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// The last whole frame.
+    pub(crate) last: Lsn,
+    /// Bytes that puts may still use.
+    pub(crate) room: u64,
+    /// What "persistent" means here.
+    policy_level: Durability,
+    /// The last whole frame of at least that level.
+    last_at_policy_level: Lsn,
+    open: OpenFrame,
+}
+
+/// The frame whose records are being appended.
+#[derive(Debug, Default)]
+struct OpenFrame {
+    records: usize,
+    level: Durability,
+    live_bytes: u64,
+}
+
+/// Where a record went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) lsn: Lsn,
+    pub(crate) bytes: u32,
+}
+
+impl Log {
+    pub(crate) fn new(policy: StorePolicy) -> Self {
+        Self {
+            last: Lsn::ZERO,
+            room: u64::MAX,
+            policy_level: policy.durability(model::Persistence::Persistent),
+            last_at_policy_level: Lsn::ZERO,
+            open: OpenFrame::default(),
+        }
+    }
+
+    /// Appends a new message's record if there is room for it.
+    pub(crate) fn store(
+        &mut self,
+        record: &RecordView<'_>,
+        level: Durability,
+        effects: &mut Effects,
+    ) -> Option<Placed> {
+        let start = effects.records.len();
+        encode(record, &mut effects.records);
+        let bytes = effects.records.len() - start;
+        if bytes as u64 > self.room {
+            effects.records.truncate(start);
+            return None;
+        }
+        self.room -= bytes as u64;
+        Some(self.place(bytes, bytes, level, effects))
+    }
+
+    /// Appends a record of what is stored already; puts leave room for these.
+    pub(crate) fn append(
+        &mut self,
+        record: &RecordView<'_>,
+        level: Durability,
+        effects: &mut Effects,
+    ) -> Placed {
+        let start = effects.records.len();
+        encode(record, &mut effects.records);
+        let bytes = effects.records.len() - start;
+        let live_bytes = if matches!(record, RecordView::Message { .. }) { bytes } else { 0 };
+        self.place(bytes, live_bytes, level, effects)
+    }
+
+    /// Ends the frame, if one has begun.
+    pub(crate) fn seal(&mut self, effects: &mut Effects) {
+        if self.open.records == 0 {
+            return;
+        }
+        let OpenFrame { level, live_bytes, .. } = core::mem::take(&mut self.open);
+        self.last = self.last.next();
+        if level >= self.policy_level {
+            self.last_at_policy_level = self.last;
+        }
+        let end = effects.records.len();
+        effects.frames.push(FrameEnd { end, lsn: self.last, level, live_bytes });
+    }
+
+    /// What an answer waits for that may reflect any change so far: the last frame that is to
+    /// become as durable as the policy says. (A later frame may ask for less, and nothing then
+    /// promises that it ever becomes more.)
+    pub(crate) fn after_all(&self) -> After {
+        let reached = self.open.records > 0 && self.open.level >= self.policy_level;
+        let lsn = if reached { self.last.next() } else { self.last_at_policy_level };
+        After::new(lsn, self.policy_level)
+    }
+
+    /// True between commands.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.open.records == 0
+    }
+
+    fn place(
+        &mut self,
+        bytes: usize,
+        live_bytes: usize,
+        level: Durability,
+        effects: &mut Effects,
+    ) -> Placed {
+        assert!(level != Durability::None, "what memory keeps has no record");
+        let lsn = self.last.next();
+        let bytes = u32::try_from(bytes).expect("invariant: bodies are far below 4 GiB");
+        self.open.records += 1;
+        self.open.level = self.open.level.max(level);
+        self.open.live_bytes += live_bytes as u64;
+        if self.open.records == limits::FRAME_RECORDS_MAX {
+            self.seal(effects);
+        }
+        Placed { lsn, bytes }
+    }
+}

@@ -1,0 +1,113 @@
+//! Looking without touching: peeks, statistics, lists.
+//!
+//! Nobody may see what a crash could undo: what shows one message waits for that message, what
+//! shows counts or an absence waits for all that was changed.
+
+use alloc::boxed::Box;
+
+use model::{
+    LinkId, MessageId, MessageState, MessageStatistics, Nanos, Peek, QueueName, QueueStatistics,
+    Refusal, Reply,
+};
+
+use crate::engine::{Engine, Outcome};
+use crate::message::State;
+use crate::queue::Queue;
+use crate::session::SessionSlot;
+
+impl Engine {
+    pub(crate) fn peek(&self, by: SessionSlot, which: Peek) -> Outcome {
+        match which {
+            Peek::Message(id) => self.found(Some(id)),
+            Peek::Ready(link) => self.peek_queue(by, link, |queue| {
+                queue.ready.first().map(|(_, order)| self.message_of(order))
+            }),
+            Peek::Delayed(link) => {
+                self.peek_queue(by, link, |queue| queue.delayed.first().map(|(_, id)| *id))
+            }
+            Peek::Buried(link) => {
+                self.peek_queue(by, link, |queue| queue.buried.first_key_value().map(|(_, id)| *id))
+            }
+        }
+    }
+
+    pub(crate) fn message_statistics(&self, id: MessageId) -> Outcome {
+        let Some(message) = self.messages.get(id.0) else { return self.not_found() };
+        let (state, until) = match message.state() {
+            State::Ready => (MessageState::Ready, Nanos::ZERO),
+            State::Delayed { until } => (MessageState::Delayed, until),
+            State::Leased { until, .. } => (MessageState::Leased, until),
+            State::Buried { .. } => (MessageState::Buried, Nanos::ZERO),
+        };
+        let counters = message.counters();
+        let statistics = MessageStatistics {
+            message: id,
+            queue: self.queues.at(message.queue).name.clone(),
+            state,
+            priority: message.priority,
+            age: self.latest.since(message.created),
+            delay: message.delay(),
+            lease: message.lease,
+            time_left: until.since(self.latest),
+            delivered: counters.delivered,
+            expired: counters.expired,
+            released: counters.released,
+            buried: counters.buried,
+            kicked: counters.kicked,
+        };
+        let reply = Reply::MessageStatistics(Box::new(statistics));
+        Outcome::reply(self.log.after_all(), reply)
+    }
+
+    pub(crate) fn queue_statistics(&self, name: &QueueName) -> Outcome {
+        let Some(slot) = self.queues.find(name.as_str()) else { return self.not_found() };
+        let queue = self.queues.at(slot);
+        let statistics = QueueStatistics {
+            queue: queue.name.clone(),
+            urgent: queue.counts.urgent,
+            ready: queue.counts.ready,
+            leased: queue.counts.leased,
+            delayed: queue.counts.delayed,
+            buried: queue.counts.buried,
+            messages_total: queue.messages_total,
+            producers: queue.producers,
+            consumers: queue.consumers,
+            waiting: queue.waiting.len() as u64,
+            deleted_total: queue.deleted_total,
+            paused_total: queue.paused_total,
+            pause: queue.pause.map_or(Nanos::ZERO, |pause| pause.asked),
+            pause_left: queue.pause.map_or(Nanos::ZERO, |pause| pause.until.since(self.latest)),
+        };
+        let reply = Reply::QueueStatistics(Box::new(statistics));
+        Outcome::reply(self.log.after_all(), reply)
+    }
+
+    pub(crate) fn broker_statistics(&self) -> Outcome {
+        let reply = Reply::BrokerStatistics(Box::new(self.statistics()));
+        Outcome::reply(self.log.after_all(), reply)
+    }
+
+    pub(crate) fn list_queues(&self) -> Outcome {
+        let names = self.queues.names().cloned().collect();
+        Outcome::reply(self.log.after_all(), Reply::Queues(names))
+    }
+
+    fn peek_queue(
+        &self,
+        by: SessionSlot,
+        link: LinkId,
+        first: impl FnOnce(&Queue) -> Option<MessageId>,
+    ) -> Outcome {
+        match self.producer_queue(by, link) {
+            Some(slot) => self.found(first(self.queues.at(slot))),
+            None => Outcome::refused(Refusal::NoSuchLink),
+        }
+    }
+
+    fn found(&self, id: Option<MessageId>) -> Outcome {
+        let message = id.and_then(|id| Some((id, self.messages.get(id.0)?)));
+        let Some((id, message)) = message else { return self.not_found() };
+        let reply = Reply::Found { message: id, body: message.body.clone() };
+        Outcome::reply(message.after(), reply)
+    }
+}

@@ -1,0 +1,164 @@
+//! How a message moves: out of the index of the state it is in, into that of another.
+//!
+//! A message is in exactly one index, that of its state: its queue's ready, delayed or buried set
+//! or its holder's leases. Only [`Engine::leave`] and [`Engine::enter`] touch these, together with
+//! the counts and the timers that follow from them. Between the two the message is in none.
+
+use alloc::boxed::Box;
+
+use model::{After, MessageId, Nanos};
+
+use crate::engine::Engine;
+use crate::log::Placed;
+use crate::message::{Message, State};
+use crate::queue::QueueSlot;
+use crate::record::RecordView;
+use crate::session::SessionSlot;
+use crate::timers::Timer;
+use crate::{Effects, Freed};
+
+impl Engine {
+    /// Takes a message out of the index of its state.
+    pub(crate) fn leave(&mut self, id: MessageId) -> State {
+        let message = self.messages.get(id.0).expect("invariant: only a living message moves");
+        let (state, priority, order) = (message.state(), message.priority, message.order(id));
+        let slot = message.queue;
+        let queue = self.queues.at_mut(slot);
+        queue.counts.subtract(state, priority);
+        self.totals.counts.subtract(state, priority);
+        let was_there = match state {
+            State::Ready => queue.ready.remove(priority, order),
+            State::Buried { order } => queue.buried.remove(&order) == Some(id),
+            State::Delayed { until } => {
+                let first = queue.first_delay();
+                let was_there = queue.delayed.remove(&(until, id));
+                let timer = Timer::Delay(slot);
+                self.timers.change(timer, first, queue.first_delay());
+                was_there
+            }
+            State::Leased { holder, until } => {
+                let session = self.sessions.at_mut(holder);
+                let first = session.first_lease();
+                let was_there = session.leases.remove(&(until, id));
+                self.first_lease_changed(holder, first);
+                was_there
+            }
+        };
+        assert!(was_there, "message {id} is in the index of its state");
+        state
+    }
+
+    /// Puts a message that is in no index into that of its new state.
+    pub(crate) fn enter(&mut self, id: MessageId, state: State) {
+        let message = self.messages.get_mut(id.0).expect("invariant: only a living message moves");
+        message.set_state(state);
+        let (priority, order, slot) = (message.priority, message.order(id), message.queue);
+        let queue = self.queues.at_mut(slot);
+        queue.counts.add(state, priority);
+        self.totals.counts.add(state, priority);
+        let is_new = match state {
+            State::Ready => queue.ready.insert(priority, order),
+            State::Buried { order } => queue.buried.insert(order, id).is_none(),
+            State::Delayed { until } => {
+                let first = queue.first_delay();
+                let is_new = queue.delayed.insert((until, id));
+                let timer = Timer::Delay(slot);
+                self.timers.change(timer, first, queue.first_delay());
+                is_new
+            }
+            State::Leased { holder, until } => {
+                let session = self.sessions.at_mut(holder);
+                let first = session.first_lease();
+                let is_new = session.leases.insert((until, id));
+                self.first_lease_changed(holder, first);
+                is_new
+            }
+        };
+        assert!(is_new, "message {id} was in the index of its state already");
+    }
+
+    /// Takes a message that is in no index out of the engine.
+    pub(crate) fn take(&mut self, id: MessageId) -> Box<Message> {
+        let message = self.messages.remove(id.0).expect("invariant: only a living message goes");
+        let order = message.order(id);
+        if order != id.0 {
+            self.reordered.remove(order);
+        }
+        message
+    }
+
+    /// Gives a message that is in no index another place among the ready.
+    pub(crate) fn reorder(&mut self, id: MessageId, order: u64) {
+        let message = self.messages.get_mut(id.0).expect("invariant: only a living message moves");
+        let before = message.order(id);
+        message.set_order(id, order);
+        if before != id.0 {
+            self.reordered.remove(before);
+        }
+        if order != id.0 {
+            self.reordered.insert(order, id);
+        }
+    }
+
+    /// Whose place among the ready this is.
+    pub(crate) fn message_of(&self, order: u64) -> MessageId {
+        self.reordered.get(order).copied().unwrap_or(MessageId(order))
+    }
+
+    /// Tells the log how a message stands now.
+    pub(crate) fn journal_change(&mut self, id: MessageId, effects: &mut Effects) {
+        let Some(message) = self.messages.get_mut(id.0) else { return };
+        if message.is_journalled() {
+            let record = RecordView::Changed { message: id, standing: message.standing(id) };
+            message.changed = self.log.append(&record, message.durability, effects).lsn;
+        }
+    }
+
+    /// Tells the log that a message is gone; says what its deletion waits for.
+    pub(crate) fn journal_deletion(
+        &mut self,
+        id: MessageId,
+        message: &Message,
+        effects: &mut Effects,
+    ) -> After {
+        if !message.is_journalled() {
+            return After::NOTHING;
+        }
+        let record = RecordView::Deleted { message: id };
+        let Placed { lsn, .. } = self.log.append(&record, message.durability, effects);
+        effects.freed.push(Freed { lsn: message.location, bytes: message.record_bytes.into() });
+        After::new(lsn, message.durability)
+    }
+
+    /// Forgets a queue when nothing points to it any more.
+    pub(crate) fn remove_if_idle(&mut self, slot: QueueSlot) {
+        let Some(queue) = self.queues.get(slot) else { return };
+        if queue.is_idle() {
+            self.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
+            self.queues.remove(slot);
+        }
+    }
+
+    /// Moves the timers that follow from a session's first lease, which ended at `before`.
+    fn first_lease_changed(&mut self, holder: SessionSlot, before: Option<Nanos>) {
+        let session = self.sessions.at(holder);
+        let now = session.first_lease();
+        self.timers.change(Timer::Lease(holder), before, now);
+        if before == now {
+            return;
+        }
+        for &link in &session.margins {
+            let timer = Timer::Margin(crate::session::ConsumerKey { session: holder, link });
+            let (from, to) =
+                (session.margin_begins(link, before), session.margin_begins(link, now));
+            self.timers.change(timer, from, to);
+        }
+    }
+}
+
+/// What waits for all that the log holds about a message.
+impl Message {
+    pub(crate) fn after(&self) -> After {
+        After::new(self.changed, self.durability)
+    }
+}

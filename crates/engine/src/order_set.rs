@@ -1,0 +1,76 @@
+//! The ready messages of a queue: a set of (priority, order), smallest first.
+//!
+//! Orders come from a counter, so those of one priority are mostly dense. 64 neighbours share one
+//! entry, a word with a bit for each: a million ready messages of one priority are 16,000 entries.
+
+use alloc::collections::BTreeMap;
+
+#[derive(Debug, Default)]
+pub(crate) struct OrderSet {
+    /// (priority, order / 64) to the orders in it; never 0.
+    words: BTreeMap<(u32, u64), u64>,
+}
+
+impl OrderSet {
+    /// False when it was there already.
+    pub(crate) fn insert(&mut self, priority: u32, order: u64) -> bool {
+        let word = self.words.entry((priority, order / 64)).or_insert(0);
+        let before = *word;
+        *word |= bit(order);
+        before != *word
+    }
+
+    /// False when it was not there.
+    pub(crate) fn remove(&mut self, priority: u32, order: u64) -> bool {
+        let key = (priority, order / 64);
+        let Some(word) = self.words.get_mut(&key) else { return false };
+        let before = *word;
+        *word &= !bit(order);
+        let changed = before != *word;
+        if *word == 0 {
+            self.words.remove(&key);
+        }
+        changed
+    }
+
+    pub(crate) fn first(&self) -> Option<(u32, u64)> {
+        let ((priority, high), word) = self.words.first_key_value()?;
+        Some((*priority, high * 64 + u64::from(word.trailing_zeros())))
+    }
+
+    pub(crate) fn contains(&self, priority: u32, order: u64) -> bool {
+        self.words.get(&(priority, order / 64)).is_some_and(|word| word & bit(order) != 0)
+    }
+
+    /// How many there are, counted.
+    pub(crate) fn count(&self) -> u64 {
+        self.words.values().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+const fn bit(order: u64) -> u64 {
+    1 << (order % 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_priority_and_order_is_first() {
+        let mut set = OrderSet::default();
+        assert_eq!(set.first(), None);
+        for (priority, order) in [(5, 64), (5, 63), (5, 1000), (4, 2000)] {
+            assert!(set.insert(priority, order));
+            assert!(!set.insert(priority, order), "twice");
+        }
+        assert!(set.contains(5, 63) && !set.contains(5, 62));
+        assert_eq!(set.count(), 4);
+        for expected in [(4, 2000), (5, 63), (5, 64), (5, 1000)] {
+            assert_eq!(set.first(), Some(expected));
+            assert!(set.remove(expected.0, expected.1));
+            assert!(!set.remove(expected.0, expected.1), "twice");
+        }
+        assert!(set.words.is_empty());
+    }
+}

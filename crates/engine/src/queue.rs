@@ -1,0 +1,198 @@
+//! Queues: the messages of each by state, who waits for them, and what is counted.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::{MessageId, Nanos, QueueName, limits};
+
+use crate::message::State;
+use crate::order_set::OrderSet;
+use crate::policy::QueuePolicy;
+use crate::session::ConsumerKey;
+use crate::slab::Slab;
+
+/// Where a queue is kept. Used again after the queue went, when nothing points to it: a queue
+/// lives as long as a message, a producer or a consumer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct QueueSlot(pub(crate) u32);
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) name: QueueName,
+    pub(crate) policy: QueuePolicy,
+    pub(crate) ready: OrderSet,
+    /// By when the delay ends.
+    pub(crate) delayed: BTreeSet<(Nanos, MessageId)>,
+    /// By the place each took when it was buried.
+    pub(crate) buried: BTreeMap<u64, MessageId>,
+    /// Who waits, by ticket: the longest waiting first.
+    pub(crate) waiting: BTreeMap<u64, ConsumerKey>,
+    pub(crate) pause: Option<Pause>,
+    pub(crate) counts: Counts,
+    pub(crate) producers: u64,
+    pub(crate) consumers: u64,
+    pub(crate) messages_total: u64,
+    pub(crate) deleted_total: u64,
+    pub(crate) paused_total: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause {
+    pub(crate) asked: Nanos,
+    pub(crate) until: Nanos,
+}
+
+/// How many messages stand where; kept with every step, never counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Ready ones of a priority below [`URGENT_BELOW`].
+    pub(crate) urgent: u64,
+    pub(crate) ready: u64,
+    pub(crate) delayed: u64,
+    pub(crate) leased: u64,
+    pub(crate) buried: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queues {
+    slots: Slab<Queue>,
+    names: BTreeMap<QueueName, QueueSlot>,
+}
+
+impl Queue {
+    fn new(name: QueueName, policy: QueuePolicy) -> Self {
+        Self {
+            name,
+            policy,
+            ready: OrderSet::default(),
+            delayed: BTreeSet::new(),
+            buried: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            pause: None,
+            counts: Counts::default(),
+            producers: 0,
+            consumers: 0,
+            messages_total: 0,
+            deleted_total: 0,
+            paused_total: 0,
+        }
+    }
+
+    /// The (priority, order) of the message to deliver next; none while paused.
+    pub(crate) fn next_ready(&self) -> Option<(u32, u64)> {
+        if self.pause.is_some() { None } else { self.ready.first() }
+    }
+
+    /// When the first delay ends.
+    pub(crate) fn first_delay(&self) -> Option<Nanos> {
+        self.delayed.first().map(|(until, _)| *until)
+    }
+
+    /// When the pause ends.
+    pub(crate) fn pause_ends(&self) -> Option<Nanos> {
+        self.pause.map(|pause| pause.until)
+    }
+
+    /// Nothing points to it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.producers == 0 && self.consumers == 0 && self.counts.sum() == 0
+    }
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, state: State, priority: u32) {
+        *self.of(state) += 1;
+        if state == State::Ready && priority < URGENT_BELOW {
+            self.urgent += 1;
+        }
+    }
+
+    pub(crate) fn subtract(&mut self, state: State, priority: u32) {
+        let count = self.of(state);
+        assert!(*count > 0, "a message leaves a state that none is in");
+        *count -= 1;
+        if state == State::Ready && priority < URGENT_BELOW {
+            self.urgent -= 1;
+        }
+    }
+
+    /// How many messages there are.
+    pub(crate) fn sum(&self) -> u64 {
+        self.ready + self.delayed + self.leased + self.buried
+    }
+
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        Self {
+            urgent: self.urgent + other.urgent,
+            ready: self.ready + other.ready,
+            delayed: self.delayed + other.delayed,
+            leased: self.leased + other.leased,
+            buried: self.buried + other.buried,
+        }
+    }
+
+    fn of(&mut self, state: State) -> &mut u64 {
+        match state {
+            State::Ready => &mut self.ready,
+            State::Delayed { .. } => &mut self.delayed,
+            State::Leased { .. } => &mut self.leased,
+            State::Buried { .. } => &mut self.buried,
+        }
+    }
+}
+
+impl Queues {
+    pub(crate) const fn new() -> Self {
+        Self { slots: Slab::new(), names: BTreeMap::new() }
+    }
+
+    pub(crate) fn create(&mut self, name: QueueName, policy: QueuePolicy) -> QueueSlot {
+        let slot = QueueSlot(self.slots.insert(Queue::new(name.clone(), policy)));
+        let before = self.names.insert(name, slot);
+        assert!(before.is_none(), "a queue is created once");
+        slot
+    }
+
+    /// Forgets a queue that nothing points to.
+    pub(crate) fn remove(&mut self, slot: QueueSlot) {
+        let queue = self.slots.remove(slot.0).expect("invariant: only an existing queue is idle");
+        assert!(queue.is_idle() && queue.waiting.is_empty(), "only an idle queue goes");
+        self.names.remove(&queue.name);
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<QueueSlot> {
+        self.names.get(name).copied()
+    }
+
+    pub(crate) fn get(&self, slot: QueueSlot) -> Option<&Queue> {
+        self.slots.get(slot.0)
+    }
+
+    pub(crate) fn at(&self, slot: QueueSlot) -> &Queue {
+        self.slots.get(slot.0).expect("invariant: who points to a queue keeps it alive")
+    }
+
+    pub(crate) fn at_mut(&mut self, slot: QueueSlot) -> &mut Queue {
+        self.slots.get_mut(slot.0).expect("invariant: who points to a queue keeps it alive")
+    }
+
+    /// All by slot.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (QueueSlot, &Queue)> {
+        self.slots.iter().map(|(slot, queue)| (QueueSlot(slot), queue))
+    }
+
+    /// All names, ascending.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &QueueName> {
+        self.names.keys()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.count() >= limits::QUEUES_MAX
+    }
+}
+
+/// beanstalkd calls ready jobs below this priority urgent.
+pub(crate) const URGENT_BELOW: u32 = 1024;

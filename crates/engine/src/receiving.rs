@@ -1,0 +1,280 @@
+//! Consumers: what they watch, how they wait, and how a message is leased to them.
+//!
+//! A consumer waits only while none of its watched queues could serve it. So whenever a queue gets
+//! a ready message, loses its pause or gains a waiting consumer, it is enough to serve this queue.
+//!
+//! A receive looks at each watched queue's first message, and one that waits is entered in each:
+//! the cost grows with the queues that the one consumer watches, with nothing else.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use model::{After, Delivery, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::message::State;
+use crate::queue::QueueSlot;
+use crate::session::{ConsumerKey, SessionSlot, Wait};
+use crate::timers::Timer;
+
+impl Engine {
+    pub(crate) fn watch(&mut self, by: SessionSlot, link: LinkId, name: QueueName) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        let watched = self.sessions.consumer(key).map_or(0, |consumer| consumer.watched.len());
+        let known = self.queues.find(name.as_str());
+        if known.is_some_and(|slot| self.watches(key, slot)) {
+            return Outcome::reply(After::NOTHING, Reply::Done);
+        }
+        if watched >= limits::CONSUMER_QUEUES_MAX {
+            return Outcome::refused(Refusal::TooManyWatched);
+        }
+        let Some(slot) = self.find_or_create(name) else {
+            return Outcome::refused(Refusal::TooManyQueues);
+        };
+        let consumer = self.sessions.at_mut(by).consumers.entry(link).or_default();
+        consumer.watched.insert(slot);
+        let queue = self.queues.at_mut(slot);
+        queue.consumers += 1;
+        if let Some(wait) = consumer.wait {
+            queue.waiting.insert(wait.ticket, key);
+        }
+        Outcome::reply(After::NOTHING, Reply::Done).waking(slot)
+    }
+
+    pub(crate) fn unwatch(&mut self, by: SessionSlot, link: LinkId, name: &QueueName) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        if let Some(slot) = self.queues.find(name.as_str())
+            && let Some(consumer) = self.sessions.consumer_mut(key)
+            && consumer.watched.remove(&slot)
+        {
+            let ticket = consumer.wait.map(|wait| wait.ticket);
+            self.end_watch(slot, ticket);
+            self.remove_if_idle(slot);
+        }
+        Outcome::reply(After::NOTHING, Reply::Done)
+    }
+
+    pub(crate) fn receive(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        wait: Option<Nanos>,
+        margin: Nanos,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        if self.sessions.consumer(key).is_none() {
+            return Outcome::refused(Refusal::NoSuchLink);
+        }
+        // A protocol has one receive outstanding a consumer; should one send a second, the first
+        // ends, for each is answered once.
+        if self.end_wait(key) {
+            effects.reply(self.sessions.at(by).id, After::NOTHING, Reply::TimedOut);
+        }
+        if let Some(id) = self.most_urgent(key) {
+            return self.deliver(by, Some(link), id);
+        }
+        if self.lease_ends_within(by, margin) {
+            return Outcome::reply(After::NOTHING, Reply::LeaseEnding);
+        }
+        if wait == Some(Nanos::ZERO) {
+            return Outcome::reply(After::NOTHING, Reply::TimedOut);
+        }
+        self.begin_wait(key, wait, margin);
+        Outcome::NOTHING
+    }
+
+    pub(crate) fn cancel_receive(&mut self, by: SessionSlot, link: LinkId) -> Outcome {
+        if self.end_wait(ConsumerKey { session: by, link }) {
+            return Outcome::reply(After::NOTHING, Reply::TimedOut);
+        }
+        Outcome::NOTHING
+    }
+
+    /// Leases this very message. Taking one out of its delay or from the buried is journalled,
+    /// so that it is found ready after a crash like any other whose lease was lost.
+    pub(crate) fn lease(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let state = self.messages.get(id.0).map(|message| message.state());
+        match state {
+            None | Some(State::Leased { .. }) => self.not_found(),
+            Some(State::Ready) => self.deliver(by, None, id),
+            Some(State::Delayed { .. } | State::Buried { .. }) => {
+                self.move_to_lease(by, id);
+                self.journal_change(id, effects);
+                self.delivery(None, id)
+            }
+        }
+    }
+
+    /// Gives ready messages of a queue to those who wait for one, the longest waiting first.
+    pub(crate) fn serve(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        while let Some((key, id)) = self.next_match(slot) {
+            let was_waiting = self.end_wait(key);
+            assert!(was_waiting, "only who waits is served");
+            let session = self.sessions.at(key.session).id;
+            self.move_to_lease(key.session, id);
+            let (after, reply) = self.delivered(Some(key.link), id);
+            effects.reply(session, after, reply);
+        }
+    }
+
+    /// Ends a wait with this reply.
+    pub(crate) fn give_up(&mut self, key: ConsumerKey, reply: Reply, effects: &mut Effects) {
+        let was_waiting = self.end_wait(key);
+        assert!(was_waiting, "only who waits gives up");
+        effects.reply(self.sessions.at(key.session).id, After::NOTHING, reply);
+    }
+
+    /// The session's first lease ends, by time.
+    pub(crate) fn expire_lease(&mut self, holder: SessionSlot) -> QueueSlot {
+        let first = self.sessions.at(holder).leases.first().copied();
+        let (_, id) = first.expect("invariant: the timer is set while there are leases");
+        self.leave(id);
+        let message = self.messages.get_mut(id.0).expect("invariant: what is leased lives");
+        let history = message.history_mut();
+        history.expired = history.expired.saturating_add(1);
+        let queue = message.queue;
+        self.totals.expired += 1;
+        self.enter(id, State::Ready);
+        queue
+    }
+
+    /// Closes a session's producers and consumers; says which queues may now be idle.
+    pub(crate) fn close_links(&mut self, slot: SessionSlot) -> BTreeSet<QueueSlot> {
+        let mut touched = BTreeSet::new();
+        let session = self.sessions.at(slot);
+        let waiting = session.consumers.iter().filter(|(_, consumer)| consumer.wait.is_some());
+        let waiting: Vec<LinkId> = waiting.map(|(link, _)| *link).collect();
+        for link in waiting {
+            self.end_wait(ConsumerKey { session: slot, link });
+        }
+        let session = self.sessions.at_mut(slot);
+        let producers = core::mem::take(&mut session.producers);
+        let consumers = core::mem::take(&mut session.consumers);
+        for queue in producers.into_values() {
+            self.close_producer(queue);
+            touched.insert(queue);
+        }
+        for queue in consumers.into_values().flat_map(|consumer| consumer.watched) {
+            self.end_watch(queue, None);
+            touched.insert(queue);
+        }
+        touched
+    }
+
+    /// Makes all that a session holds ready again, where it was.
+    pub(crate) fn return_leases(&mut self, holder: SessionSlot, effects: &mut Effects) {
+        while let Some(&(_, id)) = self.sessions.at(holder).leases.first() {
+            self.leave(id);
+            self.enter(id, State::Ready);
+            let message = self.messages.get(id.0).expect("invariant: what was leased lives");
+            self.serve(message.queue, effects);
+        }
+    }
+
+    fn watches(&self, key: ConsumerKey, slot: QueueSlot) -> bool {
+        self.sessions.consumer(key).is_some_and(|consumer| consumer.watched.contains(&slot))
+    }
+
+    /// Takes a consumer, and its place if it waits, from a queue.
+    fn end_watch(&mut self, slot: QueueSlot, ticket: Option<u64>) {
+        let queue = self.queues.at_mut(slot);
+        assert!(queue.consumers > 0, "a queue knows its consumers");
+        queue.consumers -= 1;
+        if let Some(ticket) = ticket {
+            queue.waiting.remove(&ticket);
+        }
+    }
+
+    fn begin_wait(&mut self, key: ConsumerKey, wait: Option<Nanos>, margin: Nanos) {
+        let ticket = self.next.ticket;
+        self.next.ticket += 1;
+        let until = wait.map(|span| self.latest + span);
+        let session = self.sessions.at_mut(key.session);
+        let Some(consumer) = session.consumers.get_mut(&key.link) else { return };
+        consumer.wait = Some(Wait { ticket, until, margin });
+        for &queue in &consumer.watched {
+            self.queues.at_mut(queue).waiting.insert(ticket, key);
+        }
+        if margin != Nanos::ZERO {
+            session.margins.insert(key.link);
+        }
+        let margin_begins = session.margin_begins(key.link, session.first_lease());
+        self.timers.change(Timer::Wait(key), None, until);
+        self.timers.change(Timer::Margin(key), None, margin_begins);
+        self.totals.waiting += 1;
+    }
+
+    /// False when it did not wait.
+    fn end_wait(&mut self, key: ConsumerKey) -> bool {
+        let Some(wait) = self.sessions.consumer(key).and_then(|consumer| consumer.wait) else {
+            return false;
+        };
+        let session = self.sessions.at_mut(key.session);
+        let margin_begins = session.margin_begins(key.link, session.first_lease());
+        session.margins.remove(&key.link);
+        if let Some(consumer) = session.consumers.get_mut(&key.link) {
+            consumer.wait = None;
+            for &queue in &consumer.watched {
+                self.queues.at_mut(queue).waiting.remove(&wait.ticket);
+            }
+        }
+        self.timers.change(Timer::Wait(key), wait.until, None);
+        self.timers.change(Timer::Margin(key), margin_begins, None);
+        self.totals.waiting -= 1;
+        true
+    }
+
+    /// The next message of a queue and who gets it.
+    fn next_match(&self, slot: QueueSlot) -> Option<(ConsumerKey, MessageId)> {
+        let queue = self.queues.get(slot)?;
+        let (_, key) = queue.waiting.first_key_value()?;
+        let (_, order) = queue.next_ready()?;
+        Some((*key, self.message_of(order)))
+    }
+
+    /// The next message of all that a consumer watches.
+    fn most_urgent(&self, key: ConsumerKey) -> Option<MessageId> {
+        let watched = &self.sessions.consumer(key)?.watched;
+        let (_, order) =
+            watched.iter().filter_map(|slot| self.queues.at(*slot).next_ready()).min()?;
+        Some(self.message_of(order))
+    }
+
+    fn lease_ends_within(&self, holder: SessionSlot, margin: Nanos) -> bool {
+        let first = self.sessions.at(holder).first_lease();
+        margin != Nanos::ZERO && first.is_some_and(|until| until <= self.latest + margin)
+    }
+
+    fn deliver(&mut self, holder: SessionSlot, link: Option<LinkId>, id: MessageId) -> Outcome {
+        self.move_to_lease(holder, id);
+        self.delivery(link, id)
+    }
+
+    fn move_to_lease(&mut self, holder: SessionSlot, id: MessageId) {
+        self.leave(id);
+        let message = self.messages.get_mut(id.0).expect("invariant: what is in an index lives");
+        message.delivered = message.delivered.saturating_add(1);
+        let until = self.latest + message.lease;
+        self.enter(id, State::Leased { holder, until });
+    }
+
+    fn delivery(&self, link: Option<LinkId>, id: MessageId) -> Outcome {
+        let (after, reply) = self.delivered(link, id);
+        Outcome::reply(after, reply)
+    }
+
+    fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (After, Reply) {
+        let message = self.messages.get(id.0).expect("invariant: what was just leased lives");
+        let delivery =
+            Delivery { link, message: id, count: message.delivered, body: message.body.clone() };
+        (message.after(), Reply::Delivered(Box::new(delivery)))
+    }
+}

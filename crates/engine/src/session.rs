@@ -1,0 +1,125 @@
+//! Sessions, their producers and consumers, and what they hold.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::{LinkId, MessageId, Nanos, SessionId};
+
+use crate::queue::QueueSlot;
+use crate::slab::Slab;
+
+/// Where a session is kept. Used again after the session closed, when nothing points to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SessionSlot(pub(crate) u32);
+
+/// A consumer of all sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ConsumerKey {
+    pub(crate) session: SessionSlot,
+    pub(crate) link: LinkId,
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) producers: BTreeMap<LinkId, QueueSlot>,
+    pub(crate) consumers: BTreeMap<LinkId, Consumer>,
+    /// What it holds, by when the lease ends.
+    pub(crate) leases: BTreeSet<(Nanos, MessageId)>,
+    /// Consumers that wait and want to know before a lease ends.
+    pub(crate) margins: BTreeSet<LinkId>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Consumer {
+    pub(crate) watched: BTreeSet<QueueSlot>,
+    pub(crate) wait: Option<Wait>,
+}
+
+/// An unanswered receive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// Its place among all that wait: smaller has waited longer.
+    pub(crate) ticket: u64,
+    /// When it is given up.
+    pub(crate) until: Option<Nanos>,
+    /// How long before a lease ends it is given up; zero: never.
+    pub(crate) margin: Nanos,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    slots: Slab<Session>,
+    ids: BTreeMap<SessionId, SessionSlot>,
+}
+
+impl Session {
+    /// When the first of its leases ends.
+    pub(crate) fn first_lease(&self) -> Option<Nanos> {
+        self.leases.first().map(|(until, _)| *until)
+    }
+
+    /// When the consumer's margin begins, were the session's first lease to end at `first`.
+    pub(crate) fn margin_begins(&self, link: LinkId, first: Option<Nanos>) -> Option<Nanos> {
+        let wait = self.consumers.get(&link)?.wait?;
+        if wait.margin == Nanos::ZERO { None } else { Some(Nanos(first?.since(wait.margin).0)) }
+    }
+}
+
+impl Sessions {
+    pub(crate) const fn new() -> Self {
+        Self { slots: Slab::new(), ids: BTreeMap::new() }
+    }
+
+    /// Opens it unless it is open.
+    pub(crate) fn open(&mut self, id: SessionId) {
+        if self.ids.contains_key(&id) {
+            return;
+        }
+        let slot = self.slots.insert(Session {
+            id,
+            producers: BTreeMap::new(),
+            consumers: BTreeMap::new(),
+            leases: BTreeSet::new(),
+            margins: BTreeSet::new(),
+        });
+        self.ids.insert(id, SessionSlot(slot));
+    }
+
+    /// Forgets it. Nothing may point to it.
+    pub(crate) fn close(&mut self, slot: SessionSlot) -> Option<Box<Session>> {
+        let session = self.slots.remove(slot.0)?;
+        assert!(session.leases.is_empty(), "a session closes without leases");
+        assert!(session.margins.is_empty(), "a session closes without waits");
+        self.ids.remove(&session.id);
+        Some(session)
+    }
+
+    pub(crate) fn slot(&self, id: SessionId) -> Option<SessionSlot> {
+        self.ids.get(&id).copied()
+    }
+
+    pub(crate) fn at(&self, slot: SessionSlot) -> &Session {
+        self.slots.get(slot.0).expect("invariant: who points to a session has it open")
+    }
+
+    pub(crate) fn at_mut(&mut self, slot: SessionSlot) -> &mut Session {
+        self.slots.get_mut(slot.0).expect("invariant: who points to a session has it open")
+    }
+
+    pub(crate) fn consumer(&self, key: ConsumerKey) -> Option<&Consumer> {
+        self.slots.get(key.session.0)?.consumers.get(&key.link)
+    }
+
+    pub(crate) fn consumer_mut(&mut self, key: ConsumerKey) -> Option<&mut Consumer> {
+        self.slots.get_mut(key.session.0)?.consumers.get_mut(&key.link)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionSlot, &Session)> {
+        self.slots.iter().map(|(slot, session)| (SessionSlot(slot), session))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.ids.len()
+    }
+}

@@ -1,0 +1,188 @@
+//! What is done with messages once they are there: delete, release, bury, renew, kick, pause.
+
+use model::{After, LinkId, MessageId, Nanos, QueueName, Refusal, Reply};
+
+use crate::engine::{Engine, Outcome};
+use crate::message::{Message, State};
+use crate::queue::{Pause, QueueSlot};
+use crate::session::SessionSlot;
+use crate::timers::Timer;
+use crate::{Effects, ReleaseOrder};
+
+impl Engine {
+    pub(crate) fn delete(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        effects: &mut Effects,
+    ) -> Outcome {
+        match self.messages.get(id.0).map(|message| message.state()) {
+            None => return self.not_found(),
+            Some(State::Leased { holder, .. }) if holder != by => return self.not_found(),
+            Some(_) => {}
+        }
+        self.leave(id);
+        let message = self.take(id);
+        let after = self.journal_deletion(id, &message, effects);
+        self.queues.at_mut(message.queue).deleted_total += 1;
+        self.remove_if_idle(message.queue);
+        Outcome::reply(after, Reply::Done)
+    }
+
+    pub(crate) fn release(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        priority: u32,
+        delay: Nanos,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let Some(queue) = self.held_queue(by, id) else { return self.not_found() };
+        self.leave(id);
+        if self.queues.at(queue).policy.release_order == ReleaseOrder::Back {
+            let order = self.next.message;
+            self.next.message += 1;
+            self.reorder(id, order);
+        }
+        let message = self.living_mut(id);
+        message.priority = priority;
+        message.set_delay(delay);
+        let history = message.history_mut();
+        history.released = history.released.saturating_add(1);
+        if delay == Nanos::ZERO {
+            return self.stand(id, State::Ready, effects).waking(queue);
+        }
+        self.stand(id, State::Delayed { until: self.latest + delay }, effects)
+    }
+
+    pub(crate) fn bury(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        priority: u32,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if self.held_queue(by, id).is_none() {
+            return self.not_found();
+        }
+        self.leave(id);
+        let message = self.living_mut(id);
+        message.priority = priority;
+        let history = message.history_mut();
+        history.buried = history.buried.saturating_add(1);
+        let order = self.next.buried;
+        self.next.buried += 1;
+        self.stand(id, State::Buried { order }, effects)
+    }
+
+    /// Not journalled: no lease is.
+    pub(crate) fn renew(&mut self, by: SessionSlot, id: MessageId) -> Outcome {
+        if self.held_queue(by, id).is_none() {
+            return self.not_found();
+        }
+        self.leave(id);
+        let message = self.living_mut(id);
+        let (lease, after) = (message.lease, message.after());
+        self.enter(id, State::Leased { holder: by, until: self.latest + lease });
+        Outcome::reply(after, Reply::Done)
+    }
+
+    pub(crate) fn kick(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        max: u64,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let Some(slot) = self.producer_queue(by, link) else {
+            return Outcome::refused(Refusal::NoSuchLink);
+        };
+        let from_buried = !self.queues.at(slot).buried.is_empty();
+        let mut count = 0;
+        while count < max {
+            let queue = self.queues.at(slot);
+            let next = if from_buried {
+                queue.buried.first_key_value().map(|(_, id)| *id)
+            } else {
+                queue.delayed.first().map(|(_, id)| *id)
+            };
+            let Some(id) = next else { break };
+            self.make_ready(id, effects);
+            count += 1;
+        }
+        Outcome::reply(self.log.after_all(), Reply::Count(count)).waking(slot)
+    }
+
+    pub(crate) fn kick_message(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
+        match self.messages.get(id.0).map(|message| (message.state(), message.queue)) {
+            Some((State::Buried { .. } | State::Delayed { .. }, queue)) => {
+                self.make_ready(id, effects).waking(queue)
+            }
+            _ => self.not_found(),
+        }
+    }
+
+    /// Not journalled: a restart ends all pauses.
+    pub(crate) fn pause(&mut self, name: &QueueName, duration: Nanos) -> Outcome {
+        let Some(slot) = self.queues.find(name.as_str()) else { return self.not_found() };
+        let until = self.latest + duration;
+        let queue = self.queues.at_mut(slot);
+        let before = queue.pause_ends();
+        let paused = duration != Nanos::ZERO;
+        queue.pause = paused.then_some(Pause { asked: duration, until });
+        queue.paused_total += 1;
+        self.timers.change(Timer::Pause(slot), before, queue.pause_ends());
+        Outcome::reply(After::NOTHING, Reply::Done).waking(slot)
+    }
+
+    /// The queue's pause ends, by time.
+    pub(crate) fn end_pause(&mut self, slot: QueueSlot) -> QueueSlot {
+        let queue = self.queues.at_mut(slot);
+        self.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
+        queue.pause = None;
+        slot
+    }
+
+    /// The delay of the queue's first delayed message ends, by time. Not journalled: when it is
+    /// replayed, its time has come as well.
+    pub(crate) fn end_delay(&mut self, slot: QueueSlot) -> QueueSlot {
+        let first = self.queues.at(slot).delayed.first().copied();
+        let (_, id) = first.expect("invariant: the timer is set while there are delayed messages");
+        self.leave(id);
+        self.enter(id, State::Ready);
+        slot
+    }
+
+    /// Conservative, for it may reflect any change so far.
+    pub(crate) fn not_found(&self) -> Outcome {
+        Outcome::reply(self.log.after_all(), Reply::NotFound)
+    }
+
+    /// The queue of a message that this session leases.
+    fn held_queue(&self, by: SessionSlot, id: MessageId) -> Option<QueueSlot> {
+        let message = self.messages.get(id.0)?;
+        match message.state() {
+            State::Leased { holder, .. } if holder == by => Some(message.queue),
+            _ => None,
+        }
+    }
+
+    /// Kicks a buried or delayed message.
+    fn make_ready(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
+        self.leave(id);
+        let history = self.living_mut(id).history_mut();
+        history.kicked = history.kicked.saturating_add(1);
+        self.stand(id, State::Ready, effects)
+    }
+
+    /// Puts a message into a state for good: journalled and confirmed.
+    fn stand(&mut self, id: MessageId, state: State, effects: &mut Effects) -> Outcome {
+        self.enter(id, state);
+        self.journal_change(id, effects);
+        Outcome::reply(self.living_mut(id).after(), Reply::Done)
+    }
+
+    fn living_mut(&mut self, id: MessageId) -> &mut Message {
+        self.messages.get_mut(id.0).expect("invariant: what a session may settle lives")
+    }
+}

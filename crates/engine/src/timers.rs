@@ -1,0 +1,62 @@
+//! All that happens by time, in the order of time.
+//!
+//! A queue has one timer for the first of its delayed messages and a session one for the first of
+//! its leases, however many there are. Each timer is set exactly as long as what it waits for is
+//! so: there are no stale ones to skip.
+
+use alloc::collections::BTreeSet;
+
+use model::Nanos;
+
+use crate::queue::QueueSlot;
+use crate::session::{ConsumerKey, SessionSlot};
+
+/// What is due. At one moment they fire in this order: first what may make a message ready, then
+/// what gives up waiting for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// The delay of the queue's first delayed message ends.
+    Delay(QueueSlot),
+    /// The queue's pause ends.
+    Pause(QueueSlot),
+    /// The session's first lease ends.
+    Lease(SessionSlot),
+    /// The margin before the session's first lease ends begins, and the consumer asked to know.
+    Margin(ConsumerKey),
+    /// The consumer has waited long enough.
+    Wait(ConsumerKey),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    due: BTreeSet<(Nanos, Timer)>,
+}
+
+impl Timers {
+    /// Moves a timer from one moment to another; `None` is not set.
+    pub(crate) fn change(&mut self, timer: Timer, from: Option<Nanos>, to: Option<Nanos>) {
+        if from == to {
+            return;
+        }
+        if let Some(at) = from {
+            let was_set = self.due.remove(&(at, timer));
+            assert!(was_set, "{timer:?} was to be set for {at}");
+        }
+        if let Some(at) = to {
+            let is_new = self.due.insert((at, timer));
+            assert!(is_new, "{timer:?} is set twice for {at}");
+        }
+    }
+
+    pub(crate) fn first(&self) -> Option<(Nanos, Timer)> {
+        self.due.first().copied()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    pub(crate) fn contains(&self, at: Nanos, timer: Timer) -> bool {
+        self.due.contains(&(at, timer))
+    }
+}

@@ -1,0 +1,112 @@
+//! Numbers and strings as bytes: little endian, and LEB128 for what is mostly small.
+//!
+//! Reading is total: any bytes give a value or a [`RecordError`], and nothing is allocated.
+
+use alloc::vec::Vec;
+
+use crate::RecordError;
+
+/// Appends seven bits a byte, lowest first; the high bit says that more follow.
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a length and that many bytes.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Reads from the front of some bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, RecordError> {
+        let (first, rest) = self.rest.split_first().ok_or(RecordError::Truncated)?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    /// Eight bytes, little endian.
+    pub(crate) fn fixed(&mut self) -> Result<u64, RecordError> {
+        let (first, rest) = self.rest.split_first_chunk().ok_or(RecordError::Truncated)?;
+        self.rest = rest;
+        Ok(u64::from_le_bytes(*first))
+    }
+
+    pub(crate) fn varint(&mut self) -> Result<u64, RecordError> {
+        let mut value = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if (bits << shift) >> shift != bits {
+                break;
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(RecordError::Invalid("number"))
+    }
+
+    pub(crate) fn small(&mut self) -> Result<u32, RecordError> {
+        u32::try_from(self.varint()?).map_err(|_| RecordError::Invalid("number"))
+    }
+
+    /// A length and that many bytes.
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], RecordError> {
+        let length = usize::try_from(self.varint()?).map_err(|_| RecordError::Truncated)?;
+        let (first, rest) = self.rest.split_at_checked(length).ok_or(RecordError::Truncated)?;
+        self.rest = rest;
+        Ok(first)
+    }
+
+    /// Bytes that are left.
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        for value in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, u64::from(u32::MAX), u64::MAX] {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            let mut reader = Reader::new(&out);
+            assert_eq!(reader.varint(), Ok(value));
+            assert_eq!(reader.remaining(), 0);
+            assert_eq!(Reader::new(&out[..out.len() - 1]).varint(), Err(RecordError::Truncated));
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_64_bits_are_refused() {
+        let too_large = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
+        assert_eq!(Reader::new(&too_large).varint(), Err(RecordError::Invalid("number")));
+        let endless = [0x80; 11];
+        assert_eq!(Reader::new(&endless).varint(), Err(RecordError::Invalid("number")));
+    }
+
+    #[test]
+    fn a_claimed_length_is_checked_against_what_is_there() {
+        let mut out = Vec::new();
+        put_varint(&mut out, u64::MAX);
+        assert_eq!(Reader::new(&out).bytes(), Err(RecordError::Truncated));
+    }
+}
