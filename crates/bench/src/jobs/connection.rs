@@ -19,6 +19,9 @@ pub(crate) struct Connection {
     /// The beginning of a reply whose rest has not come.
     kept: Vec<u8>,
     unanswered: VecDeque<(Verb, Instant)>,
+    /// How many of the unanswered commands are not on their way yet.
+    queued: usize,
+    is_blocked: bool,
     pipeline: usize,
 }
 
@@ -41,15 +44,24 @@ impl Connection {
             written: 0,
             kept: Vec::new(),
             unanswered: VecDeque::with_capacity(pipeline),
+            queued: 0,
+            is_blocked: false,
             pipeline,
         })
     }
 
     /// Starts as many jobs as may be outstanding and writes, in one write when the socket takes it.
+    ///
+    /// Waits until half the pipeline is to be written, or nothing is on its way: a server that
+    /// answers one by one would else get its next commands one by one, and there were no pipeline.
     pub(crate) fn send(&mut self, work: &mut Work<'_>, now: Instant) -> Result<(), Broken> {
         loop {
             self.fill(work, now);
-            if self.out.is_empty() || !self.flush().map_err(|error| Broken::Lost(Some(error)))? {
+            if self.out.is_empty() || !(self.is_blocked || self.is_worth_a_write()) {
+                return Ok(());
+            }
+            self.stamp(now);
+            if !self.flush().map_err(|error| Broken::Lost(Some(error)))? {
                 return Ok(());
             }
         }
@@ -81,7 +93,7 @@ impl Connection {
 
     /// Whether the socket did not take everything; it must then be watched for room.
     pub(crate) fn is_blocked(&self) -> bool {
-        !self.out.is_empty()
+        self.is_blocked
     }
 
     /// How long the oldest command has waited, and what it is.
@@ -94,7 +106,21 @@ impl Connection {
         while self.unanswered.len() < self.pipeline && self.out.len() < OUT_BYTES_FULL {
             let Some(verb) = work.start(&mut self.out) else { return };
             self.unanswered.push_back((verb, now));
+            self.queued += 1;
         }
+    }
+
+    fn is_worth_a_write(&self) -> bool {
+        2 * self.queued >= self.pipeline
+            || self.queued == self.unanswered.len()
+            || self.out.len() >= OUT_BYTES_FULL
+    }
+
+    /// Latency counts from when a command leaves.
+    fn stamp(&mut self, now: Instant) {
+        let queued = self.unanswered.iter_mut().rev().take(self.queued);
+        queued.for_each(|(_, sent)| *sent = now);
+        self.queued = 0;
     }
 
     /// False if the socket took only a part.
@@ -102,13 +128,17 @@ impl Connection {
         while let Some(rest) = self.out.get(self.written..).filter(|rest| !rest.is_empty()) {
             match self.stream.write(rest) {
                 Ok(bytes) => self.written += bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_blocked = true;
+                    return Ok(false);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         self.out.clear();
         self.written = 0;
+        self.is_blocked = false;
         Ok(true)
     }
 
@@ -138,10 +168,15 @@ impl Connection {
                 Parsed::Garbage => return Err(garbage()),
                 Parsed::Reply(reply, bytes) => (reply, bytes),
             };
+            if self.queued == self.unanswered.len() {
+                // A reply to nothing that was sent.
+                return Err(garbage());
+            }
             let (verb, sent) = self.unanswered.pop_front().ok_or_else(garbage)?;
             let next = work.answer(verb, reply, (sent, now), &mut self.out);
             if let Some(verb) = next.map_err(|_| garbage())? {
                 self.unanswered.push_back((verb, now));
+                self.queued += 1;
             }
             rest = rest.get(bytes..).unwrap_or_default();
         }

@@ -53,8 +53,8 @@ impl ServerProcess {
         Some(Self { pid, name })
     }
 
-    /// Up to now; `None` once the process is gone. An embedded server shares its process with the thread
-    /// that asks, whose CPU time is not the server's.
+    /// Up to now; `None` once the process is gone. An embedded server shares its process with the
+    /// thread that asks, whose CPU time is not the server's.
     fn usage(&self) -> Option<ServerUsage> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
         let statm = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
