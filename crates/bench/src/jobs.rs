@@ -56,9 +56,12 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, BenchError> {
     options.check()?;
-    let mut run = Run::prepare(options)?;
+    let mut run = Run::prepare(options, cancel)?;
     for &(mode, step) in steps(options.mode) {
-        run.step(mode, step, cancel, progress)?;
+        match run.step(mode, step, progress) {
+            Ok(()) | Err(BenchError::Cancelled) => {}
+            Err(error) => return Err(error),
+        }
         if cancel.load(Ordering::Relaxed) {
             run.report.cancelled = true;
             break;
@@ -92,8 +95,9 @@ fn steps(mode: Mode) -> &'static [(Mode, Step)] {
 /// A run under way.
 struct Run<'a> {
     options: &'a Options,
+    cancel: &'a AtomicBool,
     /// Asks the server between the phases; no part of the load.
-    control: Dialogue,
+    control: Dialogue<'a>,
     fleet: Fleet,
     job: Job,
     ledger: Ledger,
@@ -101,8 +105,8 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn prepare(options: &'a Options) -> Result<Self, BenchError> {
-        let mut control = Dialogue::connect(&options.target, options.reply_timeout)?;
+    fn prepare(options: &'a Options, cancel: &'a AtomicBool) -> Result<Self, BenchError> {
+        let mut control = Dialogue::connect(&options.target, options.reply_timeout, cancel)?;
         let stats = control.stats()?;
         let tube = options.tube.clone().unwrap_or_else(own_tube);
         let held = control.tube_jobs(&tube)?;
@@ -114,7 +118,8 @@ impl<'a> Run<'a> {
         let pid = options.server_pid.or_else(|| reported().filter(|_| local));
         Ok(Self {
             options,
-            fleet: Fleet::connect(options, &tube)?,
+            cancel,
+            fleet: Fleet::connect(options, &tube, cancel)?,
             control,
             job: Job::new(options.body_bytes),
             ledger: Ledger::default(),
@@ -129,7 +134,7 @@ impl<'a> Run<'a> {
                 body_bytes: options.body_bytes,
                 pipeline: options.pipeline,
                 phases: Vec::new(),
-                jobs_left: 0,
+                jobs_left: None,
                 cancelled: false,
                 problems: Vec::new(),
             },
@@ -140,14 +145,13 @@ impl<'a> Run<'a> {
         &mut self,
         mode: Mode,
         step: Step,
-        cancel: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), BenchError> {
         let total = self.open_round(step);
         let meter = Meter::start(self.report.process.as_ref());
         let mut work = Work::new(step, total, &self.job, &mut self.ledger);
         let mut tick = |work: &Work<'_>| progress(progress_of(mode, work));
-        self.fleet.drive(&mut work, cancel, &mut tick)?;
+        self.fleet.drive(&mut work, self.cancel, &mut tick)?;
         let elapsed = work.tally().elapsed();
         let (client_cpu, server) = meter.read(self.report.process.as_ref());
         tick(&work);
@@ -165,7 +169,7 @@ impl<'a> Run<'a> {
             client_cpu,
             server,
         });
-        if !cancel.load(Ordering::Relaxed) {
+        if !self.cancel.load(Ordering::Relaxed) {
             self.compare(step)?;
         }
         Ok(())
@@ -210,8 +214,11 @@ impl<'a> Run<'a> {
     }
 
     fn finish(mut self) -> Result<Report, BenchError> {
-        let held = self.control.tube_jobs(&self.report.tube)?;
-        self.report.jobs_left = held.ready + held.others;
+        self.report.jobs_left = match self.control.tube_jobs(&self.report.tube) {
+            Ok(held) => Some(held.ready + held.others),
+            Err(BenchError::Cancelled) => None,
+            Err(error) => return Err(error),
+        };
         Ok(self.report)
     }
 }

@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use super::dialogue::is_transient;
 use super::reply::{Parsed, parse};
 use super::work::{Verb, Work};
 
@@ -187,10 +188,6 @@ impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// No more jobs are started on a connection that has so much to write: deep pipelines of large

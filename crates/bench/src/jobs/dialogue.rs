@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::options::Target;
@@ -11,17 +12,24 @@ use crate::error::BenchError;
 
 /// A connection with one outstanding command at most.
 #[derive(Debug)]
-pub(crate) struct Dialogue {
+pub(crate) struct Dialogue<'a> {
     stream: TcpStream,
     input: Vec<u8>,
     reply_timeout: Duration,
+    cancel: &'a AtomicBool,
 }
 
-impl Dialogue {
-    pub(crate) fn connect(target: &Target, reply_timeout: Duration) -> Result<Self, BenchError> {
+impl<'a> Dialogue<'a> {
+    /// No reply is waited for longer than the timeout, and none that is not there already once
+    /// `cancel` is set.
+    pub(crate) fn connect(
+        target: &Target,
+        reply_timeout: Duration,
+        cancel: &'a AtomicBool,
+    ) -> Result<Self, BenchError> {
         let stream = connect(target, reply_timeout.min(CONNECT_TIMEOUT))
             .map_err(|cause| BenchError::Connect { address: target.to_string(), cause })?;
-        Ok(Self { stream, input: Vec::new(), reply_timeout })
+        Ok(Self { stream, input: Vec::new(), reply_timeout, cancel })
     }
 
     /// Puts to this tube and reserves from no other.
@@ -92,16 +100,8 @@ impl Dialogue {
     }
 
     fn read_before(&mut self, deadline: Instant, command: &str) -> Result<(), BenchError> {
-        let left = deadline.saturating_duration_since(Instant::now());
         let mut chunk = [0; 4096];
-        let got = match left.is_zero() {
-            true => Err(io::ErrorKind::TimedOut.into()),
-            false => self
-                .stream
-                .set_read_timeout(Some(left))
-                .and_then(|()| (&self.stream).read(&mut chunk)),
-        };
-        match got {
+        match self.stream.read(&mut chunk) {
             Ok(0) if self.input.is_empty() => {
                 Err(BenchError::Lost { doing: asking(command), cause: None })
             }
@@ -110,18 +110,19 @@ impl Dialogue {
                 self.input.extend(chunk.get(..bytes).unwrap_or_default());
                 Ok(())
             }
-            Err(error) => self.failed(error, command),
+            Err(error) if is_transient(&error) => self.check_wait(deadline, command),
+            Err(error) => Err(BenchError::Lost { doing: asking(command), cause: Some(error) }),
         }
     }
 
-    fn failed(&self, error: io::Error, command: &str) -> Result<(), BenchError> {
-        match error.kind() {
-            io::ErrorKind::Interrupted => Ok(()),
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                Err(BenchError::Silent { doing: asking(command), waited: self.reply_timeout })
-            }
-            _ => Err(BenchError::Lost { doing: asking(command), cause: Some(error) }),
+    fn check_wait(&self, deadline: Instant, command: &str) -> Result<(), BenchError> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(BenchError::Cancelled);
         }
+        if Instant::now() < deadline {
+            return Ok(());
+        }
+        Err(BenchError::Silent { doing: asking(command), waited: self.reply_timeout })
     }
 }
 
@@ -140,12 +141,18 @@ fn connect(target: &Target, timeout: Duration) -> io::Result<TcpStream> {
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
                 return Ok(stream);
             }
             Err(error) => failed = error,
         }
     }
     Err(failed)
+}
+
+/// A blocking read gives up with `WouldBlock` when its time is over.
+pub(crate) fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 fn asking(command: &str) -> String {
@@ -177,6 +184,8 @@ fn yaml_map(reply: Reply<'_>) -> Option<BTreeMap<String, String>> {
     Some(pairs.map(|(key, value)| (key.to_owned(), value.trim_matches('"').to_owned())).collect())
 }
 
+/// Between two looks at the clock and at whether the run was called off.
+const PATIENCE: Duration = Duration::from_millis(100);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Far above the 1.5 KiB of any server seen.
 const STATS_BYTES_MAX: usize = 64 * 1024;

@@ -27,11 +27,15 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Connects all clients to the tube.
-    pub(crate) fn connect(options: &Options, tube: &str) -> Result<Self, BenchError> {
+    pub(crate) fn connect(
+        options: &Options,
+        tube: &str,
+        cancel: &AtomicBool,
+    ) -> Result<Self, BenchError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(watch)?;
         let mut connections = Vec::with_capacity(options.clients);
         for index in 0..options.clients {
-            let mut dialogue = Dialogue::connect(&options.target, options.reply_timeout)?;
+            let mut dialogue = Dialogue::connect(&options.target, options.reply_timeout, cancel)?;
             dialogue.move_to(tube)?;
             let connection = Connection::new(dialogue.into_stream(), options.pipeline)
                 .map_err(BenchError::io("make a socket non-blocking"))?;

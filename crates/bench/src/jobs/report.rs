@@ -36,8 +36,9 @@ pub struct Report {
     pub pipeline: usize,
     /// One after another, in the order of time.
     pub phases: Vec<Phase>,
-    /// How many jobs the run left in the tube, as the server counts.
-    pub jobs_left: u64,
+    /// How many jobs the run left in the tube, as the server counts; `None` if the run was called
+    /// off while the server did not answer.
+    pub jobs_left: Option<u64>,
     /// Whether the run was called off; the last phase is then a part.
     pub cancelled: bool,
     /// What the server did wrong or refused to do, a sentence each.
@@ -263,8 +264,8 @@ impl Report {
                 )?;
             }
         }
-        if self.jobs_left > 0 {
-            writeln!(f, "{} jobs left in tube {}", grouped(self.jobs_left), self.tube)?;
+        if let Some(left) = self.jobs_left.filter(|left| *left > 0) {
+            writeln!(f, "{} jobs left in tube {}", grouped(left), self.tube)?;
         }
         Ok(())
     }
@@ -353,7 +354,7 @@ mod tests {
                 client_cpu: Duration::from_millis(1_500),
                 server: Some(ServerUsage { cpu: Duration::from_secs(2), resident_bytes: 3 << 20 }),
             }],
-            jobs_left: 7,
+            jobs_left: Some(7),
             cancelled: false,
             problems: vec!["release: refused with NOT_FOUND: 3".to_owned()],
         }

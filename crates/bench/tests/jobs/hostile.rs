@@ -2,11 +2,12 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use bench::BenchError;
-use bench::jobs::Mode;
+use bench::jobs::{Mode, run};
 
 use crate::common::{options, quietly};
 
@@ -87,6 +88,20 @@ fn falls_silent() {
     assert!(error.to_string().contains("waiting for put"), "{error}");
     let error = against(|_| Reaction::Say(""));
     assert!(matches!(error, BenchError::Silent { .. }), "{error}");
+}
+
+#[test]
+fn falls_silent_and_is_called_off() {
+    static CANCEL: AtomicBool = AtomicBool::new(false);
+    let address = serve(|command| {
+        CANCEL.fetch_or(command == "put", Ordering::Relaxed);
+        if CANCEL.load(Ordering::Relaxed) { Reaction::Say("") } else { polite(command) }
+    });
+    let report = run(&options(address, Mode::PutDelete), &CANCEL, &mut |_| {}).unwrap();
+    assert!(report.cancelled);
+    assert_eq!(report.jobs_left, None);
+    let before_the_start = run(&options(address, Mode::PutDelete), &CANCEL, &mut |_| {});
+    assert!(matches!(before_the_start, Err(BenchError::Cancelled)));
 }
 
 #[test]
