@@ -1,1 +1,19 @@
 //! Engine and journal joined: one turn.
+//!
+//! A [`Broker`] steps the engine, appends what it changed as frames, and passes on what it says
+//! with the log position it depends on. It holds no thread and calls no disk once it is open; the
+//! server and the simulation drive it alike:
+//!
+//! ```text
+//! handle / handle_timeout -> outputs          (wait at the gate for durable())
+//! poll_write -> Write::perform  -> handle_write   moves durable()
+//! poll_chore -> Chore::perform  -> handle_chore   keeps room and bounds space
+//! ```
+//! Feed no command while [`Broker::stalled`].
+
+mod broker;
+mod recovery;
+
+pub use broker::{Broker, BrokerOptions};
+pub use journal::{Chore, ChoreDone, Counters, Durable, Gate, JournalFailed, OpenError, Write};
+pub use recovery::{Recovery, verify};

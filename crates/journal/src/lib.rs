@@ -1,8 +1,45 @@
 //! The log: format, group commit, recovery and reclaiming, pure over a [`Disk`].
+//!
+//! A [`Journal`] never touches a disk while it runs. It is told what to append and hands out what
+//! is to be done ([`Write`], [`Chore`]), which the caller performs on whatever thread it likes and
+//! hands back:
+//!
+//! ```text
+//! append(frame) … -> poll_write -> Write::perform(disk) -> handle_write -> durable()
+//!                    poll_chore -> Chore::perform(disk) -> handle_chore
+//! ```
+//! Only recovery ([`Journal::open`]) blocks: nothing else runs then.
+//!
+//! It knows frames of opaque bytes and how many of them still matter, nothing of what they say.
 
+mod batch;
+mod buffer;
+mod chore;
+mod counters;
 mod disk;
+mod error;
+mod format;
+mod gate;
+mod housekeeping;
 
+mod journal;
+mod options;
+mod reader;
+mod recovery;
+mod segments;
+mod snapshot;
+
+pub use chore::{Chore, ChoreDone};
+pub use counters::Counters;
 pub use disk::{Disk, DiskError, DiskErrorKind, WriteMode};
+pub use error::{JournalFailed, OpenError};
+pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
+pub use gate::{Durable, Gate};
+pub use housekeeping::OldFrames;
+
+pub use journal::{Journal, Write};
+pub use options::JournalOptions;
+pub use recovery::{Live, Recover, Recovered, verify};
 
 /// The unit of writing: batches begin at multiples of it and are padded to it.
 pub const BLOCK_BYTES: usize = 4096;

@@ -1,0 +1,262 @@
+//! The joint of engine and journal.
+
+use engine::{Effects, Engine, EngineOptions, SnapshotCursor};
+use journal::{
+    Chore, ChoreDone, Counters, Disk, DiskError, Durable, Journal, JournalFailed, JournalOptions,
+    OldFrames, OpenError, Write,
+};
+use model::{BrokerStatistics, Command, Nanos, Output, SessionId, StorePolicy};
+
+use crate::recovery::{Recovery, recover};
+
+/// What can be chosen about a broker.
+#[derive(Clone, Debug)]
+pub struct BrokerOptions {
+    /// What "persistent" means, and the policies of the queues.
+    pub engine: EngineOptions,
+    /// The log; unused where the policy is [`StorePolicy::Memory`].
+    pub journal: JournalOptions,
+}
+
+/// An engine and its log. See the crate's documentation for the order of calls.
+pub struct Broker<F> {
+    engine: Engine,
+    journal: Option<Journal<F>>,
+    effects: Effects,
+    /// The snapshot that is being taken.
+    snapshot: Option<SnapshotCursor>,
+    chunk: Vec<u8>,
+    /// Time never goes back, whatever the clock of this start says.
+    started_at: Nanos,
+}
+
+impl<F: Clone> Broker<F> {
+    /// A broker that keeps nothing.
+    #[must_use]
+    pub fn in_memory(options: EngineOptions) -> Self {
+        let options = EngineOptions { policy: StorePolicy::Memory, ..options };
+        Self::new(Engine::new(options), None, Nanos::ZERO)
+    }
+
+    /// A broker with its log in a directory, recovered from what is there.
+    ///
+    /// # Errors
+    /// [`OpenError`]: see [`Journal::open`].
+    pub fn open<D: Disk<File = F>>(
+        disk: &D,
+        options: BrokerOptions,
+    ) -> Result<(Self, Recovery), OpenError> {
+        let (engine, journal, recovery) = recover(disk, options)?;
+        Ok((Self::new(engine, Some(journal), recovery.latest), recovery))
+    }
+
+    fn new(engine: Engine, journal: Option<Journal<F>>, started_at: Nanos) -> Self {
+        Self {
+            engine,
+            journal,
+            effects: Effects::default(),
+            snapshot: None,
+            chunk: Vec::new(),
+            started_at,
+        }
+    }
+
+    /// A client begins.
+    pub fn open_session(&mut self, session: SessionId) {
+        self.engine.open_session(session);
+    }
+
+    /// A client is gone: what it held is ready again, what it waited for is off.
+    pub fn close_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
+        self.engine.close_session(now, session, &mut self.effects);
+        self.pass_on(now, outputs);
+    }
+
+    /// One command of a client.
+    pub fn handle(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        command: Command,
+        outputs: &mut Vec<Output>,
+    ) {
+        if let Some(journal) = &self.journal {
+            self.engine.set_room(journal.room());
+        }
+        self.engine.handle(now, session, command, &mut self.effects);
+        self.pass_on(now, outputs);
+    }
+
+    /// Lets time pass for the engine: a bounded number of delays, leases, waits and pauses end.
+    pub fn handle_timeout(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
+        self.engine.handle_timeout(now, &mut self.effects);
+        self.pass_on(now, outputs);
+    }
+
+    /// When something is to be done even if nothing happens: [`Broker::handle_timeout`],
+    /// [`Broker::poll_write`] or [`Broker::poll_chore`].
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        let journal = self.journal.as_ref().and_then(Journal::poll_timeout);
+        journal.into_iter().chain(self.engine.poll_timeout()).min()
+    }
+
+    /// Whether commands must wait until a write or a chore completes.
+    #[must_use]
+    pub fn stalled(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::stalled)
+    }
+
+    /// How far the log is durable; what depends on nothing needs no log.
+    #[must_use]
+    pub fn durable(&self) -> Durable {
+        self.journal.as_ref().map_or_else(Durable::default, Journal::durable)
+    }
+
+    /// The next thing to be done for the log: see [`Journal::poll_write`].
+    pub fn poll_write(&mut self, now: Nanos) -> Option<Write<F>> {
+        self.journal.as_mut()?.poll_write(now)
+    }
+
+    /// Takes a performed write back.
+    ///
+    /// # Errors
+    /// When the disk failed: nothing more is confirmed, and the process is to end.
+    ///
+    /// # Panics
+    /// When there is no log.
+    pub fn handle_write(
+        &mut self,
+        now: Nanos,
+        write: Write<F>,
+        result: Result<(), DiskError>,
+    ) -> Result<(), JournalFailed> {
+        self.journal_mut().handle_write(now, write, result)
+    }
+
+    /// The next piece of housekeeping; at most one is outstanding.
+    pub fn poll_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
+        let journal = self.journal.as_mut()?;
+        journal.need_for_snapshot(snapshot_bytes(&self.engine));
+        if let Some(chore) = journal.poll_chore(now) {
+            return Some(chore);
+        }
+        if journal.wants_snapshot() {
+            journal.begin_snapshot(now);
+            self.snapshot = Some(self.engine.snapshot_begin());
+        }
+        self.poll_snapshot_chunk()
+    }
+
+    /// Takes a performed chore back.
+    ///
+    /// # Errors
+    /// When the disk failed: nothing more is confirmed, and the process is to end.
+    ///
+    /// # Panics
+    /// When there is no log.
+    pub fn handle_chore(&mut self, now: Nanos, done: ChoreDone<F>) -> Result<(), JournalFailed> {
+        let old = self.journal_mut().handle_chore(now, done)?;
+        self.restate(now, &old)
+    }
+
+    /// From now on only what ends the process well: go on until [`Broker::is_idle`].
+    pub fn begin_shutdown(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.begin_shutdown();
+        }
+    }
+
+    /// Whether everything is synced, in a snapshot, and nothing is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.journal.as_ref().is_none_or(|journal| journal.is_settled() && journal.is_tidy())
+    }
+
+    /// What the journal counted; zeros where there is none.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.journal.as_ref().map_or_else(Counters::default, Journal::counters)
+    }
+
+    /// What the engine counts.
+    #[must_use]
+    pub fn statistics(&self) -> BrokerStatistics {
+        self.engine.statistics()
+    }
+
+    /// No `now` before this one may be given: the latest time that recovery found.
+    #[must_use]
+    pub fn started_at(&self) -> Nanos {
+        self.started_at
+    }
+
+    /// Every invariant of engine and journal, and between them.
+    ///
+    /// # Panics
+    /// When one is broken.
+    pub fn check(&self) {
+        self.engine.check();
+        if let Some(journal) = &self.journal {
+            journal.check();
+            let live: u64 = self.engine.live().map(|(_, bytes)| bytes).sum();
+            assert_eq!(journal.counters().live_bytes, live, "both count the same live bytes");
+        }
+    }
+
+    fn journal_mut(&mut self) -> &mut Journal<F> {
+        self.journal.as_mut().expect("invariant: only a log hands out writes and chores")
+    }
+
+    /// Appends the frames of the last step, tells the log what ceased to matter, and hands out
+    /// what was said.
+    fn pass_on(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
+        if let Some(journal) = &mut self.journal {
+            let mut start = 0;
+            for frame in &self.effects.frames {
+                let payload = self.effects.records.get(start..frame.end).unwrap_or_default();
+                journal.append(now, frame.lsn, payload, frame.level, frame.live_bytes);
+                start = frame.end;
+            }
+            for freed in &self.effects.freed {
+                journal.free(freed.lsn, freed.bytes);
+            }
+        }
+        outputs.append(&mut self.effects.outputs);
+        self.effects.clear();
+    }
+
+    fn restate(&mut self, now: Nanos, old: &OldFrames) -> Result<(), JournalFailed> {
+        for (lsn, payload) in &old.frames {
+            let restated = self.engine.restate(*lsn, payload, &mut self.effects);
+            if let Err(error) = restated {
+                return Err(self.journal_mut().fail_rotten(*lsn, &error.to_string()));
+            }
+            self.pass_on(now, &mut Vec::new());
+        }
+        Ok(())
+    }
+
+    fn poll_snapshot_chunk(&mut self) -> Option<Chore<F>> {
+        let journal = self.journal.as_mut()?;
+        if !journal.takes_snapshot_chunk() {
+            return None;
+        }
+        let cursor = self.snapshot.as_mut().expect("invariant: a snapshot began");
+        self.chunk.clear();
+        let more = self.engine.snapshot_chunk(cursor, &mut self.chunk);
+        Some(journal.snapshot_chunk(&self.chunk, !more))
+    }
+}
+
+/// What a snapshot of the engine may take: its room is kept free on the disk.
+pub(crate) fn snapshot_bytes(engine: &Engine) -> u64 {
+    let BrokerStatistics { ready, leased, delayed, buried, .. } = engine.statistics();
+    (ready + leased + delayed + buried) * SNAPSHOT_BYTES_PER_MESSAGE + SNAPSHOT_BYTES_FIXED
+}
+
+/// A message in a snapshot, with a queue's name of some thirty bytes.
+const SNAPSHOT_BYTES_PER_MESSAGE: u64 = 96;
+
+/// What a snapshot of nothing takes.
+const SNAPSHOT_BYTES_FIXED: u64 = 4096;

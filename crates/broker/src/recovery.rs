@@ -1,0 +1,74 @@
+//! Replaying a log into an engine.
+
+use engine::Engine;
+use journal::{Disk, Journal, Live, OpenError, Recover, Recovered};
+use model::{BrokerStatistics, Lsn, Nanos};
+
+use crate::BrokerOptions;
+use crate::broker::snapshot_bytes;
+
+/// What recovery found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// What was read.
+    pub log: Recovered,
+    /// What came of it.
+    pub statistics: BrokerStatistics,
+    /// The latest time in the log: the engine's clock goes on from here at least.
+    pub latest: Nanos,
+}
+
+/// Reads a log without changing anything and replays it into an engine that is thrown away.
+///
+/// # Errors
+/// [`OpenError`]: it is not what was written.
+pub fn verify<D: Disk>(disk: &D, options: BrokerOptions) -> Result<Recovery, OpenError> {
+    let mut replay = Replay { engine: Engine::new(options.engine) };
+    let log = journal::verify(disk, &mut replay)?;
+    Ok(replay.recovery(log))
+}
+
+pub(crate) fn recover<D: Disk>(
+    disk: &D,
+    options: BrokerOptions,
+) -> Result<(Engine, Journal<D::File>, Recovery), OpenError> {
+    let mut replay = Replay { engine: Engine::new(options.engine) };
+    let (journal, log) = Journal::open(disk, options.journal, &mut replay)?;
+    let recovery = replay.recovery(log);
+    Ok((replay.engine, journal, recovery))
+}
+
+struct Replay {
+    engine: Engine,
+}
+
+impl Replay {
+    fn recovery(&self, log: Recovered) -> Recovery {
+        let latest = self.engine.latest_time().max(log.latest);
+        Recovery { log, statistics: self.engine.statistics(), latest }
+    }
+}
+
+impl Recover for Replay {
+    fn load(&mut self, chunk: &[u8]) -> Result<(), String> {
+        self.engine.load(chunk).map_err(|error| error.to_string())
+    }
+
+    fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), String> {
+        self.engine.replay(lsn, payload, fuzzy).map_err(|error| error.to_string())
+    }
+
+    fn wanted(&self) -> Vec<Lsn> {
+        self.engine.live().map(|(lsn, _)| lsn).collect()
+    }
+
+    fn restore(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), String> {
+        self.engine.restore_body(lsn, payload).map_err(|error| error.to_string())
+    }
+
+    fn finish(&mut self, last: Lsn) -> Result<Live, String> {
+        self.engine.finish_recovery(last).map_err(|error| error.to_string())?;
+        let records = self.engine.live().collect();
+        Ok(Live { records, snapshot_bytes: snapshot_bytes(&self.engine) })
+    }
+}

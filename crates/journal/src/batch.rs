@@ -1,0 +1,102 @@
+//! A batch under construction: everything that accumulated while earlier writes were in flight.
+
+use model::{Durability, Lsn, Nanos};
+
+use crate::buffer::AlignedBuffer;
+use crate::format::{Epoch, Frame, KIND_CHANGES, MARK_BYTES, Mark, SegmentNumber};
+
+/// Frames that are written with one call, and where.
+#[derive(Debug)]
+pub(crate) struct Batch<F> {
+    buffer: AlignedBuffer,
+    pub(crate) file: F,
+    pub(crate) segment: SegmentNumber,
+    /// Where in the segment it begins.
+    pub(crate) offset: u64,
+    pub(crate) first: Lsn,
+    pub(crate) frames: u32,
+    /// What its most demanding frame asks for.
+    pub(crate) level: Durability,
+    /// Bytes of payload.
+    pub(crate) payload_bytes: u64,
+    /// When its first frame was appended.
+    pub(crate) opened_at: Nanos,
+}
+
+impl<F> Batch<F> {
+    /// An empty batch whose first frame will be `first`, in a buffer used before.
+    pub(crate) fn new(
+        mut buffer: AlignedBuffer,
+        place: (F, SegmentNumber, u64),
+        first: Lsn,
+        opened_at: Nanos,
+    ) -> Self {
+        let (file, segment, offset) = place;
+        buffer.clear();
+        buffer.extend(&[0; MARK_BYTES]);
+        Self {
+            buffer,
+            file,
+            segment,
+            offset,
+            first,
+            frames: 0,
+            level: Durability::None,
+            payload_bytes: 0,
+            opened_at,
+        }
+    }
+
+    /// Appends the frame that follows.
+    pub(crate) fn push(&mut self, epoch: Epoch, payload: &[u8], level: Durability) {
+        let lsn = Lsn(self.first.0 + u64::from(self.frames));
+        let frame = Frame { lsn, epoch, kind: KIND_CHANGES, payload };
+        self.buffer.extend(&frame.header());
+        self.buffer.extend(payload);
+        self.frames += 1;
+        self.level = self.level.max(level);
+        self.payload_bytes += payload.len() as u64;
+    }
+
+    /// The last frame in it; the one before the first when it has none.
+    pub(crate) fn last(&self) -> Lsn {
+        Lsn(self.first.0 + u64::from(self.frames) - 1)
+    }
+
+    /// Bytes so far, without padding.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Bytes that it takes in the log.
+    pub(crate) fn padded_bytes(&self) -> u64 {
+        self.buffer.len().next_multiple_of(crate::BLOCK_BYTES) as u64
+    }
+
+    /// Pads it and writes its mark: nothing can be appended any more.
+    pub(crate) fn seal(&mut self, epoch: Epoch, synced: Lsn, time: Nanos) {
+        self.buffer.pad_to_block();
+        let batch_bytes = u32::try_from(self.buffer.len())
+            .expect("invariant: a batch fits into a segment, which is smaller than 4 GiB");
+        let mark = Mark {
+            lsn: self.first,
+            epoch,
+            segment: self.segment,
+            batch_bytes,
+            frames: self.frames,
+            synced,
+            time,
+        };
+        mark.encode(self.buffer.bytes_mut());
+    }
+
+    /// The sealed bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.buffer.bytes()
+    }
+
+    /// Gives the buffer back for the next batch.
+    pub(crate) fn into_buffer(self) -> AlignedBuffer {
+        self.buffer
+    }
+}

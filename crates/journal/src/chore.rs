@@ -1,0 +1,178 @@
+//! Housekeeping that needs the disk: a few calls each, performed beside the traffic.
+
+use model::Lsn;
+
+use crate::buffer::AlignedBuffer;
+use crate::format::{Epoch, FORMAT_VERSION, SegmentHeader, SegmentNumber};
+use crate::segments::Spare;
+use crate::snapshot::{Slot, SnapshotHeader};
+use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, WriteMode};
+
+/// The name of a segment while it is being made: whatever it holds, recovery removes it.
+pub(crate) const UNFINISHED_NAME: &str = "unfinished.segment";
+
+/// One piece of housekeeping to be performed.
+#[derive(Debug)]
+pub struct Chore<F> {
+    pub(crate) work: Work<F>,
+}
+
+/// A performed piece of housekeeping, to be handed back to the journal.
+#[derive(Debug)]
+pub struct ChoreDone<F> {
+    pub(crate) work: Work<F>,
+    pub(crate) result: Result<Product<F>, DiskError>,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Work<F> {
+    /// Make a spare out of a file that is not needed any more, or out of nothing.
+    Prepare { number: SegmentNumber, epoch: Epoch, old: Option<Spare<F>>, bytes: u64 },
+    /// Fill more of a segment with zeros.
+    Extend { number: SegmentNumber, file: F, from: u64, to: u64 },
+    /// Make a snapshot's file longer.
+    GrowSlot { slot: Slot, file: F, from: u64, to: u64 },
+    /// Write a part of a snapshot.
+    WriteChunk { file: F, offset: u64, bytes: Vec<u8>, last: bool },
+    /// Sync a snapshot's body, then give it its header.
+    Seal { slot: Slot, file: F, header: SnapshotHeader },
+    /// Read a part of a segment that is to be compacted.
+    Read { number: SegmentNumber, file: F, offset: u64, bytes: usize, expected: Option<Lsn> },
+    /// Give the file of a segment that is not needed any more back to the device.
+    Remove { spare: Spare<F> },
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Product<F> {
+    /// Nothing but the deed.
+    Done,
+    /// A file.
+    File(F),
+    /// What was read.
+    Bytes(Vec<u8>),
+}
+
+impl<F: Clone> Chore<F> {
+    /// Does it; blocks as long as the disk does.
+    pub fn perform<D: Disk<File = F>>(self, disk: &D) -> ChoreDone<F> {
+        let result = match &self.work {
+            Work::Prepare { number, epoch, old, bytes } => {
+                prepare(disk, *number, *epoch, old.as_ref(), *bytes).map(Product::File)
+            }
+            Work::Extend { file, from, to, .. } | Work::GrowSlot { file, from, to, .. } => {
+                extend(disk, file, *from, *to).map(|()| Product::Done)
+            }
+            Work::WriteChunk { file, offset, bytes, .. } => {
+                disk.write(file, *offset, bytes, WriteMode::Written).map(|()| Product::Done)
+            }
+            Work::Seal { file, header, .. } => seal(disk, file, header).map(|()| Product::Done),
+            Work::Read { file, offset, bytes, .. } => {
+                read(disk, file, *offset, *bytes).map(Product::Bytes)
+            }
+            Work::Remove { spare } => {
+                disk.remove(&spare.number.file_name()).map(|()| Product::Done)
+            }
+        };
+        ChoreDone { work: self.work, result }
+    }
+}
+
+/// Makes a segment that may be written up to `bytes`, or as far as the old file was. Its name
+/// appears only once it is whole.
+///
+/// # Errors
+/// Any of the disk. A full device leaves no trace; it counts as full only while a file is made
+/// anew, since all else writes over what is there.
+pub(crate) fn prepare<D: Disk>(
+    disk: &D,
+    number: SegmentNumber,
+    epoch: Epoch,
+    old: Option<&Spare<D::File>>,
+    bytes: u64,
+) -> Result<D::File, DiskError> {
+    let file = match old {
+        Some(old) => {
+            disk.rename(&old.number.file_name(), UNFINISHED_NAME).map_err(never_full)?;
+            write_segment_header(disk, &old.file, number, epoch).map_err(never_full)?;
+            old.file.clone()
+        }
+        None => make_segment(disk, number, epoch, bytes)?,
+    };
+    disk.rename(UNFINISHED_NAME, &number.file_name()).map_err(never_full)?;
+    disk.sync_directory().map_err(never_full)?;
+    Ok(file)
+}
+
+fn make_segment<D: Disk>(
+    disk: &D,
+    number: SegmentNumber,
+    epoch: Epoch,
+    bytes: u64,
+) -> Result<D::File, DiskError> {
+    let file = disk.create(UNFINISHED_NAME)?;
+    let made = extend(disk, &file, 0, bytes)
+        .and_then(|()| write_segment_header(disk, &file, number, epoch));
+    if let Err(error) = made {
+        disk.remove(UNFINISHED_NAME).map_err(never_full)?;
+        return Err(error);
+    }
+    Ok(file)
+}
+
+fn write_segment_header<D: Disk>(
+    disk: &D,
+    file: &D::File,
+    number: SegmentNumber,
+    epoch: Epoch,
+) -> Result<(), DiskError> {
+    let mut block = AlignedBuffer::with_capacity(BLOCK_BYTES);
+    block.extend(&[0; BLOCK_BYTES]);
+    SegmentHeader { version: FORMAT_VERSION, epoch, number }.encode(block.bytes_mut());
+    disk.write(file, 0, block.bytes(), WriteMode::Synced)
+}
+
+/// An error that cannot be waited out: the files are not as they were.
+fn never_full(error: DiskError) -> DiskError {
+    DiskError { kind: DiskErrorKind::Failed, ..error }
+}
+
+/// Fills a file with zeros from `from` to `to` and syncs it: its length, and that every block of
+/// it was written, so that a later sync over them touches no metadata of the file system.
+fn extend<D: Disk>(disk: &D, file: &D::File, from: u64, to: u64) -> Result<(), DiskError> {
+    if from >= to {
+        return Ok(());
+    }
+    let mut zeros = AlignedBuffer::with_capacity(ZEROS_BYTES);
+    zeros.extend(&[0; ZEROS_BYTES]);
+    let mut offset = from;
+    while offset < to {
+        let bytes = usize::try_from(to - offset).map_or(ZEROS_BYTES, |left| left.min(ZEROS_BYTES));
+        let piece = zeros.bytes().get(..bytes).unwrap_or_default();
+        disk.write(file, offset, piece, WriteMode::Written)?;
+        offset += bytes as u64;
+    }
+    disk.sync(file)
+}
+
+/// The body must be on the device before the header says that it is.
+fn seal<D: Disk>(disk: &D, file: &D::File, header: &SnapshotHeader) -> Result<(), DiskError> {
+    disk.sync(file)?;
+    disk.write(file, 0, &header.encode(), WriteMode::Synced)
+}
+
+fn read<D: Disk>(
+    disk: &D,
+    file: &D::File,
+    offset: u64,
+    bytes: usize,
+) -> Result<Vec<u8>, DiskError> {
+    let mut buffer = vec![0; bytes];
+    let read = disk.read(file, offset, &mut buffer)?;
+    buffer.truncate(read);
+    Ok(buffer)
+}
+
+/// Zeros written with one call.
+const ZEROS_BYTES: usize = 256 * 1024;

@@ -1,0 +1,34 @@
+//! What the journal counts from its opening on.
+
+/// Sums since the journal was opened, but for those named otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Durable writes and flushes of the log (not of its housekeeping).
+    pub syncs: u64,
+    /// Batches written.
+    pub batches: u64,
+    /// Frames appended.
+    pub frames: u64,
+    /// Bytes of payload appended.
+    pub payload_bytes: u64,
+    /// Bytes written to segments, with marks and padding.
+    pub batch_bytes: u64,
+    /// Frames of the largest batch.
+    pub batch_frames_max: u64,
+    /// Bytes that compaction copied forward, part of `payload_bytes`.
+    pub compacted_bytes: u64,
+    /// Snapshots completed.
+    pub snapshots: u64,
+    /// Bytes of the snapshots completed.
+    pub snapshot_bytes: u64,
+    /// Segments used again.
+    pub segments_recycled: u64,
+    /// Now: segments that hold frames.
+    pub segments: u64,
+    /// Now: bytes of their live records.
+    pub live_bytes: u64,
+    /// Now: bytes of all segment files and snapshots on the disk.
+    pub disk_bytes: u64,
+    /// Now: payload bytes that are written and not yet synced: what a power cut would take.
+    pub unsynced_bytes: u64,
+}

@@ -1,0 +1,301 @@
+//! The bytes of the log. `docs/format.md` is the same in prose, with the argument why it is safe.
+//!
+//! All numbers are little endian. CRC is CRC-32C (Castagnoli).
+//!
+//! ```text
+//! segment file  NNNNNNNNNNNNNNNN.segment (16 decimal digits: its number)
+//!   block 0     segment header       0  8 magic "DUNLINSG"    8  4 version    12  4 epoch
+//!                                   16  8 segment number     24  8 zero       32  4 CRC of 0..32
+//!   block 1…    batches, each at a multiple of 4096 and padded with zeros to one
+//! batch         a mark frame, then as many change frames as it says
+//! frame          0  4 payload bytes  4  4 CRC of 8..24+payload  8  8 LSN  16  4 epoch
+//!               20  1 kind (1 mark, 2 changes)  21  3 zero  24  … payload
+//! mark payload   0  8 segment number  8  4 batch bytes  12  4 change frames
+//!               16  8 synced LSN     24  8 time (ns since 1970)
+//! ```
+//! A mark's LSN is that of the first change frame of its batch (or of the next one to come).
+
+use model::{Lsn, Nanos};
+
+use crate::BLOCK_BYTES;
+
+/// The version of the format that this code writes and reads.
+///
+/// To change the format: raise it, describe the new one in docs/format.md, say in an ADR how old
+/// journals are read, add a golden file of the new one and keep those of the old ones.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Bytes before a frame's payload.
+pub const FRAME_HEADER_BYTES: usize = 24;
+
+/// Bytes of a mark frame, header and payload.
+pub(crate) const MARK_BYTES: usize = FRAME_HEADER_BYTES + MARK_PAYLOAD_BYTES;
+
+pub(crate) const KIND_MARK: u8 = 1;
+pub(crate) const KIND_CHANGES: u8 = 2;
+
+const MARK_PAYLOAD_BYTES: usize = 32;
+const SEGMENT_MAGIC: &[u8; 8] = b"DUNLINSG";
+const SEGMENT_HEADER_BYTES: usize = 36;
+const SEGMENT_SUFFIX: &str = ".segment";
+
+/// The header of every frame must lie in one sector with the mark, or a mark could be torn apart
+/// from the batch it announces.
+const _: () = assert!(MARK_BYTES <= 512);
+const _: () = assert!(SEGMENT_HEADER_BYTES <= 512);
+
+/// The opening of one process on a journal, counted: frames that a recovery cut off can never be
+/// taken for the ones that were written over them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Epoch(pub(crate) u32);
+
+/// A segment's number: ascending, never reused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SegmentNumber(pub u64);
+
+impl SegmentNumber {
+    /// The name of its file.
+    pub(crate) fn file_name(self) -> String {
+        format!("{:016}{SEGMENT_SUFFIX}", self.0)
+    }
+
+    /// The number that a file's name tells, if it is a segment's.
+    pub(crate) fn from_file_name(name: &str) -> Option<Self> {
+        let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
+        if digits.len() != 16 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        digits.parse().ok().map(Self)
+    }
+}
+
+/// The first block of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) version: u32,
+    pub(crate) epoch: Epoch,
+    pub(crate) number: SegmentNumber,
+}
+
+impl SegmentHeader {
+    pub(crate) fn encode(self, block: &mut [u8]) {
+        let mut bytes = Vec::with_capacity(SEGMENT_HEADER_BYTES);
+        bytes.extend_from_slice(SEGMENT_MAGIC);
+        bytes.extend_from_slice(&self.version.to_le_bytes());
+        bytes.extend_from_slice(&self.epoch.0.to_le_bytes());
+        bytes.extend_from_slice(&self.number.0.to_le_bytes());
+        bytes.extend_from_slice(&[0; 8]);
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        copy_to(block, 0, &bytes);
+    }
+
+    /// `None` unless magic and checksum are right.
+    pub(crate) fn decode(block: &[u8]) -> Option<Self> {
+        let bytes = block.get(..SEGMENT_HEADER_BYTES)?;
+        let crc_holds = u32_at(bytes, 32)? == crc32c::crc32c(bytes.get(..32)?);
+        if bytes.get(..8)? != SEGMENT_MAGIC || !crc_holds {
+            return None;
+        }
+        Some(Self {
+            version: u32_at(bytes, 8)?,
+            epoch: Epoch(u32_at(bytes, 12)?),
+            number: SegmentNumber(u64_at(bytes, 16)?),
+        })
+    }
+}
+
+/// One frame as it lies in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    pub(crate) lsn: Lsn,
+    pub(crate) epoch: Epoch,
+    pub(crate) kind: u8,
+    pub(crate) payload: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// The frame's header, to be followed by the payload.
+    pub(crate) fn header(&self) -> [u8; FRAME_HEADER_BYTES] {
+        let mut header = [0; FRAME_HEADER_BYTES];
+        let length = u32::try_from(self.payload.len())
+            .expect("invariant: a frame fits into a segment, which is smaller than 4 GiB");
+        copy_to(&mut header, 0, &length.to_le_bytes());
+        copy_to(&mut header, 8, &self.lsn.0.to_le_bytes());
+        copy_to(&mut header, 16, &self.epoch.0.to_le_bytes());
+        copy_to(&mut header, 20, &[self.kind]);
+        let (_, checked) = header.split_at(8);
+        let crc = crc32c::crc32c_append(crc32c::crc32c(checked), self.payload);
+        copy_to(&mut header, 4, &crc.to_le_bytes());
+        header
+    }
+
+    /// The frame at the start of `bytes`, `None` unless it is whole and its checksum is right.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
+        let end = FRAME_HEADER_BYTES.checked_add(length)?;
+        let payload = bytes.get(FRAME_HEADER_BYTES..end)?;
+        if u32_at(bytes, 4)? != crc32c::crc32c(bytes.get(8..end)?) {
+            return None;
+        }
+        Some(Self {
+            lsn: Lsn(u64_at(bytes, 8)?),
+            epoch: Epoch(u32_at(bytes, 16)?),
+            kind: *bytes.get(20)?,
+            payload,
+        })
+    }
+
+    /// Bytes that it takes in the log.
+    pub(crate) fn bytes(&self) -> usize {
+        FRAME_HEADER_BYTES + self.payload.len()
+    }
+}
+
+/// What opens a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) lsn: Lsn,
+    pub(crate) epoch: Epoch,
+    pub(crate) segment: SegmentNumber,
+    pub(crate) batch_bytes: u32,
+    pub(crate) frames: u32,
+    /// Everything up to here was synced when the batch was written.
+    pub(crate) synced: Lsn,
+    pub(crate) time: Nanos,
+}
+
+impl Mark {
+    /// Writes it to the start of `batch`.
+    pub(crate) fn encode(&self, batch: &mut [u8]) {
+        let mut payload = [0; MARK_PAYLOAD_BYTES];
+        copy_to(&mut payload, 0, &self.segment.0.to_le_bytes());
+        copy_to(&mut payload, 8, &self.batch_bytes.to_le_bytes());
+        copy_to(&mut payload, 12, &self.frames.to_le_bytes());
+        copy_to(&mut payload, 16, &self.synced.0.to_le_bytes());
+        copy_to(&mut payload, 24, &self.time.0.to_le_bytes());
+        let frame = Frame { lsn: self.lsn, epoch: self.epoch, kind: KIND_MARK, payload: &payload };
+        copy_to(batch, 0, &frame.header());
+        copy_to(batch, FRAME_HEADER_BYTES, &payload);
+    }
+
+    /// The mark at the start of `batch`, `None` unless it is one of that segment and its batch
+    /// would lie within `bytes_left`.
+    pub(crate) fn decode(batch: &[u8], segment: SegmentNumber, bytes_left: usize) -> Option<Self> {
+        let frame = Frame::decode(batch)?;
+        if frame.kind != KIND_MARK || frame.payload.len() != MARK_PAYLOAD_BYTES {
+            return None;
+        }
+        let mark = Self {
+            lsn: frame.lsn,
+            epoch: frame.epoch,
+            segment: SegmentNumber(u64_at(frame.payload, 0)?),
+            batch_bytes: u32_at(frame.payload, 8)?,
+            frames: u32_at(frame.payload, 12)?,
+            synced: Lsn(u64_at(frame.payload, 16)?),
+            time: Nanos(u64_at(frame.payload, 24)?),
+        };
+        let bytes = usize::try_from(mark.batch_bytes).ok()?;
+        let fits = bytes >= BLOCK_BYTES && bytes % BLOCK_BYTES == 0 && bytes <= bytes_left;
+        (mark.segment == segment && fits).then_some(mark)
+    }
+}
+
+/// The little-endian number at `offset`, `None` where the bytes end before.
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    let raw = bytes.get(offset..offset.checked_add(4)?)?;
+    raw.try_into().ok().map(u32::from_le_bytes)
+}
+
+/// The little-endian number at `offset`, `None` where the bytes end before.
+pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    let raw = bytes.get(offset..offset.checked_add(8)?)?;
+    raw.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// Copies `source` over `target` from `offset` on.
+pub(crate) fn copy_to(target: &mut [u8], offset: usize, source: &[u8]) {
+    target
+        .get_mut(offset..offset + source.len())
+        .expect("invariant: the caller's buffer holds the structure")
+        .copy_from_slice(source);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark() -> Mark {
+        Mark {
+            lsn: Lsn(77),
+            epoch: Epoch(3),
+            segment: SegmentNumber(9),
+            batch_bytes: 8192,
+            frames: 5,
+            synced: Lsn(70),
+            time: Nanos(123_456_789),
+        }
+    }
+
+    #[test]
+    fn names_tell_numbers() {
+        let number = SegmentNumber(42);
+        assert_eq!(number.file_name(), "0000000000000042.segment");
+        assert_eq!(SegmentNumber::from_file_name("0000000000000042.segment"), Some(number));
+        for name in ["42.segment", "000000000000004x.segment", "lock", "0000000000000042.segmen"] {
+            assert_eq!(SegmentNumber::from_file_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn segment_header_comes_back() {
+        let header =
+            SegmentHeader { version: FORMAT_VERSION, epoch: Epoch(7), number: SegmentNumber(12) };
+        let mut block = [0; BLOCK_BYTES];
+        header.encode(&mut block);
+        assert_eq!(SegmentHeader::decode(&block), Some(header));
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_header_is_seen() {
+        let header = SegmentHeader { version: 1, epoch: Epoch(7), number: SegmentNumber(12) };
+        let mut block = [0; SEGMENT_HEADER_BYTES];
+        header.encode(&mut block);
+        for bit in 0..block.len() * 8 {
+            let mut rotten = block;
+            rotten[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(SegmentHeader::decode(&rotten), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_mark_is_seen() {
+        let mut batch = [0; 64];
+        mark().encode(&mut batch);
+        assert_eq!(Mark::decode(&batch, SegmentNumber(9), 8192), Some(mark()));
+        for bit in 0..MARK_BYTES * 8 {
+            let mut rotten = batch;
+            rotten[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Mark::decode(&rotten, SegmentNumber(9), 8192), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_mark_of_another_segment_or_beyond_the_end_is_none() {
+        let mut batch = [0; 64];
+        mark().encode(&mut batch);
+        assert_eq!(Mark::decode(&batch, SegmentNumber(8), 8192), None);
+        assert_eq!(Mark::decode(&batch, SegmentNumber(9), 8191), None);
+    }
+
+    #[test]
+    fn any_cut_of_a_frame_is_none() {
+        let frame = Frame { lsn: Lsn(5), epoch: Epoch(1), kind: KIND_CHANGES, payload: b"abcdef" };
+        let mut bytes = frame.header().to_vec();
+        bytes.extend_from_slice(frame.payload);
+        assert_eq!(Frame::decode(&bytes), Some(frame));
+        for cut in 0..bytes.len() {
+            assert_eq!(Frame::decode(&bytes[..cut]), None, "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The gate: nothing leaves before what it depends on is durable (rule 3).
+
+use std::collections::VecDeque;
+
+use model::{After, Durability, Lsn};
+
+/// How far the log is durable. Both only ever grow, and `synced <= written`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Durable {
+    /// Handed to the operating system up to here.
+    pub written: Lsn,
+    /// On the device up to here.
+    pub synced: Lsn,
+}
+
+impl Durable {
+    /// Whether what depends on `after` may leave.
+    #[must_use]
+    pub fn covers(self, after: After) -> bool {
+        match after.level {
+            Durability::None => true,
+            Durability::Written => self.written >= after.lsn,
+            Durability::Synced => self.synced >= after.lsn,
+        }
+    }
+}
+
+/// The gate of one connection's outgoing byte stream. The stream stays in order: bytes behind a
+/// held one are held too.
+#[derive(Debug, Default)]
+pub struct Gate {
+    held: VecDeque<(After, u64)>,
+    released: u64,
+}
+
+impl Gate {
+    /// The bytes up to stream offset `end` that no earlier call named depend on `after`.
+    ///
+    /// # Panics
+    /// When `end` is before that of an earlier call.
+    pub fn push(&mut self, after: After, end: u64) {
+        let last = self.held.back().map_or(self.released, |(_, end)| *end);
+        assert!(end >= last, "a stream's offsets ascend");
+        match self.held.back_mut() {
+            Some((held, held_end)) if *held == after => *held_end = end,
+            _ => self.held.push_back((after, end)),
+        }
+    }
+
+    /// The stream offset up to which bytes may leave.
+    pub fn released(&mut self, durable: Durable) -> u64 {
+        while let Some((after, end)) = self.held.front().copied() {
+            if !durable.covers(after) {
+                break;
+            }
+            self.released = end;
+            self.held.pop_front();
+        }
+        self.released
+    }
+
+    /// Whether bytes are held that a more durable log would release.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn durable(written: u64, synced: u64) -> Durable {
+        Durable { written: Lsn(written), synced: Lsn(synced) }
+    }
+
+    #[test]
+    fn what_depends_on_nothing_leaves_at_once() {
+        let mut gate = Gate::default();
+        gate.push(After::NOTHING, 10);
+        assert_eq!(gate.released(durable(0, 0)), 10);
+    }
+
+    #[test]
+    fn each_level_waits_for_its_own_position() {
+        let mut gate = Gate::default();
+        gate.push(After::new(Lsn(5), Durability::Written), 10);
+        gate.push(After::new(Lsn(5), Durability::Synced), 20);
+        assert_eq!(gate.released(durable(4, 4)), 0);
+        assert_eq!(gate.released(durable(5, 4)), 10);
+        assert!(gate.is_holding());
+        assert_eq!(gate.released(durable(5, 5)), 20);
+        assert!(!gate.is_holding());
+    }
+
+    #[test]
+    fn nothing_overtakes_on_one_connection() {
+        let mut gate = Gate::default();
+        gate.push(After::new(Lsn(9), Durability::Synced), 10);
+        gate.push(After::NOTHING, 20);
+        assert_eq!(gate.released(durable(8, 8)), 0);
+        assert_eq!(gate.released(durable(9, 9)), 20);
+    }
+}

@@ -1,0 +1,525 @@
+//! What keeps the log going and small: spares ahead, snapshots, compaction, recycling.
+//!
+//! Disk space: a snapshot is taken when the log since the last one is as large as two segments and
+//! half of what is live; then every segment without live records is used again. While the segments
+//! hold more than twice the live bytes and four segments, the emptiest is compacted: its live
+//! records are appended anew, and the next snapshot lets go of it.
+
+use model::{Lsn, Nanos};
+
+use crate::chore::{Chore, ChoreDone, Product, Work};
+use crate::format::{Epoch, Mark, SegmentNumber};
+use crate::reader::SegmentReader;
+use crate::segments::{RESERVED_SPARES, Spare};
+use crate::snapshot::{Slot, SnapshotHeader, encode_chunk};
+use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, Journal, JournalFailed};
+
+/// The state of everything beside the traffic. One chore is outstanding at most.
+#[derive(Debug)]
+pub(crate) struct Housekeeping<F> {
+    busy: bool,
+    /// Set while the device has no room: when to try again.
+    pub(crate) retry_at: Option<Nanos>,
+    slots: [SlotFile<F>; 2],
+    /// What a snapshot of now would take at most.
+    snapshot_bytes_needed: u64,
+    /// The newest whole snapshot; number 0 is none.
+    snapshot: SnapshotHeader,
+    snapshot_slot: Slot,
+    stage: Stage,
+    /// The last snapshot found no room: none begins before the device has some again.
+    snapshot_gave_up: bool,
+    /// Bytes of batches since the newest snapshot began.
+    pub(crate) bytes_since_snapshot: u64,
+    compaction: Option<Compaction>,
+    shutting_down: bool,
+}
+
+/// The file of a snapshot slot.
+#[derive(Debug)]
+pub(crate) struct SlotFile<F> {
+    pub(crate) file: F,
+    pub(crate) bytes: u64,
+}
+
+/// How far a snapshot has come.
+#[derive(Debug)]
+enum Stage {
+    Idle,
+    /// Chunks are being written.
+    Writing {
+        header: SnapshotHeader,
+        next_offset: u64,
+        bytes_at_begin: u64,
+    },
+    /// All chunks are written; the log must be synced through `end`.
+    AwaitingLog {
+        header: SnapshotHeader,
+        bytes_at_begin: u64,
+    },
+}
+
+/// A segment whose live records are being copied forward.
+#[derive(Debug)]
+struct Compaction {
+    number: SegmentNumber,
+    offset: u64,
+    expected: Option<Lsn>,
+    read_bytes: usize,
+}
+
+/// Frames read back from a segment that is being compacted: what still matters of them is to be
+/// appended anew and freed where it was.
+#[derive(Debug, Default)]
+pub struct OldFrames {
+    /// Position and payload of each.
+    pub frames: Vec<(Lsn, Vec<u8>)>,
+}
+
+impl<F> Housekeeping<F> {
+    /// The newest whole snapshot lies in `slot`; `bytes_since` of log were read after it.
+    pub(crate) fn new(
+        slots: [SlotFile<F>; 2],
+        snapshot: SnapshotHeader,
+        slot: Slot,
+        bytes_since: u64,
+    ) -> Self {
+        Self {
+            busy: false,
+            retry_at: None,
+            slots,
+            snapshot_bytes_needed: 0,
+            snapshot,
+            snapshot_slot: slot,
+            stage: Stage::Idle,
+            snapshot_gave_up: false,
+            bytes_since_snapshot: bytes_since,
+            compaction: None,
+            shutting_down: false,
+        }
+    }
+
+    pub(crate) fn device_is_full(&self) -> bool {
+        self.retry_at.is_some()
+    }
+
+    /// Whether a snapshot of what is there would find its room.
+    pub(crate) fn slots_suffice(&self) -> bool {
+        self.slots.iter().all(|slot| slot.bytes >= self.snapshot_bytes_needed)
+    }
+
+    pub(crate) fn slot_bytes(&self) -> u64 {
+        self.slots.iter().map(|slot| slot.bytes).sum()
+    }
+
+    fn found_room(&mut self) {
+        self.retry_at = None;
+        self.snapshot_gave_up = false;
+    }
+
+    fn slot(&self, slot: Slot) -> &SlotFile<F> {
+        let [a, b] = &self.slots;
+        match slot {
+            Slot::A => a,
+            Slot::B => b,
+        }
+    }
+
+    fn slot_mut(&mut self, slot: Slot) -> &mut SlotFile<F> {
+        let [a, b] = &mut self.slots;
+        match slot {
+            Slot::A => a,
+            Slot::B => b,
+        }
+    }
+}
+
+impl<F: Clone> Journal<F> {
+    /// The next piece of housekeeping, `None` while one is outstanding or nothing is to do. Beside
+    /// it, the caller provides a snapshot's chunks: see [`Journal::wants_snapshot`].
+    pub fn poll_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
+        if self.house.busy || self.failed.is_some() {
+            return None;
+        }
+        let may_allocate = self.house.retry_at.is_none_or(|retry_at| now >= retry_at);
+        let work = self
+            .recycle_work()
+            .or_else(|| may_allocate.then(|| self.allocate_work()).flatten())
+            .or_else(|| self.seal_work())
+            .or_else(|| self.compact_work())
+            .or_else(|| self.remove_work())?;
+        Some(self.start(work))
+    }
+
+    /// Takes a performed chore back. Frames that come with it are to be restated at once.
+    ///
+    /// # Errors
+    /// When the disk failed otherwise than by being full: nothing more is confirmed.
+    pub fn handle_chore(
+        &mut self,
+        now: Nanos,
+        done: ChoreDone<F>,
+    ) -> Result<OldFrames, JournalFailed> {
+        assert!(self.house.busy, "only what was handed out comes back");
+        self.house.busy = false;
+        self.refuse_when_failed()?;
+        match done.result {
+            Ok(product) => self.finish(done.work, product),
+            Err(error) if error.kind == DiskErrorKind::Full => {
+                self.give_up(now, done.work);
+                Ok(OldFrames::default())
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Tells how many bytes a snapshot of what is there may take; its room is kept free.
+    pub fn need_for_snapshot(&mut self, bytes: u64) {
+        self.house.snapshot_bytes_needed = bytes + BLOCK_BYTES as u64;
+    }
+
+    /// Whether a snapshot should begin now: then call [`Journal::begin_snapshot`].
+    #[must_use]
+    pub fn wants_snapshot(&self) -> bool {
+        let idle = matches!(self.house.stage, Stage::Idle) && !self.house.busy;
+        let news = self.house.snapshot.begin < self.last() && !self.house.snapshot_gave_up;
+        if !idle || !news || self.failed.is_some() {
+            return false;
+        }
+        if self.house.shutting_down {
+            return true;
+        }
+        let since = self.house.bytes_since_snapshot;
+        let due = (self.options.segment_bytes * 2).max(self.segments.live_bytes() / 2);
+        let pressed = self.house.device_is_full() || self.holds_too_much();
+        since >= due || (pressed && self.segments.has_dead())
+    }
+
+    /// A snapshot begins: the caller's state is what all frames appended so far made of it.
+    pub fn begin_snapshot(&mut self, now: Nanos) {
+        assert!(self.wants_snapshot(), "a snapshot begins where one is wanted");
+        let header = SnapshotHeader {
+            epoch: self.epoch,
+            number: self.house.snapshot.number + 1,
+            begin: self.last(),
+            end: self.last(),
+            body_bytes: 0,
+            time: now,
+        };
+        self.house.stage = Stage::Writing {
+            header,
+            next_offset: BLOCK_BYTES as u64,
+            bytes_at_begin: self.house.bytes_since_snapshot,
+        };
+    }
+
+    /// Whether the snapshot that began waits for its next chunk.
+    #[must_use]
+    pub fn takes_snapshot_chunk(&self) -> bool {
+        let writing = matches!(self.house.stage, Stage::Writing { .. });
+        writing && !self.house.busy && self.failed.is_none()
+    }
+
+    /// The next chunk of the snapshot that began, as of now; `last` ends it.
+    ///
+    /// # Panics
+    /// When no chunk was asked for by [`Journal::takes_snapshot_chunk`].
+    pub fn snapshot_chunk(&mut self, chunk: &[u8], last: bool) -> Chore<F> {
+        assert!(self.takes_snapshot_chunk(), "chunks are given when they are asked for");
+        let end = self.last();
+        let file = self.house.slot(self.house.snapshot_slot.other()).file.clone();
+        let Stage::Writing { header, next_offset, .. } = &mut self.house.stage else {
+            unreachable!("checked above")
+        };
+        let bytes = encode_chunk(header.number, chunk);
+        let offset = *next_offset;
+        *next_offset += bytes.len() as u64;
+        header.body_bytes += bytes.len() as u64;
+        header.end = end;
+        self.start(Work::WriteChunk { file, offset, bytes, last })
+    }
+
+    /// From now on only what ends the process well: everything synced, and a last snapshot.
+    pub fn begin_shutdown(&mut self) {
+        self.house.shutting_down = true;
+        self.sync_requested = true;
+    }
+
+    /// Whether the last snapshot is done and no chore is outstanding. A full device may make the
+    /// snapshot impossible; then the log alone is what the next process recovers from.
+    #[must_use]
+    pub fn is_tidy(&self) -> bool {
+        let covered = self.house.snapshot.begin >= self.last() || self.house.device_is_full();
+        !self.house.busy && matches!(self.house.stage, Stage::Idle) && covered
+    }
+
+    fn start(&mut self, work: Work<F>) -> Chore<F> {
+        assert!(!self.house.busy, "one chore at a time");
+        self.house.busy = true;
+        Chore { work }
+    }
+
+    /// A spare out of a file at hand needs no room on the device.
+    fn recycle_work(&mut self) -> Option<Work<F>> {
+        if self.segments.spares() > RESERVED_SPARES {
+            return None;
+        }
+        let old = self.segments.take_retired()?;
+        Some(self.prepare_work(Some(old)))
+    }
+
+    fn prepare_work(&mut self, old: Option<Spare<F>>) -> Work<F> {
+        let number = self.segments.take_number();
+        Work::Prepare { number, epoch: self.epoch, old, bytes: self.options.reserve_bytes }
+    }
+
+    fn allocate_work(&mut self) -> Option<Work<F>> {
+        self.extend_active_work()
+            .or_else(|| {
+                let few = self.segments.spares() <= RESERVED_SPARES;
+                few.then(|| self.prepare_work(None))
+            })
+            .or_else(|| self.extend_spare_work())
+            .or_else(|| self.grow_slot_work(Slot::A))
+            .or_else(|| self.grow_slot_work(Slot::B))
+    }
+
+    fn extend_active_work(&self) -> Option<Work<F>> {
+        let active = self.segments.active();
+        let rest = self.segments.active_rest(self.planned_end());
+        if rest >= self.options.ahead_bytes() {
+            return None;
+        }
+        self.extend_work(active.number, &active.file, active.initialised)
+    }
+
+    /// Once the active segment is near its end, the next one is made as ready.
+    fn extend_spare_work(&self) -> Option<Work<F>> {
+        let spare = self.segments.next_spare()?;
+        let near_end =
+            self.segments.active_rest(self.planned_end()) < self.options.segment_bytes / 2;
+        if !near_end || self.segments.next_spare_rest() >= self.options.ahead_bytes() {
+            return None;
+        }
+        self.extend_work(spare.number, &spare.file, spare.initialised)
+    }
+
+    fn extend_work(&self, number: SegmentNumber, file: &F, from: u64) -> Option<Work<F>> {
+        let to = (from + self.options.extent_bytes).min(self.options.segment_bytes);
+        (from < to).then(|| Work::Extend { number, file: file.clone(), from, to })
+    }
+
+    fn grow_slot_work(&self, slot: Slot) -> Option<Work<F>> {
+        let SlotFile { file, bytes } = self.house.slot(slot);
+        // A quarter more, so that growing is seldom waited for.
+        let wanted = self.house.snapshot_bytes_needed + self.house.snapshot_bytes_needed / 4;
+        if *bytes >= wanted {
+            return None;
+        }
+        let step = self.options.extent_bytes.max(self.house.snapshot_bytes_needed / 8);
+        let to = (*bytes + step).next_multiple_of(BLOCK_BYTES as u64);
+        Some(Work::GrowSlot { slot, file: file.clone(), from: *bytes, to })
+    }
+
+    fn seal_work(&mut self) -> Option<Work<F>> {
+        let Stage::AwaitingLog { header, .. } = &self.house.stage else { return None };
+        if self.durable().synced < header.end {
+            self.sync_requested = true;
+            return None;
+        }
+        let slot = self.house.snapshot_slot.other();
+        let file = self.house.slot(slot).file.clone();
+        Some(Work::Seal { slot, file, header: *header })
+    }
+
+    fn compact_work(&mut self) -> Option<Work<F>> {
+        if !matches!(self.house.stage, Stage::Idle) || self.house.shutting_down {
+            return None;
+        }
+        if self.house.compaction.is_none() {
+            self.house.compaction = self.next_compaction();
+        }
+        let compaction = self.house.compaction.as_ref()?;
+        let Some(segment) = self.segments.numbered(compaction.number) else {
+            self.house.compaction = None;
+            return None;
+        };
+        if !self.fits_compaction(compaction.read_bytes) {
+            return None;
+        }
+        Some(Work::Read {
+            number: compaction.number,
+            file: segment.file.clone(),
+            offset: compaction.offset,
+            bytes: compaction.read_bytes,
+            expected: compaction.expected,
+        })
+    }
+
+    fn next_compaction(&self) -> Option<Compaction> {
+        let pressed = self.house.device_is_full() && !self.segments.has_dead();
+        if !self.holds_too_much() && !pressed {
+            return None;
+        }
+        let victim = self.segments.nearly_dead(self.durable().written)?;
+        Some(Compaction {
+            number: victim.number,
+            offset: BLOCK_BYTES as u64,
+            expected: None,
+            read_bytes: COMPACTION_READ_BYTES,
+        })
+    }
+
+    /// On a full device compaction may use one of the two reserved spares; it gives back more.
+    fn fits_compaction(&self, bytes: usize) -> bool {
+        let slack = bytes / 4 + 2 * BLOCK_BYTES;
+        let reserve = if self.house.device_is_full() { 1 } else { RESERVED_SPARES };
+        self.fits(bytes + slack, reserve)
+    }
+
+    fn holds_too_much(&self) -> bool {
+        let allowed = self.segments.live_bytes() * 2 + self.options.segment_bytes * 4;
+        self.segments.held_bytes() > allowed
+    }
+
+    fn remove_work(&mut self) -> Option<Work<F>> {
+        let many = self.segments.retired() > RETIRED_KEPT;
+        let spare = many.then(|| self.segments.take_retired()).flatten()?;
+        Some(Work::Remove { spare })
+    }
+
+    fn finish(&mut self, work: Work<F>, product: Product<F>) -> Result<OldFrames, JournalFailed> {
+        match (work, product) {
+            (Work::Prepare { number, old, bytes, .. }, Product::File(file)) => {
+                self.finish_prepare(number, file, old, bytes);
+            }
+            (Work::Extend { number, to, .. }, _) => {
+                self.segments.extended(number, to);
+                self.house.found_room();
+            }
+            (Work::GrowSlot { slot, to, .. }, _) => {
+                self.house.slot_mut(slot).bytes = to;
+                self.house.found_room();
+            }
+            (Work::WriteChunk { offset, bytes, last, .. }, _) => {
+                self.finish_chunk(offset + bytes.len() as u64, last);
+            }
+            (Work::Seal { slot, header, .. }, _) => self.finish_snapshot(slot, header),
+            (Work::Read { number, offset, expected, .. }, Product::Bytes(bytes)) => {
+                return self.finish_read(number, offset, expected, &bytes);
+            }
+            (Work::Remove { .. } | Work::Prepare { .. } | Work::Read { .. }, _) => {}
+        }
+        Ok(OldFrames::default())
+    }
+
+    fn finish_prepare(
+        &mut self,
+        number: SegmentNumber,
+        file: F,
+        old: Option<Spare<F>>,
+        bytes: u64,
+    ) {
+        if old.is_some() {
+            self.counters.segments_recycled += 1;
+        }
+        let initialised = old.map_or(bytes, |old| old.initialised);
+        self.segments.add_spare(Spare { number, file, initialised });
+        self.house.found_room();
+    }
+
+    fn finish_chunk(&mut self, end: u64, last: bool) {
+        let slot = self.house.slot_mut(self.house.snapshot_slot.other());
+        slot.bytes = slot.bytes.max(end);
+        if let (true, Stage::Writing { header, bytes_at_begin, .. }) = (last, &self.house.stage) {
+            self.house.stage =
+                Stage::AwaitingLog { header: *header, bytes_at_begin: *bytes_at_begin };
+        }
+    }
+
+    fn finish_snapshot(&mut self, slot: Slot, header: SnapshotHeader) {
+        let Stage::AwaitingLog { bytes_at_begin, .. } = self.house.stage else {
+            unreachable!("only a snapshot that awaited the log is sealed")
+        };
+        self.house.stage = Stage::Idle;
+        self.house.bytes_since_snapshot -= bytes_at_begin;
+        self.house.snapshot = header;
+        self.house.snapshot_slot = slot;
+        self.segments.retire(header.begin);
+        self.counters.snapshots += 1;
+        self.counters.snapshot_bytes += header.body_bytes;
+    }
+
+    fn finish_read(
+        &mut self,
+        number: SegmentNumber,
+        offset: u64,
+        expected: Option<Lsn>,
+        bytes: &[u8],
+    ) -> Result<OldFrames, JournalFailed> {
+        // Traffic may have used the room meanwhile; the same piece is read again later.
+        if !self.fits_compaction(bytes.len()) {
+            return Ok(OldFrames::default());
+        }
+        let mut reader = SegmentReader::new(bytes, number, 0, expected, Epoch::default());
+        let mut old = OldFrames::default();
+        while let Some(batch) = reader.next_batch() {
+            old.frames.extend(batch.frames().map(|frame| (frame.lsn, frame.payload.to_vec())));
+        }
+        if reader.offset() > 0 {
+            self.house.compaction = Some(Compaction {
+                number,
+                offset: offset + reader.offset() as u64,
+                expected: reader.expected(),
+                read_bytes: COMPACTION_READ_BYTES,
+            });
+            return Ok(old);
+        }
+        match Mark::decode(bytes, number, usize::MAX) {
+            Some(mark) if mark.batch_bytes as usize > bytes.len() => {
+                let read_bytes = mark.batch_bytes as usize;
+                self.house.compaction = Some(Compaction { number, offset, expected, read_bytes });
+            }
+            _ => self.end_compaction(number, offset)?,
+        }
+        Ok(old)
+    }
+
+    /// The whole segment was read: nothing in it may matter any more.
+    fn end_compaction(&mut self, number: SegmentNumber, offset: u64) -> Result<(), JournalFailed> {
+        self.house.compaction = None;
+        let left = self.segments.numbered(number).map_or(0, |segment| segment.live_bytes);
+        if left == 0 {
+            return Ok(());
+        }
+        let cause = format!("{left} live bytes are not in it any more; reading ended at {offset}");
+        let operation = "compact";
+        let file = number.file_name();
+        Err(self.fail(DiskError { kind: DiskErrorKind::Failed, operation, file, cause }))
+    }
+
+    /// The device is full: what was begun is undone, and tried again later.
+    fn give_up(&mut self, now: Nanos, work: Work<F>) {
+        self.house.retry_at = Some(now + FULL_DEVICE_RETRY);
+        match work {
+            Work::WriteChunk { .. } | Work::Seal { .. } => {
+                self.house.stage = Stage::Idle;
+                self.house.snapshot_gave_up = true;
+            }
+            Work::Prepare { .. }
+            | Work::Extend { .. }
+            | Work::GrowSlot { .. }
+            | Work::Read { .. }
+            | Work::Remove { .. } => {}
+        }
+    }
+}
+
+/// A piece of a segment that is read back with one call.
+const COMPACTION_READ_BYTES: usize = 256 * 1024;
+
+/// Files of segments that are kept to be used again, beyond the spares.
+const RETIRED_KEPT: usize = 2;
+
+/// How long a full device is left alone.
+const FULL_DEVICE_RETRY: Nanos = Nanos::from_millis(250);

@@ -1,0 +1,494 @@
+//! Group commit: frames become batches, batches become writes, completed writes move the durable
+//! position. Housekeeping is in `housekeeping.rs`, on the same type.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use model::{Durability, Lsn, Nanos, StorePolicy};
+
+use crate::batch::Batch;
+use crate::buffer::AlignedBuffer;
+use crate::format::{Epoch, MARK_BYTES, SegmentNumber};
+use crate::housekeeping::Housekeeping;
+use crate::segments::{RESERVED_SPARES, Segments};
+use crate::{
+    BLOCK_BYTES, Counters, Disk, DiskError, DiskErrorKind, Durable, FRAME_HEADER_BYTES,
+    JournalFailed, JournalOptions, WriteMode,
+};
+
+/// The log of one store.
+///
+/// Call order: [`Journal::append`] while not [`Journal::stalled`]; then [`Journal::poll_write`]
+/// and [`Journal::handle_write`] in any order and number, and so with chores. After an error from
+/// a `handle_…` it hands out nothing more and [`Journal::durable`] stands still for good.
+#[derive(Debug)]
+pub struct Journal<F> {
+    pub(crate) options: JournalOptions,
+    pub(crate) epoch: Epoch,
+    /// The next frame to be appended.
+    pub(crate) next: Lsn,
+    /// Takes frames.
+    open: Option<Batch<F>>,
+    /// Full, wait to be written.
+    full: VecDeque<Batch<F>>,
+    /// Being written, in the order of the log.
+    flights: VecDeque<Flight>,
+    /// A flush without a write is under way and will cover the log up to here.
+    syncing: Option<Lsn>,
+    durable: Durable,
+    /// Files with bytes that were written and not synced since.
+    unsynced: BTreeMap<SegmentNumber, F>,
+    unsynced_since: Option<Nanos>,
+    unsynced_bytes: u64,
+    /// A snapshot or the end of the process waits for everything to be synced.
+    pub(crate) sync_requested: bool,
+    buffers: Vec<AlignedBuffer>,
+    pub(crate) segments: Segments<F>,
+    pub(crate) house: Housekeeping<F>,
+    pub(crate) failed: Option<JournalFailed>,
+    pub(crate) counters: Counters,
+}
+
+/// A batch that is being written.
+#[derive(Debug)]
+struct Flight {
+    last: Lsn,
+    commit: Commit,
+    done: bool,
+}
+
+/// What completes with a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Commit {
+    /// It is written.
+    Written,
+    /// It is synced, and so was everything before it.
+    Synced,
+    /// It is synced, and with it everything before it that was only written.
+    Barrier,
+}
+
+/// Something to be done to the disk for the log: a batch to write, files to flush, or both.
+#[derive(Debug)]
+pub struct Write<F> {
+    batch: Option<Batch<F>>,
+    mode: WriteMode,
+    then_sync: Vec<F>,
+}
+
+impl<F: Clone> Write<F> {
+    /// Does it; blocks as long as the disk does.
+    ///
+    /// # Errors
+    /// The first of the disk's; it is to be handed to [`Journal::handle_write`].
+    pub fn perform<D: Disk<File = F>>(&self, disk: &D) -> Result<(), DiskError> {
+        if let Some(batch) = &self.batch {
+            disk.write(&batch.file, batch.offset, batch.bytes(), self.mode)?;
+        }
+        self.then_sync.iter().try_for_each(|file| disk.sync(file))
+    }
+
+    /// Whether it waits for the device, not just for the operating system.
+    #[must_use]
+    pub fn syncs(&self) -> bool {
+        self.mode == WriteMode::Synced || !self.then_sync.is_empty()
+    }
+
+    /// How many frames it writes.
+    #[must_use]
+    pub fn frames(&self) -> u32 {
+        self.batch.as_ref().map_or(0, |batch| batch.frames)
+    }
+
+    /// When the oldest frame in it was appended.
+    #[must_use]
+    pub fn queued_since(&self) -> Option<Nanos> {
+        self.batch.as_ref().map(|batch| batch.opened_at)
+    }
+}
+
+impl<F: Clone> Journal<F> {
+    /// A journal that continues `segments` with frame `next`; everything before is synced.
+    pub(crate) fn new(
+        options: JournalOptions,
+        epoch: Epoch,
+        next: Lsn,
+        segments: Segments<F>,
+        house: Housekeeping<F>,
+    ) -> Self {
+        let last = Lsn(next.0 - 1);
+        Self {
+            options,
+            epoch,
+            next,
+            open: None,
+            full: VecDeque::new(),
+            flights: VecDeque::new(),
+            syncing: None,
+            durable: Durable { written: last, synced: last },
+            unsynced: BTreeMap::new(),
+            unsynced_since: None,
+            unsynced_bytes: 0,
+            sync_requested: false,
+            buffers: Vec::new(),
+            segments,
+            house,
+            failed: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Appends one atomic frame, of which `live_bytes` will matter until they are freed.
+    ///
+    /// # Panics
+    /// When `lsn` is not the next position, when the payload is larger than the options allow, or
+    /// when there is no room: the caller checks [`Journal::stalled`] and [`Journal::room`] before.
+    pub fn append(
+        &mut self,
+        now: Nanos,
+        lsn: Lsn,
+        payload: &[u8],
+        level: Durability,
+        live_bytes: u64,
+    ) {
+        assert_eq!(lsn, self.next, "frames are appended in order");
+        assert!(level > Durability::None, "what is not durable makes no frame");
+        if !self.open_batch_takes(payload.len()) {
+            self.close_batch();
+            self.open_batch(now, payload.len());
+        }
+        let batch = self.open.as_mut().expect("invariant: a batch was just opened");
+        batch.push(self.epoch, payload, level);
+        self.segments.keep(lsn, live_bytes);
+        self.next = lsn.next();
+        self.counters.frames += 1;
+        self.counters.payload_bytes += payload.len() as u64;
+    }
+
+    /// Records in frame `lsn` ceased to matter, `bytes` of those it was appended with.
+    pub fn free(&mut self, lsn: Lsn, bytes: u64) {
+        self.segments.free(lsn, bytes, Lsn(self.next.0 - 1));
+    }
+
+    /// The next thing to be done for the log, `None` while enough is under way or nothing waits.
+    pub fn poll_write(&mut self, now: Nanos) -> Option<Write<F>> {
+        let barrier = self.flights.iter().any(|flight| flight.commit == Commit::Barrier);
+        if self.failed.is_some() || barrier {
+            return None;
+        }
+        if self.sync_is_due(now) && self.syncing.is_none() {
+            return Some(self.start_sync());
+        }
+        let commit = self.next_commit()?;
+        Some(self.start_batch(now, commit))
+    }
+
+    /// Takes a performed write back.
+    ///
+    /// # Errors
+    /// When the disk failed: from then on nothing more is confirmed.
+    pub fn handle_write(
+        &mut self,
+        now: Nanos,
+        write: Write<F>,
+        result: Result<(), DiskError>,
+    ) -> Result<(), JournalFailed> {
+        self.refuse_when_failed()?;
+        if let Err(cause) = result {
+            return Err(self.fail(cause));
+        }
+        match write.batch {
+            Some(batch) => self.finish_batch(now, batch),
+            None => self.finish_sync(),
+        }
+        Ok(())
+    }
+
+    /// How far the log is durable.
+    #[must_use]
+    pub fn durable(&self) -> Durable {
+        self.durable
+    }
+
+    /// When [`Journal::poll_write`] or [`Journal::poll_chore`] will have something that they have
+    /// not now, unless something else happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        let sync = match self.options.policy {
+            StorePolicy::Periodic(period) if self.syncing.is_none() => {
+                self.unsynced_since.map(|since| since + period)
+            }
+            _ => None,
+        };
+        sync.into_iter().chain(self.house.retry_at).min()
+    }
+
+    /// Whether not even the largest frame that settles something can be appended before a write
+    /// or a chore completes. Feed no command meanwhile.
+    #[must_use]
+    pub fn stalled(&self) -> bool {
+        if self.pending_bytes() > PENDING_BYTES_MAX {
+            return true;
+        }
+        if self.house.device_is_full() {
+            return !self.fits(self.settle_payload_bytes_max(), 0);
+        }
+        !self.takes_largest()
+    }
+
+    /// The largest payload that adds something and can be appended now. Less than the options
+    /// allow only when the device is full.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        if self.takes_largest() {
+            return u64::MAX;
+        }
+        if self.segments.spares() < RESERVED_SPARES || !self.house.slots_suffice() {
+            return 0;
+        }
+        let overhead = (MARK_BYTES + FRAME_HEADER_BYTES) as u64;
+        self.segments.active_rest(self.planned_end()).saturating_sub(overhead)
+    }
+
+    /// What was counted so far, and what is now.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters {
+            segments: self.segments.len() as u64,
+            live_bytes: self.segments.live_bytes(),
+            disk_bytes: self.segments.file_bytes() + self.house.slot_bytes(),
+            unsynced_bytes: self.unsynced_bytes,
+            ..self.counters
+        }
+    }
+
+    /// Whether everything appended is synced and nothing is under way.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.open.is_none()
+            && self.full.is_empty()
+            && self.flights.is_empty()
+            && self.syncing.is_none()
+            && self.durable.synced.next() == self.next
+    }
+
+    /// Every invariant of the journal.
+    ///
+    /// # Panics
+    /// When one is broken.
+    pub fn check(&self) {
+        self.segments.check();
+        assert!(self.durable.synced <= self.durable.written, "what is synced is written");
+        assert!(self.durable.written < self.next, "what is written was appended");
+        assert!(self.flights.len() <= self.options.writes_in_flight_max, "flights are bounded");
+        let lasts = self.flights.iter().map(|flight| flight.last);
+        assert!(lasts.is_sorted(), "batches are written in the order of the log");
+    }
+
+    /// The last frame appended.
+    pub(crate) fn last(&self) -> Lsn {
+        Lsn(self.next.0 - 1)
+    }
+
+    /// Whether a frame can be appended and `reserve` spares are left alone.
+    pub(crate) fn fits(&self, payload_bytes: usize, reserve: usize) -> bool {
+        let bytes = padded_batch_bytes(payload_bytes);
+        let spares = self.segments.spares();
+        (spares >= reserve && self.segments.active_rest(self.planned_end()) >= bytes)
+            || (spares > reserve && self.segments.next_spare_rest() >= bytes)
+    }
+
+    /// Where in the active segment the batch after the open one would begin.
+    pub(crate) fn planned_end(&self) -> u64 {
+        let end = self.segments.active().end;
+        self.open.as_ref().map_or(end, |batch| batch.offset + batch.padded_bytes())
+    }
+
+    /// The largest frame that only settles: it must go into the reserve.
+    pub(crate) fn settle_payload_bytes_max(&self) -> usize {
+        let reserve = usize::try_from(self.options.reserve_bytes).unwrap_or(usize::MAX);
+        let fits = reserve.saturating_sub(BLOCK_BYTES + MARK_BYTES + FRAME_HEADER_BYTES);
+        self.options.frame_payload_bytes_max.min(fits)
+    }
+
+    /// A frame read back for compaction is not what the caller once appended.
+    pub fn fail_rotten(&mut self, lsn: Lsn, cause: &str) -> JournalFailed {
+        self.fail(DiskError {
+            kind: DiskErrorKind::Failed,
+            operation: "read back",
+            file: format!("frame {lsn}"),
+            cause: cause.into(),
+        })
+    }
+
+    pub(crate) fn fail(&mut self, cause: DiskError) -> JournalFailed {
+        let failed = JournalFailed { cause };
+        self.failed = Some(failed.clone());
+        failed
+    }
+
+    pub(crate) fn refuse_when_failed(&self) -> Result<(), JournalFailed> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn takes_largest(&self) -> bool {
+        self.house.slots_suffice()
+            && self.fits(self.options.frame_payload_bytes_max, RESERVED_SPARES)
+    }
+
+    fn pending_bytes(&self) -> usize {
+        let waiting = self.full.iter().chain(&self.open);
+        waiting.map(Batch::len).sum()
+    }
+
+    fn open_batch_takes(&self, payload_bytes: usize) -> bool {
+        let Some(batch) = &self.open else { return false };
+        let bytes = batch.len() + FRAME_HEADER_BYTES + payload_bytes;
+        let end = batch.offset + bytes.next_multiple_of(BLOCK_BYTES) as u64;
+        bytes <= self.options.batch_bytes && end <= self.segments.active().initialised
+    }
+
+    fn open_batch(&mut self, now: Nanos, payload_bytes: usize) {
+        let bytes = padded_batch_bytes(payload_bytes);
+        if self.segments.active_rest(self.segments.active().end) < bytes {
+            assert!(self.segments.next_spare_rest() >= bytes, "room is checked before appending");
+            self.segments.roll(self.next);
+        }
+        let active = self.segments.active();
+        let place = (active.file.clone(), active.number, active.end);
+        let buffer = self.buffers.pop();
+        let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(NEW_BUFFER_BYTES));
+        self.open = Some(Batch::new(buffer, place, self.next, now));
+    }
+
+    /// The open batch takes no more frames; its place in the segment is settled.
+    fn close_batch(&mut self) {
+        let Some(batch) = self.open.take() else { return };
+        let active = self.segments.active_mut();
+        assert_eq!(active.number, batch.segment, "the open batch is in the active segment");
+        active.end = batch.offset + batch.padded_bytes();
+        self.house.bytes_since_snapshot += batch.padded_bytes();
+        self.full.push_back(batch);
+    }
+
+    fn sync_is_due(&self, now: Nanos) -> bool {
+        if self.unsynced.is_empty() {
+            return false;
+        }
+        self.sync_requested
+            || match self.options.policy {
+                StorePolicy::Periodic(period) => {
+                    self.unsynced_since.is_some_and(|since| now >= since + period)
+                }
+                _ => false,
+            }
+    }
+
+    fn start_sync(&mut self) -> Write<F> {
+        self.syncing = Some(self.durable.written);
+        self.unsynced_since = None;
+        self.unsynced_bytes = 0;
+        let files = std::mem::take(&mut self.unsynced).into_values().collect();
+        Write { batch: None, mode: WriteMode::Written, then_sync: files }
+    }
+
+    /// How the next batch may be committed, `None` while there is none or it has to wait.
+    ///
+    /// A direct synced write flushes only its own bytes. So it may go only where everything before
+    /// it is synced or about to be by itself; else it becomes a barrier, alone in flight.
+    fn next_commit(&self) -> Option<Commit> {
+        if self.flights.len() >= self.options.writes_in_flight_max {
+            return None;
+        }
+        let batch = self.full.front().or(self.open.as_ref())?;
+        if batch.level < Durability::Synced {
+            return Some(Commit::Written);
+        }
+        let all_synced = self.unsynced.is_empty() && self.syncing.is_none();
+        if all_synced && self.flights.iter().all(|flight| flight.commit == Commit::Synced) {
+            return Some(Commit::Synced);
+        }
+        let alone = self.flights.is_empty() && self.syncing.is_none();
+        alone.then_some(Commit::Barrier)
+    }
+
+    fn start_batch(&mut self, now: Nanos, commit: Commit) -> Write<F> {
+        if self.full.is_empty() {
+            self.close_batch();
+        }
+        let mut batch = self.full.pop_front().expect("invariant: a batch waits");
+        batch.seal(self.epoch, self.durable.synced, now);
+        self.flights.push_back(Flight { last: batch.last(), commit, done: false });
+        self.count_batch(&batch);
+        let mut then_sync = Vec::new();
+        if commit == Commit::Barrier {
+            self.unsynced.insert(batch.segment, batch.file.clone());
+            then_sync.extend(std::mem::take(&mut self.unsynced).into_values());
+            self.unsynced_since = None;
+            self.unsynced_bytes = 0;
+        }
+        let mode = if commit == Commit::Synced { WriteMode::Synced } else { WriteMode::Written };
+        Write { batch: Some(batch), mode, then_sync }
+    }
+
+    fn finish_batch(&mut self, now: Nanos, batch: Batch<F>) {
+        let last = batch.last();
+        let flight = self.flights.iter_mut().find(|flight| flight.last == last);
+        let flight = flight.expect("invariant: only what was handed out comes back");
+        flight.done = true;
+        if flight.commit == Commit::Written {
+            self.unsynced.insert(batch.segment, batch.file.clone());
+            self.unsynced_since.get_or_insert(now);
+            self.unsynced_bytes += batch.payload_bytes;
+        } else {
+            self.counters.syncs += 1;
+        }
+        if self.buffers.len() < self.options.writes_in_flight_max + 1 {
+            self.buffers.push(batch.into_buffer());
+        }
+        self.advance();
+    }
+
+    fn finish_sync(&mut self) {
+        let covered = self.syncing.take().expect("invariant: only what was handed out comes back");
+        self.durable.synced = self.durable.synced.max(covered);
+        self.counters.syncs += 1;
+        if self.unsynced.is_empty() && self.flights.is_empty() {
+            self.sync_requested = false;
+        }
+    }
+
+    /// Moves the durable position over all batches that completed in order.
+    fn advance(&mut self) {
+        while let Some(flight) = self.flights.pop_front_if(|flight| flight.done) {
+            if flight.commit == Commit::Synced {
+                assert_eq!(
+                    self.durable.synced, self.durable.written,
+                    "a direct synced write goes only where everything before is synced"
+                );
+            }
+            self.durable.written = flight.last;
+            if flight.commit != Commit::Written {
+                self.durable.synced = flight.last;
+            }
+        }
+    }
+
+    fn count_batch(&mut self, batch: &Batch<F>) {
+        self.counters.batches += 1;
+        self.counters.batch_bytes += batch.bytes().len() as u64;
+        self.counters.batch_frames_max =
+            self.counters.batch_frames_max.max(u64::from(batch.frames));
+    }
+}
+
+/// Bytes in the log of a batch with only one frame.
+fn padded_batch_bytes(payload_bytes: usize) -> u64 {
+    (MARK_BYTES + FRAME_HEADER_BYTES + payload_bytes).next_multiple_of(BLOCK_BYTES) as u64
+}
+
+/// Bytes of frames that may wait for earlier writes; beyond, the journal stalls. At the speed of a
+/// plain disk it is a fifth of a second.
+const PENDING_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// A new batch's buffer; it grows to what the traffic needs and is used again.
+const NEW_BUFFER_BYTES: usize = 64 * 1024;

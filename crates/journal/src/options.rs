@@ -1,0 +1,86 @@
+//! What can be chosen about a journal.
+
+use model::{StorePolicy, limits};
+
+use crate::BLOCK_BYTES;
+
+/// Sizes and policy of a journal. They may differ from one opening to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalOptions {
+    /// What "persistent" means; only the period matters here.
+    pub policy: StorePolicy,
+    /// Bytes of a full segment, its header block included; a multiple of [`BLOCK_BYTES`].
+    pub segment_bytes: u64,
+    /// Bytes by which a segment is filled with zeros ahead of the writing, and the first bytes of
+    /// a new one; a multiple of [`BLOCK_BYTES`].
+    pub extent_bytes: u64,
+    /// Bytes that a spare segment offers at least: the room in which settling goes on when the
+    /// device is full. A multiple of [`BLOCK_BYTES`].
+    pub reserve_bytes: u64,
+    /// The largest payload that one frame may have.
+    pub frame_payload_bytes_max: usize,
+    /// A batch is closed once it has as many bytes, unless its only frame is larger.
+    pub batch_bytes: usize,
+    /// Batches that may be written at once.
+    pub writes_in_flight_max: usize,
+}
+
+impl JournalOptions {
+    /// The defaults for a store of this policy.
+    #[must_use]
+    pub fn new(policy: StorePolicy) -> Self {
+        Self {
+            policy,
+            segment_bytes: 64 * 1024 * 1024,
+            extent_bytes: 4 * 1024 * 1024,
+            reserve_bytes: 1024 * 1024,
+            frame_payload_bytes_max: limits::MESSAGE_BYTES_DEFAULT + FRAME_OVERHEAD_BYTES,
+            batch_bytes: 1024 * 1024,
+            writes_in_flight_max: 2,
+        }
+    }
+
+    /// The options made fit for bodies of up to `bytes` bytes.
+    #[must_use]
+    pub fn with_message_bytes_max(mut self, bytes: usize) -> Self {
+        self.frame_payload_bytes_max = bytes.max(MANY_SMALL_RECORDS_BYTES) + FRAME_OVERHEAD_BYTES;
+        self
+    }
+
+    /// Bytes that a batch with only the largest frame takes.
+    pub(crate) fn largest_batch_bytes(&self) -> u64 {
+        let bytes = self.frame_payload_bytes_max + crate::FRAME_HEADER_BYTES;
+        let bytes = (bytes + crate::format::MARK_BYTES).next_multiple_of(BLOCK_BYTES);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes to be ready beyond what is written: enough for any frame, and for what arrives while
+    /// the next extent is being filled.
+    pub(crate) fn ahead_bytes(&self) -> u64 {
+        self.extent_bytes.max(self.largest_batch_bytes().saturating_mul(2))
+    }
+
+    /// # Panics
+    /// When the sizes contradict each other: a mistake of the program, not of its user.
+    pub(crate) fn assert_valid(&self) {
+        let block = BLOCK_BYTES as u64;
+        assert!(self.segment_bytes.is_multiple_of(block), "segments are whole blocks");
+        assert!(self.extent_bytes.is_multiple_of(block), "extents are whole blocks");
+        assert!(self.reserve_bytes.is_multiple_of(block), "reserves are whole blocks");
+        assert!(self.reserve_bytes > block, "a reserve has room for a batch");
+        assert!(self.reserve_bytes <= self.segment_bytes, "a reserve is part of a segment");
+        assert!(self.extent_bytes > 0, "an extent has blocks");
+        assert!(
+            self.largest_batch_bytes().saturating_mul(2) + block <= self.segment_bytes,
+            "two of the largest frames fit into a segment"
+        );
+        assert!(self.segment_bytes <= u64::from(u32::MAX), "offsets in a batch are 32 bits");
+        assert!(self.writes_in_flight_max > 0, "something can be written");
+    }
+}
+
+/// What a record adds to a body at most: names, header, counters.
+const FRAME_OVERHEAD_BYTES: usize = 1024;
+
+/// A frame of many small records (a kick of [`limits::FRAME_RECORDS_MAX`] messages).
+const MANY_SMALL_RECORDS_BYTES: usize = 64 * limits::FRAME_RECORDS_MAX;

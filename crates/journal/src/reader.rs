@@ -1,0 +1,115 @@
+//! Reading a segment that lies in memory, batch by batch.
+
+use model::{Lsn, Nanos};
+
+use crate::BLOCK_BYTES;
+use crate::format::{Epoch, Frame, KIND_CHANGES, MARK_BYTES, Mark, SegmentNumber};
+
+/// Walks the batches of one segment's bytes. A batch is taken whole or not at all.
+#[derive(Debug)]
+pub(crate) struct SegmentReader<'a> {
+    bytes: &'a [u8],
+    number: SegmentNumber,
+    offset: usize,
+    /// What the next batch must begin with; `None` before the first of a segment whose
+    /// predecessors are gone.
+    expected: Option<Lsn>,
+    epoch: Epoch,
+}
+
+/// A whole batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadBatch<'a> {
+    pub(crate) mark: Mark,
+    bytes: &'a [u8],
+}
+
+impl<'a> SegmentReader<'a> {
+    /// Reads from `offset` on batches that begin with `expected` or, with `None`, any.
+    pub(crate) fn new(
+        bytes: &'a [u8],
+        number: SegmentNumber,
+        offset: usize,
+        expected: Option<Lsn>,
+        epoch: Epoch,
+    ) -> Self {
+        Self { bytes, number, offset, expected, epoch }
+    }
+
+    /// The next whole batch that continues the log; `None` at the first that does not.
+    pub(crate) fn next_batch(&mut self) -> Option<ReadBatch<'a>> {
+        let left = self.bytes.get(self.offset..)?;
+        let mark = Mark::decode(left, self.number, left.len())?;
+        let continues = self.expected.is_none_or(|lsn| lsn == mark.lsn);
+        if !continues || mark.epoch < self.epoch {
+            return None;
+        }
+        let batch = ReadBatch { mark, bytes: left.get(..mark.batch_bytes as usize)? };
+        if !batch.is_whole() {
+            return None;
+        }
+        self.offset += batch.bytes.len();
+        self.expected = Some(Lsn(mark.lsn.0 + u64::from(mark.frames)));
+        self.epoch = mark.epoch;
+        Some(batch)
+    }
+
+    /// Where the next batch is looked for.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The epoch of the last batch read.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// What the next batch must begin with.
+    pub(crate) fn expected(&self) -> Option<Lsn> {
+        self.expected
+    }
+
+    /// The highest synced position that any mark from here on claims, whole batch or not.
+    pub(crate) fn synced_claimed(&self) -> Lsn {
+        let mut claimed = Lsn::ZERO;
+        let mut offset = self.offset;
+        while let Some(left) = self.bytes.get(offset..).filter(|left| !left.is_empty()) {
+            if let Some(mark) = Mark::decode(left, self.number, left.len()) {
+                claimed = claimed.max(mark.synced);
+            }
+            offset += BLOCK_BYTES;
+        }
+        claimed
+    }
+}
+
+impl<'a> ReadBatch<'a> {
+    /// Its frames in order.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = Frame<'a>> + use<'a> {
+        let mut rest = self.bytes.get(MARK_BYTES..).unwrap_or_default();
+        let mut left = self.mark.frames;
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let frame = Frame::decode(rest)?;
+            rest = rest.get(frame.bytes()..)?;
+            Some(frame)
+        })
+    }
+
+    /// When it was written.
+    pub(crate) fn time(&self) -> Nanos {
+        self.mark.time
+    }
+
+    fn is_whole(&self) -> bool {
+        let mut expected = self.mark.lsn;
+        for frame in self.frames() {
+            let fits = frame.kind == KIND_CHANGES && frame.epoch == self.mark.epoch;
+            if !fits || frame.lsn != expected {
+                return false;
+            }
+            expected = expected.next();
+        }
+        expected.0 == self.mark.lsn.0 + u64::from(self.mark.frames)
+    }
+}

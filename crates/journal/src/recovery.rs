@@ -1,0 +1,546 @@
+//! Opening a journal: the newest snapshot, the frames after it, and where the log ends.
+//!
+//! The end of the log is the first batch that is not whole. If anything else on the disk says that
+//! this batch was durable — a later mark, or the snapshot — it is not the end but rot, and the
+//! journal refuses to open. Everything is read and judged before anything is changed.
+
+use std::collections::BTreeMap;
+
+use model::{Lsn, Nanos};
+
+use crate::buffer::AlignedBuffer;
+use crate::chore::{UNFINISHED_NAME, prepare};
+use crate::format::{Epoch, FORMAT_VERSION, Mark, SegmentHeader, SegmentNumber, copy_to, u32_at};
+use crate::housekeeping::{Housekeeping, SlotFile};
+use crate::reader::SegmentReader;
+use crate::segments::{Segment, Segments, Spare};
+use crate::snapshot::{SLOT_NAMES, Slot, Snapshot, SnapshotHeader};
+use crate::{BLOCK_BYTES, Disk, DiskError, Journal, JournalOptions, OpenError, WriteMode};
+
+/// What a journal is replayed into.
+pub trait Recover {
+    /// A chunk of the snapshot. All chunks come first, in order.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn load(&mut self, chunk: &[u8]) -> Result<(), String>;
+
+    /// A frame after the snapshot's begin, in order. Of a `fuzzy` one the snapshot may hold the
+    /// effect already, wholly or in part.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), String>;
+
+    /// The frames that hold what the snapshot only refers to, in any order and with repetitions;
+    /// those after the snapshot's begin may be among them.
+    fn wanted(&self) -> Vec<Lsn>;
+
+    /// One of the wanted frames.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn restore(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), String>;
+
+    /// The log ended with `last`. Returns position and bytes of each live record, and what a
+    /// snapshot may take.
+    ///
+    /// # Errors
+    /// What is missing.
+    fn finish(&mut self, last: Lsn) -> Result<Live, String>;
+}
+
+/// What matters of a recovered log.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Position and bytes of each live record.
+    pub records: Vec<(Lsn, u64)>,
+    /// What a snapshot of them may take.
+    pub snapshot_bytes: u64,
+}
+
+/// What was found, for the one line that a starting server logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The number of the snapshot it began with; 0: none.
+    pub snapshot: u64,
+    /// Frames after it.
+    pub frames: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// The last frame of the log.
+    pub last: Lsn,
+    /// The latest time that a mark or the snapshot tells.
+    pub latest: Nanos,
+}
+
+/// A journal that was read and found sound, and nothing changed yet.
+#[derive(Debug)]
+pub(crate) struct Reading<F> {
+    files: Vec<SegmentFile<F>>,
+    snapshot: Option<(Slot, SnapshotHeader)>,
+    tail: Option<Tail>,
+    /// The index in `files` of the first segment that was replayed.
+    replayed_from: usize,
+    next: Lsn,
+    epoch: Epoch,
+    epoch_file: Option<F>,
+    names: Vec<String>,
+    live: Live,
+    pub(crate) recovered: Recovered,
+}
+
+/// A segment's file as found.
+#[derive(Debug)]
+struct SegmentFile<F> {
+    number: SegmentNumber,
+    file: F,
+    bytes: u64,
+    /// The mark of its first batch, whole or not; `None`: it holds nothing of this life.
+    first: Option<Mark>,
+}
+
+/// Where the log continues.
+#[derive(Clone, Copy, Debug)]
+struct Tail {
+    /// Index in `files`.
+    index: usize,
+    offset: u64,
+}
+
+impl<F: Clone> Journal<F> {
+    /// Opens the journal in a directory, an empty one being the empty journal, and replays it.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the disk failed, or the journal is not what was written. Unless the disk
+    /// failed, nothing was changed.
+    pub fn open<D: Disk<File = F>>(
+        disk: &D,
+        options: JournalOptions,
+        recover: &mut impl Recover,
+    ) -> Result<(Self, Recovered), OpenError> {
+        options.assert_valid();
+        let reading = read(disk, recover)?;
+        let recovered = reading.recovered;
+        Ok((settle(disk, options, reading)?, recovered))
+    }
+}
+
+/// Reads and judges a journal without changing anything.
+///
+/// # Errors
+/// As [`Journal::open`].
+pub fn verify<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Recovered, OpenError> {
+    read(disk, recover).map(|reading| reading.recovered)
+}
+
+fn read<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Reading<D::File>, OpenError> {
+    let names = disk.names()?;
+    let files = survey(disk, &names)?;
+    let (epoch, epoch_file) = read_epoch(disk, &names)?;
+    let snapshot = Snapshot::read_newest(disk, &names)?;
+    let mut recovered = Recovered::default();
+    if let Some(snapshot) = &snapshot {
+        load(snapshot, recover, &mut recovered)?;
+    }
+    let snapshot = snapshot.map(|snapshot| (snapshot.slot, snapshot.header));
+    let mut walk = Walk {
+        disk,
+        files: &files,
+        begin: snapshot.map_or(Lsn::ZERO, |(_, header)| header.begin),
+        end: snapshot.map_or(Lsn::ZERO, |(_, header)| header.end),
+        buffer: Vec::new(),
+        recovered,
+    };
+    let replayed_from = walk.start()?;
+    let (tail, next) = walk.replay(replayed_from, recover)?;
+    walk.restore(tail, recover)?;
+    let mut recovered = walk.recovered;
+    recovered.last = Lsn(next.0 - 1);
+    let live = recover
+        .finish(recovered.last)
+        .map_err(|cause| OpenError::Missing { lsn: recovered.last, cause })?;
+    Ok(Reading {
+        files,
+        snapshot,
+        tail,
+        replayed_from,
+        next,
+        epoch,
+        epoch_file,
+        names,
+        live,
+        recovered,
+    })
+}
+
+/// All segment files in the order of their numbers.
+fn survey<D: Disk>(disk: &D, names: &[String]) -> Result<Vec<SegmentFile<D::File>>, OpenError> {
+    let mut numbers: Vec<_> =
+        names.iter().filter_map(|name| SegmentNumber::from_file_name(name)).collect();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|number| survey_one(disk, number)).collect()
+}
+
+fn survey_one<D: Disk>(disk: &D, number: SegmentNumber) -> Result<SegmentFile<D::File>, OpenError> {
+    let name = number.file_name();
+    let file = disk.open(&name)?;
+    let bytes = disk.length(&file)?;
+    let mut blocks = vec![0; 2 * BLOCK_BYTES];
+    let read = disk.read(&file, 0, &mut blocks)?;
+    blocks.truncate(read);
+    let Some(header) = SegmentHeader::decode(&blocks) else {
+        let cause = "the segment's header is not one".into();
+        return Err(OpenError::Corrupt { file: name, offset: 0, cause });
+    };
+    if header.version != FORMAT_VERSION {
+        return Err(OpenError::Version { file: name, found: header.version });
+    }
+    let left = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(BLOCK_BYTES);
+    // A file whose header tells another number was being recycled: nothing in it matters.
+    let own = header.number == number;
+    let batch = blocks.get(BLOCK_BYTES..).filter(|_| own);
+    let first = batch.and_then(|batch| Mark::decode(batch, number, left));
+    Ok(SegmentFile { number, file, bytes, first })
+}
+
+fn load(
+    snapshot: &Snapshot,
+    recover: &mut impl Recover,
+    recovered: &mut Recovered,
+) -> Result<(), OpenError> {
+    for chunk in snapshot.chunks() {
+        let chunk = chunk?;
+        recovered.bytes += chunk.len() as u64;
+        recover.load(chunk).map_err(|cause| OpenError::Corrupt {
+            file: snapshot.slot.name().into(),
+            offset: BLOCK_BYTES as u64,
+            cause,
+        })?;
+    }
+    recovered.snapshot = snapshot.header.number;
+    recovered.latest = snapshot.header.time;
+    Ok(())
+}
+
+/// The walk along the log.
+struct Walk<'a, D: Disk> {
+    disk: &'a D,
+    files: &'a [SegmentFile<D::File>],
+    /// The snapshot holds the effect of every frame up to here …
+    begin: Lsn,
+    /// … and of none after this one.
+    end: Lsn,
+    /// One segment's bytes.
+    buffer: Vec<u8>,
+    recovered: Recovered,
+}
+
+impl<D: Disk> Walk<'_, D> {
+    /// The segment in which the first frame after the snapshot lies, or would.
+    fn start(&self) -> Result<usize, OpenError> {
+        let wanted = self.begin.next();
+        let holds = |file: &SegmentFile<_>| file.first.is_some_and(|mark| mark.lsn <= wanted);
+        if let Some(index) = self.files.iter().rposition(holds) {
+            return Ok(index);
+        }
+        match self.files.iter().find_map(|file| file.first.map(|mark| (file.number, mark.lsn))) {
+            Some((number, lsn)) => Err(OpenError::Missing {
+                lsn: wanted,
+                cause: format!("the oldest segment, {}, begins with {lsn}", number.file_name()),
+            }),
+            None => Ok(self.files.len()),
+        }
+    }
+
+    /// Replays from there to the end of the log, and tells where it is and which frame is next.
+    fn replay(
+        &mut self,
+        start: usize,
+        recover: &mut impl Recover,
+    ) -> Result<(Option<Tail>, Lsn), OpenError> {
+        let mut index = start;
+        let mut tail = None;
+        let first = self.files.get(start).and_then(|file| file.first);
+        let mut next = first.map_or(self.begin.next(), |mark| mark.lsn);
+        let mut epoch = Epoch::default();
+        while index < self.files.len() {
+            let offset = self.replay_segment(index, &mut next, &mut epoch, recover)?;
+            tail = Some(Tail { index, offset });
+            match self.continuation(index, next, epoch) {
+                Some(later) => index = later,
+                None => break,
+            }
+        }
+        self.judge_end(tail, next)?;
+        Ok((tail, next))
+    }
+
+    /// Replays the batches of one segment; tells where the first that is not whole begins.
+    fn replay_segment(
+        &mut self,
+        index: usize,
+        next: &mut Lsn,
+        epoch: &mut Epoch,
+        recover: &mut impl Recover,
+    ) -> Result<u64, OpenError> {
+        let bytes = self.read_segment(index)?;
+        let number = self.file(index).number;
+        let mut reader = SegmentReader::new(&bytes, number, BLOCK_BYTES, Some(*next), *epoch);
+        loop {
+            let offset = reader.offset() as u64;
+            let Some(batch) = reader.next_batch() else { break };
+            self.recovered.latest = self.recovered.latest.max(batch.time());
+            for frame in batch.frames().filter(|frame| frame.lsn > self.begin) {
+                self.recovered.frames += 1;
+                recover
+                    .replay(frame.lsn, frame.payload, frame.lsn <= self.end)
+                    .map_err(|cause| corrupt(number, offset, cause))?;
+            }
+        }
+        *next = reader.expected().unwrap_or(*next);
+        *epoch = reader.epoch();
+        let offset = reader.offset() as u64;
+        self.buffer = bytes;
+        Ok(offset)
+    }
+
+    /// The segment after `index` that begins with frame `next`.
+    fn continuation(&self, index: usize, next: Lsn, epoch: Epoch) -> Option<usize> {
+        let continues = |mark: Mark| mark.lsn == next && mark.epoch >= epoch;
+        (index + 1..self.files.len()).find(|later| self.file(*later).first.is_some_and(continues))
+    }
+
+    /// The log may end before `next` unless something says that `next` was durable.
+    fn judge_end(&mut self, tail: Option<Tail>, next: Lsn) -> Result<(), OpenError> {
+        let mut claimed = self.end;
+        let mut by = "the snapshot";
+        let first = tail.map_or(0, |tail| tail.index);
+        for index in first..self.files.len() {
+            let from =
+                tail.filter(|tail| tail.index == index).map_or(BLOCK_BYTES as u64, |t| t.offset);
+            if index != first && self.file(index).first.is_none() {
+                continue;
+            }
+            let bytes = self.read_segment(index)?;
+            let number = self.file(index).number;
+            let from = usize::try_from(from).unwrap_or(usize::MAX);
+            let rest = SegmentReader::new(&bytes, number, from, None, Epoch::default());
+            if rest.synced_claimed() > claimed {
+                claimed = rest.synced_claimed();
+                by = "a later batch";
+            }
+            self.buffer = bytes;
+        }
+        if claimed < next {
+            return Ok(());
+        }
+        let cause = format!("frame {next} should be here; {by} says that {claimed} was synced");
+        match tail {
+            Some(tail) => Err(corrupt(self.file(tail.index).number, tail.offset, cause)),
+            None => Err(OpenError::Missing { lsn: next, cause }),
+        }
+    }
+
+    /// Reads what the snapshot left in older frames.
+    fn restore(&mut self, tail: Option<Tail>, recover: &mut impl Recover) -> Result<(), OpenError> {
+        let mut wanted = recover.wanted();
+        wanted.retain(|lsn| *lsn <= self.begin);
+        wanted.sort_unstable();
+        wanted.dedup();
+        let in_log = tail.map_or(0, |tail| tail.index + 1);
+        let mut later = Lsn(u64::MAX);
+        for index in (0..in_log).rev() {
+            let Some(mark) = self.file(index).first else { continue };
+            let from = wanted.partition_point(|lsn| *lsn < mark.lsn);
+            let to = wanted.partition_point(|lsn| *lsn < later);
+            let here = wanted.get(from..to).unwrap_or_default();
+            if !here.is_empty() {
+                self.restore_segment(index, here, recover)?;
+            }
+            later = mark.lsn;
+        }
+        Ok(())
+    }
+
+    fn restore_segment(
+        &mut self,
+        index: usize,
+        wanted: &[Lsn],
+        recover: &mut impl Recover,
+    ) -> Result<(), OpenError> {
+        let bytes = self.read_segment(index)?;
+        let number = self.file(index).number;
+        let mut reader = SegmentReader::new(&bytes, number, BLOCK_BYTES, None, Epoch::default());
+        let mut wanted = wanted.iter().peekable();
+        while let Some(batch) = reader.next_batch() {
+            for frame in batch.frames() {
+                if wanted.next_if(|lsn| **lsn == frame.lsn).is_some() {
+                    recover
+                        .restore(frame.lsn, frame.payload)
+                        .map_err(|cause| corrupt(number, reader.offset() as u64, cause))?;
+                }
+            }
+            if wanted.peek().is_none() {
+                break;
+            }
+        }
+        let offset = reader.offset() as u64;
+        self.buffer = bytes;
+        match wanted.next() {
+            None => Ok(()),
+            Some(lsn) => {
+                Err(corrupt(number, offset, format!("frame {lsn} should be here or behind")))
+            }
+        }
+    }
+
+    fn read_segment(&mut self, index: usize) -> Result<Vec<u8>, OpenError> {
+        let mut bytes = std::mem::take(&mut self.buffer);
+        let file = self.file(index);
+        bytes.resize(usize::try_from(file.bytes).unwrap_or(usize::MAX), 0);
+        let read = self.disk.read(&file.file, 0, &mut bytes)?;
+        bytes.truncate(read);
+        self.recovered.bytes += read as u64;
+        Ok(bytes)
+    }
+
+    fn file(&self, index: usize) -> &SegmentFile<D::File> {
+        self.files.get(index).expect("invariant: indexes come from the same list")
+    }
+}
+
+/// Makes the disk fit to go on from what was read.
+fn settle<D: Disk>(
+    disk: &D,
+    options: JournalOptions,
+    reading: Reading<D::File>,
+) -> Result<Journal<D::File>, DiskError> {
+    if reading.names.iter().any(|name| name == UNFINISHED_NAME) {
+        disk.remove(UNFINISHED_NAME)?;
+    }
+    let in_log = reading.tail.map_or(0, |tail| tail.index + 1);
+    for file in reading.files.iter().skip(in_log).filter(|file| file.first.is_some()) {
+        make_unreadable(disk, &file.file)?;
+    }
+    // What was read may still be only in the page cache; from here on it counts as synced.
+    let replayed = reading.files.iter().take(in_log).skip(reading.replayed_from);
+    for file in replayed {
+        disk.sync(&file.file)?;
+    }
+    let epoch = Epoch(reading.epoch.0 + 1);
+    write_epoch(disk, epoch, reading.epoch_file.as_ref())?;
+    let slots = open_slots(disk, &reading.names)?;
+    disk.sync_directory()?;
+    let segments = arrange(disk, &options, epoch, &reading)?;
+    let (slot, header) = reading.snapshot.unwrap_or_default();
+    let house = Housekeeping::new(slots, header, slot, reading.recovered.bytes);
+    let mut journal = Journal::new(options, epoch, reading.next, segments, house);
+    journal.need_for_snapshot(reading.live.snapshot_bytes);
+    for (lsn, bytes) in &reading.live.records {
+        journal.segments.keep(*lsn, *bytes);
+    }
+    journal.segments.retire(header.begin);
+    Ok(journal)
+}
+
+/// A segment behind the end of the log holds batches that were cut off. They must not continue the
+/// log once it has grown up to them.
+fn make_unreadable<D: Disk>(disk: &D, file: &D::File) -> Result<(), DiskError> {
+    let mut zeros = AlignedBuffer::with_capacity(BLOCK_BYTES);
+    zeros.extend(&[0; BLOCK_BYTES]);
+    disk.write(file, BLOCK_BYTES as u64, zeros.bytes(), WriteMode::Synced)
+}
+
+/// The segments of the log, and those whose files can be used again.
+fn arrange<D: Disk>(
+    disk: &D,
+    options: &JournalOptions,
+    epoch: Epoch,
+    reading: &Reading<D::File>,
+) -> Result<Segments<D::File>, DiskError> {
+    let mut table = BTreeMap::new();
+    let mut idle = Vec::new();
+    for (index, found) in reading.files.iter().enumerate() {
+        let tail = reading.tail.filter(|tail| index <= tail.index);
+        let SegmentFile { number, ref file, bytes: initialised, .. } = *found;
+        match (tail, found.first) {
+            (Some(tail), Some(mark)) => {
+                let end = if index == tail.index { tail.offset } else { initialised };
+                let first = mark.lsn;
+                table.insert(first, segment(number, file.clone(), first, end, initialised));
+            }
+            _ => idle.push(Spare { number, file: file.clone(), initialised }),
+        }
+    }
+    let highest = reading.files.last().map_or(0, |file| file.number.0);
+    let mut next_number = SegmentNumber(highest + 1);
+    if table.is_empty() {
+        let bytes = options.reserve_bytes;
+        let file = prepare(disk, next_number, epoch, None, bytes)?;
+        let first = segment(next_number, file, reading.next, BLOCK_BYTES as u64, bytes);
+        table.insert(reading.next, first);
+        next_number = SegmentNumber(next_number.0 + 1);
+    }
+    Ok(Segments::new(table, idle, next_number))
+}
+
+fn segment<F>(
+    number: SegmentNumber,
+    file: F,
+    first: Lsn,
+    end: u64,
+    initialised: u64,
+) -> Segment<F> {
+    Segment { number, file, first, end, initialised, live_bytes: 0, died_at: Lsn::ZERO }
+}
+
+fn open_slots<D: Disk>(disk: &D, names: &[String]) -> Result<[SlotFile<D::File>; 2], DiskError> {
+    let open = |name: &str| {
+        let exists = names.iter().any(|other| other == name);
+        let file = if exists { disk.open(name)? } else { disk.create(name)? };
+        let bytes = disk.length(&file)?;
+        Ok(SlotFile { file, bytes })
+    };
+    let [a, b] = SLOT_NAMES;
+    Ok([open(a)?, open(b)?])
+}
+
+/// The number of the last opening, from a file of its own: `0 4 epoch, 4 4 CRC of 0..4`.
+fn read_epoch<D: Disk>(disk: &D, names: &[String]) -> Result<(Epoch, Option<D::File>), OpenError> {
+    if !names.iter().any(|name| name == EPOCH_NAME) {
+        return Ok((Epoch::default(), None));
+    }
+    let file = disk.open(EPOCH_NAME)?;
+    let mut bytes = [0; 8];
+    let read = disk.read(&file, 0, &mut bytes)?;
+    let crc_holds = u32_at(&bytes, 4) == Some(crc32c::crc32c(&bytes[..4]));
+    match u32_at(&bytes, 0) {
+        // The process that created it ended before it wrote to it, and so to anything else.
+        _ if read == 0 => Ok((Epoch::default(), Some(file))),
+        Some(epoch) if crc_holds => Ok((Epoch(epoch), Some(file))),
+        _ => {
+            let cause = "the number of openings is not what was written".into();
+            Err(OpenError::Corrupt { file: EPOCH_NAME.into(), offset: 0, cause })
+        }
+    }
+}
+
+fn write_epoch<D: Disk>(disk: &D, epoch: Epoch, file: Option<&D::File>) -> Result<(), DiskError> {
+    let mut bytes = [0; 8];
+    copy_to(&mut bytes, 0, &epoch.0.to_le_bytes());
+    let crc = crc32c::crc32c(&epoch.0.to_le_bytes());
+    copy_to(&mut bytes, 4, &crc.to_le_bytes());
+    let file = match file {
+        Some(file) => file.clone(),
+        None => disk.create(EPOCH_NAME)?,
+    };
+    disk.write(&file, 0, &bytes, WriteMode::Synced)
+}
+
+fn corrupt(number: SegmentNumber, offset: u64, cause: String) -> OpenError {
+    OpenError::Corrupt { file: number.file_name(), offset, cause }
+}
+
+/// The file that counts the openings.
+const EPOCH_NAME: &str = "epoch";

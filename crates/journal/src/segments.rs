@@ -1,0 +1,256 @@
+//! The segments: where the log continues, what still matters in each, and which may be used again.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use model::Lsn;
+
+use crate::BLOCK_BYTES;
+use crate::format::SegmentNumber;
+
+/// Spares that settling may use when the device is full. Two, so that one can be recycled while
+/// the log goes on in the other.
+pub(crate) const RESERVED_SPARES: usize = 2;
+
+/// A segment that holds frames, or will hold the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment<F> {
+    pub(crate) number: SegmentNumber,
+    pub(crate) file: F,
+    /// Its first frame.
+    pub(crate) first: Lsn,
+    /// Where the next batch goes.
+    pub(crate) end: u64,
+    /// Up to here it may be written: these bytes are allocated and were written before.
+    pub(crate) initialised: u64,
+    /// Bytes of the records in it that still matter.
+    pub(crate) live_bytes: u64,
+    /// The last frame appended when its last record ceased to matter.
+    pub(crate) died_at: Lsn,
+}
+
+/// A segment without frames, ready to continue the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Spare<F> {
+    pub(crate) number: SegmentNumber,
+    pub(crate) file: F,
+    pub(crate) initialised: u64,
+}
+
+/// All segments of a journal.
+#[derive(Debug)]
+pub(crate) struct Segments<F> {
+    /// By first frame. The last is the active one, where the log continues.
+    table: BTreeMap<Lsn, Segment<F>>,
+    /// In the order in which they will be used, which is that of their numbers.
+    spares: VecDeque<Spare<F>>,
+    /// Nothing in them matters any more.
+    retired: Vec<Spare<F>>,
+    next_number: SegmentNumber,
+}
+
+impl<F: Clone> Segments<F> {
+    /// # Panics
+    /// When `table` is empty.
+    pub(crate) fn new(
+        table: BTreeMap<Lsn, Segment<F>>,
+        retired: Vec<Spare<F>>,
+        next_number: SegmentNumber,
+    ) -> Self {
+        assert!(!table.is_empty(), "there is always an active segment");
+        Self { table, spares: VecDeque::new(), retired, next_number }
+    }
+
+    /// Where the log continues.
+    pub(crate) fn active(&self) -> &Segment<F> {
+        self.table.values().next_back().expect("invariant: there is always an active segment")
+    }
+
+    /// Where the log continues, to be changed.
+    pub(crate) fn active_mut(&mut self) -> &mut Segment<F> {
+        self.table.values_mut().next_back().expect("invariant: there is always an active segment")
+    }
+
+    /// Bytes that may be written to the active segment from `end` on.
+    pub(crate) fn active_rest(&self, end: u64) -> u64 {
+        self.active().initialised.saturating_sub(end)
+    }
+
+    /// Bytes for batches that the next spare offers.
+    pub(crate) fn next_spare_rest(&self) -> u64 {
+        let block = BLOCK_BYTES as u64;
+        self.spares.front().map_or(0, |spare| spare.initialised.saturating_sub(block))
+    }
+
+    /// How many spares are ready.
+    pub(crate) fn spares(&self) -> usize {
+        self.spares.len()
+    }
+
+    /// The next spare.
+    pub(crate) fn next_spare(&self) -> Option<&Spare<F>> {
+        self.spares.front()
+    }
+
+    /// Takes a prepared spare in.
+    pub(crate) fn add_spare(&mut self, spare: Spare<F>) {
+        let last = self.spares.back().map_or(self.active().number, |spare| spare.number);
+        assert!(spare.number > last, "spares are used in the order of their numbers");
+        self.spares.push_back(spare);
+    }
+
+    /// A number that no segment has had.
+    pub(crate) fn take_number(&mut self) -> SegmentNumber {
+        let number = self.next_number;
+        self.next_number = SegmentNumber(number.0 + 1);
+        number
+    }
+
+    /// Continues the log in the next spare with `first`.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub(crate) fn roll(&mut self, first: Lsn) {
+        let spare = self.spares.pop_front().expect("invariant: room was checked before appending");
+        assert!(first >= self.active().first, "the log goes on");
+        if let Some(empty) = self.table.remove(&first) {
+            let Segment { number, file, initialised, .. } = empty;
+            self.retired.push(Spare { number, file, initialised });
+        }
+        let segment = Segment {
+            number: spare.number,
+            file: spare.file,
+            first,
+            end: BLOCK_BYTES as u64,
+            initialised: spare.initialised,
+            live_bytes: 0,
+            died_at: Lsn::ZERO,
+        };
+        self.table.insert(first, segment);
+    }
+
+    /// The segment of that number was filled with zeros up to `initialised`.
+    pub(crate) fn extended(&mut self, number: SegmentNumber, initialised: u64) {
+        if let Some(segment) = self.table.values_mut().find(|segment| segment.number == number) {
+            segment.initialised = initialised;
+        }
+        if let Some(spare) = self.spares.iter_mut().find(|spare| spare.number == number) {
+            spare.initialised = initialised;
+        }
+    }
+
+    /// Records at `lsn` began to matter.
+    pub(crate) fn keep(&mut self, lsn: Lsn, bytes: u64) {
+        self.holding(lsn).live_bytes += bytes;
+    }
+
+    /// Records at `lsn` ceased to matter with frame `now`.
+    pub(crate) fn free(&mut self, lsn: Lsn, bytes: u64, now: Lsn) {
+        let segment = self.holding(lsn);
+        assert!(segment.live_bytes >= bytes, "only what was kept is freed, and only once");
+        segment.live_bytes -= bytes;
+        if segment.live_bytes == 0 {
+            segment.died_at = now;
+        }
+    }
+
+    /// Bytes of all records that still matter.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.table.values().map(|segment| segment.live_bytes).sum()
+    }
+
+    /// Bytes of the segments that hold frames.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.table.values().map(|segment| segment.initialised).sum()
+    }
+
+    /// Bytes of all segment files.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let idle = self.spares.iter().chain(&self.retired);
+        self.held_bytes() + idle.map(|spare| spare.initialised).sum::<u64>()
+    }
+
+    /// How many hold frames.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether a snapshot taken now would let a segment be used again.
+    pub(crate) fn has_dead(&self) -> bool {
+        self.closed().any(|segment| segment.live_bytes == 0)
+    }
+
+    /// Takes out of the log each segment that recovery from a snapshot of `begin` never reads:
+    /// all its frames are in the snapshot, and the snapshot names no record of it.
+    pub(crate) fn retire(&mut self, begin: Lsn) {
+        let dead: Vec<Lsn> = self
+            .closed()
+            .filter(|segment| segment.live_bytes == 0 && segment.died_at <= begin)
+            .filter(|segment| self.last_of(segment.first) <= begin)
+            .map(|segment| segment.first)
+            .collect();
+        for first in dead {
+            let segment = self.table.remove(&first).expect("invariant: it was just found");
+            let Segment { number, file, initialised, .. } = segment;
+            self.retired.push(Spare { number, file, initialised });
+        }
+    }
+
+    /// How many wait to be used again.
+    pub(crate) fn retired(&self) -> usize {
+        self.retired.len()
+    }
+
+    /// A segment whose file may be used again.
+    pub(crate) fn take_retired(&mut self) -> Option<Spare<F>> {
+        self.retired.pop()
+    }
+
+    /// The closed and written segment in which the smallest part still matters, if that is at
+    /// most half.
+    pub(crate) fn nearly_dead(&self, written: Lsn) -> Option<&Segment<F>> {
+        self.closed()
+            .filter(|segment| self.last_of(segment.first) <= written)
+            .filter(|segment| segment.live_bytes > 0)
+            .filter(|segment| segment.live_bytes.saturating_mul(2) <= segment.end)
+            .min_by_key(|segment| segment.live_bytes.saturating_mul(1024) / segment.end)
+    }
+
+    /// The segment of that number, if it holds frames.
+    pub(crate) fn numbered(&self, number: SegmentNumber) -> Option<&Segment<F>> {
+        self.table.values().find(|segment| segment.number == number)
+    }
+
+    /// Every invariant of the table.
+    ///
+    /// # Panics
+    /// When one is broken.
+    pub(crate) fn check(&self) {
+        let numbers = self.table.values().map(|segment| segment.number);
+        let numbers: Vec<_> = numbers.chain(self.spares.iter().map(|spare| spare.number)).collect();
+        assert!(numbers.is_sorted(), "segments are numbered in the order of the log");
+        for (first, segment) in &self.table {
+            assert_eq!(*first, segment.first, "the table is by first frame");
+            assert!(segment.end <= segment.initialised, "nothing lies beyond what is allocated");
+            assert!(segment.live_bytes <= segment.end, "no more matters than was written");
+        }
+        for retired in &self.retired {
+            assert!(self.numbered(retired.number).is_none(), "what is retired holds nothing");
+        }
+    }
+
+    fn closed(&self) -> impl Iterator<Item = &Segment<F>> {
+        let count = self.table.len() - 1;
+        self.table.values().take(count)
+    }
+
+    /// The last frame of a closed segment.
+    fn last_of(&self, first: Lsn) -> Lsn {
+        let mut later = self.table.range(first.next()..);
+        later.next().map_or(Lsn(u64::MAX), |(next, _)| Lsn(next.0 - 1))
+    }
+
+    fn holding(&mut self, lsn: Lsn) -> &mut Segment<F> {
+        let mut before = self.table.range_mut(..=lsn);
+        before.next_back().expect("invariant: a live record lies in a segment").1
+    }
+}
