@@ -1,1 +1,185 @@
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
 
+use super::*;
+use crate::{Engine, EngineOptions, QueuePolicies};
+use model::StorePolicy;
+
+#[test]
+fn every_kind_comes_back() {
+    for record in samples() {
+        let mut bytes = Vec::new();
+        encode(&record, &mut bytes);
+        let decoded: Vec<_> = Records::new(&bytes).collect();
+        assert_eq!(decoded, [Ok((record, bytes.len()))]);
+    }
+}
+
+#[test]
+fn a_record_cut_short_is_refused() {
+    for record in samples() {
+        let mut bytes = Vec::new();
+        encode(&record, &mut bytes);
+        for length in 1..bytes.len() {
+            let decoded: Vec<_> = describe(&bytes[..length]).collect();
+            assert_eq!(decoded, [Err(RecordError::Truncated)], "{record:?} cut to {length}");
+        }
+    }
+}
+
+#[test]
+fn a_small_put_is_compact() {
+    let mut bytes = Vec::new();
+    let standing = Standing { counters: Counters::default(), ..standing(StoredState::Ready, 1000) };
+    let envelope = Envelope { message: MessageId(1000), standing, ..envelope("default", standing) };
+    encode(&RecordView::Message { envelope, body: &[b'x'; 100] }, &mut bytes);
+    assert_eq!(bytes.len(), 130);
+}
+
+#[test]
+fn bytes_are_as_the_table_says() {
+    let standing = Standing {
+        priority: 300,
+        delay: Nanos(1),
+        state: StoredState::Delayed { until: Nanos(0x0102) },
+        order: 9,
+        counters: Counters { delivered: 1, expired: 2, released: 3, buried: 4, kicked: 5 },
+    };
+    let envelope = Envelope {
+        message: MessageId(7),
+        queue: "q",
+        durability: Durability::Synced,
+        created: Nanos(0x0304),
+        lease: Nanos(128),
+        standing,
+    };
+    let mut bytes = Vec::new();
+    encode(&RecordView::Message { envelope, body: b"hi" }, &mut bytes);
+    let expected = [
+        1, 0b11_1001, 7, 0xac, 2, 1, 2, 1, 0, 0, 0, 0, 0, 0, 9, 1, 2, 3, 4, 5, 4, 3, 0, 0, 0, 0, 0,
+        0, 0x80, 1, 1, b'q', 2, b'h', b'i',
+    ];
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn fields_that_cannot_be_are_refused() {
+    let cases: [(&[u8], RecordError); 9] = [
+        (&[0], RecordError::UnknownKind(0)),
+        (&[6], RecordError::UnknownKind(6)),
+        (&[3, 0], RecordError::Invalid("number")),
+        (
+            &[3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40],
+            RecordError::Invalid("number"),
+        ),
+        (&[2, 0b100_0000, 1, 0, 0], RecordError::Invalid("flags")),
+        (&[2, 0b0011, 1, 0, 0], RecordError::Invalid("state")),
+        (&[2, 0b0100, 1, 0, 0], RecordError::Invalid("durability")),
+        (&[1, 0b1100, 1, 0, 0], RecordError::Invalid("durability")),
+        (&[1, 0b0000, 1, 0, 0], RecordError::Invalid("durability")),
+    ];
+    for (bytes, expected) in cases {
+        assert_eq!(describe(bytes).collect::<Vec<_>>(), [Err(expected)], "{bytes:?}");
+    }
+    let not_text = [1, 0b0100, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0];
+    let decoded: Vec<_> = describe(&not_text).collect();
+    assert_eq!(decoded, [Err(RecordError::Invalid("queue name"))]);
+}
+
+#[test]
+fn records_read_well() {
+    let shown: Vec<_> = samples().iter().map(|record| record.to_string()).collect();
+    let standing = "priority=300 delay_ns=1 state=\"buried\" buried_order=4 order=9 delivered=1 \
+                    expired=0 released=2 buried=3 kicked=0";
+    let envelope = "durability=\"synced\" created_ns=5 lease_ns=60000000000 queue=\"mail\"";
+    assert_eq!(shown[0], format!("message message=7 {standing} {envelope} body=3:\"a\\nb\""));
+    assert_eq!(shown[1], format!("changed message=7 {standing}"));
+    assert_eq!(shown[2], "deleted message=7");
+    assert_eq!(shown[3], "sequence next_message=8 next_buried=5 latest_ns=6");
+    let place = "location=12 record_bytes=90";
+    assert_eq!(shown[4], format!("located message=7 {standing} {envelope} {place}"));
+}
+
+/// Damage that a checksum missed, or a foreign file, must be refused, not crash the server.
+#[test]
+fn any_bytes_are_taken_or_refused() {
+    let mut random = 1_u64;
+    let (mut taken, mut refused) = (0, 0);
+    for round in 0..20_000 {
+        let (mut chunk, mut frame) = (Vec::new(), Vec::new());
+        for number in 1..=4 {
+            let [message, changed, deleted, sequence, located] = samples_of(number);
+            encode(if number == 1 { &sequence } else { &located }, &mut chunk);
+            encode(if number == 2 { &deleted } else { &changed }, &mut frame);
+            encode(&message, &mut frame);
+        }
+        for _ in 0..round % 4 {
+            for bytes in [&mut chunk, &mut frame] {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let place = (random >> 33) as usize % bytes.len();
+                bytes[place] = (random >> 20) as u8;
+            }
+        }
+        match recover(&chunk, &frame) {
+            Ok(engine) => {
+                engine.check();
+                taken += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(taken > 6_000 && refused > 5_000, "{taken} taken, {refused} refused");
+}
+
+fn recover(chunk: &[u8], frame: &[u8]) -> Result<Engine, RecordError> {
+    let queue_policies = QueuePolicies::default();
+    let mut engine = Engine::new(EngineOptions { policy: StorePolicy::Always, queue_policies });
+    engine.load(chunk)?;
+    engine.replay(Lsn(13), frame, true)?;
+    engine.restore_body(Lsn(12), frame)?;
+    engine.finish_recovery(Lsn(13))?;
+    Ok(engine)
+}
+
+fn samples_of(number: u64) -> [RecordView<'static>; 5] {
+    let state = StoredState::Buried { order: 10 + number };
+    let standing = standing(state, 20 + number);
+    let message = MessageId(number);
+    let envelope = Envelope { message, ..envelope("mail", standing) };
+    [
+        RecordView::Message { envelope, body: b"body" },
+        RecordView::Changed { message, standing },
+        RecordView::Deleted { message },
+        RecordView::Sequence { next_message: 8, next_buried: 5, latest: Nanos(6) },
+        RecordView::Located { envelope, location: Lsn(12), record_bytes: 90 },
+    ]
+}
+
+fn samples() -> [RecordView<'static>; 5] {
+    let standing = standing(StoredState::Buried { order: 4 }, 9);
+    let envelope = envelope("mail", standing);
+    [
+        RecordView::Message { envelope, body: b"a\nb" },
+        RecordView::Changed { message: MessageId(7), standing },
+        RecordView::Deleted { message: MessageId(7) },
+        RecordView::Sequence { next_message: 8, next_buried: 5, latest: Nanos(6) },
+        RecordView::Located { envelope, location: Lsn(12), record_bytes: 90 },
+    ]
+}
+
+fn standing(state: StoredState, order: u64) -> Standing {
+    let counters = Counters { delivered: 1, released: 2, buried: 3, ..Counters::default() };
+    Standing { priority: 300, delay: Nanos(1), state, order, counters }
+}
+
+fn envelope(queue: &str, standing: Standing) -> Envelope<'_> {
+    Envelope {
+        message: MessageId(7),
+        queue,
+        durability: Durability::Synced,
+        created: Nanos(5),
+        lease: Nanos::from_secs(60),
+        standing,
+    }
+}

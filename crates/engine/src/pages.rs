@@ -63,8 +63,10 @@ impl<T> Pages<T> {
         self.pages
             .range(first / PAGE_NUMBERS..)
             .flat_map(|(page_number, page)| {
-                let numbers = page_number * PAGE_NUMBERS..;
-                numbers.zip(&page.slots).filter_map(|(number, slot)| Some((number, slot.as_ref()?)))
+                let slots = page.slots.iter().zip(0..);
+                slots.filter_map(move |(slot, offset)| {
+                    Some((page_number * PAGE_NUMBERS + offset, slot.as_ref()?))
+                })
             })
             .skip_while(move |(number, _)| *number < first)
     }

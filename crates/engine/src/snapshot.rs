@@ -24,13 +24,21 @@ pub struct SnapshotCursor {
     end: u64,
     /// The Sequence record is written.
     begun: bool,
+    /// Messages that one chunk visits at most; bounds how long it keeps others waiting (1,000 take
+    /// about 100 µs). May be changed at any time; simulations like it small.
+    pub chunk_messages_max: usize,
 }
 
 impl Engine {
     /// Begins a snapshot: frames after [`Engine::last_lsn`] of this moment are to be replayed on it.
     #[must_use]
     pub fn snapshot_begin(&self) -> SnapshotCursor {
-        SnapshotCursor { next: 0, end: self.next.message, begun: false }
+        SnapshotCursor {
+            next: 0,
+            end: self.next.message,
+            begun: false,
+            chunk_messages_max: CHUNK_MESSAGES_MAX,
+        }
     }
 
     /// Appends the next chunk of records; true when more are to come. Commands may be handled
@@ -43,7 +51,7 @@ impl Engine {
         }
         let end = cursor.end;
         let visited = self.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
-        for (number, message) in visited.take(CHUNK_MESSAGES_MAX) {
+        for (number, message) in visited.take(cursor.chunk_messages_max.max(1)) {
             cursor.next = number + 1;
             self.picture(MessageId(number), message, out);
         }
@@ -70,5 +78,4 @@ impl Engine {
     }
 }
 
-/// Bounds how long one chunk keeps others waiting: about 100 µs.
 const CHUNK_MESSAGES_MAX: usize = 1_000;

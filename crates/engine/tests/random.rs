@@ -1,0 +1,368 @@
+//! Random commands to the engine and to a naive model, which must agree on every word: replies,
+//! what each waits for, timers, statistics. All the while snapshots are taken in small steps,
+//! frames are stated anew, and now and then everything but the log and the snapshot is lost.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
+use model::{
+    Command, Durability, LinkId, MessageId, Nanos, NewMessage, Peek, Persistence, QueueName,
+    Refusal, Reply, SessionId, StorePolicy,
+};
+use support::Rng;
+use support::log::{Durable, Log, Snapshot, durable};
+use support::naive::{Naive, State};
+
+const SESSIONS: u64 = 4;
+const LINKS: u64 = 2;
+const QUEUES: [&str; 3] = ["default", "mail", "резерв"];
+const STEPS: usize = 1_000;
+const SEEDS: u64 = 240;
+
+struct World {
+    rng: Rng,
+    now: Nanos,
+    options: EngineOptions,
+    engine: Engine,
+    naive: Naive,
+    log: Log,
+    snapshot: Option<Snapshot>,
+    whole: Option<Snapshot>,
+    effects: Effects,
+    seen: BTreeMap<&'static str, u64>,
+}
+
+#[test]
+fn the_engine_does_what_the_naive_model_does() {
+    let mut seen = BTreeMap::new();
+    for seed in 0..SEEDS {
+        let policies = [
+            StorePolicy::Always,
+            StorePolicy::Periodic(Nanos::from_millis(25)),
+            StorePolicy::Never,
+            StorePolicy::Memory,
+        ];
+        let policy = policies[(seed % 4) as usize];
+        let order = if seed % 8 < 4 { ReleaseOrder::Front } else { ReleaseOrder::Back };
+        eprintln!("seed {seed}: {policy:?}, {order:?}");
+        let mut world = World::new(seed, policy, order);
+        for _ in 0..STEPS {
+            world.step();
+        }
+        world.check_recovery();
+        for (what, count) in world.seen {
+            *seen.entry(what).or_insert(0) += count;
+        }
+    }
+    for what in EXPECTED {
+        let count = seen.remove(what).unwrap_or(0);
+        assert!(count >= 100, "{what} was seen only {count} times");
+    }
+    assert!(seen.is_empty(), "unexpected: {seen:?}");
+}
+
+/// What must have happened often enough for the test to mean something.
+const EXPECTED: [&str; 17] = [
+    "Done",
+    "Stored",
+    "NoSuchLink",
+    "Delivered at once",
+    "Delivered later",
+    "TimedOut",
+    "LeaseEnding",
+    "NotFound",
+    "Found",
+    "Count",
+    "MessageStatistics",
+    "QueueStatistics",
+    "BrokerStatistics",
+    "Queues",
+    "restated",
+    "fuzzy snapshot",
+    "crash",
+];
+
+impl World {
+    fn new(seed: u64, policy: StorePolicy, release_order: ReleaseOrder) -> Self {
+        let queue_policies =
+            QueuePolicies { default: QueuePolicy { release_order }, ..QueuePolicies::default() };
+        let options = EngineOptions { policy, queue_policies };
+        Self {
+            rng: Rng(seed),
+            now: Nanos::SECOND,
+            engine: Engine::new(options.clone()),
+            naive: Naive::new(policy, release_order),
+            options,
+            log: Log::default(),
+            snapshot: None,
+            whole: None,
+            effects: Effects::default(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    fn saw(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_insert(0) += 1;
+    }
+
+    fn step(&mut self) {
+        self.now = self.now + Nanos(1 + self.rng.below(100_000_000));
+        match self.rng.below(100) {
+            0..8 => self.open_session(),
+            8 => self.close_session(),
+            9..16 => self.timeout(),
+            16..22 => self.snapshot_step(),
+            22..26 => self.restate(),
+            26 if self.rng.one_in(4) => self.crash(),
+            26 => self.check_recovery(),
+            _ => self.command(),
+        }
+        self.engine.check();
+        assert_eq!(self.engine.statistics(), self.naive.broker_statistics());
+        assert_eq!(self.engine.poll_timeout(), self.naive.next_timeout());
+        assert_eq!(self.engine.last_lsn(), self.naive.last);
+    }
+
+    fn open_session(&mut self) {
+        let session = self.session();
+        self.engine.open_session(session);
+        self.naive.open_session(session);
+        for link in (0..LINKS).map(|link| LinkId(link as u32)) {
+            let queue = self.queue();
+            self.run(session, Command::OpenProducer { link, queue: queue.clone() });
+            self.run(session, Command::Watch { link, queue });
+        }
+    }
+
+    fn close_session(&mut self) {
+        let session = self.session();
+        self.engine.close_session(self.now, session, &mut self.effects);
+        let expected = self.naive.close_session(self.now, session);
+        self.absorb(&expected);
+    }
+
+    fn timeout(&mut self) {
+        self.engine.handle_timeout(self.now, &mut self.effects);
+        let expected = self.naive.timeout(self.now);
+        self.absorb(&expected);
+    }
+
+    fn command(&mut self) {
+        let (session, command) = (self.session(), self.random_command());
+        self.run(session, command);
+    }
+
+    fn run(&mut self, session: SessionId, command: Command) {
+        self.engine.handle(self.now, session, command.clone(), &mut self.effects);
+        let expected = self.naive.handle(self.now, session, &command);
+        assert_eq!(self.effects.outputs, expected, "{session:?} {command:?}");
+        for output in &expected {
+            self.saw(match &output.reply {
+                Reply::Done => "Done",
+                Reply::Stored { .. } => "Stored",
+                Reply::Refused(Refusal::NoSuchLink) => "NoSuchLink",
+                Reply::Delivered(_) if output.session == session => "Delivered at once",
+                Reply::Delivered(_) => "Delivered later",
+                Reply::TimedOut => "TimedOut",
+                Reply::LeaseEnding => "LeaseEnding",
+                Reply::NotFound => "NotFound",
+                Reply::Found { .. } => "Found",
+                Reply::Count(_) => "Count",
+                Reply::MessageStatistics(_) => "MessageStatistics",
+                Reply::QueueStatistics(_) => "QueueStatistics",
+                Reply::BrokerStatistics(_) => "BrokerStatistics",
+                Reply::Queues(_) => "Queues",
+                Reply::Refused(_) => "another refusal",
+            });
+        }
+        self.absorb(&expected);
+    }
+
+    fn absorb(&mut self, expected: &[model::Output]) {
+        assert_eq!(self.effects.outputs, expected);
+        self.log.absorb(&self.effects);
+        self.effects.clear();
+    }
+
+    fn snapshot_step(&mut self) {
+        let chunk = 1 + self.rng.below(4) as usize;
+        let snapshot = self.snapshot.get_or_insert_with(|| Snapshot::begin(&self.engine, chunk));
+        if !snapshot.step(&self.engine) {
+            self.whole = self.snapshot.take();
+            if self.whole.as_ref().is_some_and(|whole| whole.end > Some(whole.begin)) {
+                self.saw("fuzzy snapshot");
+            }
+        }
+    }
+
+    fn restate(&mut self) {
+        if self.log.frames.is_empty() {
+            return;
+        }
+        let frame = self.rng.pick(&self.log.frames);
+        self.engine.restate(frame.0.lsn, &frame.1, &mut self.effects).unwrap();
+        self.naive.restated(self.effects.frames.last().copied());
+        if !self.effects.frames.is_empty() {
+            self.saw("restated");
+        }
+        self.absorb(&[]);
+        self.log.check_live(&self.engine);
+    }
+
+    /// Rebuilds the engine from its log, with and without a snapshot: nothing durable differs.
+    fn check_recovery(&mut self) {
+        self.settle_time();
+        let expected = contents(&mut self.engine, self.now);
+        let snapshot = self.whole.clone();
+        for snapshot in [None, snapshot.as_ref()] {
+            let mut recovered = self.log.recover(self.options.clone(), snapshot);
+            recovered.check();
+            assert!(recovered.latest_time() <= self.now);
+            recovered.handle_timeout(self.now, &mut Effects::default());
+            assert_eq!(contents(&mut recovered, self.now), expected);
+            self.log.check_live(&recovered);
+        }
+    }
+
+    /// All that is not in the log is lost.
+    fn crash(&mut self) {
+        self.check_recovery();
+        self.saw("crash");
+        self.engine = self.log.recover(self.options.clone(), self.whole.as_ref());
+        self.snapshot = None;
+        self.naive.crash();
+        self.engine.handle_timeout(self.now, &mut self.effects);
+        self.absorb(&[]);
+        let (next_message, next_buried) = Snapshot::whole(&self.engine).sequence();
+        assert!(next_message <= self.naive.next_message, "no number is skipped for nothing");
+        assert!(next_buried <= self.naive.next_buried);
+        (self.naive.next_message, self.naive.next_buried) = (next_message, next_buried);
+        self.adopt_counters();
+    }
+
+    /// Deliveries and expiries since a message's last record are forgotten by a crash.
+    fn adopt_counters(&mut self) {
+        for (id, found) in durable(&self.engine, |_| Vec::new()) {
+            let counters = &mut self.naive.messages.get_mut(&id).unwrap().counters;
+            let recovered = found.standing.counters;
+            assert!(recovered.delivered <= counters.delivered);
+            assert!(recovered.expired <= counters.expired);
+            assert_eq!(recovered.released, counters.released);
+            assert_eq!(recovered.buried, counters.buried);
+            assert_eq!(recovered.kicked, counters.kicked);
+            *counters = recovered;
+        }
+    }
+
+    /// Fires what is due, so that the end of a delay, which is not journalled, is the same in both.
+    fn settle_time(&mut self) {
+        self.timeout();
+        while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.timeout();
+        }
+    }
+
+    fn random_command(&mut self) -> Command {
+        let link = LinkId(self.rng.below(LINKS) as u32);
+        let queue = self.queue();
+        let message = self.message();
+        let priority = self.rng.pick(&[0, 1, 1023, 1024, u32::MAX]);
+        let delay = self.delay();
+        match self.rng.below(64) {
+            0..4 => Command::OpenProducer { link, queue },
+            4..13 => Command::Put { link, message: self.new_message(priority, delay) },
+            13..17 => Command::Watch { link, queue },
+            17 => Command::Unwatch { link, queue },
+            18..36 => self.receive(link),
+            36 => Command::CancelReceive { link },
+            37..39 => Command::Lease { message },
+            39..43 => Command::Delete { message },
+            43..47 => Command::Release { message, priority, delay },
+            47..51 => Command::Bury { message, priority },
+            51..53 => Command::Renew { message },
+            53 => Command::Kick { link, max: self.rng.pick(&[0, 1, 2, u64::MAX]) },
+            54 => Command::KickMessage { message },
+            55..57 => Command::Pause { queue, duration: delay },
+            57 => Command::Peek(Peek::Message(message)),
+            58 => Command::Peek(Peek::Ready(link)),
+            59 => Command::Peek(self.rng.pick(&[Peek::Delayed(link), Peek::Buried(link)])),
+            60 => Command::MessageStatistics { message },
+            61 => Command::QueueStatistics { queue },
+            62 => Command::BrokerStatistics,
+            _ => Command::ListQueues,
+        }
+    }
+
+    fn receive(&mut self, link: LinkId) -> Command {
+        let wait = match self.rng.below(4) {
+            0 => None,
+            1 => Some(Nanos::ZERO),
+            _ => Some(Nanos(self.rng.below(3_000_000_000))),
+        };
+        let margin = if self.rng.one_in(2) { Nanos::SECOND } else { Nanos::ZERO };
+        Command::Receive { link, wait, margin }
+    }
+
+    fn new_message(&mut self, priority: u32, delay: Nanos) -> NewMessage {
+        let persistence = match self.rng.below(8) {
+            0 => Persistence::NonPersistent,
+            1 => Persistence::Exactly(Durability::Written),
+            2 => Persistence::Exactly(Durability::Synced),
+            _ => Persistence::Persistent,
+        };
+        let lease = Nanos(1 + self.rng.below(4_000_000_000));
+        let body = (0..self.rng.below(12)).map(|byte| byte as u8).collect();
+        NewMessage { priority, delay, lease, persistence, body }
+    }
+
+    fn delay(&mut self) -> Nanos {
+        let some = Nanos(1 + self.rng.below(3_000_000_000));
+        if self.rng.one_in(2) { some } else { Nanos::ZERO }
+    }
+
+    /// Mostly one that lives; most of those are leased.
+    fn message(&mut self) -> MessageId {
+        let living: Vec<_> = self.naive.messages.keys().copied().collect();
+        let is_leased = |id: &MessageId| matches!(self.naive.messages[id].state, State::Leased(..));
+        let leased: Vec<_> = living.iter().copied().filter(is_leased).collect();
+        match self.rng.below(8) {
+            0 => MessageId(self.rng.next() >> self.rng.below(64)),
+            1..3 if !living.is_empty() => self.rng.pick(&living),
+            _ if !leased.is_empty() => self.rng.pick(&leased),
+            _ => MessageId(self.rng.below(self.naive.next_message + 1)),
+        }
+    }
+
+    fn queue(&mut self) -> QueueName {
+        QueueName::new(self.rng.pick(&QUEUES)).unwrap()
+    }
+
+    fn session(&mut self) -> SessionId {
+        SessionId(self.rng.below(SESSIONS))
+    }
+}
+
+/// What must be the same after a crash: all but the counters that only leases move.
+fn contents(engine: &mut Engine, now: Nanos) -> Vec<(MessageId, Durable)> {
+    let reader = SessionId(u64::MAX);
+    let mut bodies = BTreeMap::new();
+    for (id, _) in durable(engine, |_| Vec::new()) {
+        let mut effects = Effects::default();
+        engine.open_session(reader);
+        engine.handle(now, reader, Command::Peek(Peek::Message(id)), &mut effects);
+        engine.close_session(now, reader, &mut effects);
+        let Reply::Found { body, .. } = &effects.outputs[0].reply else {
+            panic!("message {id} is found");
+        };
+        bodies.insert(id, body.to_vec());
+    }
+    let mut all = durable(engine, |id| bodies.remove(&id).unwrap());
+    for message in all.values_mut() {
+        let counters = &mut message.standing.counters;
+        (counters.delivered, counters.expired) = (0, 0);
+    }
+    all.into_iter().collect()
+}

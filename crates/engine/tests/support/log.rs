@@ -1,0 +1,165 @@
+//! A journal in memory: keeps the frames, checks what the engine promises about them, and brings
+//! an engine back from them.
+
+use std::collections::BTreeMap;
+
+use engine::{
+    Effects, Engine, EngineOptions, FrameEnd, RecordView, SnapshotCursor, Standing, describe,
+};
+use model::{Durability, Lsn, MessageId, Nanos};
+
+/// All frames so far, and what of them lives.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) frames: Vec<(FrameEnd, Vec<u8>)>,
+    live: BTreeMap<Lsn, u64>,
+}
+
+/// A snapshot with the positions that a journal would keep beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) cursor: SnapshotCursor,
+    pub(crate) chunks: Vec<Vec<u8>>,
+    pub(crate) begin: Lsn,
+    /// Set when the last chunk is there.
+    pub(crate) end: Option<Lsn>,
+}
+
+/// What of a message must survive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Durable {
+    pub(crate) queue: String,
+    pub(crate) durability: Durability,
+    pub(crate) created: Nanos,
+    pub(crate) lease: Nanos,
+    pub(crate) standing: Standing,
+    pub(crate) location: Lsn,
+    pub(crate) record_bytes: u32,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Log {
+    /// Takes in the frames and freed places of a step.
+    pub(crate) fn absorb(&mut self, effects: &Effects) {
+        let mut start = 0;
+        for frame in &effects.frames {
+            let payload = effects.records[start..frame.end].to_vec();
+            start = frame.end;
+            let last = self.frames.last().map_or(Lsn::ZERO, |(frame, _)| frame.lsn);
+            assert_eq!(frame.lsn, last.next(), "positions are dense");
+            assert!(frame.level > Durability::None && !payload.is_empty());
+            let mut live_bytes = 0;
+            let records: Vec<_> = describe(&payload).map(|record| record.unwrap()).collect();
+            assert!(records.len() <= model::limits::FRAME_RECORDS_MAX);
+            for record in &records {
+                if let RecordView::Message { body, .. } = record {
+                    assert!(records.len() > 1 || payload.len() < body.len() + 80, "compact");
+                    live_bytes += 1;
+                }
+            }
+            assert_eq!(frame.live_bytes > 0, live_bytes > 0, "only messages live");
+            if live_bytes == records.len() {
+                assert_eq!(frame.live_bytes, payload.len() as u64);
+            }
+            self.live.insert(frame.lsn, frame.live_bytes);
+            self.frames.push((*frame, payload));
+        }
+        assert_eq!(start, effects.records.len(), "every record is in a frame");
+        for freed in &effects.freed {
+            let live = self.live.get_mut(&freed.lsn).expect("what is freed was live");
+            *live = live.checked_sub(freed.bytes).expect("nothing is freed twice");
+        }
+    }
+
+    /// The engine's own account of what lives must be the same as the sum of what it reported.
+    pub(crate) fn check_live(&self, engine: &Engine) {
+        let mut expected: BTreeMap<Lsn, u64> = BTreeMap::new();
+        for (lsn, bytes) in engine.live() {
+            *expected.entry(lsn).or_default() += bytes;
+        }
+        let live: BTreeMap<_, _> =
+            self.live.iter().filter(|(_, bytes)| **bytes > 0).map(|(l, b)| (*l, *b)).collect();
+        assert_eq!(live, expected);
+    }
+
+    /// An engine made from all frames, or from a snapshot and the frames that it needs.
+    pub(crate) fn recover(&self, options: EngineOptions, snapshot: Option<&Snapshot>) -> Engine {
+        let mut engine = Engine::new(options);
+        let begin = snapshot.map_or(Lsn::ZERO, |snapshot| snapshot.begin);
+        let end = snapshot.and_then(|snapshot| snapshot.end).unwrap_or(Lsn::ZERO);
+        for chunk in snapshot.iter().flat_map(|snapshot| &snapshot.chunks) {
+            engine.load(chunk).unwrap();
+        }
+        for (frame, payload) in self.frames.iter().filter(|(frame, _)| frame.lsn > begin) {
+            engine.replay(frame.lsn, payload, frame.lsn <= end).unwrap();
+        }
+        for (frame, payload) in self.frames.iter().rev().filter(|(frame, _)| frame.lsn <= begin) {
+            engine.restore_body(frame.lsn, payload).unwrap();
+        }
+        let last = self.frames.last().map_or(Lsn::ZERO, |(frame, _)| frame.lsn);
+        engine.finish_recovery(last).unwrap();
+        engine
+    }
+}
+
+impl Snapshot {
+    pub(crate) fn begin(engine: &Engine, chunk_messages_max: usize) -> Self {
+        let mut cursor = engine.snapshot_begin();
+        cursor.chunk_messages_max = chunk_messages_max;
+        Self { cursor, chunks: Vec::new(), begin: engine.last_lsn(), end: None }
+    }
+
+    /// Takes one more chunk; true when more are to come.
+    pub(crate) fn step(&mut self, engine: &Engine) -> bool {
+        let mut chunk = Vec::new();
+        let more = engine.snapshot_chunk(&mut self.cursor, &mut chunk);
+        self.chunks.push(chunk);
+        if !more {
+            self.end = Some(engine.last_lsn());
+        }
+        more
+    }
+
+    /// All at once.
+    pub(crate) fn whole(engine: &Engine) -> Self {
+        let mut snapshot = Self::begin(engine, usize::MAX);
+        while snapshot.step(engine) {}
+        snapshot
+    }
+
+    /// The numbers of its Sequence record: next message, next buried.
+    pub(crate) fn sequence(&self) -> (u64, u64) {
+        match describe(&self.chunks[0]).next() {
+            Some(Ok(RecordView::Sequence { next_message, next_buried, .. })) => {
+                (next_message, next_buried)
+            }
+            other => panic!("a snapshot begins with its sequence, not {other:?}"),
+        }
+    }
+}
+
+/// What a crash must leave of the messages in an engine. `body` looks one up.
+pub(crate) fn durable(
+    engine: &Engine,
+    mut body: impl FnMut(MessageId) -> Vec<u8>,
+) -> BTreeMap<MessageId, Durable> {
+    let mut all = BTreeMap::new();
+    let snapshot = Snapshot::whole(engine);
+    for record in snapshot.chunks.iter().flat_map(|chunk| describe(chunk)) {
+        let RecordView::Located { envelope, location, record_bytes } = record.unwrap() else {
+            continue;
+        };
+        let message = Durable {
+            queue: envelope.queue.to_owned(),
+            durability: envelope.durability,
+            created: envelope.created,
+            lease: envelope.lease,
+            standing: envelope.standing,
+            location,
+            record_bytes,
+            body: body(envelope.message),
+        };
+        assert!(all.insert(envelope.message, message).is_none());
+    }
+    all
+}
