@@ -15,8 +15,8 @@ pub struct Counters {
     pub batch_bytes: u64,
     /// Frames of the largest batch.
     pub batch_frames_max: u64,
-    /// Bytes that compaction copied forward, part of `payload_bytes`.
-    pub compacted_bytes: u64,
+    /// Segments whose live rest was copied forward.
+    pub compactions: u64,
     /// Snapshots completed.
     pub snapshots: u64,
     /// Bytes of the snapshots completed.

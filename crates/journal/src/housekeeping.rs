@@ -488,6 +488,7 @@ impl<F: Clone> Journal<F> {
     /// The whole segment was read: nothing in it may matter any more.
     fn end_compaction(&mut self, number: SegmentNumber, offset: u64) -> Result<(), JournalFailed> {
         self.house.compaction = None;
+        self.counters.compactions += 1;
         let left = self.segments.numbered(number).map_or(0, |segment| segment.live_bytes);
         if left == 0 {
             return Ok(());

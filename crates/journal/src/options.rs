@@ -31,7 +31,7 @@ impl JournalOptions {
     pub fn new(policy: StorePolicy) -> Self {
         Self {
             policy,
-            segment_bytes: 64 * 1024 * 1024,
+            segment_bytes: 16 * 1024 * 1024,
             extent_bytes: 4 * 1024 * 1024,
             reserve_bytes: 1024 * 1024,
             frame_payload_bytes_max: limits::MESSAGE_BYTES_DEFAULT + FRAME_OVERHEAD_BYTES,
@@ -40,10 +40,12 @@ impl JournalOptions {
         }
     }
 
-    /// The options made fit for bodies of up to `bytes` bytes.
+    /// The options made fit for bodies of up to `bytes` bytes: larger ones need larger segments.
     #[must_use]
     pub fn with_message_bytes_max(mut self, bytes: usize) -> Self {
         self.frame_payload_bytes_max = bytes.max(MANY_SMALL_RECORDS_BYTES) + FRAME_OVERHEAD_BYTES;
+        let needed = self.largest_batch_bytes() * 2 + BLOCK_BYTES as u64;
+        self.segment_bytes = self.segment_bytes.max(needed);
         self
     }
 

@@ -1,0 +1,299 @@
+//! The journal over a memory disk: group commit, recovery, reclaiming, refusals.
+
+mod store;
+
+use journal::{JournalOptions, OpenError};
+use model::{Durability, Lsn, Nanos, StorePolicy};
+use store::{MemoryDisk, Store, tiny, value};
+
+fn always() -> JournalOptions {
+    tiny(StorePolicy::Always)
+}
+
+fn reopened(store: &Store) -> Store {
+    Store::open(&store.disk.image(), always()).expect("the journal opens")
+}
+
+#[test]
+fn what_was_settled_is_there_again() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    for key in 0..300 {
+        assert!(store.put(key, &value(key, 100)));
+    }
+    for key in (0..300).step_by(3) {
+        store.remove(key);
+    }
+    let again = reopened(&store);
+    assert_eq!(again.values.contents(), store.values.contents());
+    assert!(store.journal.counters().segments > 1, "the log rolled");
+}
+
+#[test]
+fn everything_that_waited_goes_with_one_write() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    store.settle();
+    for key in 0..50 {
+        store.append_put(key, b"x");
+    }
+    let write = store.journal.poll_write(store.now).unwrap();
+    assert_eq!(write.frames(), 50);
+    assert_eq!(store.journal.durable().synced, Lsn(0));
+    store.perform(write).unwrap();
+    assert_eq!(store.journal.durable().synced, Lsn(50));
+    assert_eq!(store.journal.counters().syncs, 1);
+}
+
+#[test]
+fn the_position_moves_in_order_whichever_write_completes_first() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    store.settle();
+    store.append_put(1, b"one");
+    let first = store.journal.poll_write(store.now).unwrap();
+    store.append_put(2, b"two");
+    let second = store.journal.poll_write(store.now).unwrap();
+    store.append_put(3, b"three");
+    assert!(store.journal.poll_write(store.now).is_none(), "two in flight are enough");
+    store.perform(second).unwrap();
+    assert_eq!(store.journal.durable().synced, Lsn(0));
+    store.perform(first).unwrap();
+    assert_eq!(store.journal.durable().synced, Lsn(2));
+}
+
+#[test]
+fn a_batch_that_came_whole_without_the_one_before_is_cut_off_for_good() {
+    let disk = MemoryDisk::default();
+    let mut store = Store::open(&disk, always()).unwrap();
+    assert!(store.put(1, b"one"));
+    store.append_put(2, b"two");
+    let lost = store.journal.poll_write(store.now).unwrap();
+    store.append_put(3, b"three");
+    let kept = store.journal.poll_write(store.now).unwrap();
+    store.perform(kept).unwrap();
+    drop(lost);
+    let mut again = Store::open(&disk, always()).unwrap();
+    assert_eq!(again.values.contents().keys().copied().collect::<Vec<_>>(), [1]);
+    // The new frame lies where the lost batch was to lie, right before the one that was cut off.
+    assert!(again.put(4, b"four"));
+    let third = Store::open(&disk.image(), always()).unwrap();
+    assert_eq!(third.values.contents().keys().copied().collect::<Vec<_>>(), [1, 4]);
+}
+
+#[test]
+fn a_torn_last_batch_is_the_end_of_the_log() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    store.put(1, b"one");
+    store.put(2, &value(2, 3000));
+    let [segment, ..] = &store.disk.segments()[..] else { panic!("no segment") };
+    for torn in [8192, 8192 + 512, 8192 + 2048, 8192 + 3000] {
+        let image = store.disk.image();
+        image.file(segment).borrow_mut()[torn..12288].fill(0);
+        let again = Store::open(&image, always()).unwrap();
+        assert_eq!(again.values.contents().len(), 1, "torn at {torn}");
+    }
+}
+
+#[test]
+fn rot_before_the_end_is_refused_with_file_and_offset() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    for key in 0..5 {
+        store.put(key, &value(key, 100));
+    }
+    let [segment, ..] = &store.disk.segments()[..] else { panic!("no segment") };
+    for batch in 0..3_u64 {
+        let image = store.disk.image();
+        let offset = 4096 * (batch + 1);
+        image.file(segment).borrow_mut()[offset as usize + 100] ^= 1;
+        let Err(OpenError::Corrupt { file, offset: at, .. }) = Store::open(&image, always()) else {
+            panic!("rot in batch {batch} went unnoticed");
+        };
+        assert_eq!((&file, at), (segment, offset));
+    }
+}
+
+#[test]
+fn a_lost_segment_is_noticed() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    for key in 0..40 {
+        store.put(key, &value(key, 2000));
+    }
+    let held = store.journal.counters().segments as usize;
+    assert!(held > 2);
+    for segment in store.disk.segments().iter().take(held - 1) {
+        let image = store.disk.image();
+        image.directory().files.remove(segment);
+        let opened = Store::open(&image, always());
+        assert!(
+            matches!(opened, Err(OpenError::Missing { .. } | OpenError::Corrupt { .. })),
+            "{segment} was not missed"
+        );
+    }
+}
+
+#[test]
+fn space_stays_bounded_by_what_lives() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    let segment = always().segment_bytes;
+    for key in 0..3000 {
+        store.put(key, &value(key, 1000));
+        if key >= 20 {
+            store.remove(key - 20);
+        }
+        let counters = store.journal.counters();
+        let bound = counters.live_bytes * 2 + 12 * segment;
+        assert!(counters.disk_bytes <= bound, "{counters:?} at {key}");
+    }
+    let counters = store.journal.counters();
+    assert!(counters.snapshots > 0);
+    assert!(counters.segments_recycled > 0);
+    assert_eq!(reopened(&store).values.contents(), store.values.contents());
+}
+
+#[test]
+fn one_old_value_does_not_pin_the_log() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    let segment = always().segment_bytes;
+    for key in 0..2000 {
+        store.put(key, &value(key, 1000));
+        if key % 50 != 0 {
+            store.remove(key);
+        }
+        let counters = store.journal.counters();
+        assert!(counters.disk_bytes <= counters.live_bytes * 2 + 12 * segment, "{counters:?}");
+    }
+    assert!(store.journal.counters().compactions > 0);
+    let again = reopened(&store);
+    assert_eq!(again.values.contents().len(), 40);
+    assert_eq!(again.values.contents(), store.values.contents());
+}
+
+#[test]
+fn a_full_device_refuses_puts_takes_removals_and_recovers() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    store.settle();
+    let quota = store.disk.bytes() + 5 * always().segment_bytes;
+    store.disk.directory().quota = Some(quota);
+    let mut stored = 0;
+    while store.put(stored, &value(stored, 1000)) {
+        stored += 1;
+        assert!(stored < 10_000, "the device never filled");
+    }
+    assert!(!store.journal.stalled(), "settling goes on");
+    for key in 0..stored {
+        store.now = store.now + Nanos::SECOND;
+        store.remove(key);
+    }
+    assert!(store.values.contents().is_empty());
+    store.now = store.now + Nanos::SECOND;
+    store.settle();
+    assert!(store.put(7, b"again"), "puts work once space is back");
+    assert_eq!(reopened(&store).values.contents(), store.values.contents());
+}
+
+#[test]
+fn periodic_confirms_what_is_written_and_syncs_by_the_timer() {
+    let period = Nanos::from_millis(25);
+    let options = tiny(StorePolicy::Periodic(period));
+    let mut store = Store::open(&MemoryDisk::default(), options).unwrap();
+    store.settle();
+    store.now = Nanos::SECOND;
+    store.append_put(1, b"one");
+    let write = store.journal.poll_write(store.now).unwrap();
+    assert!(!write.syncs());
+    store.perform(write).unwrap();
+    assert_eq!(store.journal.durable().written, Lsn(1));
+    assert_eq!(store.journal.durable().synced, Lsn(0));
+    assert!(store.journal.counters().unsynced_bytes > 0);
+    assert!(store.journal.poll_write(store.now).is_none());
+    assert_eq!(store.journal.poll_timeout(), Some(Nanos::SECOND + period));
+    store.now = Nanos::SECOND + period;
+    let sync = store.journal.poll_write(store.now).unwrap();
+    assert!(sync.syncs() && sync.frames() == 0);
+    store.perform(sync).unwrap();
+    assert_eq!(store.journal.durable().synced, Lsn(1));
+    assert_eq!(store.journal.counters().unsynced_bytes, 0);
+    assert_eq!(store.journal.poll_timeout(), None);
+}
+
+#[test]
+fn a_synced_frame_behind_a_written_one_flushes_both() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    store.settle();
+    let syncs = store.disk.directory().syncs;
+    store.level = Durability::Written;
+    store.append_put(1, b"one");
+    let written = store.journal.poll_write(store.now).unwrap();
+    assert!(!written.syncs());
+    store.level = Durability::Synced;
+    store.append_put(2, b"two");
+    assert!(store.journal.poll_write(store.now).is_none(), "it waits for what it must flush");
+    store.perform(written).unwrap();
+    let barrier = store.journal.poll_write(store.now).unwrap();
+    store.append_put(3, b"three");
+    assert!(store.journal.poll_write(store.now).is_none(), "a barrier is alone in flight");
+    store.perform(barrier).unwrap();
+    assert_eq!(store.journal.durable().synced, Lsn(2));
+    assert_eq!(store.disk.directory().syncs, syncs + 1);
+}
+
+#[test]
+fn a_failed_sync_ends_confirming_for_good() {
+    let mut store =
+        Store::open(&MemoryDisk::default(), tiny(StorePolicy::Periodic(Nanos(1)))).unwrap();
+    store.settle();
+    store.append_put(1, b"one");
+    let write = store.journal.poll_write(store.now).unwrap();
+    store.perform(write).unwrap();
+    store.now = Nanos::SECOND;
+    store.append_put(2, b"two");
+    let sync = store.journal.poll_write(store.now).unwrap();
+    store.disk.directory().fail_sync = true;
+    let failed = store.perform(sync).unwrap_err();
+    assert!(failed.to_string().contains("input/output error"), "{failed}");
+    assert_eq!(store.journal.durable().synced, Lsn(0));
+    assert!(store.journal.poll_write(store.now).is_none());
+    assert!(store.journal.poll_chore(store.now).is_none());
+}
+
+#[test]
+fn a_shutdown_leaves_a_snapshot_and_nothing_to_replay() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    for key in 0..100 {
+        store.put(key, &value(key, 200));
+    }
+    store.journal.begin_shutdown();
+    store.settle();
+    assert!(store.journal.is_settled() && store.journal.is_tidy());
+    let (again, recovered) = Store::recover(&store.disk.image(), always()).unwrap();
+    assert_eq!(recovered.frames, 0);
+    assert_eq!(recovered.snapshot, store.journal.counters().snapshots);
+    assert_eq!(again.values.contents(), store.values.contents());
+}
+
+#[test]
+fn every_flipped_bit_is_detected_or_harmless() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    for key in 0..12 {
+        store.put(key, &value(key, 40));
+    }
+    // What the last batch holds may be taken for torn; everything before is known durable.
+    let sure = store.values.contents();
+    store.put(99, b"last");
+    let [segment, ..] = &store.disk.segments()[..] else { panic!("no segment") };
+    for byte in 0..14 * 4096 {
+        if byte % 4096 > 160 {
+            continue;
+        }
+        let image = store.disk.image();
+        image.file(segment).borrow_mut()[byte] ^= 1 << (byte % 8);
+        match Store::open(&image, always()) {
+            Err(
+                OpenError::Corrupt { .. } | OpenError::Missing { .. } | OpenError::Version { .. },
+            ) => {}
+            Err(other) => panic!("byte {byte}: {other}"),
+            Ok(again) => {
+                let found = again.values.contents();
+                assert!(sure.iter().all(|(key, value)| found.get(key) == Some(value)), "{byte}");
+            }
+        }
+    }
+}
