@@ -344,7 +344,7 @@ impl<F: Clone> Journal<F> {
             self.house.compaction = None;
             return None;
         };
-        if !self.fits_compaction(compaction.read_bytes) {
+        if !self.fits_compaction(segment.live_bytes, compaction.read_bytes) {
             return None;
         }
         Some(Work::Read {
@@ -366,15 +366,23 @@ impl<F: Clone> Journal<F> {
             number: victim.number,
             offset: BLOCK_BYTES as u64,
             expected: None,
-            read_bytes: COMPACTION_READ_BYTES,
+            read_bytes: self.compaction_read_bytes(),
         })
     }
 
+    /// Whether what may matter of `read_bytes` of a segment with `live_bytes` can be appended anew.
     /// On a full device compaction may use one of the two reserved spares; it gives back more.
-    fn fits_compaction(&self, bytes: usize) -> bool {
-        let slack = bytes / 4 + 2 * BLOCK_BYTES;
+    fn fits_compaction(&self, live_bytes: u64, read_bytes: usize) -> bool {
+        // A record is a frame of its own at worst, which at most doubles it.
+        let live = usize::try_from(live_bytes.saturating_mul(2)).unwrap_or(usize::MAX);
+        let bytes = live.min(read_bytes + read_bytes / 4) + 2 * BLOCK_BYTES;
         let reserve = if self.house.device_is_full() { 1 } else { RESERVED_SPARES };
-        self.fits(bytes + slack, reserve)
+        self.fits(bytes, reserve)
+    }
+
+    fn compaction_read_bytes(&self) -> usize {
+        let part = usize::try_from(self.options.segment_bytes / 8).unwrap_or(usize::MAX);
+        part.clamp(BLOCK_BYTES, COMPACTION_READ_BYTES_MAX)
     }
 
     fn holds_too_much(&self) -> bool {
@@ -458,7 +466,8 @@ impl<F: Clone> Journal<F> {
         bytes: &[u8],
     ) -> Result<OldFrames, JournalFailed> {
         // Traffic may have used the room meanwhile; the same piece is read again later.
-        if !self.fits_compaction(bytes.len()) {
+        let live = self.segments.numbered(number).map_or(0, |segment| segment.live_bytes);
+        if !self.fits_compaction(live, bytes.len()) {
             return Ok(OldFrames::default());
         }
         let mut reader = SegmentReader::new(bytes, number, 0, expected, Epoch::default());
@@ -471,7 +480,7 @@ impl<F: Clone> Journal<F> {
                 number,
                 offset: offset + reader.offset() as u64,
                 expected: reader.expected(),
-                read_bytes: COMPACTION_READ_BYTES,
+                read_bytes: self.compaction_read_bytes(),
             });
             return Ok(old);
         }
@@ -516,8 +525,8 @@ impl<F: Clone> Journal<F> {
     }
 }
 
-/// A piece of a segment that is read back with one call.
-const COMPACTION_READ_BYTES: usize = 256 * 1024;
+/// A piece of a segment that is read back with one call, unless one batch is larger.
+const COMPACTION_READ_BYTES_MAX: usize = 256 * 1024;
 
 /// Files of segments that are kept to be used again, beyond the spares.
 const RETIRED_KEPT: usize = 2;

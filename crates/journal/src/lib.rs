@@ -22,6 +22,7 @@ mod format;
 mod gate;
 mod housekeeping;
 
+mod inspect;
 mod journal;
 mod options;
 mod reader;
@@ -37,6 +38,7 @@ pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
 pub use gate::{Durable, Gate};
 pub use housekeeping::OldFrames;
 
+pub use inspect::{Found, inspect};
 pub use journal::{Journal, Write};
 pub use options::JournalOptions;
 pub use recovery::{Live, Recover, Recovered, verify};

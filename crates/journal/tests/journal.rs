@@ -1,5 +1,12 @@
 //! The journal over a memory disk: group commit, recovery, reclaiming, refusals.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+
 mod store;
 
 use journal::{JournalOptions, OpenError};

@@ -1,7 +1,7 @@
 //! A disk in memory and a small keeper of values over the journal, for the journal's own tests.
 //! Crashes and faults are the simulation's; this disk only counts, refuses and forgets on demand.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

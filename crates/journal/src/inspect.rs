@@ -1,0 +1,147 @@
+//! Looking at a journal's files without judging them: what `dunlin journal dump` prints.
+
+use model::{Lsn, Nanos};
+
+use crate::format::{Epoch, SegmentHeader, SegmentNumber};
+use crate::reader::SegmentReader;
+use crate::snapshot::Snapshot;
+use crate::{BLOCK_BYTES, Disk, OpenError};
+
+/// One thing in a journal, in the order of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Found<'a> {
+    /// The newest whole snapshot.
+    Snapshot {
+        /// Its file.
+        file: &'a str,
+        /// How many were taken before, plus one.
+        number: u64,
+        /// It holds the effect of every frame up to here.
+        begin: Lsn,
+        /// It holds the effect of no frame after this one.
+        end: Lsn,
+        /// When it began.
+        time: Nanos,
+    },
+    /// A piece of that snapshot.
+    Chunk {
+        /// What the engine wrote.
+        payload: &'a [u8],
+    },
+    /// A segment.
+    Segment {
+        /// Its file.
+        file: &'a str,
+        /// Bytes of the file.
+        bytes: u64,
+        /// Whether its header is whole.
+        whole: bool,
+    },
+    /// A whole batch.
+    Batch {
+        /// The segment's file.
+        file: &'a str,
+        /// Where in it.
+        offset: u64,
+        /// The first frame in it.
+        lsn: Lsn,
+        /// How many frames.
+        frames: u32,
+        /// Bytes with padding.
+        bytes: u32,
+        /// The opening of the journal that wrote it.
+        epoch: u32,
+        /// What was known synced then.
+        synced: Lsn,
+        /// When.
+        time: Nanos,
+    },
+    /// A frame of that batch.
+    Frame {
+        /// Its position.
+        lsn: Lsn,
+        /// What the engine wrote.
+        payload: &'a [u8],
+    },
+    /// No whole batch follows in that segment.
+    End {
+        /// The segment's file.
+        file: &'a str,
+        /// Where one would be.
+        offset: u64,
+        /// The highest position that anything behind claims to have been synced; zero: nothing is.
+        claimed: Lsn,
+    },
+}
+
+/// Shows everything that can be read, whatever is damaged.
+///
+/// # Errors
+/// When the disk fails, or the newest snapshot cannot be read at all.
+pub fn inspect<D: Disk>(disk: &D, show: &mut impl FnMut(Found<'_>)) -> Result<(), OpenError> {
+    let names = disk.names()?;
+    if let Some(snapshot) = Snapshot::read_newest(disk, &names)? {
+        show_snapshot(&snapshot, show)?;
+    }
+    let mut numbers: Vec<_> =
+        names.iter().filter_map(|name| SegmentNumber::from_file_name(name)).collect();
+    numbers.sort_unstable();
+    numbers.into_iter().try_for_each(|number| show_segment(disk, number, show))
+}
+
+fn show_snapshot(snapshot: &Snapshot, show: &mut impl FnMut(Found<'_>)) -> Result<(), OpenError> {
+    let header = snapshot.header;
+    show(Found::Snapshot {
+        file: snapshot.slot.name(),
+        number: header.number,
+        begin: header.begin,
+        end: header.end,
+        time: header.time,
+    });
+    snapshot.chunks().try_for_each(|chunk| {
+        show(Found::Chunk { payload: chunk? });
+        Ok(())
+    })
+}
+
+fn show_segment<D: Disk>(
+    disk: &D,
+    number: SegmentNumber,
+    show: &mut impl FnMut(Found<'_>),
+) -> Result<(), OpenError> {
+    let name = number.file_name();
+    let file = disk.open(&name)?;
+    let length = disk.length(&file)?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    let read = disk.read(&file, 0, &mut bytes)?;
+    bytes.truncate(read);
+    let header = SegmentHeader::decode(&bytes);
+    let whole = header.is_some_and(|header| header.number == number);
+    show(Found::Segment { file: &name, bytes: length, whole });
+    show_batches(&name, &bytes, number, show);
+    Ok(())
+}
+
+fn show_batches(name: &str, bytes: &[u8], number: SegmentNumber, show: &mut impl FnMut(Found<'_>)) {
+    let mut reader = SegmentReader::new(bytes, number, BLOCK_BYTES, None, Epoch::default());
+    loop {
+        let offset = reader.offset() as u64;
+        let Some(batch) = reader.next_batch() else { break };
+        show(Found::Batch {
+            file: name,
+            offset,
+            lsn: batch.mark.lsn,
+            frames: batch.mark.frames,
+            bytes: batch.mark.batch_bytes,
+            epoch: batch.mark.epoch.0,
+            synced: batch.mark.synced,
+            time: batch.mark.time,
+        });
+        for frame in batch.frames() {
+            show(Found::Frame { lsn: frame.lsn, payload: frame.payload });
+        }
+    }
+    let (offset, claimed) = (reader.offset() as u64, reader.synced_claimed());
+    show(Found::End { file: name, offset, claimed });
+}
