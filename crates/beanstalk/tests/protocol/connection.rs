@@ -63,6 +63,11 @@ impl Connection {
         self.input.len()
     }
 
+    /// What has been answered, to take a part of.
+    pub(crate) fn out_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
     pub(crate) fn take_out(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.out)
     }

@@ -1,9 +1,15 @@
-//! The session as a server drives it: scripts, and what peers should not send.
+//! The session as a server drives it: scripts, what peers should not send, and the
+//! real beanstalkd beside it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod answers;
+mod comparison;
 mod connection;
+mod differential;
 mod escape;
 mod facts;
 mod hostile;
+mod ours;
 mod random;
+mod real;
 mod scripts;

@@ -1,0 +1,208 @@
+//! The same commands to the real beanstalkd and to session and engine: the answers must be the
+//! same, except for what `docs/protocols/beanstalkd.md` names.
+
+use crate::answers::Answer;
+use crate::ours::Ours;
+use crate::real::{Beanstalkd, Client};
+
+/// Fields that depend on the clock, the process or the machine; and two counters that beanstalkd
+/// also raises for some malformed lines.
+const VOLATILE: [&str; 19] = [
+    "age",
+    "time-left",
+    "pause-time-left",
+    "pid",
+    "version",
+    "rusage-utime",
+    "rusage-stime",
+    "uptime",
+    "binlog-oldest-index",
+    "binlog-current-index",
+    "binlog-max-size",
+    "binlog-records-migrated",
+    "binlog-records-written",
+    "hostname",
+    "os",
+    "platform",
+    "cmd-put",
+    "cmd-pause-tube",
+    "id",
+];
+
+/// Both brokers, each with the same connections.
+pub(crate) struct Pair {
+    real: Beanstalkd,
+    ours: Ours,
+    peers: Vec<Peer>,
+    /// The ids of each job, in the order in which they were put; they differ since beanstalkd
+    /// spends one on a job that it then refuses.
+    jobs: Vec<(String, String)>,
+    transcript: Vec<String>,
+}
+
+struct Peer {
+    real: Client,
+    ours: u64,
+    open: bool,
+}
+
+impl Pair {
+    /// `None` where the comparison is not wanted.
+    pub(crate) fn start(peers: usize) -> Option<Self> {
+        let real = Beanstalkd::start()?;
+        let mut ours = Ours::new();
+        // beanstalkd was connected to once to see whether it listens.
+        let probe = ours.connect();
+        ours.half_close(probe);
+        let mut pair = Self { real, ours, peers: Vec::new(), jobs: Vec::new(), transcript: vec![] };
+        for _ in 0..peers {
+            pair.connect();
+        }
+        Some(pair)
+    }
+
+    pub(crate) fn connect(&mut self) -> usize {
+        let (real, ours) = (self.real.connect(), self.ours.connect());
+        self.peers.push(Peer { real, ours, open: true });
+        let peer = self.peers.len() - 1;
+        // beanstalkd has accepted it once it answers.
+        self.send(peer, "list-tube-used\r\n");
+        peer
+    }
+
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(crate) fn peers(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// A reserve of this peer is not answered yet.
+    pub(crate) fn is_waiting(&self, peer: usize) -> bool {
+        self.peers[peer].open && self.ours.is_waiting(self.peers[peer].ours)
+    }
+
+    pub(crate) fn is_open(&self, peer: usize) -> bool {
+        self.peers[peer].open
+    }
+
+    /// Sends commands, in which `{3}` is the id of the fourth job, and compares what is answered
+    /// by now, to this peer and to others.
+    pub(crate) fn send(&mut self, peer: usize, commands: &str) {
+        self.transcript.push(format!("{peer} sends {commands:?}"));
+        let bytes = self.with_ids(commands, |(real, _)| real);
+        self.peers[peer].real.send(&bytes);
+        let bytes = self.with_ids(commands, |(_, ours)| ours);
+        let ours = self.peers[peer].ours;
+        self.ours.send(ours, &bytes);
+        self.compare();
+    }
+
+    /// Lets time pass until this peer is answered: beanstalkd's by the clock, ours at once.
+    pub(crate) fn wait(&mut self, peer: usize) {
+        let before = self.transcript.len();
+        while self.transcript.len() == before {
+            self.ours.pass_time();
+            self.compare();
+        }
+        let heard = format!("{peer} hears");
+        assert!(self.transcript[before].starts_with(&heard), "{}", self.transcript.join("\n"));
+    }
+
+    /// Ends a connection; beanstalkd must have nothing more to say.
+    pub(crate) fn half_close(&mut self, peer: usize) {
+        self.transcript.push(format!("{peer} sends no more"));
+        self.peers[peer].real.half_close();
+        let ours = self.peers[peer].ours;
+        self.ours.half_close(ours);
+        self.compare();
+        self.peers[peer].open = false;
+        let rest = self.peers[peer].real.rest();
+        assert!(rest.is_empty(), "{}\nthen {}", self.transcript.join("\n"), rest.escape_ascii());
+    }
+
+    /// Who waits goes first, and is not given what others return.
+    pub(crate) fn half_close_all(&mut self) {
+        let mut open: Vec<usize> =
+            (0..self.peers.len()).filter(|peer| self.is_open(*peer)).collect();
+        open.sort_by_key(|peer| !self.is_waiting(*peer));
+        open.into_iter().for_each(|peer| self.half_close(peer));
+    }
+
+    /// Compares every answer that ours gave with the next of beanstalkd.
+    fn compare(&mut self) {
+        for peer in 0..self.peers.len() {
+            while let Some(ours) = self.ours.answer(self.peers[peer].ours) {
+                self.transcript.push(format!("{peer} hears {}", shown(&ours)));
+                let real = self.peers[peer]
+                    .real
+                    .answer()
+                    .unwrap_or_else(|error| panic!("{}\nbut {error}", self.transcript.join("\n")));
+                self.learn_ids(&real, &ours);
+                let real_normal = self.normal(&real, |(real, _)| real);
+                let ours_normal = self.normal(&ours, |(_, ours)| ours);
+                assert!(
+                    real_normal == ours_normal,
+                    "{}\nbut of beanstalkd  {}\n{real_normal:?}\n{ours_normal:?}",
+                    self.transcript.join("\n"),
+                    shown(&real),
+                );
+            }
+        }
+    }
+
+    fn learn_ids(&mut self, real: &Answer, ours: &Answer) {
+        let inserted = |answer: &Answer| answer.line.strip_prefix("INSERTED ").map(String::from);
+        if let (Some(real), Some(ours)) = (inserted(real), inserted(ours)) {
+            self.jobs.push((real, ours));
+        }
+    }
+
+    fn with_ids(&self, commands: &str, side: fn(&(String, String)) -> &String) -> Vec<u8> {
+        let mut parts = commands.split('{');
+        let mut text = String::from(parts.next().unwrap());
+        for part in parts {
+            let (number, rest) = part.split_once('}').expect("a closing brace");
+            text.push_str(side(&self.jobs[number.parse::<usize>().unwrap()]));
+            text.push_str(rest);
+        }
+        text.into_bytes()
+    }
+
+    /// The answer without what may differ; ids become the job's number.
+    fn normal(&self, answer: &Answer, side: fn(&(String, String)) -> &String) -> Vec<String> {
+        let number = |id: &str| self.jobs.iter().position(|ids| side(ids) == id);
+        let words: Vec<&str> = answer.line.split(' ').collect();
+        match (words[0], &answer.body) {
+            ("OK", Some(body)) => document(&String::from_utf8_lossy(body), &number),
+            ("INSERTED", None) => vec![format!("INSERTED {:?}", number(words[1]))],
+            (_, Some(body)) => {
+                let body = body.escape_ascii().to_string();
+                vec![format!("{} {:?} {}", words[0], number(words[1]), words[2]), body]
+            }
+            _ => vec![answer.line.clone()],
+        }
+    }
+}
+
+/// The lines of a YAML document: unquoted, as 1.12 leaves most; a list sorted, for beanstalkd's
+/// order of tubes is that of its memory.
+fn document(text: &str, number: &dyn Fn(&str) -> Option<usize>) -> Vec<String> {
+    let of_job = text.contains("\nttr: ");
+    let line = |line: &str| match line.split_once(": ") {
+        Some(("id", id)) if of_job => format!("id: {:?}", number(id)),
+        Some((key, _)) if VOLATILE.contains(&key) => key.into(),
+        _ => line.replace('"', ""),
+    };
+    let mut lines: Vec<String> = text.lines().map(line).collect();
+    if text.starts_with("---\n- ") {
+        lines.sort();
+    }
+    lines
+}
+
+fn shown(answer: &Answer) -> String {
+    let body = answer.body.as_deref().unwrap_or_default().escape_ascii();
+    format!("{:?} {body}", answer.line)
+}
