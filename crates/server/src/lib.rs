@@ -1,1 +1,42 @@
-//! Sockets, threads, clock, signals, configuration and the loop.
+//! A broker behind sockets: threads, clock, signals, configuration and the loop.
+//!
+//! ```text
+//!  reactor (one a core at most)           committers (two)     housekeeper (one)
+//!    wait    epoll, timers, bell            wait for a batch     wait for a chore
+//!    read    sockets -> input               write and sync       fill, snapshot, compact
+//!    step    LOCK: sessions, broker         LOCK: complete       LOCK: complete
+//!    write   lone client: write, sync       ring the reactors
+//!    release gates -> sockets
+//! ```
+//! Everything that decides is behind one lock in [`core`] and pure; what is out here moves bytes
+//! and waits. It contains neither protocol nor queue rules.
+//!
+//! [`Server::start`] is all that a program needs to be a broker; [`signals::obey`] adds what a
+//! process of its own owes its operator.
+
+mod clock;
+mod committer;
+mod config;
+mod connection;
+mod connections;
+mod core;
+mod counters;
+mod deadlines;
+mod error;
+mod events;
+mod facts;
+mod hub;
+mod listener;
+mod log;
+mod outgoing;
+mod post;
+mod reactor;
+mod server;
+pub mod signals;
+mod step;
+
+pub use config::{Config, Limits, Listen, Protocol, THREADS_MAX, threads_default};
+pub use counters::{Counters, Latencies};
+pub use error::{Failure, StartError};
+pub use log::Log;
+pub use server::{Remote, Running, Server};

@@ -1,0 +1,54 @@
+//! The one clock: turns the machine's time into the [`Nanos`] that everything pure is given.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use model::Nanos;
+
+/// The wall clock at start plus monotonic time: never goes back while the process runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    base: Nanos,
+}
+
+impl Clock {
+    /// A clock that shows the wall's time, now.
+    pub(crate) fn new() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        Self { start: Instant::now(), base: nanos(wall) }
+    }
+
+    /// The same clock, put forward where it would show less than `latest`: a store may remember a
+    /// time that the wall clock, set back since, has yet to reach.
+    pub(crate) fn not_before(self, latest: Nanos) -> Self {
+        Self { base: self.base + latest.since(self.now()), ..self }
+    }
+
+    /// The present moment.
+    pub(crate) fn now(&self) -> Nanos {
+        self.base + self.uptime()
+    }
+
+    /// Since the start.
+    pub(crate) fn uptime(&self) -> Nanos {
+        nanos(self.start.elapsed())
+    }
+}
+
+/// A span as the rest of the house counts it.
+pub(crate) fn nanos(span: Duration) -> Nanos {
+    Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_from_the_future_pulls_the_clock_forward_only() {
+        let clock = Clock::new();
+        assert!(clock.not_before(Nanos::ZERO).base == clock.base);
+        let future = clock.now() + Nanos::from_secs(1_000);
+        assert!(clock.not_before(future).now() >= future);
+    }
+}

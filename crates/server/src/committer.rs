@@ -1,0 +1,41 @@
+//! The threads that write the journal when no reactor does, and the one that keeps its house.
+//!
+//! Two committers, because two durable writes in flight pass nearly twice the data of one. Each
+//! write is a batch: what accumulated while the writes before it were in flight.
+
+use crate::Failure;
+use crate::hub::Hub;
+
+/// Committers of a server; the broker hands out no more writes at once.
+pub(crate) const COMMITTERS: usize = 2;
+
+/// Writes until the server ends: take a batch, write and sync it, publish how durable the log is.
+pub(crate) fn commit(hub: &Hub) {
+    let Some(disk) = &hub.disk else { return };
+    let mut core = hub.lock();
+    while let Some((locked, transfer)) = hub.wait_for_write(core) {
+        drop(locked);
+        let result = transfer.perform(disk);
+        core = hub.lock();
+        if let Err(failed) = hub.complete(&mut core, transfer, result) {
+            drop(core);
+            return hub.fail(Failure::Journal(failed.to_string()));
+        }
+    }
+}
+
+/// Does the journal's chores one after the other until the server ends: filling segments ahead,
+/// snapshots, compaction.
+pub(crate) fn keep_house(hub: &Hub) {
+    let Some(disk) = &hub.disk else { return };
+    let mut core = hub.lock();
+    while let Some((locked, chore)) = hub.wait_for_chore(core) {
+        drop(locked);
+        let done = chore.perform(disk);
+        core = hub.lock();
+        if let Err(failed) = hub.complete_chore(&mut core, done) {
+            drop(core);
+            return hub.fail(Failure::Journal(failed.to_string()));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a server is started with, and its limits. Reading files, variables and flags into this is
+//! the binary's.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use disk::Choice;
+use engine::QueuePolicies;
+use model::{StorePolicy, limits};
+
+use crate::Log;
+
+/// Everything that an operator chooses.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The data directory; not touched when the policy keeps nothing.
+    pub data: PathBuf,
+    /// What "persistent" means.
+    pub policy: StorePolicy,
+    /// Where to listen, for whom.
+    pub listen: Vec<Listen>,
+    /// Reactor threads, 1 to [`THREADS_MAX`].
+    pub threads: usize,
+    /// How the journal writes.
+    pub journal_io: Choice,
+    /// Rules of single queues.
+    pub queues: QueuePolicies,
+    /// What peers may cost.
+    pub limits: Limits,
+    /// Where the log goes.
+    pub log: Log,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data: PathBuf::from("dunlin-data"),
+            policy: StorePolicy::Always,
+            listen: Protocol::ALL.map(Protocol::standard).to_vec(),
+            threads: threads_default(),
+            journal_io: Choice::Auto,
+            queues: QueuePolicies::default(),
+            limits: Limits::default(),
+            log: Log::Stderr,
+        }
+    }
+}
+
+/// What peers may cost. Each limit has a refusal of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Open connections; one more is accepted and closed at once.
+    pub connections: usize,
+    /// Bytes of one message's body; the protocol has an answer for a larger one.
+    pub message_bytes: usize,
+    /// Bytes that a connection may leave unread before the server stops reading its commands.
+    pub output_bytes: usize,
+    /// How long a command may stay half sent before its connection is closed.
+    pub half_sent: Option<Duration>,
+    /// How long a connection may send and receive nothing before it is closed. `None`: for ever,
+    /// as workers that wait for a message do.
+    pub idle: Option<Duration>,
+    /// How long peers may take to read their last answers when the server stops.
+    pub stop: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            message_bytes: limits::MESSAGE_BYTES_DEFAULT,
+            output_bytes: 1024 * 1024,
+            half_sent: Some(Duration::from_secs(60)),
+            idle: None,
+            stop: Duration::from_secs(5),
+        }
+    }
+}
+
+/// One listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Where; port 0 picks one.
+    pub address: SocketAddr,
+}
+
+/// The protocols that exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// beanstalkd's.
+    Beanstalkd,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::Beanstalkd];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Beanstalkd => "beanstalkd",
+        }
+    }
+
+    /// The protocol of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|protocol| protocol.name() == name)
+    }
+
+    /// Its standard port on the loopback interface.
+    #[must_use]
+    pub fn standard(self) -> Listen {
+        let port = match self {
+            Self::Beanstalkd => 11_300,
+        };
+        Listen { protocol: self, address: SocketAddr::from(([127, 0, 0, 1], port)) }
+    }
+}
+
+/// The most reactor threads: one lock feeds them, so more would only wait for it.
+pub const THREADS_MAX: usize = 64;
+
+/// Two reactors keep the lock and the disk busy; clients and the kernel want the other cores.
+#[must_use]
+pub fn threads_default() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2))
+}

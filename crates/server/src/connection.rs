@@ -1,0 +1,244 @@
+//! One connection: its socket, its session and the bytes between the two.
+//!
+//! The socket is registered edge-triggered, so the connection itself remembers whether it may
+//! still be read from or written to. It never blocks and takes no lock: the session is stepped by
+//! the reactor, which holds the core.
+
+use std::os::fd::OwnedFd;
+
+use beanstalk::{InputBuffer, Session, Shared};
+use journal::Durable;
+use model::{After, Command, Nanos, Output, SessionId};
+use rustix::io::{Errno, read, retry_on_intr};
+use rustix::net::{SendFlags, send};
+
+use crate::config::Limits;
+use crate::outgoing::Outgoing;
+
+/// A peer, as far as the server knows it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    id: SessionId,
+    socket: OwnedFd,
+    session: Session,
+    input: InputBuffer,
+    outgoing: Outgoing,
+    /// The socket may hold bytes that were not read.
+    readable: bool,
+    /// The socket may take bytes.
+    writable: bool,
+    /// The peer sends no more, or the server reads no more.
+    half_closed: HalfClosed,
+    /// Reading or writing failed: nothing can be told to the peer any more.
+    broken: bool,
+    /// It may have whole commands unread: it was stopped by a limit, not by the end of its input.
+    unfinished: bool,
+    active_at: Nanos,
+    half_sent_since: Option<Nanos>,
+    marks: Marks,
+}
+
+/// How much is known about the end of a peer's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HalfClosed {
+    No,
+    /// The end is in sight, maybe behind bytes that were not read. The session is to be told.
+    Announced,
+    /// The session was told.
+    Told,
+}
+
+/// In which of the reactor's lists a connection stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marks {
+    /// To be read from and stepped in the next turn.
+    pub(crate) attention: bool,
+    /// Touched in this turn.
+    pub(crate) touched: bool,
+    /// Holds replies that wait for a write.
+    pub(crate) holding: bool,
+    /// To be closed.
+    pub(crate) finished: bool,
+    /// The deadline it is watched for.
+    pub(crate) watched: Option<Nanos>,
+}
+
+impl Connection {
+    pub(crate) fn new(id: SessionId, socket: OwnedFd, shared: &mut Shared, now: Nanos) -> Self {
+        Self {
+            id,
+            socket,
+            session: Session::new(id, shared),
+            input: InputBuffer::new(),
+            outgoing: Outgoing::default(),
+            readable: true,
+            writable: true,
+            half_closed: HalfClosed::No,
+            broken: false,
+            // The session opens its producer and consumer before the peer says a word.
+            unfinished: true,
+            active_at: now,
+            half_sent_since: None,
+            marks: Marks::default(),
+        }
+    }
+
+    pub(crate) const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub(crate) const fn marks(&mut self) -> &mut Marks {
+        &mut self.marks
+    }
+
+    /// The socket has changed.
+    pub(crate) fn notice(&mut self, readable: bool, writable: bool, half_closed: bool) {
+        self.readable |= readable || half_closed;
+        self.writable |= writable;
+        if half_closed {
+            self.announce_end();
+        }
+    }
+
+    /// All of the peer's bytes are read.
+    fn note_end(&mut self) {
+        self.readable = false;
+        self.unfinished = true;
+        self.announce_end();
+    }
+
+    fn announce_end(&mut self) {
+        if self.half_closed == HalfClosed::No {
+            self.half_closed = HalfClosed::Announced;
+        }
+    }
+
+    /// Reads once, at most as much as `scratch` holds.
+    pub(crate) fn receive(&mut self, scratch: &mut [u8], limits: &Limits, now: Nanos) {
+        if !self.may_receive(limits) {
+            return;
+        }
+        match retry_on_intr(|| read(&self.socket, &mut *scratch)) {
+            Ok(0) => self.note_end(),
+            Ok(count) => {
+                // A socket that gave less has no more, and tells when it does; but its end tells
+                // only once.
+                self.readable = count == scratch.len() || self.half_closed != HalfClosed::No;
+                self.active_at = now;
+                self.unfinished = true;
+                self.input.append(scratch.get(..count).unwrap_or_default());
+            }
+            Err(Errno::AGAIN) => self.readable = false,
+            Err(_) => self.broken = true,
+        }
+    }
+
+    fn may_receive(&self, limits: &Limits) -> bool {
+        self.readable
+            && !self.broken
+            && self.input.len() < INPUT_BYTES_MAX
+            && !self.is_backlogged(limits)
+    }
+
+    /// Whether the peer leaves so much unread that its commands must wait.
+    fn is_backlogged(&self, limits: &Limits) -> bool {
+        self.outgoing.len() >= limits.output_bytes
+    }
+
+    /// From here on the input that is there is all there will be, and its session need not know:
+    /// the server stops.
+    pub(crate) fn abandon_input(&mut self) {
+        self.readable = false;
+        self.unfinished = true;
+        self.half_closed = HalfClosed::Told;
+    }
+
+    /// The next command for the broker.
+    pub(crate) fn next_command(&mut self, shared: &mut Shared, limits: &Limits) -> Option<Command> {
+        if self.broken || self.is_backlogged(limits) {
+            return None;
+        }
+        let before = self.outgoing.len();
+        let command = self.session.poll_command(&mut self.input, shared, self.outgoing.buffer());
+        if self.outgoing.len() > before {
+            self.outgoing.depend(After::NOTHING);
+        }
+        command.or_else(|| self.end_of_input())
+    }
+
+    /// All commands that are there were given.
+    fn end_of_input(&mut self) -> Option<Command> {
+        self.unfinished = self.session.has_more();
+        if self.unfinished || self.half_closed != HalfClosed::Announced {
+            return None;
+        }
+        self.half_closed = HalfClosed::Told;
+        self.session.handle_half_close()
+    }
+
+    /// A reply of the broker: words it, and holds it for what it depends on.
+    pub(crate) fn reply(&mut self, output: Output, shared: &mut Shared) {
+        assert!(output.session == self.id, "invariant: replies reach their own session");
+        let before = self.outgoing.len();
+        self.session.handle_reply(output.reply, shared, self.outgoing.buffer());
+        if self.outgoing.len() > before {
+            self.outgoing.depend(output.after);
+        }
+        self.unfinished |= !self.input.is_empty();
+    }
+
+    /// Sends what is durable enough, in one call.
+    pub(crate) fn send(&mut self, durable: Durable, now: Nanos) {
+        let released = self.outgoing.released(durable);
+        if released.is_empty() || !self.writable || self.broken {
+            return;
+        }
+        match retry_on_intr(|| send(&self.socket, released, SendFlags::NOSIGNAL)) {
+            Ok(count) => {
+                self.writable = count == released.len();
+                self.active_at = now;
+                self.outgoing.consume(count);
+            }
+            Err(Errno::AGAIN) => self.writable = false,
+            Err(_) => self.broken = true,
+        }
+    }
+
+    /// Whether it holds replies that wait for a write.
+    pub(crate) fn is_held(&self) -> bool {
+        self.outgoing.is_held() && !self.broken
+    }
+
+    /// Whether the next turn has something to do for it without any news.
+    pub(crate) fn needs_attention(&self, limits: &Limits) -> bool {
+        self.may_receive(limits) || (self.unfinished && !self.broken && !self.is_backlogged(limits))
+    }
+
+    /// Whether nothing can come of it any more.
+    pub(crate) fn is_finished(&self) -> bool {
+        let told = self.half_closed == HalfClosed::Told && !self.readable && !self.unfinished;
+        self.broken || ((told || self.session.wants_close()) && self.outgoing.is_empty())
+    }
+
+    /// Notes whether a command is half sent, and tells when the connection is to be closed for it
+    /// or for silence, unless something happens before.
+    pub(crate) fn deadline(&mut self, limits: &Limits, now: Nanos) -> Option<Nanos> {
+        self.half_sent_since =
+            self.session.half_sent().then(|| self.half_sent_since.unwrap_or(now));
+        let half_sent = self
+            .half_sent_since
+            .zip(limits.half_sent)
+            .map(|(since, limit)| since + crate::clock::nanos(limit));
+        let idle = limits.idle.map(|limit| self.active_at + crate::clock::nanos(limit));
+        half_sent.into_iter().chain(idle).min()
+    }
+
+    /// Ends the session's part; the broker's is the reactor's to end.
+    pub(crate) fn close(self, shared: &mut Shared) {
+        self.session.close(shared);
+    }
+}
+
+/// Bytes of input that wait for the session. It takes bodies out as they arrive, so more only
+/// waits behind a command that waits.
+const INPUT_BYTES_MAX: usize = 64 * 1024;

@@ -1,0 +1,121 @@
+//! The connections of one reactor, found by their session's id: the id holds the place.
+
+use model::SessionId;
+
+use crate::connection::Connection;
+
+/// A table of connections. A place is used again, an id never: the serial number tells them
+/// apart, so an event or a reply for a connection that is gone finds nothing.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    reactor: u64,
+    serial: u64,
+    places: Vec<Option<(SessionId, Box<Connection>)>>,
+    free: Vec<u64>,
+}
+
+impl Connections {
+    /// None yet.
+    pub(crate) fn new(reactor: usize) -> Self {
+        let reactor = reactor as u64;
+        assert!(reactor < 1 << REACTOR_BITS, "invariant: THREADS_MAX holds");
+        Self { reactor, serial: 0, places: Vec::new(), free: Vec::new() }
+    }
+
+    /// The id for the next connection, which is to be inserted under it.
+    pub(crate) fn next_id(&mut self) -> SessionId {
+        let place = self.free.last().copied().unwrap_or(self.places.len() as u64);
+        assert!(place < 1 << PLACE_BITS, "invariant: Config::check limits the connections");
+        self.serial += 1;
+        // What does not fit is shifted out: see the widths below.
+        let serial = self.serial << (PLACE_BITS + REACTOR_BITS);
+        SessionId(serial | place << REACTOR_BITS | self.reactor)
+    }
+
+    pub(crate) fn insert(&mut self, id: SessionId, connection: Connection) -> &mut Connection {
+        match self.free.pop() {
+            Some(free) => assert!(free == place(id) as u64, "invariant: an id is used at once"),
+            None => self.places.push(None),
+        }
+        let entry = self.places.get_mut(place(id)).expect("invariant: an id is used at once");
+        let (_, connection) = entry.insert((id, Box::new(connection)));
+        connection
+    }
+
+    pub(crate) fn get_mut(&mut self, id: SessionId) -> Option<&mut Connection> {
+        match self.places.get_mut(place(id))? {
+            Some((found, connection)) if *found == id => Some(connection),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: SessionId) -> Option<Connection> {
+        let entry = self.places.get_mut(place(id))?;
+        let (_, connection) = entry.take_if(|(found, _)| *found == id)?;
+        self.free.push(place(id) as u64);
+        Some(*connection)
+    }
+
+    pub(crate) fn ids(&self) -> Vec<SessionId> {
+        self.places.iter().flatten().map(|(id, _)| *id).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.places.len()
+    }
+}
+
+/// Whose session it is.
+pub(crate) const fn reactor_of(id: SessionId) -> usize {
+    (id.0 & ((1 << REACTOR_BITS) - 1)) as usize
+}
+
+const fn place(id: SessionId) -> usize {
+    ((id.0 >> REACTOR_BITS) & ((1 << PLACE_BITS) - 1)) as usize
+}
+
+/// 64 reactors with 262,144 connections each. What is left, 2^40 connections in a reactor's life,
+/// lasts for three years of ten thousand a second; thereafter an id is used again only when its
+/// former owner is gone.
+const REACTOR_BITS: u32 = 6;
+const PLACE_BITS: u32 = 18;
+const _: () = assert!(crate::THREADS_MAX == 1 << REACTOR_BITS);
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use beanstalk::Shared;
+    use model::Nanos;
+
+    use super::*;
+    use crate::facts::ProcessFacts;
+
+    fn insert(connections: &mut Connections) -> SessionId {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let facts = ProcessFacts::new(crate::clock::Clock::new(), Default::default());
+        let mut shared = Shared::new(100, Box::new(facts));
+        let id = connections.next_id();
+        connections.insert(id, Connection::new(id, socket.into(), &mut shared, Nanos::ZERO));
+        id
+    }
+
+    #[test]
+    fn a_place_is_used_again_and_an_id_is_not() {
+        let mut connections = Connections::new(3);
+        let first = insert(&mut connections);
+        let second = insert(&mut connections);
+        assert_eq!((reactor_of(first), reactor_of(second)), (3, 3));
+        assert!(connections.remove(first).is_some());
+        let third = insert(&mut connections);
+        assert_eq!(place(third), place(first));
+        assert_ne!(third, first);
+        assert!(connections.get_mut(first).is_none());
+        assert!(connections.remove(first).is_none());
+        assert!(connections.get_mut(third).is_some());
+        assert_eq!(connections.ids(), [third, second]);
+        assert!(connections.remove(second).is_some() && connections.remove(third).is_some());
+        assert!(connections.is_empty());
+    }
+}

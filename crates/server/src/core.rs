@@ -1,0 +1,201 @@
+//! What lies behind the one lock: the broker, what its connections share, and what is on its way
+//! from one thread to another.
+
+use std::collections::VecDeque;
+
+use beanstalk::Shared;
+use broker::{Broker, Chore, ChoreDone, JournalFailed, Write};
+use disk::{File, RealDisk};
+use journal::DiskError;
+use model::{Nanos, Output, SessionId};
+
+use crate::connections::reactor_of;
+use crate::counters::{Latencies, Span};
+use crate::post::Post;
+
+/// Everything behind the one lock. A reactor takes it once a turn, a committer twice a write.
+pub(crate) struct Core {
+    pub(crate) broker: Broker<File>,
+    pub(crate) shared: Shared,
+    /// What the broker says; drained by whoever made it speak.
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) latencies: Latencies,
+    /// Per reactor: replies for its sessions that others caused.
+    mailboxes: Vec<Vec<Output>>,
+    /// Writes that were taken from the broker for the committers.
+    handed: VecDeque<Transfer>,
+    writes_in_flight: usize,
+    chore: Option<Chore<File>>,
+    chore_in_flight: bool,
+    lone: Lone,
+}
+
+impl Core {
+    pub(crate) fn new(broker: Broker<File>, shared: Shared, reactors: usize) -> Self {
+        Self {
+            broker,
+            shared,
+            outputs: Vec::new(),
+            latencies: Latencies::new(),
+            mailboxes: std::iter::repeat_with(Vec::new).take(reactors).collect(),
+            handed: VecDeque::new(),
+            writes_in_flight: 0,
+            chore: None,
+            chore_in_flight: false,
+            lone: Lone::default(),
+        }
+    }
+
+    /// The replies for the sessions of this reactor that others caused.
+    pub(crate) fn take_mail(&mut self, reactor: usize) -> Vec<Output> {
+        self.mailboxes.get_mut(reactor).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Puts what the broker has said into the mailboxes of those whom it concerns.
+    pub(crate) fn post_outputs(&mut self, posts: &[Post]) {
+        for output in self.outputs.drain(..) {
+            let reactor = reactor_of(output.session);
+            let addressee = self.mailboxes.get_mut(reactor).zip(posts.get(reactor));
+            let (mailbox, post) = addressee.expect("invariant: every session has a reactor");
+            mailbox.push(output);
+            post.notify_mail();
+        }
+    }
+
+    /// Notes who asked for something in a turn.
+    pub(crate) fn note_active(&mut self, active: &[SessionId]) {
+        self.lone.note(active);
+    }
+
+    /// What is to be written next, begun now.
+    pub(crate) fn next_write(&mut self, now: Nanos) -> Option<Transfer> {
+        let write = self.broker.poll_write(now)?;
+        self.writes_in_flight += 1;
+        Some(Transfer { write, begun: now })
+    }
+
+    /// Whether a reactor writes it itself: a write without sync is over sooner than another thread
+    /// would wake, and a lone client has nobody who would wait meanwhile.
+    pub(crate) fn belongs_here(&self, transfer: &Transfer) -> bool {
+        !transfer.write.syncs() || (self.writes_in_flight == 1 && self.lone.is_sure())
+    }
+
+    /// Leaves a write to the committers.
+    pub(crate) fn hand_over(&mut self, transfer: Transfer) {
+        self.handed.push_back(transfer);
+    }
+
+    /// A write that was left to the committers.
+    pub(crate) fn take_handed(&mut self) -> Option<Transfer> {
+        self.handed.pop_front()
+    }
+
+    /// Hands a performed write back to the broker.
+    pub(crate) fn complete(
+        &mut self,
+        now: Nanos,
+        transfer: Transfer,
+        result: Result<(), DiskError>,
+    ) -> Result<(), JournalFailed> {
+        self.writes_in_flight -= 1;
+        self.latencies.record(transfer.span(now));
+        self.broker.handle_write(now, transfer.write, result)
+    }
+
+    /// Asks the broker for a chore unless one is under way; tells whether there is a new one.
+    pub(crate) fn poll_chore(&mut self, now: Nanos) -> bool {
+        if self.chore_in_flight {
+            return false;
+        }
+        self.chore = self.broker.poll_chore(now);
+        self.chore_in_flight = self.chore.is_some();
+        self.chore_in_flight
+    }
+
+    pub(crate) const fn take_chore(&mut self) -> Option<Chore<File>> {
+        self.chore.take()
+    }
+
+    /// Hands a performed chore back to the broker.
+    pub(crate) fn complete_chore(
+        &mut self,
+        now: Nanos,
+        done: ChoreDone<File>,
+    ) -> Result<(), JournalFailed> {
+        self.chore_in_flight = false;
+        self.broker.handle_chore(now, done)
+    }
+}
+
+/// One write on its way to the disk.
+pub(crate) struct Transfer {
+    write: Write<File>,
+    begun: Nanos,
+}
+
+impl Transfer {
+    /// The write, and the sync if it is one that syncs. Blocks; the lock must not be held.
+    pub(crate) fn perform(&self, disk: &RealDisk) -> Result<(), DiskError> {
+        self.write.perform(disk)
+    }
+
+    fn span(&self, now: Nanos) -> Span {
+        Span {
+            queued: self.write.queued_since().map_or(Nanos::ZERO, |since| self.begun.since(since)),
+            performed: now.since(self.begun),
+            syncs: self.write.syncs(),
+        }
+    }
+}
+
+/// Whether one connection has been the only one to ask for anything lately.
+#[derive(Debug, Default)]
+struct Lone {
+    session: Option<SessionId>,
+    turns: u32,
+}
+
+impl Lone {
+    fn note(&mut self, active: &[SessionId]) {
+        match active {
+            [] => {}
+            [one] if self.session == Some(*one) => self.turns = self.turns.saturating_add(1),
+            [one] => *self = Self { session: Some(*one), turns: 1 },
+            _ => *self = Self::default(),
+        }
+    }
+
+    /// A lone client gains 60 to 80 us a write when no other thread is woken for it.
+    const fn is_sure(&self) -> bool {
+        self.turns >= LONE_TURNS
+    }
+}
+
+/// Turns in a row before a connection counts as alone: a few round trips, so that clients who only
+/// happen to take turns do not wait for each other's syncs.
+const LONE_TURNS: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alone_is_who_asks_again_and_again_while_nobody_else_does() {
+        let (one, other) = (SessionId(1), SessionId(2));
+        let mut lone = Lone::default();
+        for _ in 0..LONE_TURNS {
+            assert!(!lone.is_sure());
+            lone.note(&[one]);
+            lone.note(&[]);
+        }
+        assert!(lone.is_sure());
+        lone.note(&[one, other]);
+        assert!(!lone.is_sure());
+        for _ in 0..LONE_TURNS {
+            lone.note(&[one]);
+        }
+        assert!(lone.is_sure());
+        lone.note(&[other]);
+        assert!(!lone.is_sure());
+    }
+}

@@ -1,0 +1,95 @@
+//! Why a server does not start, and why a running one ends.
+
+use std::net::SocketAddr;
+use std::{fmt, io};
+
+/// Why a server does not start. Each says what to do about it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The data directory cannot be used.
+    Disk(disk::OpenError),
+    /// The journal in it cannot be read.
+    Journal(broker::OpenError),
+    /// An address cannot be listened on.
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The number of threads is 0 or too large.
+    Threads {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// Messages may not be allowed to be so large.
+    MessageBytes {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// The system refuses what every server needs: threads, descriptors.
+    System(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(error) => error.fmt(f),
+            Self::Journal(error) => error.fmt(f),
+            Self::Listen { address, cause } => {
+                write!(f, "cannot listen on {address}: {cause}")?;
+                f.write_str(match cause.kind() {
+                    io::ErrorKind::AddrInUse => {
+                        ", stop the process that does or choose another port with --listen"
+                    }
+                    io::ErrorKind::PermissionDenied => ", choose a port above 1023 with --listen",
+                    io::ErrorKind::AddrNotAvailable => {
+                        ", choose an address of this machine with --listen"
+                    }
+                    _ => "",
+                })
+            }
+            Self::Threads { asked } => {
+                write!(f, "{asked} threads are not possible, choose 1 to {}", crate::THREADS_MAX)
+            }
+            Self::MessageBytes { asked } => write!(
+                f,
+                "messages of {asked} bytes are not possible, choose 1 to {}",
+                model::limits::MESSAGE_BYTES_MAX
+            ),
+            Self::System(cause) => write!(f, "the system refuses to start a server: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<rustix::io::Errno> for StartError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::System(errno.into())
+    }
+}
+
+/// Why a running server ended by itself. Whatever was not confirmed by then never is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The journal could not be written: what it says.
+    Journal(String),
+    /// A thread panicked: its name.
+    Panicked(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Journal(cause) => {
+                write!(f, "the journal failed, nothing more is confirmed: {cause}")
+            }
+            Self::Panicked(thread) => write!(f, "thread {thread} panicked"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

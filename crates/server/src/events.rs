@@ -1,0 +1,104 @@
+//! What a reactor waits for: an epoll set, and what its events mean here.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use model::{Nanos, SessionId};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{CreateFlags, Event as Raw, EventData, EventFlags, add, create, wait};
+use rustix::io::Result;
+use rustix::time::Timespec;
+
+/// One reactor's epoll set: what it hears.
+#[derive(Debug)]
+pub(crate) struct EventSet {
+    epoll: OwnedFd,
+}
+
+/// The events of one turn.
+pub(crate) struct Events {
+    raw: Vec<Raw>,
+}
+
+/// What has happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// Another thread rings.
+    Bell,
+    /// A connection waits to be accepted.
+    Listener,
+    /// A socket has changed.
+    Socket {
+        session: SessionId,
+        readable: bool,
+        writable: bool,
+        /// The peer sends no more, or the connection broke, which reading tells.
+        half_closed: bool,
+    },
+}
+
+impl EventSet {
+    /// A set that hears the bell.
+    pub(crate) fn new(bell: &OwnedFd) -> Result<Self> {
+        let epoll = create(CreateFlags::CLOEXEC)?;
+        add(&epoll, bell, EventData::new_u64(BELL), EventFlags::IN)?;
+        Ok(Self { epoll })
+    }
+
+    /// Hears a listener for as long as connections wait there.
+    pub(crate) fn watch_listener(&self, listener: impl AsFd) -> Result<()> {
+        add(&self.epoll, listener, EventData::new_u64(LISTENER), EventFlags::IN)
+    }
+
+    /// Hears a socket once for each change.
+    pub(crate) fn watch_socket(&self, socket: &OwnedFd, session: SessionId) -> Result<()> {
+        assert!(session.0 < LISTENER, "invariant: ids do not reach the marks");
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        add(&self.epoll, socket, EventData::new_u64(session.0), flags)
+    }
+}
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self { raw: Vec::with_capacity(EVENTS_PER_TURN) }
+    }
+
+    /// Waits for something to happen, for so long at most; `None`: for ever.
+    pub(crate) fn wait(&mut self, set: &EventSet, span: Option<Nanos>) {
+        self.raw.clear();
+        let timeout = span.map(timespec);
+        // Only a signal can end the waiting with an error, and nothing has happened then.
+        let _ = wait(&set.epoll, spare_capacity(&mut self.raw), timeout.as_ref());
+    }
+
+    /// What has happened, each event once.
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        let raw = self.raw.pop()?;
+        let flags = raw.flags;
+        Some(match raw.data.u64() {
+            BELL => Event::Bell,
+            LISTENER => Event::Listener,
+            session => Event::Socket {
+                session: SessionId(session),
+                readable: flags.intersects(EventFlags::IN),
+                writable: flags.intersects(EventFlags::OUT),
+                half_closed: flags
+                    .intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR),
+            },
+        })
+    }
+}
+
+fn timespec(span: Nanos) -> Timespec {
+    let secs = span.as_secs();
+    Timespec {
+        // A day is as good as for ever and fits into every system call.
+        tv_sec: i64::try_from(secs.min(86_400)).unwrap_or(86_400),
+        tv_nsec: (span.0 % Nanos::SECOND.0).cast_signed(),
+    }
+}
+
+/// Events taken in one turn: bounds how long the lock is held for them.
+const EVENTS_PER_TURN: usize = 256;
+
+const BELL: u64 = u64::MAX;
+const LISTENER: u64 = u64::MAX - 1;

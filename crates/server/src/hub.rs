@@ -1,0 +1,352 @@
+//! What the threads of a server share: the core behind its one lock, and the few words beside the
+//! lock by which they find out without it whether they have to take it.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use broker::{Chore, ChoreDone, JournalFailed};
+use disk::{File, RealDisk};
+use journal::{DiskError, Durable};
+use model::{Lsn, Nanos, SessionId};
+
+use crate::clock::Clock;
+use crate::config::Limits;
+use crate::core::{Core, Transfer};
+use crate::counters::Counters;
+use crate::facts::JournalGauges;
+use crate::post::Post;
+use crate::{Failure, Log};
+
+/// What all threads share.
+pub(crate) struct Hub {
+    core: Mutex<Core>,
+    /// Committers wait here for something to write.
+    work: Condvar,
+    /// The housekeeper waits here for a chore.
+    chores: Condvar,
+    /// Whoever stops the server waits here for writes and chores to end.
+    settled: Condvar,
+    posts: Vec<Post>,
+    written: AtomicU64,
+    synced: AtomicU64,
+    /// Writes and chores completed so far.
+    completions: AtomicU64,
+    /// When the broker next wants its timers handled.
+    deadline: AtomicU64,
+    phase: AtomicU8,
+    ending: Mutex<Ending>,
+    ended: Condvar,
+    gauges: Arc<JournalGauges>,
+    pub(crate) connections: AtomicUsize,
+    pub(crate) disk: Option<RealDisk>,
+    pub(crate) clock: Clock,
+    pub(crate) limits: Limits,
+    pub(crate) log: Log,
+}
+
+/// What a hub is made of besides its core.
+pub(crate) struct Parts {
+    pub(crate) posts: Vec<Post>,
+    pub(crate) gauges: Arc<JournalGauges>,
+    pub(crate) disk: Option<RealDisk>,
+    pub(crate) clock: Clock,
+    pub(crate) limits: Limits,
+    pub(crate) log: Log,
+}
+
+/// How far a server's life has come. Ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Serves.
+    Serving,
+    /// Accepts nothing more and finishes what is in flight.
+    Stopping,
+    /// Every thread ends without another word to any peer.
+    Halted,
+}
+
+#[derive(Debug, Default)]
+struct Ending {
+    requested: bool,
+    failure: Option<Failure>,
+}
+
+/// What to do about the journal after a turn's commands.
+pub(crate) enum Commit {
+    /// Nothing is to be written, or others do it.
+    Elsewhere,
+    /// Write now, in this thread.
+    Here(Transfer),
+}
+
+impl Hub {
+    pub(crate) fn new(core: Core, parts: Parts) -> Self {
+        let Parts { posts, gauges, disk, clock, limits, log } = parts;
+        let durable = core.broker.durable();
+        Self {
+            core: Mutex::new(core),
+            work: Condvar::new(),
+            chores: Condvar::new(),
+            settled: Condvar::new(),
+            posts,
+            written: AtomicU64::new(durable.written.0),
+            synced: AtomicU64::new(durable.synced.0),
+            completions: AtomicU64::new(0),
+            deadline: AtomicU64::new(0),
+            phase: AtomicU8::new(Phase::Serving as u8),
+            ending: Mutex::default(),
+            ended: Condvar::new(),
+            gauges,
+            connections: AtomicUsize::new(0),
+            disk,
+            clock,
+            limits,
+            log,
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().expect(POISONED)
+    }
+}
+
+/// What is done under the lock.
+impl Hub {
+    /// Ends a reactor's turn with the core: takes what is to be written now, and decides who
+    /// writes it. `active` asked for something in this turn.
+    pub(crate) fn commit(&self, core: &mut Core, active: &[SessionId], now: Nanos) -> Commit {
+        core.note_active(active);
+        self.offer_chore(core, now);
+        let commit = match core.next_write(now) {
+            None => Commit::Elsewhere,
+            Some(transfer) if core.belongs_here(&transfer) => Commit::Here(transfer),
+            Some(transfer) => {
+                core.hand_over(transfer);
+                self.work.notify_one();
+                Commit::Elsewhere
+            }
+        };
+        self.deadline.store(next_deadline(core), Ordering::SeqCst);
+        commit
+    }
+
+    /// Hands a performed write back to the broker, and lets everybody know how durable the log is
+    /// now.
+    ///
+    /// # Errors
+    /// The write failed: nothing more may be confirmed.
+    pub(crate) fn complete(
+        &self,
+        core: &mut Core,
+        transfer: Transfer,
+        result: Result<(), DiskError>,
+    ) -> Result<(), JournalFailed> {
+        let now = self.clock.now();
+        core.complete(now, transfer, result)?;
+        self.offer_chore(core, now);
+        self.publish(core);
+        Ok(())
+    }
+
+    /// The next write for a committer, waiting for one; `None` when the server ends.
+    pub(crate) fn wait_for_write<'a>(
+        &self,
+        mut core: MutexGuard<'a, Core>,
+    ) -> Option<(MutexGuard<'a, Core>, Transfer)> {
+        while self.phase() < Phase::Halted {
+            let now = self.clock.now();
+            if let Some(transfer) = core.take_handed().or_else(|| core.next_write(now)) {
+                return Some((core, transfer));
+            }
+            core = self.work.wait(core).expect(POISONED);
+        }
+        None
+    }
+
+    /// Leaves to the committers what came to be written while somebody else was writing.
+    pub(crate) fn hand_over(&self, core: &mut Core) {
+        if let Some(transfer) = core.next_write(self.clock.now()) {
+            core.hand_over(transfer);
+            self.work.notify_one();
+        }
+    }
+
+    /// The next chore for the housekeeper, waiting for one; `None` when the server ends.
+    pub(crate) fn wait_for_chore<'a>(
+        &self,
+        mut core: MutexGuard<'a, Core>,
+    ) -> Option<(MutexGuard<'a, Core>, Chore<File>)> {
+        while self.phase() < Phase::Halted {
+            core.poll_chore(self.clock.now());
+            if let Some(chore) = core.take_chore() {
+                return Some((core, chore));
+            }
+            core = self.chores.wait(core).expect(POISONED);
+        }
+        None
+    }
+
+    /// Hands a performed chore back to the broker.
+    ///
+    /// # Errors
+    /// The disk failed: nothing more may be confirmed.
+    pub(crate) fn complete_chore(
+        &self,
+        core: &mut Core,
+        done: ChoreDone<File>,
+    ) -> Result<(), JournalFailed> {
+        core.complete_chore(self.clock.now(), done)?;
+        self.hand_over(core);
+        self.publish(core);
+        Ok(())
+    }
+
+    fn offer_chore(&self, core: &mut Core, now: Nanos) {
+        if self.disk.is_some() && core.poll_chore(now) {
+            self.chores.notify_one();
+        }
+    }
+
+    /// Everybody may see how durable the log is now, and those who wait for it are woken.
+    fn publish(&self, core: &Core) {
+        let durable = core.broker.durable();
+        self.written.store(durable.written.0, Ordering::Release);
+        self.synced.store(durable.synced.0, Ordering::Release);
+        self.completions.fetch_add(1, Ordering::SeqCst);
+        self.gauges.note(&core.broker.counters());
+        for post in &self.posts {
+            post.notify_write();
+        }
+        self.settled.notify_all();
+        self.publish_deadline(core);
+    }
+
+    /// Reactors sleep until the deadline that they saw last. One that this thread made is seen by
+    /// none, so the first is woken to see it.
+    fn publish_deadline(&self, core: &Core) {
+        let deadline = next_deadline(core);
+        let before = self.deadline.swap(deadline, Ordering::SeqCst);
+        if deadline < before
+            && let Some(first) = self.posts.first()
+        {
+            first.notify_mail();
+        }
+    }
+
+    /// Everything that was counted.
+    pub(crate) fn counters(&self) -> Counters {
+        let core = self.lock();
+        Counters {
+            journal: core.broker.counters(),
+            disk: self.disk.as_ref().map(RealDisk::counters).unwrap_or_default(),
+            latencies: core.latencies.clone(),
+            connections: self.connections.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// What is found out and said without the lock.
+impl Hub {
+    pub(crate) fn durable(&self) -> Durable {
+        // In this order: `written` never shows less than `synced`.
+        let synced = Lsn(self.synced.load(Ordering::Acquire));
+        Durable { written: Lsn(self.written.load(Ordering::Acquire)), synced }
+    }
+
+    pub(crate) fn completions(&self) -> u64 {
+        self.completions.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn deadline(&self) -> Nanos {
+        Nanos(self.deadline.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn post(&self, reactor: usize) -> &Post {
+        self.posts.get(reactor).expect("invariant: each reactor has a post")
+    }
+
+    pub(crate) fn posts(&self) -> &[Post] {
+        &self.posts
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::SeqCst) {
+            0 => Phase::Serving,
+            1 => Phase::Stopping,
+            _ => Phase::Halted,
+        }
+    }
+
+    /// Refuses puts from now on.
+    pub(crate) fn drain(&self) {
+        self.lock().shared.draining = true;
+    }
+}
+
+/// How a server ends.
+impl Hub {
+    /// Wishes for the end; who waits for it sees to it.
+    pub(crate) fn request_end(&self) {
+        self.ending().requested = true;
+        self.ended.notify_all();
+    }
+
+    /// Ends everything at once: a promise can no longer be kept. The lock must not be held.
+    pub(crate) fn fail(&self, failure: Failure) {
+        self.ending().failure.get_or_insert(failure);
+        self.enter(Phase::Halted);
+        self.ended.notify_all();
+    }
+
+    /// Waits until the end is wished for, or has come.
+    pub(crate) fn wait_for_end(&self) -> Result<(), Failure> {
+        let goes_on = |ending: &mut Ending| !ending.requested && ending.failure.is_none();
+        let ending = self.ended.wait_while(self.ending(), goes_on).expect(POISONED);
+        ending.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Goes on to a later phase, and lets every thread see it.
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.phase.fetch_max(phase as u8, Ordering::SeqCst);
+        for post in &self.posts {
+            post.notify_mail();
+        }
+        // A thread between its look at the phase and its waiting holds the lock: it is waited out.
+        // Where a panic broke the lock nobody waits.
+        drop(self.core.lock());
+        self.work.notify_all();
+        self.chores.notify_all();
+        self.settled.notify_all();
+    }
+
+    /// Brings the journal to rest after the last session is gone: flushed, with a snapshot. The
+    /// committers and the housekeeper do it.
+    pub(crate) fn settle(&self) -> Result<(), Failure> {
+        let mut core = self.lock();
+        core.broker.begin_shutdown();
+        self.offer_chore(&mut core, self.clock.now());
+        self.hand_over(&mut core);
+        while !core.broker.is_idle() {
+            if let Some(failure) = self.failure() {
+                return Err(failure);
+            }
+            core = self.settled.wait(core).expect(POISONED);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.ending().failure.clone()
+    }
+
+    fn ending(&self) -> MutexGuard<'_, Ending> {
+        self.ending.lock().expect(POISONED)
+    }
+}
+
+fn next_deadline(core: &Core) -> u64 {
+    core.broker.poll_timeout().unwrap_or(Nanos::MAX).0
+}
+
+/// A panic of one thread inside the engine ends the others as soon as they touch it.
+const POISONED: &str = "invariant: no thread panicked before with what the lock protects";

@@ -1,0 +1,142 @@
+//! Accepting connections, and refusing them where a limit says so.
+//!
+//! One reactor accepts for all and hands the connections round in turn: each of two clients then
+//! has a reactor of its own, which a race of the reactors for the listener would not give them.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+use model::Nanos;
+use rustix::io::Errno;
+use rustix::net::sockopt::set_tcp_nodelay;
+use rustix::net::{SocketFlags, accept_with};
+
+use crate::config::{Listen, Protocol};
+use crate::error::StartError;
+use crate::hub::Hub;
+
+/// An address that is listened on.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: TcpListener,
+    protocol: Protocol,
+    address: SocketAddr,
+}
+
+impl Listener {
+    pub(crate) fn bind(listen: Listen) -> Result<Self, StartError> {
+        let failed = |cause| StartError::Listen { address: listen.address, cause };
+        let socket = TcpListener::bind(listen.address).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        Ok(Self { socket, protocol: listen.protocol, address })
+    }
+
+    pub(crate) const fn socket(&self) -> &TcpListener {
+        &self.socket
+    }
+
+    /// What it became: with the port that was picked.
+    pub(crate) const fn bound(&self) -> Listen {
+        Listen { protocol: self.protocol, address: self.address }
+    }
+}
+
+/// The listeners of the reactor that accepts.
+#[derive(Debug, Default)]
+pub(crate) struct Acceptor {
+    listeners: Vec<Listener>,
+    /// Where the next connection goes.
+    next: usize,
+    /// Until when nothing is accepted, because the system had no room.
+    paused_until: Option<Nanos>,
+    logged_at: Option<Nanos>,
+}
+
+impl Acceptor {
+    pub(crate) fn new(listeners: Vec<Listener>) -> Self {
+        Self { listeners, ..Self::default() }
+    }
+
+    pub(crate) fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
+    /// When accepting goes on although no listener tells of anything new.
+    pub(crate) const fn deadline(&self) -> Option<Nanos> {
+        self.paused_until
+    }
+
+    /// Whether a pause is over.
+    pub(crate) fn is_due(&self, now: Nanos) -> bool {
+        self.paused_until.is_some_and(|until| until <= now)
+    }
+
+    /// Accepts what waits, up to [`ACCEPTS_PER_TURN`] on each listener, and hands it out. Tells
+    /// whether more may wait.
+    pub(crate) fn accept(&mut self, hub: &Hub, now: Nanos) -> bool {
+        if self.paused_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        self.paused_until = None;
+        let mut more = false;
+        for index in 0..self.listeners.len() {
+            more |= self.accept_from(index, hub, now);
+        }
+        more
+    }
+
+    fn accept_from(&mut self, index: usize, hub: &Hub, now: Nanos) -> bool {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(listener) = self.listeners.get(index) else { return false };
+            match accept_with(&listener.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(socket) => self.admit(socket, hub, now),
+                Err(Errno::AGAIN) => return false,
+                // These say that one connection was given up before it was accepted.
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
+                Err(errno) => {
+                    self.pause(errno, hub, now);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Hands a connection to the reactor whose turn it is, or closes it where there are too many.
+    fn admit(&mut self, socket: OwnedFd, hub: &Hub, now: Nanos) {
+        if hub.connections.fetch_add(1, Ordering::Relaxed) >= hub.limits.connections {
+            hub.connections.fetch_sub(1, Ordering::Relaxed);
+            let limit = hub.limits.connections;
+            self.complain(hub, now, format_args!("refusing connections: {limit} are open"));
+            return;
+        }
+        // A socket that is gone already will tell when it is read.
+        let _ = set_tcp_nodelay(&socket, true);
+        self.next = (self.next + 1) % hub.posts().len();
+        hub.post(self.next).deliver(socket);
+    }
+
+    /// Without descriptors or memory the listener stays ready and nothing can be accepted: asking
+    /// again at once would only burn the processor.
+    fn pause(&mut self, errno: Errno, hub: &Hub, now: Nanos) {
+        self.paused_until = Some(now + PAUSE);
+        let cause = std::io::Error::from(errno);
+        self.complain(hub, now, format_args!("cannot accept connections: {cause}, trying on"));
+    }
+
+    /// Logs, but once a second at most.
+    fn complain(&mut self, hub: &Hub, now: Nanos, text: std::fmt::Arguments<'_>) {
+        if self.logged_at.is_none_or(|at| now.since(at) >= Nanos::SECOND) {
+            self.logged_at = Some(now);
+            hub.log.line(text);
+        }
+    }
+}
+
+/// Connections that one listener takes in a turn; the rest wait for the next.
+const ACCEPTS_PER_TURN: usize = 64;
+
+/// How long accepting rests when the system has no room.
+const PAUSE: Nanos = Nanos::from_millis(100);

@@ -1,0 +1,119 @@
+//! What a connection has to send: a stream of bytes behind the gate.
+
+use journal::{Durable, Gate};
+use model::After;
+
+/// Bytes on their way out, in order, each with what it depends on.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    bytes: Vec<u8>,
+    /// How many of `bytes` have been sent.
+    sent: usize,
+    /// The stream offset of the first of `bytes`.
+    base: u64,
+    gate: Gate,
+}
+
+impl Outgoing {
+    /// Where the session appends. Every append must be followed by [`Outgoing::depend`].
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// What was appended since the last call depends on `after`.
+    pub(crate) fn depend(&mut self, after: After) {
+        self.gate.push(after, self.base + self.bytes.len() as u64);
+    }
+
+    /// The bytes that may leave now.
+    pub(crate) fn released(&mut self, durable: Durable) -> &[u8] {
+        let end = self.gate.released(durable) - self.base;
+        let end = usize::try_from(end).expect("invariant: released bytes are in memory");
+        self.bytes.get(self.sent..end).expect("invariant: only released bytes were sent")
+    }
+
+    /// So many of the released bytes have left.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.sent += count;
+        assert!(self.sent <= self.bytes.len(), "invariant: only what is there is sent");
+        if self.sent == self.bytes.len() {
+            self.forget_sent();
+            self.bytes.shrink_to(KEPT_BYTES_MAX);
+        } else if self.sent > KEPT_BYTES_MAX && self.sent >= self.bytes.len() / 2 {
+            self.forget_sent();
+        }
+    }
+
+    /// Whether bytes wait for a write to complete.
+    pub(crate) fn is_held(&self) -> bool {
+        self.gate.is_holding()
+    }
+
+    /// Bytes not yet sent, held or not.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    /// Nothing is left to send.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn forget_sent(&mut self) {
+        self.bytes.drain(..self.sent);
+        self.base += self.sent as u64;
+        self.sent = 0;
+    }
+}
+
+/// What an empty buffer keeps of its memory: a turn's answers to a pipelining peer.
+const KEPT_BYTES_MAX: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use model::{Durability, Lsn};
+
+    use super::*;
+
+    fn durable(lsn: u64) -> Durable {
+        Durable { written: Lsn(lsn), synced: Lsn(lsn) }
+    }
+
+    #[test]
+    fn bytes_leave_in_order_as_the_log_becomes_durable() {
+        let mut outgoing = Outgoing::default();
+        outgoing.buffer().extend_from_slice(b"free ");
+        outgoing.depend(After::NOTHING);
+        outgoing.buffer().extend_from_slice(b"held ");
+        outgoing.depend(After::new(Lsn(3), Durability::Synced));
+        outgoing.buffer().extend_from_slice(b"behind");
+        outgoing.depend(After::NOTHING);
+
+        assert_eq!(outgoing.released(durable(2)), b"free ");
+        outgoing.consume(2);
+        assert_eq!(outgoing.released(durable(2)), b"ee ");
+        outgoing.consume(3);
+        assert_eq!(outgoing.released(durable(2)), b"");
+        assert!(outgoing.is_held());
+        assert_eq!(outgoing.released(durable(3)), b"held behind");
+        outgoing.consume(11);
+        assert!(outgoing.is_empty());
+        assert!(!outgoing.is_held());
+    }
+
+    #[test]
+    fn a_slow_peer_does_not_keep_what_was_sent() {
+        let mut outgoing = Outgoing::default();
+        let mut next = 0_u8;
+        for round in 0..100_u8 {
+            outgoing.buffer().extend(std::iter::repeat_n(round, 10_000));
+            outgoing.depend(After::NOTHING);
+            let first = outgoing.released(durable(0)).first().copied();
+            assert_eq!(first, Some(next));
+            outgoing.consume(9_000);
+            next = outgoing.released(durable(0))[0];
+        }
+        assert_eq!(outgoing.len(), 100_000);
+        assert!(outgoing.bytes.len() < 300_000);
+    }
+}

@@ -1,0 +1,309 @@
+//! One reactor: a thread that owns some connections and serves them in turns.
+//!
+//! [`Reactor::turn`] is the whole server in five lines. Its order is rule 3 of the design: the
+//! commands of a turn become frames, the frames are written and synced, and only then does the
+//! gate of each connection let out the replies that depend on them. A reactor that does not write
+//! itself goes on to other turns; its gates open when a committer has published how durable the
+//! log has become.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+use journal::Durable;
+use model::{Nanos, SessionId};
+
+use crate::Failure;
+use crate::connection::Marks;
+use crate::connections::Connections;
+use crate::deadlines::Deadlines;
+use crate::events::{Event, EventSet, Events};
+use crate::hub::{Commit, Hub, Phase};
+use crate::listener::Acceptor;
+use crate::post::Sleep;
+
+/// A thread's share of the server.
+pub(crate) struct Reactor<'a> {
+    pub(crate) hub: &'a Hub,
+    pub(crate) index: usize,
+    pub(crate) event_set: EventSet,
+    events: Events,
+    acceptor: Option<Acceptor>,
+    pub(crate) connections: Connections,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) lists: Lists,
+    /// When this turn began.
+    pub(crate) now: Nanos,
+    /// The broker took no commands when so many writes and chores were completed.
+    pub(crate) stalled_at: Option<u64>,
+    /// What the gates were last opened for, and how many writes and chores were completed then.
+    durable: Durable,
+    completions: u64,
+    /// More may wait to be accepted.
+    accept_more: bool,
+    /// Until when peers may still read their answers, once the server stops.
+    stopping_until: Option<Nanos>,
+    scratch: Box<[u8]>,
+}
+
+/// Connections with something to do, by what it is. A connection stands in each list once, which
+/// its own marks see to.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    /// Accepted, and not yet known to the core.
+    pub(crate) arrivals: Vec<OwnedFd>,
+    /// To be read from and stepped in this turn.
+    pub(crate) attention: Vec<SessionId>,
+    /// Changed in this turn: to be sent to and looked at.
+    pub(crate) touched: Vec<SessionId>,
+    /// Hold replies that wait for a write.
+    pub(crate) holding: Vec<SessionId>,
+    /// To be closed in this turn.
+    pub(crate) finished: Vec<SessionId>,
+    /// Gave the broker something to do in this turn.
+    pub(crate) active: Vec<SessionId>,
+}
+
+impl<'a> Reactor<'a> {
+    pub(crate) fn new(
+        hub: &'a Hub,
+        index: usize,
+        event_set: EventSet,
+        acceptor: Option<Acceptor>,
+    ) -> Self {
+        Self {
+            hub,
+            index,
+            event_set,
+            events: Events::new(),
+            acceptor,
+            connections: Connections::new(index),
+            deadlines: Deadlines::default(),
+            lists: Lists::default(),
+            now: hub.clock.now(),
+            stalled_at: None,
+            durable: hub.durable(),
+            completions: hub.completions(),
+            accept_more: false,
+            stopping_until: None,
+            scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
+        }
+    }
+
+    /// Serves until the server ends.
+    pub(crate) fn serve(mut self) {
+        while !self.is_over() {
+            if let Err(failure) = self.turn() {
+                return self.hub.fail(failure);
+            }
+        }
+    }
+
+    /// One turn.
+    fn turn(&mut self) -> Result<(), Failure> {
+        self.wait(); //              for sockets, timers, completed writes and other threads
+        self.read(); //              sockets -> input, without the lock
+        let commit = self.step(); // input -> commands -> broker -> frames and replies, locked
+        self.write(commit)?; //      frames -> disk, and the sync, unless a committer does it
+        self.release(); //           replies whose frames are durable -> sockets
+        Ok(())
+    }
+
+    fn wait(&mut self) {
+        let span = self.sleep_span();
+        self.events.wait(&self.event_set, span);
+        self.hub.post(self.index).awake();
+        self.now = self.hub.clock.now();
+        while let Some(event) = self.events.pop() {
+            self.notice(event);
+        }
+        self.accept();
+        self.lists.arrivals.append(&mut self.hub.post(self.index).arrivals());
+        if self.hub.phase() == Phase::Stopping {
+            self.stop();
+        }
+    }
+
+    /// How long nothing is to be done unless something happens. Says so to other threads first.
+    fn sleep_span(&self) -> Option<Nanos> {
+        let lists = &self.lists;
+        let holds = !lists.holding.is_empty() || self.stalled_at.is_some();
+        let sleep = if holds { Sleep::ForWrites } else { Sleep::ForMail };
+        let quiet = self.hub.post(self.index).sleep(sleep);
+        let completions = self.hub.completions();
+        let waits = match self.stalled_at {
+            Some(then) => then == completions,
+            None => lists.attention.is_empty(),
+        };
+        let missed = holds && self.completions != completions;
+        if !quiet || !waits || missed || self.accept_more || !lists.finished.is_empty() {
+            return Some(Nanos::ZERO);
+        }
+        let accepting = self.acceptor.as_ref().and_then(Acceptor::deadline);
+        let own = [accepting, self.deadlines.first(), self.stopping_until];
+        let first = own.into_iter().flatten().fold(self.hub.deadline(), Nanos::min);
+        (first < Nanos::MAX).then(|| first.since(self.hub.clock.now()))
+    }
+
+    fn notice(&mut self, event: Event) {
+        match event {
+            Event::Bell => self.hub.post(self.index).silence(),
+            Event::Listener => self.accept_more = true,
+            Event::Socket { session, readable, writable, half_closed } => {
+                let Some(connection) = self.connections.get_mut(session) else { return };
+                connection.notice(readable, writable, half_closed);
+                self.lists.touch(session, connection.marks());
+                if readable || half_closed {
+                    self.lists.attend(session, connection.marks());
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        let Some(acceptor) = &mut self.acceptor else { return };
+        if self.accept_more || acceptor.is_due(self.now) {
+            self.accept_more = acceptor.accept(self.hub, self.now);
+        }
+    }
+
+    fn read(&mut self) {
+        for session in &self.lists.attention {
+            if let Some(connection) = self.connections.get_mut(*session) {
+                connection.receive(&mut self.scratch, &self.hub.limits, self.now);
+            }
+        }
+    }
+
+    /// Writes here what no committer shall write. Blocks for as long as the device takes.
+    fn write(&mut self, commit: Commit) -> Result<(), Failure> {
+        let Commit::Here(transfer) = commit else { return Ok(()) };
+        let disk = self.hub.disk.as_ref().expect("invariant: only a journal makes writes");
+        let result = transfer.perform(disk);
+        let mut core = self.hub.lock();
+        self.hub
+            .complete(&mut core, transfer, result)
+            .map_err(|failed| Failure::Journal(failed.to_string()))?;
+        self.hub.hand_over(&mut core);
+        Ok(())
+    }
+
+    /// Opens the gates as far as the log is durable, and sends what they let out.
+    fn release(&mut self) {
+        if self.hub.phase() == Phase::Halted {
+            return;
+        }
+        // In this order: a write that completes in between is seen by the next turn.
+        self.completions = self.hub.completions();
+        let durable = self.hub.durable();
+        if durable != self.durable {
+            self.durable = durable;
+            self.touch_holding();
+        }
+        let mut touched = std::mem::take(&mut self.lists.touched);
+        for session in touched.drain(..) {
+            self.send(session);
+        }
+        // Taken and put back: its memory is used again in each turn.
+        self.lists.touched = touched;
+    }
+
+    fn touch_holding(&mut self) {
+        for session in std::mem::take(&mut self.lists.holding) {
+            if let Some(connection) = self.connections.get_mut(session) {
+                connection.marks().holding = false;
+                self.lists.touch(session, connection.marks());
+            }
+        }
+    }
+
+    /// Sends to one connection, and finds out what it waits for now.
+    fn send(&mut self, session: SessionId) {
+        let Some(connection) = self.connections.get_mut(session) else { return };
+        let limits = &self.hub.limits;
+        connection.send(self.durable, self.now);
+        connection.marks().touched = false;
+        if connection.is_finished() {
+            return self.lists.finish(session, connection.marks());
+        }
+        if connection.is_held() {
+            self.lists.hold(session, connection.marks());
+        }
+        if connection.needs_attention(limits) {
+            self.lists.attend(session, connection.marks());
+        }
+        let deadline = connection.deadline(limits, self.now);
+        self.deadlines.watch(session, &mut connection.marks().watched, deadline);
+    }
+
+    /// The server stops: reads for the last time, and gives up on the peers who do not read their
+    /// answers when their time is over.
+    fn stop(&mut self) {
+        let Some(until) = self.stopping_until else { return self.begin_stop() };
+        if until > self.now {
+            return;
+        }
+        for session in self.connections.ids() {
+            if let Some(connection) = self.connections.get_mut(session) {
+                self.lists.finish(session, connection.marks());
+            }
+        }
+    }
+
+    fn begin_stop(&mut self) {
+        self.stopping_until = Some(self.now + crate::clock::nanos(self.hub.limits.stop));
+        self.acceptor = None;
+        self.accept_more = false;
+        for session in self.connections.ids() {
+            let Some(connection) = self.connections.get_mut(session) else { continue };
+            connection.receive(&mut self.scratch, &self.hub.limits, self.now);
+            connection.abandon_input();
+            self.lists.attend(session, connection.marks());
+        }
+    }
+
+    /// Whether the server ends here: at once, or with all peers served.
+    fn is_over(&self) -> bool {
+        match self.hub.phase() {
+            Phase::Serving => false,
+            Phase::Stopping => self.stopping_until.is_some() && self.connections.is_empty(),
+            Phase::Halted => true,
+        }
+    }
+}
+
+impl Drop for Reactor<'_> {
+    /// What is still open here is no longer.
+    fn drop(&mut self) {
+        let open = self.connections.ids().len() + self.lists.arrivals.len();
+        self.hub.connections.fetch_sub(open, Ordering::Relaxed);
+    }
+}
+
+impl Lists {
+    pub(crate) fn attend(&mut self, session: SessionId, marks: &mut Marks) {
+        if !std::mem::replace(&mut marks.attention, true) {
+            self.attention.push(session);
+        }
+    }
+
+    pub(crate) fn touch(&mut self, session: SessionId, marks: &mut Marks) {
+        if !std::mem::replace(&mut marks.touched, true) {
+            self.touched.push(session);
+        }
+    }
+
+    pub(crate) fn hold(&mut self, session: SessionId, marks: &mut Marks) {
+        if !std::mem::replace(&mut marks.holding, true) {
+            self.holding.push(session);
+        }
+    }
+
+    pub(crate) fn finish(&mut self, session: SessionId, marks: &mut Marks) {
+        if !std::mem::replace(&mut marks.finished, true) {
+            self.finished.push(session);
+        }
+    }
+}
+
+/// Bytes read from one connection in a turn: no peer that sends much keeps others waiting.
+const READ_BYTES_MAX: usize = 64 * 1024;

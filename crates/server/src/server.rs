@@ -1,0 +1,284 @@
+//! Starting a server, and ending it. The binary, the benchmarks and the tests all use this.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use beanstalk::Shared;
+use broker::{Broker, BrokerOptions, Recovery};
+use disk::{File, RealDisk};
+use engine::EngineOptions;
+use journal::JournalOptions;
+use model::{BrokerStatistics, StorePolicy, limits};
+
+use crate::clock::Clock;
+use crate::committer::{COMMITTERS, commit, keep_house};
+use crate::config::{Config, Listen, THREADS_MAX};
+use crate::core::Core;
+use crate::counters::Counters;
+use crate::events::EventSet;
+use crate::facts::{JournalGauges, ProcessFacts};
+use crate::hub::{Hub, Parts, Phase};
+use crate::listener::{Acceptor, Listener};
+use crate::post::Post;
+use crate::reactor::Reactor;
+use crate::{Failure, StartError};
+
+/// A broker behind sockets.
+#[derive(Debug)]
+pub struct Server;
+
+impl Server {
+    /// Opens the store, recovers what it holds, listens, and serves from threads of its own. When
+    /// this returns every listener accepts.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running then.
+    pub fn start(config: Config) -> Result<Running, StartError> {
+        check(&config)?;
+        raise_descriptor_limit();
+        let disk = open_disk(&config)?;
+        let listeners: Vec<Listener> =
+            config.listen.iter().copied().map(Listener::bind).collect::<Result<_, _>>()?;
+        let addresses = listeners.iter().map(Listener::bound).collect();
+        let hub = Arc::new(build(&config, disk)?);
+        let mut running = Running { hub, addresses, reactors: Vec::new(), writers: Vec::new() };
+        running.spawn_writers()?;
+        running.spawn_reactors(config.threads, listeners)?;
+        Ok(running)
+    }
+}
+
+/// A server that serves. Dropping it stops it.
+pub struct Running {
+    hub: Arc<Hub>,
+    addresses: Vec<Listen>,
+    reactors: Vec<JoinHandle<()>>,
+    /// The committers and the housekeeper.
+    writers: Vec<JoinHandle<()>>,
+}
+
+/// A way to speak to a running server from any thread.
+#[derive(Clone)]
+pub struct Remote {
+    hub: Arc<Hub>,
+}
+
+impl Running {
+    /// Where it listens, with the ports that were picked, in the order of the configuration.
+    #[must_use]
+    pub fn addresses(&self) -> &[Listen] {
+        &self.addresses
+    }
+
+    /// A handle for other threads.
+    #[must_use]
+    pub fn remote(&self) -> Remote {
+        Remote { hub: Arc::clone(&self.hub) }
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.hub.counters()
+    }
+
+    /// Serves until [`Remote::stop`], then stops as [`Running::shutdown`] does.
+    ///
+    /// # Errors
+    /// [`Failure`]: it could not go on.
+    pub fn wait(mut self) -> Result<(), Failure> {
+        self.hub.wait_for_end().and_then(|()| self.stop())
+    }
+
+    /// Accepts nothing more, answers what has come in, closes all connections, and leaves the
+    /// store flushed and with a snapshot.
+    ///
+    /// # Errors
+    /// [`Failure`]: the store could not be left so. Whatever was confirmed is still in it.
+    pub fn shutdown(mut self) -> Result<(), Failure> {
+        self.stop()
+    }
+
+    fn stop(&mut self) -> Result<(), Failure> {
+        self.hub.enter(Phase::Stopping);
+        let mut end = join(&mut self.reactors);
+        if end.is_ok() && self.hub.phase() < Phase::Halted {
+            end = self.hub.settle();
+        }
+        self.hub.enter(Phase::Halted);
+        end = end.and(join(&mut self.writers));
+        self.hub.failure().map_or(end, Err)
+    }
+
+    fn spawn_writers(&mut self) -> Result<(), StartError> {
+        if self.hub.disk.is_none() {
+            return Ok(());
+        }
+        for index in 0..COMMITTERS {
+            self.writers.push(self.spawn(format!("committer-{index}"), commit)?);
+        }
+        self.writers.push(self.spawn("housekeeper".into(), keep_house)?);
+        Ok(())
+    }
+
+    fn spawn_reactors(
+        &mut self,
+        threads: usize,
+        listeners: Vec<Listener>,
+    ) -> Result<(), StartError> {
+        let mut acceptor = Some(Acceptor::new(listeners));
+        for index in 0..threads {
+            let event_set = EventSet::new(self.hub.post(index).bell())?;
+            let acceptor = acceptor.take();
+            for listener in acceptor.iter().flat_map(Acceptor::listeners) {
+                event_set.watch_listener(listener.socket())?;
+            }
+            let serve = move |hub: &Hub| Reactor::new(hub, index, event_set, acceptor).serve();
+            self.reactors.push(self.spawn(format!("reactor-{index}"), serve)?);
+        }
+        Ok(())
+    }
+
+    fn spawn(
+        &self,
+        name: String,
+        work: impl FnOnce(&Hub) + Send + 'static,
+    ) -> Result<JoinHandle<()>, StartError> {
+        let hub = Arc::clone(&self.hub);
+        let watched = name.clone();
+        let body = move || {
+            let _alarm = Alarm { hub: &hub, thread: watched };
+            work(&hub);
+        };
+        Builder::new().name(name).spawn(body).map_err(StartError::System)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Who drops a server instead of shutting it down has no use for how it went.
+        let _ = self.stop();
+    }
+}
+
+impl Remote {
+    /// Ends [`Running::wait`].
+    pub fn stop(&self) {
+        self.hub.request_end();
+    }
+
+    /// Refuses to store messages from now on, with the protocol's answer; all else goes on.
+    pub fn drain(&self) {
+        self.hub.drain();
+        self.hub.log.line(format_args!("draining: puts are refused until the next start"));
+    }
+
+    /// Writes the counters to the log.
+    pub fn log_counters(&self) {
+        self.hub.log.line(format_args!("{}", self.hub.counters()));
+    }
+}
+
+/// Ends the server when its thread panics: half of it must not go on alone.
+struct Alarm<'a> {
+    hub: &'a Hub,
+    thread: String,
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.hub.fail(Failure::Panicked(std::mem::take(&mut self.thread)));
+        }
+    }
+}
+
+fn check(config: &Config) -> Result<(), StartError> {
+    if !(1..=THREADS_MAX).contains(&config.threads) {
+        return Err(StartError::Threads { asked: config.threads });
+    }
+    let bytes = config.limits.message_bytes;
+    if !(1..=limits::MESSAGE_BYTES_MAX).contains(&bytes) {
+        return Err(StartError::MessageBytes { asked: bytes });
+    }
+    Ok(())
+}
+
+fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError> {
+    if config.policy == StorePolicy::Memory {
+        return Ok(None);
+    }
+    let disk = RealDisk::open(&config.data, config.journal_io).map_err(StartError::Disk)?;
+    config.log.line(format_args!("journal in {}: {}", config.data.display(), disk.probe()));
+    Ok(Some(disk))
+}
+
+/// Recovers the broker and puts around it what the threads share.
+fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
+    let options = broker_options(config);
+    let segment_bytes = disk.as_ref().map_or(0, |_| options.journal.segment_bytes);
+    let clock = Clock::new();
+    let broker = open_broker(config, disk.as_ref(), options, &clock)?;
+    let clock = clock.not_before(broker.started_at());
+    let gauges = Arc::new(JournalGauges::new(segment_bytes));
+    let facts = ProcessFacts::new(clock, Arc::clone(&gauges));
+    let shared = Shared::new(config.limits.message_bytes, Box::new(facts));
+    let posts = std::iter::repeat_with(Post::new).take(config.threads);
+    let posts = posts.collect::<rustix::io::Result<Vec<_>>>()?;
+    let core = Core::new(broker, shared, posts.len());
+    let (limits, log) = (config.limits, config.log);
+    Ok(Hub::new(core, Parts { posts, gauges, disk, clock, limits, log }))
+}
+
+fn broker_options(config: &Config) -> BrokerOptions {
+    let engine = EngineOptions { policy: config.policy, queue_policies: config.queues.clone() };
+    let journal =
+        JournalOptions::new(config.policy).with_message_bytes_max(config.limits.message_bytes);
+    BrokerOptions { engine, journal }
+}
+
+fn open_broker(
+    config: &Config,
+    disk: Option<&RealDisk>,
+    options: BrokerOptions,
+    clock: &Clock,
+) -> Result<Broker<File>, StartError> {
+    let Some(disk) = disk else { return Ok(Broker::in_memory(options.engine)) };
+    let begin = clock.uptime();
+    let (broker, recovery) = Broker::open(disk, options).map_err(StartError::Journal)?;
+    config.log.line(format_args!(
+        "recovered in {} ms: {}",
+        clock.uptime().since(begin).0 / 1_000_000,
+        Summary(&recovery)
+    ));
+    Ok(broker)
+}
+
+/// What recovery found, in one line.
+struct Summary<'a>(&'a Recovery);
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BrokerStatistics { ready, delayed, buried, queues, .. } = self.0.statistics;
+        write!(f, "{ready} ready, {delayed} delayed, {buried} buried messages in {queues} queues")
+    }
+}
+
+fn join(threads: &mut Vec<JoinHandle<()>>) -> Result<(), Failure> {
+    let mut end = Ok(());
+    for thread in threads.drain(..) {
+        let name = thread.thread().name().unwrap_or_default().to_owned();
+        end = end.and(thread.join().map_err(|_| Failure::Panicked(name)));
+    }
+    end
+}
+
+/// Every connection is a descriptor, and the customary limit of 1,024 is a soft one.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it cannot be raised, accepting pauses at the limit there is.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
