@@ -85,6 +85,7 @@ enum Awaited {
     Use(QueueName),
     Watch(QueueName),
     Ignore(QueueName),
+    StatsTube(QueueName),
     /// The only one that may come later.
     Receive,
     Lease,
@@ -160,6 +161,9 @@ impl Session {
         match (awaited, reply) {
             (Awaited::Opening, reply) => self.closing = matches!(reply, Reply::Refused(_)),
             (_, Reply::Refused(refusal)) => answer::word(out, answer::refusal(refusal)),
+            (Awaited::StatsTube(tube), Reply::NotFound) if tube == default_tube() => {
+                answer::document(out, &yaml::tube(&yaml::nothing_of(tube)));
+            }
             (_, Reply::NotFound) => answer::word(out, answer::NOT_FOUND),
             (awaited, Reply::Done) => self.finish(awaited, out),
             (_, Reply::Stored { message }) => answer::number(out, "INSERTED", message.0),
@@ -174,7 +178,7 @@ impl Session {
             (_, Reply::BrokerStatistics(broker)) => {
                 answer::document(out, &yaml::server(&broker, shared));
             }
-            (_, Reply::Queues(tubes)) => answer::document(out, &yaml::list(&tubes)),
+            (_, Reply::Queues(tubes)) => answer::document(out, &yaml::list(&with_default(tubes))),
         }
     }
 
@@ -351,7 +355,7 @@ impl Session {
             }
             Request::Stats => self.ask(Plain, Command::BrokerStatistics),
             Request::StatsJob(message) => self.ask(Plain, Command::MessageStatistics { message }),
-            Request::StatsTube(queue) => self.ask(Plain, Command::QueueStatistics { queue }),
+            Request::StatsTube(tube) => self.stats_tube(tube),
             Request::ListTubes => self.ask(Plain, Command::ListQueues),
             Request::ListTubeUsed => self.say_used(out),
             Request::ListTubesWatched => self.list_watched(out),
@@ -387,6 +391,11 @@ impl Session {
     fn watch(&mut self, tube: QueueName) -> Step {
         let command = Command::Watch { link: LINK, queue: tube.clone() };
         self.ask(Awaited::Watch(tube), command)
+    }
+
+    fn stats_tube(&mut self, tube: QueueName) -> Step {
+        let command = Command::QueueStatistics { queue: tube.clone() };
+        self.ask(Awaited::StatsTube(tube), command)
     }
 
     fn ignore(&mut self, tube: QueueName, out: &mut Vec<u8>) -> Step {
@@ -478,6 +487,14 @@ fn say(out: &mut Vec<u8>, word: &str) -> Step {
 /// Bytes of the first line without its end, if it has ended.
 fn line_length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(LINE_END.len()).position(|window| window == LINE_END)
+}
+
+/// The engine drops a queue that nobody uses; beanstalkd keeps this one tube for ever.
+fn with_default(mut tubes: Vec<QueueName>) -> Vec<QueueName> {
+    if let Err(place) = tubes.binary_search(&default_tube()) {
+        tubes.insert(place, default_tube());
+    }
+    tubes
 }
 
 fn default_tube() -> QueueName {

@@ -11,7 +11,7 @@ const TUBES: [&str; 5] = ["default", "a", "b", "123", "null"];
 
 #[test]
 fn random_commands_are_answered_alike() {
-    for seed in 0..30 {
+    for seed in 0..40 {
         let Some(mut pair) = Pair::start(PEERS) else { return };
         let mut random = Random::new(seed);
         let mut waiting = None;
@@ -21,6 +21,18 @@ fn random_commands_are_answered_alike() {
         take_stock(&mut pair);
         pair.half_close_all();
     }
+}
+
+/// A job that nobody watches keeps its tube; `default` needs nothing to be kept.
+#[test]
+fn tubes_come_and_go_alike() {
+    let Some(mut pair) = Pair::start(1) else { return };
+    pair.send(0, "use a\r\nwatch b\r\nignore default\r\nlist-tubes\r\nstats-tube default\r\n");
+    pair.send(0, "put 0 0 1000 1\r\nx\r\nuse c\r\nlist-tubes\r\nstats-tube a\r\n");
+    pair.send(0, "delete {0}\r\nlist-tubes\r\nstats-tube a\r\nstats-tube b\r\n");
+    pair.send(0, "watch c\r\nignore b\r\nlist-tubes\r\nuse default\r\nlist-tubes\r\n");
+    pair.send(0, "pause-tube b 1\r\nstats-tube c\r\n");
+    pair.half_close_all();
 }
 
 /// Between two moments that the clock decides there is room of seconds, for a machine that is
@@ -211,7 +223,7 @@ fn malformed(job: &str, waiting: bool, random: &mut Random) -> String {
         17 => format!("ignore {name}"),
         18 => format!("stats-tube {name}"),
         19 => format!("use {long}"),
-        20 => format!("{long}"),
+        20 => long,
         21 => format!("{}{name}", random.pick(&WORDS)),
         22 if !waiting => format!("{} {number}", random.pick(&WORDS)),
         _ => random.pick(&["", "reserve 1", "RESERVE", "stats\n", "\nstats", "put", "a\0b"]).into(),
