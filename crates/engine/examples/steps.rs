@@ -1,0 +1,124 @@
+//! Nanoseconds a step of the engine alone, over a million messages of 100 bytes:
+//! `cargo run --release -p dunlin-engine --example steps`
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is a measurement")]
+
+use std::time::Instant;
+
+use engine::{Effects, Engine, EngineOptions, QueuePolicies};
+use model::{
+    Command, LinkId, MessageId, Nanos, NewMessage, Persistence, QueueName, Reply, SessionId,
+    StorePolicy,
+};
+
+const MESSAGES: u64 = 1_000_000;
+const LINK: LinkId = LinkId(0);
+const SESSION: SessionId = SessionId(1);
+
+struct Bench {
+    engine: Engine,
+    effects: Effects,
+    log: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+fn main() {
+    let mut bench = Bench::new();
+    bench.measure("put", |bench, _| bench.put());
+    bench.recover();
+    bench.measure("receive + delete", |bench, _| bench.receive_delete());
+    bench.measure("put + receive + delete", |bench, _| {
+        bench.put();
+        bench.receive_delete();
+    });
+    bench.measure("put", |bench, _| bench.put());
+    bench.measure("receive, all held", |bench, _| {
+        bench.receive();
+    });
+    let first = bench.receive_none_left();
+    bench.measure("release one of all held, and receive it", |bench, number| {
+        let message = MessageId(first + number);
+        let command = Command::Release { message, priority: 1024, delay: Nanos::ZERO };
+        bench.run(command);
+        bench.receive();
+    });
+    let start = Instant::now();
+    bench.engine.close_session(Nanos(0), SESSION, &mut bench.effects);
+    println!("close a session that holds all: {} ms", start.elapsed().as_millis());
+}
+
+impl Bench {
+    fn new() -> Self {
+        let engine = Engine::new(options());
+        let mut bench =
+            Self { engine, effects: Effects::default(), log: Vec::with_capacity(200 << 20), ends: Vec::new() };
+        bench.engine.open_session(SESSION);
+        let queue = QueueName::new("default").unwrap();
+        bench.run(Command::OpenProducer { link: LINK, queue: queue.clone() });
+        bench.run(Command::Watch { link: LINK, queue });
+        bench
+    }
+
+    fn measure(&mut self, what: &str, mut step: impl FnMut(&mut Self, u64)) {
+        let start = Instant::now();
+        for number in 0..MESSAGES {
+            step(self, number);
+        }
+        println!("{what}: {} ns", start.elapsed().as_nanos() / u128::from(MESSAGES));
+    }
+
+    fn run(&mut self, command: Command) -> Option<Reply> {
+        self.effects.clear();
+        self.engine.handle(Nanos(self.engine.next_lsn().0), SESSION, command, &mut self.effects);
+        self.effects.outputs.pop().map(|output| output.reply)
+    }
+
+    fn put(&mut self) {
+        let message = NewMessage {
+            priority: 1024,
+            delay: Nanos::ZERO,
+            lease: Nanos::from_secs(60),
+            persistence: Persistence::Persistent,
+            body: vec![b'x'; 100].into_boxed_slice(),
+        };
+        self.run(Command::Put { link: LINK, message });
+        if self.ends.len() < MESSAGES as usize {
+            self.log.extend_from_slice(&self.effects.records);
+            self.ends.push(self.log.len());
+        }
+    }
+
+    fn receive(&mut self) -> MessageId {
+        let wait = Some(Nanos::ZERO);
+        let command = Command::Receive { link: LINK, wait, margin: Nanos::SECOND };
+        match self.run(command) {
+            Some(Reply::Delivered(delivery)) => delivery.message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn receive_delete(&mut self) {
+        let message = self.receive();
+        self.run(Command::Delete { message });
+    }
+
+    fn receive_none_left(&mut self) -> u64 {
+        assert_eq!(self.engine.statistics().ready, 0);
+        self.engine.live().next().map_or(0, |_| 2 * MESSAGES + 1)
+    }
+
+    fn recover(&self) {
+        let mut engine = Engine::new(options());
+        let start = Instant::now();
+        let mut begin = 0;
+        for (lsn, end) in (1..).zip(&self.ends) {
+            engine.replay(model::Lsn(lsn), &self.log[begin..*end], false).unwrap();
+            begin = *end;
+        }
+        engine.finish_recovery(engine.next_lsn()).unwrap_err();
+        println!("replay: {} ns", start.elapsed().as_nanos() / u128::from(MESSAGES));
+    }
+}
+
+fn options() -> EngineOptions {
+    EngineOptions { policy: StorePolicy::Always, queue_policies: QueuePolicies::default() }
+}

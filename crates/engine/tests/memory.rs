@@ -1,0 +1,43 @@
+//! What a ready message costs in all, as the operating system sees it. Alone in its process, so
+//! that nothing else is measured.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+use engine::{Effects, Engine, EngineOptions, QueuePolicies};
+use model::{Command, LinkId, Nanos, NewMessage, Persistence, QueueName, SessionId, StorePolicy};
+
+const MESSAGES: u64 = 1_000_000;
+const BYTES_EACH_MAX: u64 = 225;
+
+#[test]
+fn a_million_ready_messages_of_100_bytes_fit() {
+    let queue_policies = QueuePolicies::default();
+    let mut engine = Engine::new(EngineOptions { policy: StorePolicy::Always, queue_policies });
+    let mut effects = Effects::default();
+    let (session, link) = (SessionId(1), LinkId(0));
+    engine.open_session(session);
+    let queue = QueueName::new("default").unwrap();
+    engine.handle(Nanos(1), session, Command::OpenProducer { link, queue }, &mut effects);
+    let before = resident_bytes();
+    for number in 0..MESSAGES {
+        let message = NewMessage {
+            priority: 1024,
+            delay: Nanos::ZERO,
+            lease: Nanos::from_secs(60),
+            persistence: Persistence::Persistent,
+            body: vec![b'x'; 100].into_boxed_slice(),
+        };
+        engine.handle(Nanos(number), session, Command::Put { link, message }, &mut effects);
+        effects.clear();
+    }
+    let each = (resident_bytes() - before) / MESSAGES;
+    assert_eq!(engine.statistics().ready, MESSAGES);
+    assert!((200..=BYTES_EACH_MAX).contains(&each), "{each} bytes a message");
+}
+
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kibibytes * 1024
+}
