@@ -1,2 +1,117 @@
-//! The project's own tools.
-fn main() {}
+//! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`.
+
+mod clients;
+mod crash;
+mod house;
+mod metrics;
+mod random;
+mod run;
+mod server;
+mod setup;
+mod steps;
+mod tally;
+mod tidy;
+mod wire;
+
+use std::env;
+use std::error::Error;
+use std::process::ExitCode;
+use std::result;
+
+use crate::house::House;
+use crate::steps::Bench;
+use crate::tally::Tally;
+
+/// What can go wrong is for a person to read.
+type Result<T> = result::Result<T, Box<dyn Error + Send + Sync>>;
+
+const HELP: &str = "\
+The project's own tools.
+
+cargo xtask test [--only STEP]...   everything; the last line is `N passed, N failed`
+cargo xtask tidy                    the rules that no compiler holds
+cargo xtask metrics                 the figures A1 to A12 of the code
+cargo xtask crash [options]         kill -9 under load
+    --kills N         kills in all (240)
+    --seed N          repeat a run's choices (default: the clock)
+    --sync POLICY     always, never or a duration; may be repeated (always, 25ms, never)
+    --binary PATH     the server (default: the release build)
+    --extra OPTION    one more option of `dunlin serve`; may be repeated
+    --stand-in        run beanstalkd instead, to try the test itself
+
+Steps of the test:
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(Tally { failed: 0, .. }) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Result<Tally> {
+    let wants_help = words.is_empty() || words.contains(&"--help") || words.contains(&"-h");
+    match words {
+        _ if wants_help => {
+            print!("{HELP}{}", steps::list());
+            Ok(Tally::default())
+        }
+        ["test", options @ ..] => counted(steps::run_steps(&only(options)?)?),
+        ["tidy"] => counted(tidy::run(&House::read()?)),
+        ["metrics"] => metrics::run(&House::read()?).map(|()| Tally::default()),
+        ["crash", options @ ..] => counted(crash::run(&crash_options(options)?)?),
+        _ => Err(format!("{}? See cargo xtask --help", words.join(" ")).into()),
+    }
+}
+
+/// Prints the count as the last line.
+fn counted(tally: Tally) -> Result<Tally> {
+    println!("{tally}");
+    Ok(tally)
+}
+
+fn only(options: &[&str]) -> Result<Vec<String>> {
+    let mut steps = Vec::new();
+    for pair in options.chunks(2) {
+        match pair {
+            ["--only", step] => steps.push((*step).to_owned()),
+            _ => return Err(format!("{}? --only STEP is all there is", pair.join(" ")).into()),
+        }
+    }
+    Ok(steps)
+}
+
+fn crash_options(options: &[&str]) -> Result<crash::Options> {
+    let bench = Bench::new()?;
+    let mut chosen = crash::Options::new(bench.scratch.clone());
+    let (mut syncs, mut stand_in) = (Vec::new(), false);
+    let mut words = options.iter();
+    while let Some(&option) = words.next() {
+        if option == "--stand-in" {
+            stand_in = true;
+            continue;
+        }
+        let value = *words.next().ok_or(format!("{option} needs a value"))?;
+        match option {
+            "--kills" => chosen.kills = value.parse()?,
+            "--seed" => chosen.seed = value.parse()?,
+            "--sync" => syncs.push(value.to_owned()),
+            "--binary" => chosen.binary = Some(value.into()),
+            "--extra" => chosen.extra.push(value.to_owned()),
+            _ => return Err(format!("{option}? See cargo xtask --help").into()),
+        }
+    }
+    if !syncs.is_empty() {
+        chosen.syncs = syncs;
+    }
+    if !stand_in && chosen.binary.is_none() {
+        chosen.binary = Some(bench.dunlin()?);
+    }
+    Ok(chosen)
+}

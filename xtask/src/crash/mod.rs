@@ -1,0 +1,243 @@
+//! Real crashes: the binary under load of real clients, killed with -9 at random moments.
+//!
+//! Each round starts the server on the same data directory, sometimes kills it while it recovers,
+//! compares everything it holds with the ledger of the clients, loads it from several connections,
+//! and kills it. The server is given small segments, so that rolls, snapshots and compaction are
+//! always under way. kill -9 loses nothing under any sync policy: what was written is in the hands
+//! of the operating system. Power cuts are the simulation's part.
+
+mod check;
+mod ledger;
+mod load;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use self::ledger::{Ledger, Place};
+use self::load::{Client, Owned};
+use crate::Result;
+use crate::random::Random;
+use crate::server::{Program, Server};
+use crate::tally::Tally;
+
+const CLIENTS: u64 = 4;
+/// Above this many jobs the clients take more than they put.
+const JOBS_WANTED: usize = 3000;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// Kills in all, shared out over the sync policies.
+    pub(crate) kills: u64,
+    /// Repeats the choices of the run (threads and timing stay real).
+    pub(crate) seed: u64,
+    /// Each gets a data directory and its share of the kills.
+    pub(crate) syncs: Vec<String>,
+    /// The binary of ours; none runs the original as a stand-in, to try the test itself.
+    pub(crate) binary: Option<PathBuf>,
+    /// More options for `dunlin serve`.
+    pub(crate) extra: Vec<String>,
+    /// Where the data directories go.
+    pub(crate) scratch: PathBuf,
+}
+
+impl Options {
+    /// The defaults: a seed from the clock, all three policies.
+    pub(crate) fn new(scratch: PathBuf) -> Options {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Options {
+            kills: 240,
+            seed: now.as_secs(),
+            syncs: ["always", "25ms", "never"].map(str::to_owned).to_vec(),
+            binary: None,
+            extra: Vec::new(),
+            scratch,
+        }
+    }
+}
+
+/// Runs all policies and counts each kill that was survived.
+pub(crate) fn run(options: &Options) -> Result<Tally> {
+    println!("crash: seed {}", options.seed);
+    let mut tally = Tally::default();
+    let policies = options.syncs.len() as u64;
+    for (index, sync) in (0..).zip(&options.syncs) {
+        let kills = options.kills / policies + u64::from(index < options.kills % policies);
+        let begun = Instant::now();
+        let mut run = Run::new(options, sync, kills)?;
+        match run.rounds() {
+            Ok(()) if run.violations().is_empty() => fs::remove_dir_all(&run.data)?,
+            outcome => {
+                tally.failed += 1;
+                report(&run, options, sync, outcome);
+            }
+        }
+        tally.passed += run.survived;
+        let seconds = begun.elapsed().as_secs();
+        println!("crash: --sync {sync}: {} of {kills} kills survived, {seconds} s", run.survived);
+        println!("crash: {} jobs put, {} of the kills before ready", run.put(), run.early);
+    }
+    Ok(tally)
+}
+
+fn report(run: &Run, options: &Options, sync: &str, outcome: Result<()>) {
+    if let Err(error) = outcome {
+        println!("crash: {error}");
+    }
+    for violation in run.violations().iter().take(20) {
+        println!("crash: {violation}");
+    }
+    println!("crash: data and server log are kept in {}", run.data.display());
+    println!("cargo xtask crash --seed {} --kills {} --sync {sync}", options.seed, options.kills);
+}
+
+/// One data directory and its kills.
+struct Run {
+    program: Program,
+    data: PathBuf,
+    ledger: Mutex<Ledger>,
+    random: Random,
+    kills: u64,
+    survived: u64,
+    /// Kills that hit a server which was not ready yet.
+    early: u64,
+    /// Kills since the last check: they are counted when it has found everything in order.
+    unchecked: u64,
+    /// The largest id that a check has seen.
+    checked: u64,
+    /// How long the last start took.
+    start: Duration,
+}
+
+impl Run {
+    fn new(options: &Options, sync: &str, kills: u64) -> Result<Run> {
+        let data = options.scratch.join(format!("crash-{sync}"));
+        if data.exists() {
+            fs::remove_dir_all(&data)?;
+        }
+        fs::create_dir_all(data.join("journal"))?;
+        Ok(Run {
+            program: program(options, sync, &data.join("journal")),
+            data,
+            ledger: Mutex::default(),
+            random: Random::new(options.seed),
+            kills,
+            survived: 0,
+            early: 0,
+            unchecked: 0,
+            checked: 0,
+            start: Duration::from_millis(20),
+        })
+    }
+
+    fn rounds(&mut self) -> Result<()> {
+        while self.survived + self.unchecked < self.kills {
+            while self.random.one_in(3) {
+                self.kill_during_start()?;
+            }
+            let (server, address) = self.start_and_check()?;
+            if !self.violations().is_empty() {
+                return Ok(());
+            }
+            self.load_and_kill(server, address)?;
+        }
+        self.finish()
+    }
+
+    /// A last check; the server ends when asked to, with everything kept, and hands out all jobs.
+    fn finish(&mut self) -> Result<()> {
+        let (server, _) = self.start_and_check()?;
+        let status = server.terminate()?;
+        if matches!(self.program, Program::Dunlin(..)) && !status.success() {
+            return Err(format!("ended with {status} after SIGTERM").into());
+        }
+        let (_server, address) = self.start_and_check()?;
+        check::drain(address, self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn kill_during_start(&mut self) -> Result<()> {
+        let server = self.program.start(&self.data.join("log"))?;
+        let moment = self.random.below(1 + self.start.as_micros() as u64 * 5 / 4);
+        thread::sleep(Duration::from_micros(moment));
+        server.kill()?;
+        self.early += 1;
+        self.unchecked += 1;
+        Ok(())
+    }
+
+    fn start_and_check(&mut self) -> Result<(Server, SocketAddr)> {
+        let begun = Instant::now();
+        let mut server = self.program.start(&self.data.join("log"))?;
+        let address = server.wait_ready()?;
+        self.start = begun.elapsed();
+        let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.checked = check::check(address, ledger, self.checked, &mut self.random)?;
+        if matches!(self.program, Program::Dunlin(..)) {
+            // The original does not log what `release` with delay 0 says.
+            check::check_places(address, ledger, &mut self.random)?;
+        }
+        if ledger.violations.is_empty() {
+            self.survived += self.unchecked;
+            self.unchecked = 0;
+        }
+        Ok((server, address))
+    }
+
+    fn load_and_kill(&mut self, server: Server, address: SocketAddr) -> Result<()> {
+        let moment = Duration::from_millis(5 + self.random.below(300));
+        let mut clients = self.clients(address)?;
+        thread::scope(|scope| {
+            for client in clients.drain(..) {
+                scope.spawn(move || client.run());
+            }
+            thread::sleep(moment);
+            server.kill()
+        })?;
+        self.unchecked += 1;
+        Ok(())
+    }
+
+    fn clients(&mut self, address: SocketAddr) -> Result<Vec<Client<'_>>> {
+        let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let takes = if ledger.count_there() > JOBS_WANTED { 7 } else { 4 };
+        let mut parked = ledger.places().into_iter().filter(is_parked);
+        let parked: Vec<_> = parked.by_ref().map(|(number, id, _)| Owned { number, id }).collect();
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let client = Client::open(address, &self.ledger, self.random.fork(), takes)?;
+            clients.push(client);
+        }
+        for (index, job) in parked.into_iter().enumerate() {
+            let client = index % clients.len();
+            clients.get_mut(client).into_iter().for_each(|client| client.parked.push(job));
+        }
+        Ok(clients)
+    }
+
+    fn violations(&self) -> Vec<String> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).violations.clone()
+    }
+
+    fn put(&self) -> u64 {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).count_put()
+    }
+}
+
+fn is_parked((_, _, place): &(u64, u64, Place)) -> bool {
+    matches!(place.state, "buried" | "delayed")
+}
+
+fn program(options: &Options, sync: &str, journal: &Path) -> Program {
+    let journal = journal.display().to_string();
+    let Some(binary) = &options.binary else {
+        let words = ["-b", &journal, "-f0", "-s", "65536"];
+        return Program::Original(words.map(str::to_owned).to_vec());
+    };
+    let mut words = vec!["--data".to_owned(), journal, "--sync".to_owned(), sync.to_owned()];
+    words.extend(options.extra.iter().cloned());
+    Program::Dunlin(binary.clone(), words)
+}

@@ -1,0 +1,154 @@
+//! Starts the servers under test, ours and the original, and ends them by their own process.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// A server that needs longer than this to get ready hangs.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// Which server to start.
+#[derive(Clone, Debug)]
+pub(crate) enum Program {
+    /// Ours: the binary, and what follows `serve`.
+    Dunlin(PathBuf, Vec<String>),
+    /// beanstalkd itself, and its options but for the address.
+    Original(Vec<String>),
+}
+
+/// A running server. Dropping it kills it as `kill -9` does.
+pub(crate) struct Server {
+    child: Child,
+    ready: Receiver<SocketAddr>,
+}
+
+impl Program {
+    /// Starts the server and does not wait for it. Its log is appended to `log`.
+    pub(crate) fn start(&self, log: &Path) -> Result<Server> {
+        let log = OpenOptions::new().create(true).append(true).open(log)?;
+        match self {
+            Program::Dunlin(binary, options) => start_dunlin(binary, options, log),
+            Program::Original(options) => start_original(options, log),
+        }
+    }
+
+    /// The word by which the foreign clients' tests know the server.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Program::Dunlin(..) => "dunlin",
+            Program::Original(_) => "original",
+        }
+    }
+}
+
+impl Server {
+    /// Waits until the server accepts connections and says where.
+    ///
+    /// # Errors
+    /// When the server ended or took too long.
+    pub(crate) fn wait_ready(&mut self) -> Result<SocketAddr> {
+        match self.ready.recv_timeout(READY_MAX) {
+            Ok(address) => Ok(address),
+            Err(RecvTimeoutError::Timeout) => Err("not ready after 30 s".into()),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(format!("ended before it was ready: {}", self.child.wait()?).into())
+            }
+        }
+    }
+
+    /// Ends the server with SIGKILL at once.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Asks the server to end (SIGTERM) and waits for it.
+    ///
+    /// # Errors
+    /// When it has not ended after 30 seconds.
+    pub(crate) fn terminate(mut self) -> Result<ExitStatus> {
+        Command::new("kill").arg(self.child.id().to_string()).status()?;
+        let end = Instant::now() + READY_MAX;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Err("still running 30 s after SIGTERM".into())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start_dunlin(binary: &Path, options: &[String], log: File) -> Result<Server> {
+    let mut child = Command::new(binary)
+        .args(["serve", "--listen", "beanstalkd=127.0.0.1:0"])
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| format!("{}: {error}", binary.display()))?;
+    let stdout = child.stdout.take().ok_or("no standard output")?;
+    let (sender, ready) = channel();
+    thread::spawn(move || {
+        if let Some(address) = read_address(stdout) {
+            // The receiver is gone when the server was killed meanwhile.
+            let _ = sender.send(address);
+        }
+    });
+    Ok(Server { child, ready })
+}
+
+/// The address of the `listening` line, once the `ready` line has come too.
+fn read_address(stdout: ChildStdout) -> Option<SocketAddr> {
+    let mut address = None;
+    for line in BufReader::new(stdout).lines() {
+        let line = line.ok()?;
+        if let Some(listening) = line.strip_prefix("listening beanstalkd ") {
+            address = listening.parse().ok();
+        }
+        if line == "ready" {
+            return address;
+        }
+    }
+    None
+}
+
+/// beanstalkd says neither where it listens nor when: it is given a free port, and tried.
+fn start_original(options: &[String], log: File) -> Result<Server> {
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let child = Command::new("beanstalkd")
+        .args(["-l", "127.0.0.1", "-p", &address.port().to_string()])
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| format!("beanstalkd: {error}"))?;
+    let (sender, ready) = channel();
+    thread::spawn(move || {
+        let end = Instant::now() + READY_MAX;
+        while Instant::now() < end && TcpStream::connect(address).is_err() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        // The receiver is gone when the server was killed meanwhile.
+        let _ = sender.send(address);
+    });
+    Ok(Server { child, ready })
+}

@@ -1,0 +1,76 @@
+//! Installs the programs that the tests use, where that is possible, and names them where not.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::Result;
+use crate::run::run;
+
+/// A program that the tests use: how to see that it is there, and Debian's package of it.
+struct Need {
+    probe: &'static [&'static str],
+    package: &'static str,
+}
+
+const NEEDS: [Need; 5] = [
+    Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
+    Need { probe: &["python3", "-c", "import ensurepip, venv"], package: "python3-venv" },
+    Need { probe: &["go", "version"], package: "golang-go" },
+    Need { probe: &["node", "--version"], package: "nodejs" },
+    Need { probe: &["npm", "--version"], package: "npm" },
+];
+
+/// Installs what is missing.
+///
+/// # Errors
+/// When something is missing and this user or system cannot install it: says what to install.
+pub(crate) fn install(log: &Path) -> Result<()> {
+    let missing = missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages = missing.join(" ");
+    if !is_root() || !succeeds(&["apt-get", "--version"]) {
+        return Err(format!("please install: apt-get install {packages}").into());
+    }
+    println!("installing {packages}");
+    apt(&["update"], log)?;
+    let mut install = vec!["install", "--yes", "--no-install-recommends"];
+    install.extend(&missing);
+    apt(&install, log)?;
+    match self::missing() {
+        left if left.is_empty() => Ok(()),
+        left => Err(format!("still missing after the installation: {}", left.join(" ")).into()),
+    }
+}
+
+fn missing() -> Vec<&'static str> {
+    NEEDS.iter().filter(|need| !succeeds(need.probe)).map(|need| need.package).collect()
+}
+
+fn apt(arguments: &[&str], log: &Path) -> Result<()> {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+    let outcome = run(&mut command, log, Duration::from_secs(1200))?;
+    if outcome.ended_well {
+        return Ok(());
+    }
+    Err(format!("apt-get {} failed\n{}", arguments.join(" "), outcome.tail()).into())
+}
+
+fn succeeds(command: &[&str]) -> bool {
+    let Some((program, arguments)) = command.split_first() else { return false };
+    let quiet = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    quiet.is_ok_and(|status| status.success())
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}

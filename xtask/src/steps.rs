@@ -1,0 +1,153 @@
+//! `cargo xtask test`: everything that has to hold, step by step, summed up in the last line.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::house::{House, root};
+use crate::run::run;
+use crate::server::Program;
+use crate::tally::{Runner, Tally};
+use crate::{Result, clients, crash, setup, tidy};
+
+/// Random seeds of the simulation in the test command.
+const SEEDS: &str = "10000";
+
+/// One step: its name, what it does, how.
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    run: fn(&Bench) -> Result<Tally>,
+}
+
+const STEPS: [Step; 8] = [
+    Step { name: "setup", what: "install what the other steps need", run: install },
+    Step { name: "fmt", what: "the code is formatted", run: fmt },
+    Step {
+        name: "tidy",
+        what: "the rules of the house hold",
+        run: |_| Ok(tidy::run(&House::read()?)),
+    },
+    Step { name: "clippy", what: "no warnings", run: clippy },
+    Step { name: "test", what: "all tests of the workspace", run: test },
+    Step { name: "sim", what: "simulated crashes, by seeds", run: sim },
+    Step { name: "clients", what: "foreign clients, on Dunlin and the original", run: clients },
+    Step { name: "crash", what: "kill -9 under load, and a ledger", run: crash },
+];
+
+/// Where steps leave their logs and data.
+pub(crate) struct Bench {
+    /// A folder under the build's target.
+    pub(crate) scratch: PathBuf,
+    target: PathBuf,
+}
+
+impl Bench {
+    /// The folder beside the running tool's own build.
+    pub(crate) fn new() -> Result<Bench> {
+        let tool = env::current_exe()?;
+        let target = tool.ancestors().nth(2).ok_or("the tool runs outside of a target folder")?;
+        let bench = Bench { scratch: target.join("xtask"), target: target.to_owned() };
+        fs::create_dir_all(&bench.scratch)?;
+        Ok(bench)
+    }
+
+    /// Builds the release binary and says where it is.
+    pub(crate) fn dunlin(&self) -> Result<PathBuf> {
+        let mut build = cargo(&["build", "--release", "--package", "dunlin"]);
+        let built = run(&mut build, &self.log("build"), Duration::from_secs(1800))?;
+        if !built.ended_well {
+            return Err(format!("the release build failed\n{}", built.tail()).into());
+        }
+        Ok(self.target.join("release/dunlin"))
+    }
+
+    /// The log of the step or program `name`.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.scratch.join(format!("{name}.log"))
+    }
+
+    fn cargo(&self, name: &str, arguments: &[&str], runner: Runner) -> Result<Tally> {
+        let outcome = run(&mut cargo(arguments), &self.log(name), Duration::from_secs(3600))?;
+        Ok(outcome.tally(runner))
+    }
+}
+
+/// Runs the steps named in `only`, or all, and gives the sum.
+pub(crate) fn run_steps(only: &[String]) -> Result<Tally> {
+    let bench = Bench::new()?;
+    if let Some(unknown) = only.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
+        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        return Err(format!("no step {unknown}; there are {}", names.join(", ")).into());
+    }
+    let chosen = |step: &&Step| only.is_empty() || only.iter().any(|name| step.name == name);
+    let mut sum = Tally::default();
+    let mut summary = String::from("\n");
+    for step in STEPS.iter().filter(chosen) {
+        println!("== {}: {}", step.name, step.what);
+        let begun = Instant::now();
+        let tally = (step.run)(&bench).unwrap_or_else(|error| {
+            println!("{}: {error}", step.name);
+            Tally::one(false)
+        });
+        let seconds = begun.elapsed().as_secs_f32();
+        println!("== {}: {tally} in {seconds:.1} s", step.name);
+        summary.push_str(&format!("{:8} {seconds:7.1} s  {tally}\n", step.name));
+        sum += tally;
+    }
+    println!("{summary}");
+    Ok(sum)
+}
+
+/// The steps' names and what they do, for the help.
+pub(crate) fn list() -> String {
+    STEPS.iter().map(|step| format!("  {:8} {}\n", step.name, step.what)).collect()
+}
+
+fn install(bench: &Bench) -> Result<Tally> {
+    setup::install(&bench.log("setup"))?;
+    clients::prepare(bench)
+}
+
+fn fmt(bench: &Bench) -> Result<Tally> {
+    bench.cargo("fmt", &["fmt", "--all", "--check"], Runner::Program)
+}
+
+fn clippy(bench: &Bench) -> Result<Tally> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+    bench.cargo("clippy", &arguments, Runner::Program)
+}
+
+fn test(bench: &Bench) -> Result<Tally> {
+    bench.cargo("test", &["test", "--workspace", "--no-fail-fast"], Runner::Cargo)
+}
+
+fn sim(bench: &Bench) -> Result<Tally> {
+    let arguments = ["run", "--package", "dunlin-sim", "--bin", "sim", "--", "--seeds", SEEDS];
+    bench.cargo("sim", &arguments, Runner::Summary)
+}
+
+fn clients(bench: &Bench) -> Result<Tally> {
+    let dunlin = Program::Dunlin(bench.dunlin()?, words(&["--store", "none"]));
+    let mut tally = clients::run_all(&dunlin, bench)?;
+    tally += clients::run_all(&Program::Original(Vec::new()), bench)?;
+    Ok(tally)
+}
+
+fn crash(bench: &Bench) -> Result<Tally> {
+    let mut options = crash::Options::new(bench.scratch.clone());
+    options.binary = Some(bench.dunlin()?);
+    crash::run(&options)
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(arguments).current_dir(root());
+    cargo
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

@@ -1,0 +1,180 @@
+//! Counts of what passed and failed, read from what each kind of test runner prints.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// How many checks passed and failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Checks that held.
+    pub(crate) passed: u64,
+    /// Checks that did not.
+    pub(crate) failed: u64,
+}
+
+/// Whose output a tally is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runner {
+    /// A program that either succeeds or fails: one check.
+    Program,
+    /// `cargo test`.
+    Cargo,
+    /// `python -m unittest`.
+    Unittest,
+    /// `go test -v`.
+    Go,
+    /// `node --test --test-reporter=tap`.
+    Node,
+    /// The simulation: `N passed, N failed` in its last line.
+    Summary,
+}
+
+impl Tally {
+    /// One check.
+    pub(crate) fn one(passed: bool) -> Tally {
+        Tally { passed: u64::from(passed), failed: u64::from(!passed) }
+    }
+
+    /// What `runner` printed, and whether it ended well. A runner that ended badly without a
+    /// failed test (it did not compile, it was killed) counts as one failure; so does one that
+    /// ended well without having run anything.
+    pub(crate) fn read(runner: Runner, output: &str, ended_well: bool) -> Tally {
+        let mut tally = match runner {
+            Runner::Program => return Tally::one(ended_well),
+            Runner::Cargo => read_cargo(output),
+            Runner::Unittest => read_unittest(output),
+            Runner::Go => read_go(output),
+            Runner::Node => read_node(output),
+            Runner::Summary => read_summary(output),
+        };
+        if tally.failed == 0 && (!ended_well || tally.passed == 0) {
+            tally.failed = 1;
+        }
+        tally
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+fn read_cargo(output: &str) -> Tally {
+    let mut tally = Tally::default();
+    for line in output.lines().filter(|line| line.starts_with("test result: ")) {
+        tally.passed += number_before(line, " passed");
+        tally.failed += number_before(line, " failed");
+    }
+    tally
+}
+
+fn read_unittest(output: &str) -> Tally {
+    let mut tally = Tally::default();
+    for line in output.lines() {
+        if let Some(ran) = line.strip_prefix("Ran ") {
+            tally.passed += first_number(ran);
+        }
+        if let Some(failed) = line.strip_prefix("FAILED (") {
+            tally.failed +=
+                failed.split(", ").filter(|word| is_failure(word)).map(first_number).sum::<u64>();
+        }
+    }
+    tally.passed = tally.passed.saturating_sub(tally.failed);
+    tally
+}
+
+fn is_failure(word: &str) -> bool {
+    word.starts_with("failures=") || word.starts_with("errors=")
+}
+
+fn read_go(output: &str) -> Tally {
+    let count = |prefix| output.lines().filter(|line| line.starts_with(prefix)).count() as u64;
+    Tally { passed: count("--- PASS: "), failed: count("--- FAIL: ") }
+}
+
+fn read_node(output: &str) -> Tally {
+    let sum = |prefix| {
+        output.lines().filter_map(|line| line.strip_prefix(prefix)).map(first_number).sum()
+    };
+    let cancelled: u64 = sum("# cancelled ");
+    let failed: u64 = sum("# fail ");
+    Tally { passed: sum("# pass "), failed: failed + cancelled }
+}
+
+fn read_summary(output: &str) -> Tally {
+    let Some(line) = output.lines().rfind(|line| line.ends_with(" failed")) else {
+        return Tally::default();
+    };
+    Tally { passed: number_before(line, " passed"), failed: number_before(line, " failed") }
+}
+
+/// The number that stands before `word`.
+fn number_before(line: &str, word: &str) -> u64 {
+    let Some(before) = line.find(word).and_then(|end| line.get(..end)) else { return 0 };
+    before.rsplit(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// The first number in `text`.
+fn first_number(text: &str) -> u64 {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty());
+    numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(runner: Runner, output: &str, ended_well: bool, passed: u64, failed: u64) {
+        let tally = Tally::read(runner, output, ended_well);
+        assert_eq!(tally, Tally { passed, failed }, "{runner:?}: {output}");
+    }
+
+    #[test]
+    fn cargo_test_prints_a_line_for_each_binary() {
+        let ok = "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
+        let bad = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured";
+        check(Runner::Cargo, &format!("running 12 tests\n{ok}\n{bad}\n"), false, 15, 2);
+        check(Runner::Cargo, ok, true, 12, 0);
+        check(Runner::Cargo, "error: could not compile", false, 0, 1);
+    }
+
+    #[test]
+    fn unittest_prints_what_ran_and_what_failed() {
+        check(Runner::Unittest, "Ran 40 tests in 9.0s\n\nOK\n", true, 40, 0);
+        let bad = "Ran 40 tests in 9.0s\n\nFAILED (failures=1, errors=2, skipped=3)\n";
+        check(Runner::Unittest, bad, false, 37, 3);
+        check(Runner::Unittest, "ModuleNotFoundError", false, 0, 1);
+    }
+
+    #[test]
+    fn go_prints_a_line_for_each_test() {
+        check(Runner::Go, "--- PASS: TestA (0.0s)\n--- FAIL: TestB (1.0s)\nFAIL\n", false, 1, 1);
+        check(Runner::Go, "ok  \tx\t3.1s\n", true, 0, 1);
+    }
+
+    #[test]
+    fn node_counts_at_the_end() {
+        check(Runner::Node, "# tests 11\n# pass 11\n# fail 0\n# cancelled 0\n", true, 11, 0);
+        check(Runner::Node, "# pass 9\n# fail 1\n# cancelled 1\n", false, 9, 2);
+    }
+
+    #[test]
+    fn a_summary_is_the_last_such_line() {
+        check(Runner::Summary, "1 passed, 0 failed\n900 passed, 3 failed\n", false, 900, 3);
+        check(Runner::Summary, "nothing", true, 0, 1);
+    }
+
+    #[test]
+    fn a_program_is_one_check() {
+        check(Runner::Program, "", true, 1, 0);
+        check(Runner::Program, "12 failed", false, 0, 1);
+    }
+}

@@ -1,0 +1,62 @@
+//! The rules of the house that a compiler does not hold. `cargo test -p xtask` runs them too.
+
+mod edges;
+mod layout;
+mod links;
+pub(crate) mod words;
+
+use crate::house::House;
+use crate::tally::Tally;
+
+/// One broken rule: where, and what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// The path from the project's root.
+    pub(crate) path: String,
+    /// The line, from 1; 0 for the whole file.
+    pub(crate) line: usize,
+    /// What is wrong, and what would be right.
+    pub(crate) what: String,
+}
+
+/// A rule: its name and its check.
+type Rule = (&'static str, fn(&House) -> Vec<Finding>);
+
+const RULES: [Rule; 10] = [
+    ("crates import only whom they may", edges::check),
+    ("engine, journal and broker use no protocol's words", words::protocol_words),
+    ("the journal uses no words of queues", words::queue_words),
+    ("only the disk crate is unsafe", words::unsafe_code),
+    ("only the disk crate syncs", words::syncs),
+    ("leftovers name an issue", words::leftovers),
+    ("lines are at most 100 columns", layout::columns),
+    ("lines end without spaces, files with a line end", layout::line_ends),
+    ("files and functions stay short", layout::lengths),
+    ("links lead somewhere", links::check),
+];
+
+/// Checks every rule, prints what is broken, and counts the rules.
+pub(crate) fn run(house: &House) -> Tally {
+    let mut tally = Tally::default();
+    for (name, check) in RULES {
+        let findings = check(house);
+        tally += Tally::one(findings.is_empty());
+        if !findings.is_empty() {
+            println!("tidy: {name}:");
+        }
+        for Finding { path, line, what } in findings {
+            println!("  {path}:{line}: {what}");
+        }
+    }
+    tally
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>) -> Finding {
+        Finding { path: path.to_owned(), line, what: what.into() }
+    }
+}
+
+#[cfg(test)]
+#[path = "tidy_test.rs"]
+mod tests;

@@ -1,0 +1,93 @@
+//! The project is tidy, and each rule finds what it is there for.
+
+use std::fs;
+
+use super::*;
+use crate::house::TextFile;
+
+#[test]
+fn the_house_is_tidy() {
+    let house = House::read().expect("a git checkout");
+    assert!(house.files.len() > 50, "few files: {}", house.files.len());
+    let tally = run(&house);
+    assert_eq!(tally.failed, 0, "see the findings above");
+}
+
+/// What `rule` finds in one file.
+fn find(rule: fn(&House) -> Vec<Finding>, path: &str, text: &str) -> Vec<(usize, String)> {
+    let file = TextFile { path: path.to_owned(), text: text.to_owned() };
+    let house = House { root: std::env::temp_dir(), files: vec![file] };
+    rule(&house).into_iter().map(|finding| (finding.line, finding.what)).collect()
+}
+
+fn lines(rule: fn(&House) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
+    find(rule, path, text).into_iter().map(|(line, _)| line).collect()
+}
+
+#[test]
+fn an_edge_outside_the_table_is_found() {
+    let manifest = "[dependencies]\ndunlin-model.workspace = true\ndunlin-disk = { path = \"x\" }\n\
+                    [dev-dependencies]\ndunlin-sim.workspace = true\n";
+    assert_eq!(
+        find(edges::check, "crates/engine/Cargo.toml", manifest),
+        [(3, "engine may not import disk".to_owned())]
+    );
+    assert_eq!(lines(edges::check, "crates/server/Cargo.toml", manifest), Vec::<usize>::new());
+    assert_eq!(
+        find(edges::check, "crates/manager/Cargo.toml", manifest),
+        [(0, "manager is not in the table of edges".to_owned())]
+    );
+}
+
+#[test]
+fn words_are_found_where_they_do_not_belong() {
+    let text = "//! A Tube.\nstruct Queue;\n";
+    assert_eq!(lines(words::protocol_words, "crates/engine/src/x.rs", text), [1]);
+    assert_eq!(lines(words::protocol_words, "crates/beanstalk/src/x.rs", text), [0; 0]);
+    assert_eq!(lines(words::queue_words, "crates/journal/src/x.rs", text), [2]);
+}
+
+#[test]
+fn unsafe_code_and_syncs_are_found_outside_the_disk() {
+    let text = "// fsync is unsafe to retry\nunsafe { libc::fsync(fd) };\nfile.sync_data()?;\n";
+    assert_eq!(lines(words::unsafe_code, "crates/server/src/x.rs", text), [2]);
+    assert_eq!(lines(words::syncs, "crates/server/src/x.rs", text), [2, 3]);
+    assert_eq!(lines(words::syncs, "crates/disk/src/x.rs", text), [0; 0]);
+    assert_eq!(lines(words::unsafe_code, "a.rs", "unsafe_code = \"forbid\"\n"), [0; 0]);
+}
+
+#[test]
+fn leftovers_without_an_issue_are_found() {
+    let text = concat!("// TO", "DO later\n// TO", "DO(#7): later\n");
+    assert_eq!(lines(words::leftovers, "crates/x/src/x.rs", text), [1]);
+}
+
+#[test]
+fn wide_lines_and_loose_ends_are_found() {
+    let wide =
+        format!("{}\n// https://{}\n\t{}\n", "x".repeat(101), "x".repeat(99), "x".repeat(97));
+    assert_eq!(lines(layout::columns, "a.rs", &wide), [1, 3]);
+    assert_eq!(lines(layout::columns, "a.md", &wide), [0; 0]);
+    assert_eq!(lines(layout::columns, "a.json", &wide), [0; 0]);
+    assert_eq!(lines(layout::line_ends, "a.rs", "a \nb\t\nc"), [1, 2, 0]);
+}
+
+#[test]
+fn long_files_and_functions_are_found() {
+    let function = format!("fn long() {{\n{}}}\n", "    x();\n".repeat(69));
+    let what = "long has 71 lines".to_owned();
+    assert_eq!(find(layout::lengths, "a.rs", &function), [(1, what)]);
+    assert_eq!(lines(layout::lengths, "a.rs", &"x\n".repeat(1001)), [0]);
+}
+
+#[test]
+fn links_to_nothing_are_found() {
+    let there = std::env::temp_dir().join("dunlin-tidy-link");
+    fs::write(&there, "").expect("a temporary file");
+    let text = "[a](dunlin-tidy-link) [b](missing.md#part) [c](https://example.org)\n\
+                ```\n[d](in/code)\n```\n";
+    assert_eq!(
+        find(links::check, "README.md", text),
+        [(1, "missing.md does not exist".to_owned())]
+    );
+}
