@@ -91,17 +91,21 @@ impl FaultyDisk {
         self.0.borrow_mut().random = Some((per_million, faults.to_vec()));
     }
 
-    /// No fault strikes any more but those of crashes and the quota.
-    pub fn heal(&self) {
-        let mut state = self.0.borrow_mut();
-        state.faults.clear();
-        state.random = None;
+    /// Takes an injected fault back, if it has not struck.
+    pub fn withdraw(&self, call: u64) {
+        self.0.borrow_mut().faults.remove(&call);
     }
 
-    /// The faults that struck since this was last asked, each with its call.
+    /// The faults that struck since this was last called, each with its call.
     #[must_use]
     pub fn take_struck(&self) -> Vec<(u64, Fault)> {
         std::mem::take(&mut self.0.borrow_mut().struck)
+    }
+
+    /// Whether a fault struck since [`FaultyDisk::take_struck`].
+    #[must_use]
+    pub fn has_struck(&self) -> bool {
+        !self.0.borrow().struck.is_empty()
     }
 
     /// The room for all files together; `None`: endless.

@@ -52,6 +52,8 @@ pub struct History {
     policy: StorePolicy,
     lag: Nanos,
     changes: Vec<Change>,
+    /// The highest id that may not be given again.
+    spent_id: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -71,12 +73,13 @@ impl History {
     /// Nothing happened yet. A periodic sync may be late by `lag`.
     #[must_use]
     pub const fn new(policy: StorePolicy, lag: Nanos) -> Self {
-        Self { policy, lag, changes: Vec::new() }
+        Self { policy, lag, changes: Vec::new(), spent_id: 0 }
     }
 
     /// Notes what a step left of a message; returns the number of the change.
     pub fn push(&mut self, step: u64, id: u64, left: Option<Kept>) -> usize {
         self.changes.push(Change { step, id, left, told: None, leased: false });
+        self.spent_id = self.spent_id.max(id);
         self.changes.len() - 1
     }
 
@@ -108,10 +111,17 @@ impl History {
         self.changes.iter().rposition(|change| change.id == id)
     }
 
-    /// The highest id that was given and not taken away by a crash.
+    /// The highest id that occurs.
     #[must_use]
     pub fn last_id(&self) -> u64 {
         self.changes.iter().map(|change| change.id).max().unwrap_or(0)
+    }
+
+    /// The highest id that must not be given again. A crash may take back those above it that
+    /// nobody was told of for certain.
+    #[must_use]
+    pub const fn spent_id(&self) -> u64 {
+        self.spent_id
     }
 
     /// The process fell at `fell`, and a new one found these messages: forgets what is gone.
@@ -126,6 +136,8 @@ impl History {
         let Some(cut) = cuts.find(|cut| self.misfits(*cut, now, found).is_empty()) else {
             panic!("{}", self.complaint(floor, fall, now, found));
         };
+        let certain = self.changes.iter().take(floor).map(|change| change.id);
+        self.spent_id = certain.chain(found.keys().copied()).max().unwrap_or(0);
         self.changes.truncate(cut);
     }
 

@@ -95,7 +95,7 @@ fn what_was_lost_once_cannot_rise_again() {
     let mut history = history(StorePolicy::Always);
     let one = [(1, kept("q", 0))];
     history.recover(Fall::Power, Nanos::ZERO, Nanos::ZERO, &one.iter().cloned().collect());
-    assert_eq!((history.len(), history.last_id()), (1, 1));
+    assert_eq!((history.len(), history.last_id(), history.spent_id()), (1, 1, 1));
     assert!(accepts(&history, Fall::Power, &one));
     assert!(!accepts(&history, Fall::Power, &[(1, kept("q", 0)), (2, kept("q", 0))]));
 }

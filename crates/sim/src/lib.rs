@@ -1,15 +1,42 @@
 //! Deterministic simulation of Dunlin over a virtual clock and a faulty disk.
+//!
+//! A seed decides everything: clients speak the beanstalkd protocol to the real session, broker,
+//! engine and journal, over a [`FaultyDisk`] that loses, tears and reorders whatever its contract
+//! lets it; processes fall at any step and in the middle of any disk call; the [`Oracle`] knows
+//! what clients were told and judges every reply and every recovery.
+//!
+//! ```text
+//! Client -bytes-> Server { Session -> Broker { Engine, Journal } -> Gate } -bytes-> Client
+//!    |                        |                     |                                 |
+//!    '---- what it meant -----'---- in which order -'--- FaultyDisk      what it read-'
+//!                                   Oracle, History
+//! ```
+//! A seed that fails is repeated with `cargo run -p dunlin-sim --bin sim -- --seed N --verbose`.
 
+mod client;
 mod faulty_disk;
 mod history;
 mod image;
+mod inspection;
 mod oracle;
 mod rng;
+mod run;
+mod scenario;
+mod server;
 mod wish;
+mod workload;
+mod world;
 
+pub use client::Client;
 pub use faulty_disk::{Fault, FaultyDisk, FaultyFile, Moment};
 pub use history::{Content, Fall, History, Kept, Standing};
 pub use image::{Extent, Image, SECTOR_BYTES};
+pub use inspection::inspect;
 pub use oracle::Oracle;
 pub use rng::Rng;
+pub use run::{Failure, simulate};
+pub use scenario::Scenario;
+pub use server::{Outside, Server};
 pub use wish::{Answer, Which, Wish};
+pub use workload::Character;
+pub use world::{Tally, World};

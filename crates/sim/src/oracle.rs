@@ -54,6 +54,12 @@ impl Oracle {
         self.messages.keys().copied()
     }
 
+    /// The highest id that was given and not lost.
+    #[must_use]
+    pub fn last_id(&self) -> u64 {
+        self.history.last_id()
+    }
+
     /// The engine answered a client's wish. Returns the change that the reply depends on, for
     /// [`Oracle::told`].
     ///
@@ -86,6 +92,11 @@ impl Oracle {
     /// A client has read a reply that depends on this change.
     pub fn told(&mut self, now: Nanos, change: usize) {
         self.history.told(now, change);
+    }
+
+    /// From here on nothing that happened so far may be lost.
+    pub fn all_told(&mut self) {
+        (0..self.history.len()).for_each(|change| self.history.told(Nanos::ZERO, change));
     }
 
     /// A client's connection is gone: what it held is ready.
@@ -131,7 +142,7 @@ impl Oracle {
         let Wish::Put { queue, priority, delay, lease, body } = wish else {
             unreachable!("only puts store");
         };
-        assert!(id > self.history.last_id(), "id {id} was given before");
+        assert!(id > self.history.spent_id(), "id {id} was given before");
         let (queue, body) = (queue.clone(), body.clone());
         let content = Content { queue, priority: *priority, lease: (*lease).max(1), body };
         self.messages.insert(id, Message { content, place: Place::Ready(now), change: 0 });

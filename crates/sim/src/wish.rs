@@ -164,6 +164,14 @@ impl Wish {
         bytes
     }
 
+    /// For a trace: the line without a body.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let bytes = self.encode();
+        let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        String::from_utf8_lossy(line).into_owned()
+    }
+
     /// The message it names.
     #[must_use]
     pub const fn message(&self) -> Option<u64> {

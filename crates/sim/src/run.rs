@@ -1,0 +1,79 @@
+//! Running whole simulations and telling of failures.
+
+use std::fmt;
+use std::ops::AddAssign;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{FaultyDisk, Scenario, Tally, World};
+
+/// A broken promise.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// How to see it again.
+    pub seed: u64,
+    /// How many steps it had.
+    pub steps: u64,
+    /// What broke.
+    pub cause: String,
+}
+
+/// Runs one scenario over the faulty disk.
+///
+/// # Errors
+/// When a promise was broken, with the command that repeats it.
+pub fn simulate(scenario: Scenario) -> Result<Tally, Failure> {
+    let (seed, steps) = (scenario.seed, scenario.steps);
+    let run = || {
+        let disk = FaultyDisk::new(seed);
+        World::new(scenario, disk.clone(), disk).run()
+    };
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let cause = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+        Failure { seed, steps, cause: cause.unwrap_or_default() }
+    })
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, steps, cause } = self;
+        write!(
+            f,
+            "seed {seed} fails: {cause}\n\
+             cargo run -p dunlin-sim --bin sim -- --seed {seed} --steps {steps} --verbose"
+        )
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.falls += other.falls;
+        self.recoveries += other.recoveries;
+        self.recoveries_fallen += other.recoveries_fallen;
+        self.failures += other.failures;
+        self.replies += other.replies;
+        self.refusals += other.refusals;
+        self.calls += other.calls;
+        self.snapshots += other.snapshots;
+        self.segments_recycled += other.segments_recycled;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} falls, {} of them in recovery, {} recoveries, {} journal failures, {} replies, \
+             {} refusals, {} disk calls, {} snapshots, {} segments recycled",
+            self.falls,
+            self.recoveries_fallen,
+            self.recoveries,
+            self.failures,
+            self.replies,
+            self.refusals,
+            self.calls,
+            self.snapshots,
+            self.segments_recycled,
+        )
+    }
+}

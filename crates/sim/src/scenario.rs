@@ -1,0 +1,110 @@
+//! What a seed decides before anything happens.
+
+use broker::BrokerOptions;
+use engine::{EngineOptions, QueuePolicies};
+use journal::JournalOptions;
+use model::{Nanos, StorePolicy};
+
+use crate::{Fall, Fault, Moment, Rng, workload};
+
+/// The settings of one simulation.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Decides everything else.
+    pub seed: u64,
+    /// What "persistent" means.
+    pub policy: StorePolicy,
+    /// Sizes of the journal.
+    pub journal: JournalOptions,
+    /// Clients that are connected at a time.
+    pub clients: u64,
+    /// Requests that one client may have outstanding.
+    pub pipeline: usize,
+    /// Steps of the scheduler.
+    pub steps: u64,
+    /// Of a million disk calls, so many fail.
+    pub faults_per_million: u64,
+    /// Of a thousand steps, so many end the process.
+    pub falls_per_thousand: u64,
+    /// Every fall is of this kind; `None`: of any.
+    pub fall: Option<Fall>,
+    /// Bytes that the disk has room for, at times.
+    pub quota: Option<u64>,
+    /// A defect for tests of the oracle: replies leave before they are safe.
+    pub gate_is_open: bool,
+    /// Print each step.
+    pub trace: bool,
+}
+
+impl Scenario {
+    /// The scenario of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let period = Nanos::from_millis(25);
+        let policy = rng.pick(&[
+            StorePolicy::Always,
+            StorePolicy::Always,
+            StorePolicy::Always,
+            StorePolicy::Periodic(period),
+            StorePolicy::Periodic(period),
+            StorePolicy::Never,
+            StorePolicy::Memory,
+        ]);
+        let journal = journal(policy, &mut rng);
+        let tight = journal.segment_bytes * rng.between(5, 9);
+        Self {
+            seed,
+            policy,
+            journal,
+            clients: rng.between(1, 6),
+            pipeline: rng.pick(&[1, 1, 3, 16]),
+            steps: rng.between(50, 600),
+            faults_per_million: rng.pick(&[0, 0, 0, 500, 5000]),
+            falls_per_thousand: rng.pick(&[0, 3, 10, 30]),
+            fall: None,
+            quota: rng.chance(1, 5).then_some(tight),
+            gate_is_open: false,
+            trace: false,
+        }
+    }
+
+    /// The broker's options.
+    #[must_use]
+    pub fn options(&self) -> BrokerOptions {
+        BrokerOptions {
+            engine: EngineOptions { policy: self.policy, queue_policies: QueuePolicies::default() },
+            journal: self.journal.clone(),
+        }
+    }
+
+    /// How late a periodic sync may be: a write under way, then the sync itself, and a step.
+    #[must_use]
+    pub fn lag() -> Nanos {
+        Nanos::from_millis(100)
+    }
+
+    /// The faults that strike at random; a crash is one of them.
+    #[must_use]
+    pub const fn faults() -> [Fault; 6] {
+        [
+            Fault::Io,
+            Fault::Full,
+            Fault::Short,
+            Fault::Crash(Moment::Before),
+            Fault::Crash(Moment::During),
+            Fault::Crash(Moment::After),
+        ]
+    }
+}
+
+/// Sizes so small that segments roll, snapshots are taken and space is reclaimed all the time.
+fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
+    let mut options = JournalOptions::new(policy);
+    options.frame_payload_bytes_max = workload::BODY_BYTES_MAX + 1024;
+    options.segment_bytes = rng.pick(&[64, 64, 96, 256]) * 1024;
+    options.extent_bytes = rng.pick(&[8, 16, 32]) * 1024;
+    options.reserve_bytes = rng.pick(&[16, 32]) * 1024;
+    options.batch_bytes = rng.pick(&[1, 4, 16, 64]) * 1024;
+    options
+}

@@ -1,0 +1,337 @@
+//! The server of the simulation: what the real one does around broker and sessions, one thread,
+//! no sockets, a clock that others move.
+//!
+//! A turn drains what has arrived, steps the broker for each command, and polls for writes and
+//! housekeeping. What is polled is performed and completed later, in any order, by whoever moves
+//! the simulation, so that anything may happen in between. Bytes leave through the real gate.
+
+use std::collections::BTreeMap;
+
+use beanstalk::{Facts, InputBuffer, JournalFacts, Session, Shared};
+use broker::{Broker, Chore, ChoreDone, JournalFailed, Write};
+use journal::{Disk, DiskError, Gate};
+use model::{After, Command, Nanos, Output, SessionId};
+
+use crate::{Client, Oracle, Rng};
+
+/// Everybody who watches the server and complains.
+#[derive(Debug)]
+pub struct Outside {
+    /// By number, which is that of their session too.
+    pub clients: BTreeMap<u64, Client>,
+    /// What they were told.
+    pub oracle: Oracle,
+}
+
+/// A running process.
+pub struct Server<D: Disk> {
+    /// The state machine under test.
+    pub broker: Broker<D::File>,
+    /// The virtual time.
+    pub now: Nanos,
+    /// A defect for tests of the oracle: nothing is held at the gate.
+    pub gate_is_open: bool,
+    shared: Shared,
+    connections: BTreeMap<u64, Connection>,
+    writes: Vec<InFlight<D>>,
+    chore: Option<Housekeeping<D>>,
+}
+
+struct Connection {
+    session: Session,
+    input: InputBuffer,
+    gate: Gate,
+    /// What was encoded and not yet taken; the first byte is at `taken` of the stream.
+    output: Vec<u8>,
+    taken: u64,
+    /// The command under way is about messages, so that the client and the oracle want to know.
+    concerns_messages: bool,
+}
+
+struct InFlight<D: Disk> {
+    write: Write<D::File>,
+    since: Nanos,
+    result: Option<Result<(), DiskError>>,
+}
+
+enum Housekeeping<D: Disk> {
+    Asked(Chore<D::File>, Nanos),
+    Performed(ChoreDone<D::File>, Nanos),
+}
+
+impl<D: Disk> Server<D> {
+    /// A process that has just recovered.
+    pub fn new(broker: Broker<D::File>, now: Nanos, gate_is_open: bool) -> Self {
+        let shared = Shared::new(crate::workload::BODY_BYTES_MAX, Box::new(NoFacts));
+        Self {
+            broker,
+            now,
+            gate_is_open,
+            shared,
+            connections: BTreeMap::new(),
+            writes: Vec::new(),
+            chore: None,
+        }
+    }
+
+    /// A client has connected.
+    pub fn connect(&mut self, id: u64) {
+        self.broker.open_session(SessionId(id));
+        let connection = Connection {
+            session: Session::new(SessionId(id), &mut self.shared),
+            input: InputBuffer::default(),
+            gate: Gate::default(),
+            output: Vec::new(),
+            taken: 0,
+            concerns_messages: false,
+        };
+        self.connections.insert(id, connection);
+    }
+
+    /// A client is gone.
+    pub fn disconnect(&mut self, id: u64, outside: &mut Outside) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        connection.session.close(&mut self.shared);
+        let now = self.tick();
+        outside.clients.remove(&id);
+        outside.oracle.closed(now, id);
+        let mut outputs = Vec::new();
+        self.broker.close_session(now, SessionId(id), &mut outputs);
+        self.route(None, outputs, outside);
+    }
+
+    /// Bytes of a client have arrived.
+    pub fn receive(&mut self, id: u64, bytes: &[u8]) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.input.append(bytes);
+        }
+    }
+
+    /// Bytes that the gate lets a client have now, at most so many.
+    pub fn release(&mut self, id: u64, bytes_max: usize) -> Vec<u8> {
+        let durable = self.broker.durable();
+        let Some(connection) = self.connections.get_mut(&id) else { return Vec::new() };
+        let released = connection.gate.released(durable) - connection.taken;
+        let released = usize::try_from(released).unwrap_or(usize::MAX).min(bytes_max);
+        let count = if self.gate_is_open { connection.output.len() } else { released };
+        connection.taken += count as u64;
+        connection.output.drain(..count).collect()
+    }
+
+    /// One turn of the loop: all input, then what is to be written and tidied.
+    pub fn turn(&mut self, outside: &mut Outside) {
+        let ids: Vec<u64> = self.connections.keys().copied().collect();
+        for id in ids {
+            self.serve(id, outside);
+        }
+        self.poll();
+    }
+
+    /// Lets time pass, firing what is due on the way. The device answers within
+    /// [`DEVICE_DELAY_MAX`], so time stops at a call that is due: `false`, complete one first.
+    pub fn advance(&mut self, to: Nanos, outside: &mut Outside) -> bool {
+        loop {
+            let due = self.broker.poll_timeout().unwrap_or(Nanos::MAX);
+            let patience = self.oldest().map_or(Nanos::MAX, |since| since + DEVICE_DELAY_MAX);
+            let next = to.min(due).min(patience).max(self.now);
+            self.now = next;
+            if due <= next {
+                let mut outputs = Vec::new();
+                let now = self.now;
+                self.broker.handle_timeout(now, &mut outputs);
+                self.route(None, outputs, outside);
+                self.poll();
+                let stuck = self.broker.poll_timeout().is_some_and(|due| due <= now);
+                if stuck && self.is_busy() {
+                    return false;
+                }
+                continue;
+            }
+            if patience <= next || to <= next {
+                return patience > next;
+            }
+        }
+    }
+
+    /// Whether something is under way at the disk.
+    pub fn is_busy(&self) -> bool {
+        !self.writes.is_empty() || self.chore.is_some()
+    }
+
+    /// Performs one of the calls that were polled, or hands one back that was performed.
+    ///
+    /// # Errors
+    /// When the journal has failed: the process must stop.
+    pub fn progress(&mut self, disk: &D, rng: &mut Rng) -> Result<(), JournalFailed> {
+        let choice = rng.index(self.writes.len() + usize::from(self.chore.is_some()));
+        if choice < self.writes.len() {
+            self.progress_write(choice, disk)?;
+        } else {
+            self.progress_chore(disk)?;
+        }
+        self.poll();
+        Ok(())
+    }
+
+    /// Performs everything that was polled and not performed: the process is falling.
+    pub fn perform_rest(&mut self, disk: &D, rng: &mut Rng) {
+        while !self.writes.is_empty() {
+            let in_flight = self.writes.swap_remove(rng.index(self.writes.len()));
+            if in_flight.result.is_none() {
+                // Nobody is left to hear of it.
+                let _ = in_flight.write.perform(disk);
+            }
+        }
+        if let Some(Housekeeping::Asked(chore, _)) = self.chore.take() {
+            drop(chore.perform(disk));
+        }
+    }
+
+    fn progress_write(&mut self, index: usize, disk: &D) -> Result<(), JournalFailed> {
+        let in_flight = self.writes.get_mut(index).expect("invariant: drawn within the length");
+        if in_flight.result.is_none() {
+            in_flight.result = Some(in_flight.write.perform(disk));
+            return Ok(());
+        }
+        let in_flight = self.writes.swap_remove(index);
+        let result = in_flight.result.expect("invariant: performed");
+        let failed = result.is_err();
+        let outcome = self.broker.handle_write(self.now, in_flight.write, result);
+        assert!(!failed || outcome.is_err(), "a failed write must end the process");
+        outcome
+    }
+
+    fn progress_chore(&mut self, disk: &D) -> Result<(), JournalFailed> {
+        match self.chore.take() {
+            None => Ok(()),
+            Some(Housekeeping::Asked(chore, since)) => {
+                self.chore = Some(Housekeeping::Performed(chore.perform(disk), since));
+                Ok(())
+            }
+            Some(Housekeeping::Performed(done, _)) => self.broker.handle_chore(self.now, done),
+        }
+    }
+
+    fn oldest(&self) -> Option<Nanos> {
+        let chore = self.chore.as_ref().map(|chore| match chore {
+            Housekeeping::Asked(_, since) | Housekeeping::Performed(_, since) => *since,
+        });
+        self.writes.iter().map(|in_flight| in_flight.since).chain(chore).min()
+    }
+
+    fn poll(&mut self) {
+        while let Some(write) = self.broker.poll_write(self.now) {
+            self.writes.push(InFlight { write, since: self.now, result: None });
+        }
+        if self.chore.is_none() {
+            let chore = self.broker.poll_chore(self.now);
+            self.chore = chore.map(|chore| Housekeeping::Asked(chore, self.now));
+        }
+    }
+
+    fn serve(&mut self, id: u64, outside: &mut Outside) {
+        loop {
+            let Some(connection) = self.connections.get_mut(&id) else { return };
+            if self.broker.stalled() || connection.output.len() > OUTPUT_BYTES_MAX {
+                return;
+            }
+            let Connection { session, input, output, .. } = connection;
+            let command = session.poll_command(input, &mut self.shared, output);
+            connection.push(After::NOTHING);
+            let Some(command) = command else { return };
+            connection.concerns_messages = concerns_messages(&command);
+            if connection.concerns_messages {
+                outside.client(id).commanded(&command);
+            }
+            let now = self.tick();
+            let mut outputs = Vec::new();
+            self.broker.handle(now, SessionId(id), command, &mut outputs);
+            self.route(Some(id), outputs, outside);
+        }
+    }
+
+    /// Hands outputs to their sessions; first the one that answers the command itself, whose
+    /// effect is what caused the others.
+    fn route(&mut self, own: Option<u64>, mut outputs: Vec<Output>, outside: &mut Outside) {
+        outputs.sort_by_key(|output| Some(output.session.0) != own);
+        for Output { session, after, reply } in outputs {
+            let Some(connection) = self.connections.get_mut(&session.0) else {
+                panic!("{reply:?} for {session:?}, which is gone");
+            };
+            if connection.concerns_messages {
+                let Outside { clients, oracle } = outside;
+                let client = clients.get_mut(&session.0).expect("invariant: connected");
+                let judge = |wish: &_| oracle.answered(self.now, session.0, wish, &reply);
+                client.answered(&reply, judge);
+            }
+            connection.session.handle_reply(reply, &mut self.shared, &mut connection.output);
+            connection.push(after);
+        }
+    }
+
+    /// Every step has a time of its own.
+    fn tick(&mut self) -> Nanos {
+        self.now = self.now + Nanos(1);
+        self.now
+    }
+}
+
+impl Outside {
+    fn client(&mut self, id: u64) -> &mut Client {
+        self.clients.get_mut(&id).expect("invariant: a connection has a client")
+    }
+}
+
+impl Connection {
+    fn push(&mut self, after: After) {
+        self.gate.push(after, self.taken + self.output.len() as u64);
+    }
+}
+
+fn concerns_messages(command: &Command) -> bool {
+    !matches!(
+        command,
+        Command::OpenProducer { .. } | Command::Watch { .. } | Command::Unwatch { .. }
+    )
+}
+
+struct NoFacts;
+
+impl Facts for NoFacts {
+    fn pid(&self) -> u32 {
+        1
+    }
+    fn version(&self) -> &str {
+        "simulation"
+    }
+    fn user_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+    fn system_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+    fn uptime(&self) -> Nanos {
+        Nanos::ZERO
+    }
+    fn instance_id(&self) -> u64 {
+        0
+    }
+    fn hostname(&self) -> &str {
+        "nowhere"
+    }
+    fn os(&self) -> &str {
+        "none"
+    }
+    fn platform(&self) -> &str {
+        "none"
+    }
+    fn journal(&self) -> JournalFacts {
+        JournalFacts::default()
+    }
+}
+
+/// The device answers every call within this time; a process that waits longer is not simulated.
+const DEVICE_DELAY_MAX: Nanos = Nanos::from_millis(20);
+
+/// A connection that does not read is not served beyond this.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;

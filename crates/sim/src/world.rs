@@ -1,0 +1,444 @@
+//! The world around one broker: clients, a clock, a disk, and bad luck.
+//!
+//! Each step lets one thing happen, drawn from the seed: clients send, read or leave, the server
+//! takes a turn, the disk performs or completes a call, time passes, the process falls. After a
+//! fall the next process recovers (and may fall in the middle of that), the oracle judges what it
+//! found, new clients connect and life goes on. At the end the faults stop, the process is shut
+//! down in order, nothing at all may be missing, and everything is taken out and deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use broker::Broker;
+use journal::Disk;
+use model::{Nanos, StorePolicy};
+
+use crate::inspection::inspect;
+use crate::server::Server;
+use crate::workload::{Character, QUEUES};
+use crate::{Client, Fall, Fault, FaultyDisk, Oracle, Outside, Rng, Scenario, Wish};
+
+/// One simulation.
+pub struct World<D: Disk> {
+    scenario: Scenario,
+    rng: Rng,
+    now: Nanos,
+    /// What the broker sees: the faulty disk, or something that lies about it.
+    disk: D,
+    faulty: FaultyDisk,
+    outside: Outside,
+    server: Option<Server<D>>,
+    /// How and when the last process fell, until the next has recovered.
+    fallen: Option<(Fall, Nanos)>,
+    next_client: u64,
+    tally: Tally,
+}
+
+/// How often what happened, to be sure that something did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Processes that fell.
+    pub falls: u64,
+    /// Recoveries that succeeded.
+    pub recoveries: u64,
+    /// Recoveries that fell themselves.
+    pub recoveries_fallen: u64,
+    /// Processes that stopped because the journal failed.
+    pub failures: u64,
+    /// Replies that clients read.
+    pub replies: u64,
+    /// Of these, puts refused for want of room.
+    pub refusals: u64,
+    /// Calls to the disk.
+    pub calls: u64,
+    /// Snapshots that were completed.
+    pub snapshots: u64,
+    /// Segments that were used again.
+    pub segments_recycled: u64,
+}
+
+impl<D: Disk> World<D> {
+    /// A world before its first process. `disk` is `faulty` as the broker shall see it.
+    pub fn new(scenario: Scenario, faulty: FaultyDisk, disk: D) -> Self {
+        faulty.set_trace(scenario.trace);
+        let oracle = Oracle::new(scenario.policy, Scenario::lag());
+        Self {
+            rng: Rng::new(scenario.seed).fork(),
+            now: Nanos::from_secs(1_000_000),
+            disk,
+            faulty,
+            outside: Outside { clients: BTreeMap::new(), oracle },
+            server: None,
+            fallen: None,
+            next_client: 1,
+            tally: Tally::default(),
+            scenario,
+        }
+    }
+
+    /// Runs the scenario to its end.
+    ///
+    /// # Panics
+    /// When a promise was broken.
+    pub fn run(mut self) -> Tally {
+        for _ in 0..self.scenario.steps {
+            self.step();
+        }
+        self.finish();
+        self.tally.calls = self.faulty.calls();
+        self.tally
+    }
+
+    /// Lets one thing happen.
+    fn step(&mut self) {
+        if self.server.is_none() {
+            self.recover(self.scenario.falls_per_thousand > 0);
+            let faults = Scenario::faults();
+            self.faulty.inject_at_random(self.scenario.faults_per_million, &faults);
+        }
+        self.fill_up();
+        if self.rng.chance(self.scenario.falls_per_thousand, 1000) {
+            return self.fall_anyhow();
+        }
+        match self.rng.below(24) {
+            0..=6 => self.act(),
+            7..=10 => self.turn(),
+            11..=16 => self.progress(),
+            17..=20 => self.read(),
+            21 | 22 => self.wait(),
+            _ => self.befall(),
+        }
+    }
+
+    /// There are always as many clients as the scenario says.
+    fn fill_up(&mut self) {
+        while (self.outside.clients.len() as u64) < self.scenario.clients {
+            let character = Character::draw(&mut self.rng);
+            self.connect(character);
+        }
+    }
+
+    fn connect(&mut self, character: Character) -> u64 {
+        let id = self.next_client;
+        self.next_client += 1;
+        self.trace(|| format!("client {id} connects: {character:?}"));
+        self.outside.clients.insert(id, Client::new(id, character));
+        self.server().connect(id);
+        id
+    }
+
+    /// Some client sends something.
+    fn act(&mut self) {
+        let id = self.some_client();
+        let known: Vec<u64> = self.outside.oracle.ids().collect();
+        let client = self.outside.clients.get_mut(&id).expect("invariant: drawn from these");
+        while client.outstanding() < self.scenario.pipeline {
+            let wish = client.wish(&mut self.rng, &known);
+            if self.scenario.trace {
+                eprintln!("{} client {id} wants {}", self.now, wish.summary());
+            }
+            client.send(wish);
+            if self.rng.coin() {
+                break;
+            }
+        }
+    }
+
+    /// The server takes in some of what was sent, and takes a turn.
+    fn turn(&mut self) {
+        let server = self.server.as_mut().expect("invariant: it runs");
+        for (id, client) in &mut self.outside.clients {
+            let all = client.outbound.len();
+            let bytes = if self.rng.chance(3, 4) { all } else { self.rng.index(all + 1) };
+            let bytes: Vec<u8> = client.outbound.drain(..bytes).collect();
+            server.receive(*id, &bytes);
+        }
+        server.turn(&mut self.outside);
+        server.broker.check();
+    }
+
+    /// The disk performs a call, or the broker hears of one.
+    fn progress(&mut self) {
+        let server = self.server.as_mut().expect("invariant: it runs");
+        if !server.is_busy() {
+            return self.turn();
+        }
+        let outcome = server.progress(&self.disk, &mut self.rng);
+        if let Err(failed) = outcome {
+            self.trace(|| format!("the process stops: {failed}"));
+            self.tally.failures += 1;
+            self.fall_anyhow();
+        } else if self.faulty.stopped() {
+            self.fall_anyhow();
+        }
+    }
+
+    /// Some client reads, perhaps slowly.
+    fn read(&mut self) {
+        let id = self.some_client();
+        let bytes_max = if self.rng.chance(1, 4) { self.rng.index(50) } else { usize::MAX };
+        self.read_client(id, bytes_max);
+    }
+
+    fn read_client(&mut self, id: u64, bytes_max: usize) {
+        let bytes = self.server().release(id, bytes_max);
+        let Outside { clients, oracle } = &mut self.outside;
+        let client = clients.get_mut(&id).expect("invariant: connected");
+        for (answer, change) in client.read(&bytes) {
+            if self.scenario.trace {
+                eprintln!("{} client {id} reads {}", self.now, answer.summary());
+            }
+            self.tally.replies += 1;
+            self.tally.refusals += u64::from(answer.line == "OUT_OF_MEMORY");
+            if let Some(change) = change {
+                oracle.told(self.now, change);
+            }
+        }
+    }
+
+    /// Time passes.
+    fn wait(&mut self) {
+        let micros = match self.rng.below(8) {
+            0 => self.rng.between(1_000_000, 4_000_000),
+            1 => self.rng.between(10_000, 200_000),
+            _ => self.rng.between(10, 10_000),
+        };
+        self.pass(Nanos(micros * 1000));
+    }
+
+    fn pass(&mut self, span: Nanos) {
+        let until = self.now + span;
+        self.trace(|| format!("waits until {until}"));
+        while let Some(server) = &mut self.server {
+            let arrived = server.advance(until, &mut self.outside);
+            self.now = server.now;
+            if arrived {
+                break;
+            }
+            self.progress();
+        }
+    }
+
+    /// What does not happen every day.
+    fn befall(&mut self) {
+        match self.rng.below(3) {
+            0 => {
+                let id = self.some_client();
+                self.trace(|| format!("client {id} leaves"));
+                let server = self.server.as_mut().expect("invariant: it runs");
+                server.disconnect(id, &mut self.outside);
+            }
+            1 if self.scenario.quota.is_some() => {
+                let quota = self.scenario.quota.filter(|_| self.rng.chance(3, 4));
+                self.trace(|| format!("room for {quota:?} bytes"));
+                self.faulty.set_quota(quota);
+            }
+            _ => self.wait(),
+        }
+    }
+
+    /// The process falls, and with it what was under way at the disk.
+    fn fall(&mut self, fall: Fall) {
+        self.trace(|| format!("it falls: {fall:?}"));
+        self.tally.falls += 1;
+        if let Some(mut server) = self.server.take() {
+            let counters = server.broker.counters();
+            self.tally.snapshots += counters.snapshots;
+            self.tally.segments_recycled += counters.segments_recycled;
+            let (disk, rng) = (&self.disk, &mut self.rng);
+            self.faulty.in_flight(|| server.perform_rest(disk, rng));
+        }
+        match fall {
+            Fall::Process => self.faulty.kill(),
+            Fall::Power => self.faulty.cut_power(),
+        }
+        // What a failing device had not synced is lost, though only the process ended.
+        let struck = self.faulty.take_struck();
+        let lossy = struck.iter().any(|(_, fault)| !matches!(fault, Fault::Crash(_)));
+        let (worst, since) = self.fallen.unwrap_or((Fall::Process, self.now));
+        let power = lossy || fall == Fall::Power || worst == Fall::Power;
+        self.fallen = Some((if power { Fall::Power } else { Fall::Process }, since));
+        self.outside.clients.clear();
+        self.faulty.inject_at_random(0, &[]);
+    }
+
+    fn fall_anyhow(&mut self) {
+        let any = if self.rng.coin() { Fall::Power } else { Fall::Process };
+        self.fall(self.scenario.fall.unwrap_or(any));
+    }
+
+    /// Brings up a process, over as many falls as it takes, and lets the oracle judge it.
+    fn recover(&mut self, threatened: bool) {
+        loop {
+            self.now = self.now + Nanos::from_millis(1);
+            let call = self.faulty.calls() + self.rng.between(1, 60);
+            if threatened && self.rng.chance(1, 4) {
+                self.faulty.inject(call, self.rng.pick(&Scenario::faults()));
+            }
+            let opened = self.open();
+            self.faulty.withdraw(call);
+            match opened {
+                Ok(broker) => return self.welcome(broker),
+                Err(error) => {
+                    assert!(self.faulty.has_struck(), "recovery refused without a fault: {error}");
+                    self.trace(|| format!("recovery fails: {error}"));
+                    self.tally.recoveries_fallen += 1;
+                    self.fall_anyhow();
+                }
+            }
+        }
+    }
+
+    fn open(&mut self) -> Result<Broker<D::File>, broker::OpenError> {
+        if self.scenario.policy == StorePolicy::Memory {
+            return Ok(Broker::in_memory(self.scenario.options().engine));
+        }
+        let (broker, _) = Broker::open(&self.disk, self.scenario.options())?;
+        Ok(broker)
+    }
+
+    fn welcome(&mut self, mut broker: Broker<D::File>) {
+        let found = inspect(&mut broker, self.now, self.outside.oracle.last_id());
+        self.trace(|| format!("recovered {} messages", found.len()));
+        let (fall, fell) = self.fallen.take().unwrap_or((Fall::Process, self.now));
+        self.outside.oracle.recovered(fall, fell, self.now, &found);
+        self.tally.recoveries += 1;
+        self.server = Some(Server::new(broker, self.now, self.scenario.gate_is_open));
+    }
+
+    /// The end, over as many falls as are still planned.
+    fn finish(&mut self) {
+        self.trace(|| "no more random faults".to_owned());
+        self.faulty.inject_at_random(0, &[]);
+        while self.wind_up().is_none() {
+            assert!(self.faulty.has_struck() || self.fallen.is_some(), "it fell without a fault");
+        }
+    }
+
+    /// Everything is answered, a shutdown loses nothing, all is taken out. `None`: it fell.
+    fn wind_up(&mut self) -> Option<()> {
+        if self.server.is_none() {
+            self.recover(false);
+        }
+        self.settle()?;
+        self.faulty.set_quota(None);
+        self.shut_down()?;
+        self.recover(false);
+        self.drain()?;
+        self.shut_down()?;
+        self.recover(false);
+        assert_eq!(self.outside.oracle.ids().count(), 0, "everything was deleted");
+        Some(())
+    }
+
+    /// Until every client has its answers, but for those that wait for a message.
+    fn settle(&mut self) -> Option<()> {
+        for _ in 0..SETTLE_ROUNDS_MAX {
+            let ids: Vec<u64> = self.outside.clients.keys().copied().collect();
+            for id in &ids {
+                self.deliver(*id);
+            }
+            self.turn();
+            self.quiesce()?;
+            ids.iter().for_each(|id| self.read_client(*id, usize::MAX));
+            if self.outside.clients.values().all(Client::is_content) {
+                return Some(());
+            }
+            self.pass(Nanos::from_millis(300));
+            self.server.as_ref()?;
+        }
+        let stalled = self.server().broker.stalled();
+        panic!("clients wait for ever, stalled: {stalled}: {:?}", self.outside.clients);
+    }
+
+    /// Until nothing is under way at the disk.
+    fn quiesce(&mut self) -> Option<()> {
+        for _ in 0..QUIESCE_STEPS_MAX {
+            if !self.server.as_ref()?.is_busy() {
+                return Some(());
+            }
+            self.progress();
+        }
+        panic!("housekeeping never ends");
+    }
+
+    fn deliver(&mut self, id: u64) {
+        let client = self.outside.clients.get_mut(&id).expect("invariant: connected");
+        let bytes: Vec<u8> = client.outbound.drain(..).collect();
+        self.server().receive(id, &bytes);
+    }
+
+    /// Ends the process as a signal does. Not even a power cut behind it may take anything.
+    fn shut_down(&mut self) -> Option<()> {
+        self.trace(|| "shuts down".to_owned());
+        let ids: Vec<u64> = self.outside.clients.keys().copied().collect();
+        for id in ids {
+            let server = self.server.as_mut().expect("invariant: it runs");
+            server.disconnect(id, &mut self.outside);
+        }
+        self.server().broker.begin_shutdown();
+        for _ in 0..SETTLE_ROUNDS_MAX {
+            self.turn();
+            self.quiesce()?;
+            if self.server().broker.is_idle() {
+                break;
+            }
+            self.pass(Nanos::from_millis(10));
+            self.server.as_ref()?;
+        }
+        assert!(self.server().broker.is_idle(), "the shutdown never ends");
+        if self.scenario.policy != StorePolicy::Memory {
+            self.outside.oracle.all_told();
+        }
+        self.fall(Fall::Power);
+        self.fallen = Some((Fall::Process, self.now));
+        Some(())
+    }
+
+    /// One client takes out every message there is and deletes it.
+    fn drain(&mut self) -> Option<()> {
+        let id = self.connect(Character::Worker);
+        let watched: BTreeSet<Rc<str>> = QUEUES.iter().map(|queue| Rc::from(*queue)).collect();
+        for queue in &watched {
+            self.ask(id, Wish::Watch { queue: queue.clone() })?;
+            self.ask(id, Wish::Use { queue: queue.clone() })?;
+            self.ask(id, Wish::Kick { queue: queue.clone(), max: 1000 })?;
+            self.ask(id, Wish::Kick { queue: queue.clone(), max: 1000 })?;
+        }
+        let watched = Rc::new(watched);
+        let left: Vec<u64> = self.outside.oracle.ids().collect();
+        for _ in left {
+            self.ask(id, Wish::Reserve { watched: watched.clone(), timeout: Some(0) })?;
+            let held = self.outside.clients.get(&id).and_then(Client::last_held);
+            self.ask(id, Wish::Delete { id: held.expect("a message is ready") })?;
+        }
+        assert_eq!(self.outside.oracle.ids().count(), 0, "everything was delivered");
+        Some(())
+    }
+
+    fn ask(&mut self, id: u64, wish: Wish) -> Option<()> {
+        self.outside.clients.get_mut(&id).expect("invariant: connected").send(wish);
+        self.settle()
+    }
+
+    fn some_client(&mut self) -> u64 {
+        let ids: Vec<u64> = self.outside.clients.keys().copied().collect();
+        self.rng.pick(&ids)
+    }
+
+    fn server(&mut self) -> &mut Server<D> {
+        self.server.as_mut().expect("invariant: it runs")
+    }
+
+    fn trace(&self, text: impl FnOnce() -> String) {
+        if self.scenario.trace {
+            eprintln!("{} {}", self.now, text());
+        }
+    }
+}
+
+/// Rounds after which a client that has no answer never will.
+const SETTLE_ROUNDS_MAX: usize = 200;
+
+/// Calls to the disk after which housekeeping that goes on never ends.
+const QUIESCE_STEPS_MAX: usize = 10_000;
