@@ -58,6 +58,9 @@ pub trait Disk {
     /// Any the device reports.
     fn read(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError>;
 
+    /// Says that all of a file will be read soon: a hint that may be ignored.
+    fn expect_read(&self, _file: &Self::File) {}
+
     /// Writes the whole buffer at `offset`, extending the file where it ends before. After an
     /// error any part of it may have been written. A crash may tear it at any 512-byte sector.
     ///

@@ -132,12 +132,16 @@ impl<'a> Frame<'a> {
 
     /// The frame at the start of `bytes`, `None` unless it is whole and its checksum is right.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let frame = Self::decode_unchecked(bytes)?;
+        let checked = bytes.get(8..frame.bytes())?;
+        (u32_at(bytes, 4)? == crc32c::crc32c(checked)).then_some(frame)
+    }
+
+    /// The same of bytes whose checksum was found right before.
+    pub(crate) fn decode_unchecked(bytes: &'a [u8]) -> Option<Self> {
         let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
         let end = FRAME_HEADER_BYTES.checked_add(length)?;
         let payload = bytes.get(FRAME_HEADER_BYTES..end)?;
-        if u32_at(bytes, 4)? != crc32c::crc32c(bytes.get(8..end)?) {
-            return None;
-        }
         Some(Self {
             lsn: Lsn(u64_at(bytes, 8)?),
             epoch: Epoch(u32_at(bytes, 16)?),

@@ -1,7 +1,8 @@
 //! What keeps the log going and small: spares ahead, snapshots, compaction, recycling.
 //!
-//! Disk space: a snapshot is taken when the log since the last one is as large as two segments and
-//! half of what is live; then every segment without live records is used again. While the segments
+//! Disk space: a snapshot is taken when both the log since the last one and what is dead in the log
+//! have reached two segments and half of what is live (a log that only grew is as fast to replay);
+//! then every segment without live records is used again. While the segments
 //! hold more than twice the live bytes and four segments, the emptiest is compacted: its live
 //! records are appended anew, and the next snapshot lets go of it.
 
@@ -189,10 +190,12 @@ impl<F: Clone> Journal<F> {
         if self.house.shutting_down {
             return true;
         }
-        let since = self.house.bytes_since_snapshot;
-        let due = (self.options.segment_bytes * 2).max(self.segments.live_bytes() / 2);
+        let live = self.segments.live_bytes();
+        let dead = self.segments.held_bytes().saturating_sub(live);
+        let due = (self.options.segment_bytes * 2).max(live / 2);
         let pressed = self.house.device_is_full() || self.holds_too_much();
-        since >= due || (pressed && self.segments.has_dead())
+        let many_to_replay = self.house.bytes_since_snapshot >= due && dead >= due;
+        many_to_replay || (pressed && self.segments.has_dead())
     }
 
     /// A snapshot begins: the caller's state is what all frames appended so far made of it.

@@ -86,14 +86,7 @@ impl<'a> SegmentReader<'a> {
 impl<'a> ReadBatch<'a> {
     /// Its frames in order.
     pub(crate) fn frames(&self) -> impl Iterator<Item = Frame<'a>> + use<'a> {
-        let mut rest = self.bytes.get(MARK_BYTES..).unwrap_or_default();
-        let mut left = self.mark.frames;
-        std::iter::from_fn(move || {
-            left = left.checked_sub(1)?;
-            let frame = Frame::decode(rest)?;
-            rest = rest.get(frame.bytes()..)?;
-            Some(frame)
-        })
+        self.walk(Frame::decode_unchecked)
     }
 
     /// When it was written.
@@ -101,9 +94,23 @@ impl<'a> ReadBatch<'a> {
         self.mark.time
     }
 
+    fn walk(
+        &self,
+        decode: fn(&'a [u8]) -> Option<Frame<'a>>,
+    ) -> impl Iterator<Item = Frame<'a>> + use<'a> {
+        let mut rest = self.bytes.get(MARK_BYTES..).unwrap_or_default();
+        let mut left = self.mark.frames;
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let frame = decode(rest)?;
+            rest = rest.get(frame.bytes()..)?;
+            Some(frame)
+        })
+    }
+
     fn is_whole(&self) -> bool {
         let mut expected = self.mark.lsn;
-        for frame in self.frames() {
+        for frame in self.walk(Frame::decode) {
             let fits = frame.kind == KIND_CHANGES && frame.epoch == self.mark.epoch;
             if !fits || frame.lsn != expected {
                 return false;

@@ -185,6 +185,7 @@ fn survey<D: Disk>(disk: &D, names: &[String]) -> Result<Vec<SegmentFile<D::File
 fn survey_one<D: Disk>(disk: &D, number: SegmentNumber) -> Result<SegmentFile<D::File>, OpenError> {
     let name = number.file_name();
     let file = disk.open(&name)?;
+    disk.expect_read(&file);
     let bytes = disk.length(&file)?;
     let mut blocks = vec![0; 2 * BLOCK_BYTES];
     let read = disk.read(&file, 0, &mut blocks)?;
@@ -344,6 +345,9 @@ impl<D: Disk> Walk<'_, D> {
 
     /// Reads what the snapshot left in older frames.
     fn restore(&mut self, tail: Option<Tail>, recover: &mut impl Recover) -> Result<(), OpenError> {
+        if self.begin == Lsn::ZERO {
+            return Ok(());
+        }
         let mut wanted = recover.wanted();
         wanted.retain(|lsn| *lsn <= self.begin);
         wanted.sort_unstable();
