@@ -49,8 +49,12 @@ fn main() {
 impl Bench {
     fn new() -> Self {
         let engine = Engine::new(options());
-        let mut bench =
-            Self { engine, effects: Effects::default(), log: Vec::with_capacity(200 << 20), ends: Vec::new() };
+        let mut bench = Self {
+            engine,
+            effects: Effects::default(),
+            log: Vec::with_capacity(200 << 20),
+            ends: Vec::new(),
+        };
         bench.engine.open_session(SESSION);
         let queue = QueueName::new("default").unwrap();
         bench.run(Command::OpenProducer { link: LINK, queue: queue.clone() });

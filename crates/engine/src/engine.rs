@@ -264,3 +264,7 @@ impl Outcome {
         self
     }
 }
+
+#[cfg(test)]
+#[path = "engine_test.rs"]
+mod tests;

@@ -1,4 +1,66 @@
-//! Queues, leases and timers as a pure state machine.
+//! Queues, leases and timers as a pure state machine: commands and the time go in, frames for a
+//! journal and answers for sessions come out.
+//!
+//! It contains no clock, file, socket, thread, randomness or hash order, and knows no protocol.
+//! The same calls always have the same effects. No input panics; a panic is a broken invariant.
+//!
+//! # How to drive it
+//!
+//! ```
+//! use engine::{Effects, Engine, EngineOptions, QueuePolicies};
+//! use model::{Command, LinkId, Nanos, NewMessage, Persistence, QueueName, Reply, SessionId};
+//!
+//! let policy = model::StorePolicy::Always;
+//! let mut engine = Engine::new(EngineOptions { policy, queue_policies: QueuePolicies::default() });
+//! let (session, link, now) = (SessionId(1), LinkId(0), Nanos::SECOND);
+//! let mut effects = Effects::default();
+//!
+//! engine.open_session(session);
+//! let queue = QueueName::new("mail")?;
+//! engine.handle(now, session, Command::OpenProducer { link, queue }, &mut effects);
+//! effects.clear();
+//!
+//! let message = NewMessage {
+//!     priority: 10,
+//!     delay: Nanos::ZERO,
+//!     lease: Nanos::from_secs(60),
+//!     persistence: Persistence::Persistent,
+//!     body: Box::from(*b"hello"),
+//! };
+//! engine.handle(now, session, Command::Put { link, message }, &mut effects);
+//! let output = &effects.outputs[0];
+//! assert!(matches!(output.reply, Reply::Stored { .. }));
+//! // The answer may leave once this frame is durable:
+//! assert_eq!(output.after.lsn, effects.frames[0].lsn);
+//! # Ok::<(), model::NameError>(())
+//! ```
+//!
+//! - [`Engine::open_session`] before a session's first command, [`Engine::close_session`] at its
+//!   end. Each command is answered by one [`model::Output`] of its session; a receive that waits
+//!   is answered by a later call, whichever that is.
+//! - After each call, before the next frame is made durable elsewhere: append the new
+//!   [`Effects::frames`] to the journal in their order, tell it what was [`Effects::freed`], and
+//!   hold each of [`Effects::outputs`] back until what it is [`model::After`] is durable. Several
+//!   calls may share one [`Effects`].
+//! - While [`Engine::poll_timeout`] is not after the present, call [`Engine::handle_timeout`].
+//! - [`Engine::set_room`] whenever the journal's free space changes.
+//!
+//! # Recovery, snapshots, compaction
+//!
+//! In this order: [`Engine::load`] the chunks of a snapshot, [`Engine::replay`] the frames after
+//! its begin, [`Engine::restore_body`] those before it that are still there, and
+//! [`Engine::finish_recovery`]. Messages come back, leases, pauses, sessions and totals do not: a
+//! message that was leased is ready. What memory alone keeps ([`model::Durability::None`]) is gone.
+//!
+//! [`Engine::snapshot_begin`] and [`Engine::snapshot_chunk`] make a snapshot in small steps between
+//! commands. [`Engine::restate`] stores anew what lives of an old frame.
+//!
+//! # Costs
+//!
+//! Every step takes time logarithmic in the number of messages, whatever their states, plus what
+//! it delivers, and a receive looks once at each queue its consumer watches. Closing a session
+//! returns all that it holds, and a kick moves all that it is asked to, in one call: about 0.3 µs
+//! a message. A ready message of 100 bytes takes 217 bytes of memory in all.
 #![no_std]
 
 extern crate alloc;

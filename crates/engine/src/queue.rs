@@ -56,6 +56,8 @@ pub(crate) struct Counts {
 pub(crate) struct Queues {
     slots: Slab<Queue>,
     names: BTreeMap<QueueName, QueueSlot>,
+    /// How many there may be.
+    pub(crate) count_max: usize,
 }
 
 impl Queue {
@@ -142,7 +144,7 @@ impl Counts {
 
 impl Queues {
     pub(crate) const fn new() -> Self {
-        Self { slots: Slab::new(), names: BTreeMap::new() }
+        Self { slots: Slab::new(), names: BTreeMap::new(), count_max: limits::QUEUES_MAX }
     }
 
     pub(crate) fn create(&mut self, name: QueueName, policy: QueuePolicy) -> QueueSlot {
@@ -190,7 +192,7 @@ impl Queues {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.count() >= limits::QUEUES_MAX
+        self.count() >= self.count_max
     }
 }
 

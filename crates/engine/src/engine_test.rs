@@ -1,0 +1,228 @@
+//! What scripts cannot show: limits, large numbers, and that [`Engine::check`] sees what is wrong.
+
+extern crate std;
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::string::String;
+
+use model::{LinkId, NewMessage, Persistence, QueueName};
+
+use super::*;
+use crate::session::ConsumerKey;
+use crate::{FrameEnd, QueuePolicies, RecordView, describe};
+
+const SESSION: SessionId = SessionId(1);
+const LINK: LinkId = LinkId(0);
+
+#[test]
+fn one_queue_too_many_is_refused() {
+    let mut pair = Pair::new();
+    pair.engine.queues.count_max = 2;
+    assert_eq!(pair.watch("b"), Reply::Done);
+    let refused = Reply::Refused(Refusal::TooManyQueues);
+    assert_eq!(pair.watch("c"), refused);
+    assert_eq!(pair.produce("c"), refused);
+    assert_eq!(pair.produce("b"), Reply::Done, "those that exist are no more");
+    assert_eq!(pair.watch("default"), Reply::Done);
+    assert_eq!(pair.unwatch("default"), Reply::Done);
+    assert_eq!(pair.watch("c"), Reply::Done, "one went");
+}
+
+#[test]
+fn one_watched_queue_too_many_is_refused() {
+    let mut pair = Pair::new();
+    for number in 1..limits::CONSUMER_QUEUES_MAX {
+        assert_eq!(pair.watch(&format!("queue-{number}")), Reply::Done);
+    }
+    assert_eq!(pair.watch("another"), Reply::Refused(Refusal::TooManyWatched));
+    assert_eq!(pair.engine.statistics().queues, limits::CONSUMER_QUEUES_MAX as u64);
+    assert_eq!(pair.watch("queue-1"), Reply::Done);
+    assert_eq!(pair.unwatch("queue-1"), Reply::Done);
+    assert_eq!(pair.watch("another"), Reply::Done);
+}
+
+#[test]
+fn a_body_larger_than_any_segment_is_refused() {
+    let mut pair = Pair::new();
+    let body = vec![0; limits::MESSAGE_BYTES_MAX + 1].into_boxed_slice();
+    let message = NewMessage { body, ..new_message() };
+    let refused = Reply::Refused(Refusal::StoreFull);
+    assert_eq!(pair.run(Command::Put { link: LINK, message }), refused);
+    let body = vec![0; limits::MESSAGE_BYTES_MAX].into_boxed_slice();
+    let message = NewMessage { body, ..new_message() };
+    let stored = Reply::Stored { message: MessageId(1) };
+    assert_eq!(pair.run(Command::Put { link: LINK, message }), stored);
+}
+
+#[test]
+fn a_large_kick_is_cut_into_frames() {
+    let mut pair = Pair::new();
+    let count = limits::FRAME_RECORDS_MAX as u64 + 1;
+    for _ in 0..count {
+        let message = NewMessage { delay: Nanos::SECOND, ..new_message() };
+        pair.run(Command::Put { link: LINK, message });
+    }
+    assert_eq!(pair.run(Command::Kick { link: LINK, max: u64::MAX }), Reply::Count(count));
+    let levels_and_records = pair.frames.iter().rev().take(2);
+    let records: Vec<_> = levels_and_records.map(|(_, records)| records.len()).collect();
+    assert_eq!(records, [1, limits::FRAME_RECORDS_MAX]);
+    pair.engine.check();
+}
+
+#[test]
+fn timers_that_are_due_at_once_fire_in_turns() {
+    let mut pair = Pair::new();
+    let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
+    for _ in 0..in_one_turn + 1 {
+        let message = NewMessage { delay: Nanos::SECOND, ..new_message() };
+        pair.run(Command::Put { link: LINK, message });
+    }
+    let later = Nanos::from_secs(10);
+    pair.engine.handle_timeout(later, &mut Effects::default());
+    assert_eq!(pair.engine.statistics().ready, in_one_turn);
+    assert!(pair.engine.poll_timeout().is_some_and(|at| at <= later));
+    pair.engine.handle_timeout(later, &mut Effects::default());
+    assert_eq!(pair.engine.statistics().ready, in_one_turn + 1);
+    assert_eq!(pair.engine.poll_timeout(), None);
+}
+
+#[test]
+fn time_does_not_go_back() {
+    let mut pair = Pair::new();
+    pair.engine.handle_timeout(Nanos::from_secs(10), &mut Effects::default());
+    pair.run(Command::Put { link: LINK, message: new_message() });
+    assert_eq!(pair.engine.latest_time(), Nanos::from_secs(10));
+    pair.engine.check();
+}
+
+#[test]
+fn times_saturate() {
+    let mut pair = Pair::new();
+    pair.watch("default");
+    let message = NewMessage { lease: Nanos::MAX, ..new_message() };
+    pair.engine.handle_timeout(Nanos::SECOND, &mut Effects::default());
+    pair.run(Command::Put { link: LINK, message });
+    let receive = Command::Receive { link: LINK, wait: Some(Nanos::MAX), margin: Nanos::MAX };
+    assert!(matches!(pair.run(receive.clone()), Reply::Delivered(_)));
+    assert_eq!(pair.run(receive), Reply::LeaseEnding);
+    let release = Command::Release { message: MessageId(1), priority: u32::MAX, delay: Nanos::MAX };
+    assert_eq!(pair.run(release), Reply::Done);
+    assert_eq!(pair.engine.poll_timeout(), Some(Nanos::MAX));
+    pair.engine.check();
+}
+
+/// A check that sees nothing proves nothing: each of these breaks one thing.
+#[test]
+fn check_sees_what_is_wrong() {
+    type Damage = fn(&mut Engine);
+    let damages: [(&str, Damage); 12] = [
+        ("messages by state", |engine| engine.totals.counts.ready += 1),
+        ("ready in default", |engine| engine.queue().counts.ready += 1),
+        ("is in the index of its state", |engine| {
+            engine.queue().ready.remove(1024, 3);
+        }),
+        ("is leased by who holds it", |engine| {
+            let session = engine.sessions.at_mut(SessionSlot(0));
+            session.leases.insert((Nanos::MAX, MessageId(3)));
+        }),
+        ("lies in a frame that exists", |engine| engine.message(3).location = Lsn(99)),
+        ("is in the log as it should", |engine| engine.message(3).location = Lsn::ZERO),
+        ("has its body", |engine| engine.message(3).body_missing = true),
+        ("no timer is set for nothing", |engine| {
+            engine.timers.change(Timer::Pause(QueueSlot(0)), None, Some(Nanos::SECOND));
+        }),
+        ("is set for", |engine| {
+            let (at, timer) = engine.timers.first().unwrap();
+            engine.timers.change(timer, Some(at), None);
+        }),
+        ("nobody waits for queue default while it has a message to give", |engine| {
+            let key = ConsumerKey { session: SessionSlot(0), link: LINK };
+            engine.queue().waiting.insert(1, key);
+        }),
+        ("consumers that wait", |engine| engine.totals.waiting += 1),
+        ("has a number given out", |engine| engine.next.message = 3),
+    ];
+    for (expected, damage) in damages {
+        let mut pair = Pair::new();
+        pair.watch("default");
+        for _ in 0..3 {
+            pair.run(Command::Put { link: LINK, message: new_message() });
+        }
+        pair.run(Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO });
+        pair.run(Command::Lease { message: MessageId(2) });
+        pair.engine.check();
+        damage(&mut pair.engine);
+        let seen = catch_unwind(AssertUnwindSafe(|| pair.engine.check()));
+        let panic = seen.expect_err(expected);
+        let said = panic.downcast_ref::<String>().cloned();
+        let said = said.or_else(|| panic.downcast_ref::<&str>().map(|said| String::from(*said)));
+        assert!(said.unwrap_or_default().contains(expected), "{expected}");
+    }
+}
+
+impl Engine {
+    fn queue(&mut self) -> &mut crate::queue::Queue {
+        self.queues.at_mut(QueueSlot(0))
+    }
+
+    fn message(&mut self, number: u64) -> &mut Message {
+        self.messages.get_mut(number).unwrap()
+    }
+}
+
+/// An engine and a session with a producer for `default`.
+struct Pair {
+    engine: Engine,
+    /// Each frame with the kinds of its records.
+    frames: Vec<(FrameEnd, Vec<&'static str>)>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let queue_policies = QueuePolicies::default();
+        let engine = Engine::new(EngineOptions { policy: StorePolicy::Always, queue_policies });
+        let mut pair = Self { engine, frames: Vec::new() };
+        pair.engine.open_session(SESSION);
+        assert_eq!(pair.produce("default"), Reply::Done);
+        assert_eq!(pair.watch("default"), Reply::Done);
+        pair
+    }
+
+    fn run(&mut self, command: Command) -> Reply {
+        let mut effects = Effects::default();
+        self.engine.handle(Nanos(1), SESSION, command, &mut effects);
+        let mut begin = 0;
+        for frame in effects.frames {
+            let records = describe(&effects.records[begin..frame.end]);
+            let kinds = records.map(|record| record.as_ref().map(RecordView::kind).unwrap());
+            self.frames.push((frame, kinds.collect()));
+            begin = frame.end;
+        }
+        effects.outputs.pop().expect("every command here is answered at once").reply
+    }
+
+    fn watch(&mut self, queue: &str) -> Reply {
+        self.run(Command::Watch { link: LINK, queue: QueueName::new(queue).unwrap() })
+    }
+
+    fn unwatch(&mut self, queue: &str) -> Reply {
+        self.run(Command::Unwatch { link: LINK, queue: QueueName::new(queue).unwrap() })
+    }
+
+    fn produce(&mut self, queue: &str) -> Reply {
+        self.run(Command::OpenProducer { link: LINK, queue: QueueName::new(queue).unwrap() })
+    }
+}
+
+fn new_message() -> NewMessage {
+    NewMessage {
+        priority: 1024,
+        delay: Nanos::ZERO,
+        lease: Nanos::from_secs(60),
+        persistence: Persistence::Persistent,
+        body: Box::from(*b"body"),
+    }
+}

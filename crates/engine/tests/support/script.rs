@@ -1,0 +1,350 @@
+//! The language of the scripts in `testdata`.
+//!
+//! ```text
+//! store always|never|memory|25ms [release-order=back]   begins, with an empty engine
+//! SESSION open | SESSION close
+//! SESSION producer|watch|unwatch LINK QUEUE
+//! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
+//! SESSION receive LINK [wait=T] [margin=T]              without wait: for ever
+//! SESSION cancel LINK
+//! SESSION lease|delete|renew|kick-message|peek|message ID
+//! SESSION release ID [priority=N] [delay=T] | SESSION bury ID [priority=N]
+//! SESSION kick LINK MAX | SESSION peek-ready|peek-delayed|peek-buried LINK
+//! SESSION pause QUEUE T | SESSION queue NAME | SESSION broker | SESSION queues
+//! wait T          time goes on; what is due on the way happens at its moment
+//! room BYTES      what puts may still use
+//! restate LSN     compaction of a frame
+//! snapshot        takes one, whole
+//! crash           all is lost but the last snapshot and the log
+//! ```
+//! Times are like `3s` or `250ms`. Sessions are numbers.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use engine::{
+    Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, RecordView, ReleaseOrder, Standing,
+    StoredState, describe,
+};
+use model::{
+    After, Command, Durability, LinkId, MessageId, Nanos, NewMessage, Output, Peek, Persistence,
+    QueueName, Reply, SessionId, StorePolicy,
+};
+
+use super::log::{Log, Snapshot};
+
+pub(crate) struct Script {
+    options: EngineOptions,
+    engine: Engine,
+    now: Nanos,
+    log: Log,
+    snapshot: Option<Snapshot>,
+    effects: Effects,
+}
+
+/// A line's words: those with a `=` by name, the others by place.
+struct Words<'a> {
+    placed: Vec<&'a str>,
+    named: BTreeMap<&'a str, &'a str>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self::new(StorePolicy::Always, ReleaseOrder::Front)
+    }
+}
+
+impl Script {
+    fn new(policy: StorePolicy, release_order: ReleaseOrder) -> Self {
+        let default = QueuePolicy { release_order };
+        let queue_policies = QueuePolicies { default, named: BTreeMap::new() };
+        let options = EngineOptions { policy, queue_policies };
+        Self {
+            engine: Engine::new(options.clone()),
+            options,
+            now: Nanos::ZERO,
+            log: Log::default(),
+            snapshot: None,
+            effects: Effects::default(),
+        }
+    }
+
+    /// What comes of one line, a line each.
+    pub(crate) fn run(&mut self, line: &str) -> String {
+        let words = Words::new(line);
+        match words.placed[..] {
+            ["store", policy] => *self = Self::new(store(policy), words.release_order()),
+            ["wait", span] => return self.wait(time(span)),
+            ["room", bytes] => self.engine.set_room(bytes.parse().unwrap()),
+            ["restate", lsn] => self.restate(lsn.parse().unwrap()),
+            ["snapshot"] => self.snapshot = Some(Snapshot::whole(&self.engine)),
+            ["crash"] => self.crash(),
+            [session, "open"] => self.engine.open_session(self::session(session)),
+            [session, "close"] => {
+                let session = self::session(session);
+                self.engine.close_session(self.now, session, &mut self.effects);
+            }
+            [session, ref command @ ..] => {
+                let command = words.command(command);
+                let session = self::session(session);
+                self.engine.handle(self.now, session, command, &mut self.effects);
+            }
+            [] => panic!("an empty line"),
+        }
+        self.outcome()
+    }
+
+    fn wait(&mut self, span: Nanos) -> String {
+        let end = self.now + span;
+        let mut outcome = String::new();
+        while let Some(at) = self.engine.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.engine.handle_timeout(self.now, &mut self.effects);
+            for line in self.outcome().lines() {
+                writeln!(outcome, "at {}: {line}", shown_time(self.now)).unwrap();
+            }
+        }
+        self.now = end;
+        outcome
+    }
+
+    fn restate(&mut self, lsn: u64) {
+        let (frame, payload) = self.log.frames[lsn as usize - 1].clone();
+        self.engine.restate(frame.lsn, &payload, &mut self.effects).unwrap();
+    }
+
+    fn crash(&mut self) {
+        self.engine = self.log.recover(self.options.clone(), self.snapshot.as_ref());
+    }
+
+    fn outcome(&mut self) -> String {
+        self.engine.check();
+        let frames = self.log.frames.len();
+        self.log.absorb(&self.effects);
+        self.log.check_live(&self.engine);
+        let mut shown = String::new();
+        for (frame, payload) in &self.log.frames[frames..] {
+            let records: Vec<_> =
+                describe(payload).map(|record| shown_record(&record.unwrap())).collect();
+            let level = shown_level(frame.level);
+            writeln!(shown, "frame {} {level}: {}", frame.lsn, records.join(", ")).unwrap();
+        }
+        for freed in &self.effects.freed {
+            writeln!(shown, "freed {} bytes of frame {}", freed.bytes, freed.lsn).unwrap();
+        }
+        for Output { session, after, reply } in &self.effects.outputs {
+            writeln!(shown, "{} <- {}{}", session.0, shown_reply(reply), shown_after(*after))
+                .unwrap();
+        }
+        self.effects.clear();
+        shown
+    }
+}
+
+impl<'a> Words<'a> {
+    fn new(line: &'a str) -> Self {
+        let (mut placed, mut named) = (Vec::new(), BTreeMap::new());
+        for word in line.split_whitespace() {
+            match word.split_once('=') {
+                Some((name, value)) => assert!(named.insert(name, value).is_none(), "{line}"),
+                None => placed.push(word),
+            }
+        }
+        Self { placed, named }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        match *words {
+            ["producer", link, queue] => {
+                Command::OpenProducer { link: self::link(link), queue: name(queue) }
+            }
+            ["put", link, body] => {
+                Command::Put { link: self::link(link), message: self.new_message(body) }
+            }
+            ["watch", link, queue] => Command::Watch { link: self::link(link), queue: name(queue) },
+            ["unwatch", link, queue] => {
+                Command::Unwatch { link: self::link(link), queue: name(queue) }
+            }
+            ["receive", link] => Command::Receive {
+                link: self::link(link),
+                wait: self.named.get("wait").map(|span| time(span)),
+                margin: self.time("margin"),
+            },
+            ["cancel", link] => Command::CancelReceive { link: self::link(link) },
+            ["release", id] => Command::Release {
+                message: message(id),
+                priority: self.priority(),
+                delay: self.time("delay"),
+            },
+            ["bury", id] => Command::Bury { message: message(id), priority: self.priority() },
+            ["kick", link, max] => {
+                Command::Kick { link: self::link(link), max: max.parse().unwrap() }
+            }
+            ["pause", queue, span] => Command::Pause { queue: name(queue), duration: time(span) },
+            ["queue", queue] => Command::QueueStatistics { queue: name(queue) },
+            ["broker"] => Command::BrokerStatistics,
+            ["queues"] => Command::ListQueues,
+            [word, which] => one_message(word, which),
+            _ => panic!("{words:?}"),
+        }
+    }
+
+    fn new_message(&self, body: &str) -> NewMessage {
+        let persistence = match self.named.get("persistence") {
+            None => Persistence::Persistent,
+            Some(&"none") => Persistence::NonPersistent,
+            Some(&"written") => Persistence::Exactly(Durability::Written),
+            Some(&"synced") => Persistence::Exactly(Durability::Synced),
+            Some(other) => panic!("{other}"),
+        };
+        NewMessage {
+            priority: self.priority(),
+            delay: self.time("delay"),
+            lease: self.named.get("lease").map_or(Nanos::from_secs(60), |span| time(span)),
+            persistence,
+            body: body.as_bytes().into(),
+        }
+    }
+
+    fn priority(&self) -> u32 {
+        self.named.get("priority").map_or(1024, |priority| priority.parse().unwrap())
+    }
+
+    fn time(&self, name: &str) -> Nanos {
+        self.named.get(name).map_or(Nanos::ZERO, |span| time(span))
+    }
+
+    fn release_order(&self) -> ReleaseOrder {
+        match self.named.get("release-order") {
+            None => ReleaseOrder::Front,
+            Some(&"back") => ReleaseOrder::Back,
+            Some(other) => panic!("{other}"),
+        }
+    }
+}
+
+fn one_message(word: &str, which: &str) -> Command {
+    match word {
+        "lease" => Command::Lease { message: message(which) },
+        "delete" => Command::Delete { message: message(which) },
+        "renew" => Command::Renew { message: message(which) },
+        "kick-message" => Command::KickMessage { message: message(which) },
+        "message" => Command::MessageStatistics { message: message(which) },
+        "peek" => Command::Peek(Peek::Message(message(which))),
+        "peek-ready" => Command::Peek(Peek::Ready(link(which))),
+        "peek-delayed" => Command::Peek(Peek::Delayed(link(which))),
+        "peek-buried" => Command::Peek(Peek::Buried(link(which))),
+        other => panic!("{other}"),
+    }
+}
+
+fn session(word: &str) -> SessionId {
+    SessionId(word.parse().unwrap_or_else(|_| panic!("{word} is not a session")))
+}
+
+fn link(word: &str) -> LinkId {
+    LinkId(word.parse().unwrap())
+}
+
+fn message(word: &str) -> MessageId {
+    MessageId(word.parse().unwrap())
+}
+
+fn name(word: &str) -> QueueName {
+    QueueName::new(word).unwrap()
+}
+
+fn store(word: &str) -> StorePolicy {
+    match word {
+        "always" => StorePolicy::Always,
+        "never" => StorePolicy::Never,
+        "memory" => StorePolicy::Memory,
+        period => StorePolicy::Periodic(time(period)),
+    }
+}
+
+fn time(word: &str) -> Nanos {
+    match word.strip_suffix("ms") {
+        Some(millis) => Nanos::from_millis(millis.parse().unwrap()),
+        None => Nanos::from_secs(word.strip_suffix('s').unwrap().parse().unwrap()),
+    }
+}
+
+fn shown_time(moment: Nanos) -> String {
+    match moment.0 {
+        nanos if nanos % 1_000_000_000 == 0 => format!("{}s", nanos / 1_000_000_000),
+        nanos => format!("{}ms", nanos / 1_000_000),
+    }
+}
+
+fn shown_level(level: Durability) -> &'static str {
+    match level {
+        Durability::None => "none",
+        Durability::Written => "written",
+        Durability::Synced => "synced",
+    }
+}
+
+fn shown_after(after: After) -> String {
+    match after.level {
+        Durability::None => String::new(),
+        level => format!(", once {} is {}", after.lsn, shown_level(level)),
+    }
+}
+
+fn shown_record(record: &RecordView<'_>) -> String {
+    match record {
+        RecordView::Message { envelope, .. } => {
+            let standing = shown_standing(&envelope.standing);
+            format!("message {} of {} {standing}", envelope.message, envelope.queue)
+        }
+        RecordView::Changed { message, standing } => {
+            format!("changed {message} {}", shown_standing(standing))
+        }
+        RecordView::Deleted { message } => format!("deleted {message}"),
+        other => panic!("{other} is not of a frame"),
+    }
+}
+
+fn shown_standing(standing: &Standing) -> String {
+    let state = match standing.state {
+        StoredState::Ready => "ready".to_owned(),
+        StoredState::Delayed { until } => format!("delayed until {}", shown_time(until)),
+        StoredState::Buried { order } => format!("buried as {order}"),
+    };
+    format!("{state} priority {} order {}", standing.priority, standing.order)
+}
+
+fn shown_reply(reply: &Reply) -> String {
+    match reply {
+        Reply::Done => "done".to_owned(),
+        Reply::Stored { message } => format!("stored {message}"),
+        Reply::Refused(refusal) => format!("refused: {refusal:?}"),
+        Reply::Delivered(delivery) => {
+            let link = delivery.link.map_or(String::new(), |link| format!(" on {}", link.0));
+            let body = delivery.body.escape_ascii();
+            format!("delivered {} {body} x{}{link}", delivery.message, delivery.count)
+        }
+        Reply::TimedOut => "timed out".to_owned(),
+        Reply::LeaseEnding => "lease ending".to_owned(),
+        Reply::NotFound => "not found".to_owned(),
+        Reply::Found { message, body } => format!("found {message} {}", body.escape_ascii()),
+        Reply::Count(count) => format!("count {count}"),
+        Reply::MessageStatistics(statistics) => shown_fields(&format!("{statistics:?}")),
+        Reply::QueueStatistics(statistics) => shown_fields(&format!("{statistics:?}")),
+        Reply::BrokerStatistics(statistics) => shown_fields(&format!("{statistics:?}")),
+        Reply::Queues(names) => {
+            let names = names.iter().map(|name| name.as_str());
+            ["queues"].into_iter().chain(names).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// Fields that are not zero.
+fn shown_fields(debug: &str) -> String {
+    let (_, fields) = debug.trim_end_matches(" }").split_once(" { ").unwrap();
+    let fields = fields.split(", ").filter(|field| !field.ends_with(": 0"));
+    let fields = fields.filter(|field| !field.ends_with("Nanos(0)"));
+    let fields = fields.map(|field| field.replace("000000000)", "s)").replace(": ", " "));
+    fields.collect::<Vec<_>>().join(", ")
+}
