@@ -23,6 +23,21 @@ fn random_commands_are_answered_alike() {
     }
 }
 
+#[test]
+fn puts_are_refused_alike() {
+    let Some(mut pair) = Pair::start(2) else { return };
+    let (largest, larger) = ("x".repeat(65_535), "x".repeat(65_536));
+    pair.send(0, &format!("put 0 0 1000 65535\r\n{largest}\r\nlist-tube-used\r\n"));
+    pair.send(1, "reserve\r\nreserve-job {0}\r\npeek {0}\r\n");
+    pair.send(0, &format!("put 0 0 1000 65536\r\n{larger}\r\nlist-tube-used\r\n"));
+    pair.send(0, &format!("put 0 0 1000 65536 x\r\n{larger}xxlist-tube-used\r\n"));
+    pair.drain();
+    pair.send(0, "put 0 0 1000 1\r\nx\r\nput 0 0 1000 1\r\nxyzlist-tube-used\r\n");
+    pair.send(0, &format!("put 0 0 1000 65536\r\n{larger}\r\nput x\r\n"));
+    pair.send(1, "release {0} 1 0\r\nkick 1\r\ndelete {0}\r\nstats\r\n");
+    pair.half_close_all();
+}
+
 /// A job that nobody watches keeps its tube; `default` needs nothing to be kept.
 #[test]
 fn tubes_come_and_go_alike() {

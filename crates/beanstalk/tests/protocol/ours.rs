@@ -66,6 +66,10 @@ impl Ours {
         self.deliver();
     }
 
+    pub(crate) fn drain(&mut self) {
+        self.shared.draining = true;
+    }
+
     /// Moves the clock to the next timer, which must exist.
     pub(crate) fn pass_time(&mut self) {
         self.now = self.engine.poll_timeout().expect("something is to happen").max(self.now);

@@ -12,7 +12,7 @@ use crate::answers::{self, Answer};
 const SKIP: &str = "DUNLIN_SKIP_BEANSTALKD";
 
 /// A stuck comparison ends after this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that ends with its owner.
 pub(crate) struct Beanstalkd {
@@ -66,9 +66,14 @@ impl Beanstalkd {
         false
     }
 
+    /// The signal is pending when this returns, so it comes before whatever is sent later.
+    pub(crate) fn drain(&self) {
+        let status = Command::new("kill").args(["-USR1", &self.process.id().to_string()]).status();
+        assert!(status.unwrap().success(), "beanstalkd could not be signalled");
+    }
+
     pub(crate) fn connect(&self) -> Client {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
         Client { stream, received: Vec::new() }
     }
@@ -92,13 +97,30 @@ impl Client {
             if let Some(answer) = answers::take(&mut self.received) {
                 return Ok(answer);
             }
-            let mut buffer = [0; 64 * 1024];
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return Err("beanstalkd closed the connection".into()),
-                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(format!("beanstalkd does not answer: {error}")),
+            if !self.receive(PATIENCE)? {
+                return Err("beanstalkd does not answer".into());
             }
+        }
+    }
+
+    /// Waits a moment for the next answer, and leaves it to be taken.
+    pub(crate) fn is_answered(&mut self) -> bool {
+        let arrived = self.receive(Duration::from_millis(100)).expect("an open connection");
+        arrived && answers::take(&mut self.received.clone()).is_some()
+    }
+
+    /// Takes in what arrives within `patience`; false when nothing does.
+    fn receive(&mut self, patience: Duration) -> Result<bool, String> {
+        self.stream.set_read_timeout(Some(patience)).unwrap();
+        let mut buffer = [0; 64 * 1024];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => Err("beanstalkd closed the connection".into()),
+            Ok(count) => {
+                self.received.extend_from_slice(&buffer[..count]);
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(format!("the connection to beanstalkd broke: {error}")),
         }
     }
 
@@ -108,6 +130,7 @@ impl Client {
 
     /// Whatever comes until the server has closed its end.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
+        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
         self.stream.read_to_end(&mut self.received).unwrap();
         core::mem::take(&mut self.received)
     }
