@@ -29,7 +29,7 @@ impl House {
     pub(crate) fn read() -> Result<House> {
         let root = root();
         let list = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
-        let output = Command::new("git").args(list).current_dir(&root).output()?;
+        let output = git(&root).args(list).output()?;
         if !output.status.success() {
             return Err("git ls-files failed; the tools need a git checkout".into());
         }
@@ -59,6 +59,13 @@ impl TextFile {
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.text.lines())
     }
+}
+
+/// git in the checkout at `root`, whoever owns that: a container's root reads its user's clone.
+pub(crate) fn git(root: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.args(["-c", "safe.directory=*"]).current_dir(root);
+    git
 }
 
 /// The project's root: the folder that holds this crate.

@@ -126,7 +126,7 @@ fn test(bench: &Bench) -> Result<Tally> {
 
 fn sim(bench: &Bench) -> Result<Tally> {
     let arguments = ["run", "--package", "dunlin-sim", "--bin", "sim", "--", "--seeds", SEEDS];
-    bench.cargo("sim", &arguments, Runner::Summary)
+    bench.cargo("sim", &arguments, Runner::Simulation)
 }
 
 fn clients(bench: &Bench) -> Result<Tally> {

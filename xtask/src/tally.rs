@@ -25,8 +25,8 @@ pub(crate) enum Runner {
     Go,
     /// `node --test --test-reporter=tap`.
     Node,
-    /// The simulation: `N passed, N failed` in its last line.
-    Summary,
+    /// `sim --seeds N`, which ends at the first seed that fails.
+    Simulation,
 }
 
 impl Tally {
@@ -45,7 +45,7 @@ impl Tally {
             Runner::Unittest => read_unittest(output),
             Runner::Go => read_go(output),
             Runner::Node => read_node(output),
-            Runner::Summary => read_summary(output),
+            Runner::Simulation => read_simulation(output),
         };
         if tally.failed == 0 && (!ended_well || tally.passed == 0) {
             tally.failed = 1;
@@ -109,11 +109,11 @@ fn read_node(output: &str) -> Tally {
     Tally { passed: sum("# pass "), failed: failed + cancelled }
 }
 
-fn read_summary(output: &str) -> Tally {
-    let Some(line) = output.lines().rfind(|line| line.ends_with(" failed")) else {
-        return Tally::default();
-    };
-    Tally { passed: number_before(line, " passed"), failed: number_before(line, " failed") }
+/// `N seeds, …` now and then, and `N seeds passed: …` at the end.
+fn read_simulation(output: &str) -> Tally {
+    let counts = output.lines().filter(|line| line.contains(" seeds"));
+    let passed = counts.map(|line| number_before(line, " seeds")).max().unwrap_or(0);
+    Tally { passed, failed: 0 }
 }
 
 /// The number that stands before `word`.
@@ -167,9 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_the_last_such_line() {
-        check(Runner::Summary, "1 passed, 0 failed\n900 passed, 3 failed\n", false, 900, 3);
-        check(Runner::Summary, "nothing", true, 0, 1);
+    fn the_simulation_ends_at_the_first_failure() {
+        let begun = "1000 seeds, 5 crashes\n2000 seeds, 9 crashes\n";
+        check(
+            Runner::Simulation,
+            &format!("{begun}2500 seeds passed: 11 crashes\n"),
+            true,
+            2500,
+            0,
+        );
+        check(Runner::Simulation, &format!("{begun}seed 2100 failed: lost\n"), false, 2000, 1);
+        check(Runner::Simulation, "nothing", true, 0, 1);
     }
 
     #[test]

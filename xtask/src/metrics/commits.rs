@@ -1,9 +1,7 @@
 //! The shape of the last commits: scope, body, size.
 
-use std::process::Command;
-
 use crate::Result;
-use crate::house::House;
+use crate::house::{House, git};
 
 /// Marks the beginning of a commit in the log that is read.
 const MARK: char = '\u{1}';
@@ -23,10 +21,8 @@ impl Commits {
     /// Reads the log of the project.
     pub(super) fn read(house: &House) -> Result<Commits> {
         let format = format!("--format={MARK}%s%n%b{MARK}");
-        let output = Command::new("git")
-            .args(["log", COMMITS_MAX, "--no-merges", "--shortstat", &format])
-            .current_dir(&house.root)
-            .output()?;
+        let log = ["log", COMMITS_MAX, "--no-merges", "--shortstat", &format];
+        let output = git(&house.root).args(log).output()?;
         Ok(Commits::parse(&String::from_utf8_lossy(&output.stdout)))
     }
 
