@@ -50,6 +50,18 @@ fn tubes_come_and_go_alike() {
     pair.half_close_all();
 }
 
+#[test]
+fn watched_tubes_are_listed_in_the_same_order() {
+    let Some(mut pair) = Pair::start(1) else { return };
+    pair.compare_order();
+    let mut random = Random::new(0);
+    for _ in 0..500 {
+        let (word, tube) = (random.pick(&["watch", "ignore"]), random.below(9));
+        pair.send(0, &format!("{word} t{tube}\r\nlist-tubes-watched\r\n"));
+    }
+    pair.half_close_all();
+}
+
 /// Between two moments that the clock decides there is room of seconds, for a machine that is
 /// busy with something else.
 #[test]

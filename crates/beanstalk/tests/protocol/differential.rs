@@ -38,9 +38,20 @@ pub(crate) struct Pair {
     peers: Vec<Peer>,
     /// The ids of each job, in the order in which they were put; they differ since beanstalkd
     /// spends one on a job that it then refuses.
-    jobs: Vec<(String, String)>,
+    jobs: Vec<Ids>,
+    /// The order of lists counts.
+    in_order: bool,
     transcript: Vec<String>,
 }
+
+/// One job's ids.
+struct Ids {
+    real: String,
+    ours: String,
+}
+
+/// The id that one of both brokers gave.
+type Side = fn(&Ids) -> &str;
 
 struct Peer {
     real: Client,
@@ -56,7 +67,14 @@ impl Pair {
         // beanstalkd was connected to once to see whether it listens.
         let probe = ours.connect();
         ours.half_close(probe);
-        let mut pair = Self { real, ours, peers: Vec::new(), jobs: Vec::new(), transcript: vec![] };
+        let mut pair = Self {
+            real,
+            ours,
+            peers: Vec::new(),
+            jobs: Vec::new(),
+            in_order: false,
+            transcript: vec![],
+        };
         for _ in 0..peers {
             pair.connect();
         }
@@ -93,12 +111,17 @@ impl Pair {
     /// by now, to this peer and to others.
     pub(crate) fn send(&mut self, peer: usize, commands: &str) {
         self.transcript.push(format!("{peer} sends {commands:?}"));
-        let bytes = self.with_ids(commands, |(real, _)| real);
+        let bytes = self.with_ids(commands, |ids| &ids.real);
         self.peers[peer].real.send(&bytes);
-        let bytes = self.with_ids(commands, |(_, ours)| ours);
+        let bytes = self.with_ids(commands, |ids| &ids.ours);
         let ours = self.peers[peer].ours;
         self.ours.send(ours, &bytes);
         self.compare();
+    }
+
+    /// From now on lists must have the same order; nobody may ask for all tubes.
+    pub(crate) fn compare_order(&mut self) {
+        self.in_order = true;
     }
 
     /// From now on puts are refused.
@@ -166,8 +189,8 @@ impl Pair {
                     .answer()
                     .unwrap_or_else(|error| panic!("{}\nbut {error}", self.transcript.join("\n")));
                 self.learn_ids(&real, &ours);
-                let real_normal = self.normal(&real, |(real, _)| real);
-                let ours_normal = self.normal(&ours, |(_, ours)| ours);
+                let real_normal = self.normal(&real, |ids| &ids.real);
+                let ours_normal = self.normal(&ours, |ids| &ids.ours);
                 assert!(
                     real_normal == ours_normal,
                     "{}\nbut of beanstalkd  {}\n{real_normal:?}\n{ours_normal:?}",
@@ -181,11 +204,11 @@ impl Pair {
     fn learn_ids(&mut self, real: &Answer, ours: &Answer) {
         let inserted = |answer: &Answer| answer.line.strip_prefix("INSERTED ").map(String::from);
         if let (Some(real), Some(ours)) = (inserted(real), inserted(ours)) {
-            self.jobs.push((real, ours));
+            self.jobs.push(Ids { real, ours });
         }
     }
 
-    fn with_ids(&self, commands: &str, side: fn(&(String, String)) -> &String) -> Vec<u8> {
+    fn with_ids(&self, commands: &str, side: Side) -> Vec<u8> {
         let mut parts = commands.split('{');
         let mut text = String::from(parts.next().unwrap());
         for part in parts {
@@ -197,11 +220,17 @@ impl Pair {
     }
 
     /// The answer without what may differ; ids become the job's number.
-    fn normal(&self, answer: &Answer, side: fn(&(String, String)) -> &String) -> Vec<String> {
+    fn normal(&self, answer: &Answer, side: Side) -> Vec<String> {
         let number = |id: &str| self.jobs.iter().position(|ids| side(ids) == id);
         let words: Vec<&str> = answer.line.split(' ').collect();
         match (words[0], &answer.body) {
-            ("OK", Some(body)) => document(&String::from_utf8_lossy(body), &number),
+            ("OK", Some(body)) => {
+                let mut lines = document(&String::from_utf8_lossy(body), &number);
+                if lines[1].starts_with("- ") && !self.in_order {
+                    lines.sort();
+                }
+                lines
+            }
             ("INSERTED", None) => vec![format!("INSERTED {:?}", number(words[1]))],
             (_, Some(body)) => {
                 let body = body.escape_ascii().to_string();
@@ -212,8 +241,7 @@ impl Pair {
     }
 }
 
-/// The lines of a YAML document: unquoted, as 1.12 leaves most; a list sorted, for beanstalkd's
-/// order of tubes is that of its memory.
+/// The lines of a YAML document, unquoted, as 1.12 leaves most.
 fn document(text: &str, number: &dyn Fn(&str) -> Option<usize>) -> Vec<String> {
     let of_job = text.contains("\nttr: ");
     let line = |line: &str| match line.split_once(": ") {
@@ -221,11 +249,7 @@ fn document(text: &str, number: &dyn Fn(&str) -> Option<usize>) -> Vec<String> {
         Some((key, _)) if VOLATILE.contains(&key) => key.into(),
         _ => line.replace('"', ""),
     };
-    let mut lines: Vec<String> = text.lines().map(line).collect();
-    if text.starts_with("---\n- ") {
-        lines.sort();
-    }
-    lines
+    text.lines().map(line).collect()
 }
 
 fn shown(answer: &Answer) -> String {
