@@ -20,7 +20,7 @@ use crate::{Effects, Freed};
 impl Engine {
     /// Takes a message out of the index of its state.
     pub(crate) fn leave(&mut self, id: MessageId) -> State {
-        let message = self.messages.get(id.0).expect("invariant: only a living message moves");
+        let message = self.living(id);
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
         let slot = message.queue;
         let queue = self.queues.at_mut(slot);
@@ -50,7 +50,7 @@ impl Engine {
 
     /// Puts a message that is in no index into that of its new state.
     pub(crate) fn enter(&mut self, id: MessageId, state: State) {
-        let message = self.messages.get_mut(id.0).expect("invariant: only a living message moves");
+        let message = self.living_mut(id);
         message.set_state(state);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
         let queue = self.queues.at_mut(slot);
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Gives a message that is in no index another place among the ready.
     pub(crate) fn reorder(&mut self, id: MessageId, order: u64) {
-        let message = self.messages.get_mut(id.0).expect("invariant: only a living message moves");
+        let message = self.living_mut(id);
         let before = message.order(id);
         message.set_order(id, order);
         if before != id.0 {
@@ -105,8 +105,19 @@ impl Engine {
         self.reordered.get(order).copied().unwrap_or(MessageId(order))
     }
 
+    /// A message that an index, or who just looked it up, says is there.
+    pub(crate) fn living(&self, id: MessageId) -> &Message {
+        self.messages.get(id.0).expect("invariant: what is in an index lives")
+    }
+
+    /// See [`Engine::living`].
+    pub(crate) fn living_mut(&mut self, id: MessageId) -> &mut Message {
+        self.messages.get_mut(id.0).expect("invariant: what is in an index lives")
+    }
+
     /// Tells the log how a message stands now.
     pub(crate) fn journal_change(&mut self, id: MessageId, effects: &mut Effects) {
+        // Not `living_mut`: the log is borrowed beside it.
         let Some(message) = self.messages.get_mut(id.0) else { return };
         if message.is_journalled() {
             let record = RecordView::Changed { message: id, standing: message.standing(id) };

@@ -137,7 +137,7 @@ impl Engine {
         let first = self.sessions.at(holder).leases.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
         self.leave(id);
-        let message = self.messages.get_mut(id.0).expect("invariant: what is leased lives");
+        let message = self.living_mut(id);
         let history = message.history_mut();
         history.expired = history.expired.saturating_add(1);
         let queue = message.queue;
@@ -174,8 +174,7 @@ impl Engine {
         while let Some(&(_, id)) = self.sessions.at(holder).leases.first() {
             self.leave(id);
             self.enter(id, State::Ready);
-            let message = self.messages.get(id.0).expect("invariant: what was leased lives");
-            self.serve(message.queue, effects);
+            self.serve(self.living(id).queue, effects);
         }
     }
 
@@ -260,9 +259,10 @@ impl Engine {
 
     fn move_to_lease(&mut self, holder: SessionSlot, id: MessageId) {
         self.leave(id);
-        let message = self.messages.get_mut(id.0).expect("invariant: what is in an index lives");
+        let now = self.latest;
+        let message = self.living_mut(id);
         message.delivered = message.delivered.saturating_add(1);
-        let until = self.latest + message.lease;
+        let until = now + message.lease;
         self.enter(id, State::Leased { holder, until });
     }
 
@@ -272,7 +272,7 @@ impl Engine {
     }
 
     fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (After, Reply) {
-        let message = self.messages.get(id.0).expect("invariant: what was just leased lives");
+        let message = self.living(id);
         let delivery =
             Delivery { link, message: id, count: message.delivered, body: message.body.clone() };
         (message.after(), Reply::Delivered(Box::new(delivery)))

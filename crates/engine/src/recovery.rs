@@ -220,3 +220,7 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "recovery_test.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 use model::{After, LinkId, MessageId, Nanos, QueueName, Refusal, Reply};
 
 use crate::engine::{Engine, Outcome};
-use crate::message::{Message, State};
+use crate::message::State;
 use crate::queue::{Pause, QueueSlot};
 use crate::session::SessionSlot;
 use crate::timers::Timer;
@@ -180,9 +180,5 @@ impl Engine {
         self.enter(id, state);
         self.journal_change(id, effects);
         Outcome::reply(self.living_mut(id).after(), Reply::Done)
-    }
-
-    fn living_mut(&mut self, id: MessageId) -> &mut Message {
-        self.messages.get_mut(id.0).expect("invariant: what a session may settle lives")
     }
 }

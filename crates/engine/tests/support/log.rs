@@ -93,7 +93,7 @@ impl Log {
         for (frame, payload) in self.frames.iter().filter(|(frame, _)| frame.lsn > begin) {
             engine.replay(frame.lsn, payload, frame.lsn <= end).unwrap();
         }
-        for (frame, payload) in self.frames.iter().rev().filter(|(frame, _)| frame.lsn <= begin) {
+        for (frame, payload) in self.frames.iter().filter(|(frame, _)| frame.lsn <= begin) {
             engine.restore_body(frame.lsn, payload).unwrap();
         }
         let last = self.frames.last().map_or(Lsn::ZERO, |(frame, _)| frame.lsn);
