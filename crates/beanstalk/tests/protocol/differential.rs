@@ -143,8 +143,8 @@ impl Pair {
         assert!(self.transcript[before].starts_with(&heard), "{}", self.transcript.join("\n"));
     }
 
-    /// beanstalkd forgets the end of a lease when its timer fires within the very microsecond of
-    /// that end, which it often does, until the connection that holds the lease sends something.
+    /// beanstalkd sometimes forgets the end of a lease, by its source when the timer fires within
+    /// the microsecond of that end, until the connection that holds the lease sends something.
     fn nudge_until_answered(&mut self, peer: usize) {
         let deadline = Instant::now() + PATIENCE;
         while !self.peers[peer].real.is_answered() {
