@@ -17,10 +17,21 @@ const READY_MAX: Duration = Duration::from_secs(30);
 /// Which server to start.
 #[derive(Clone, Debug)]
 pub(crate) enum Program {
-    /// Ours: the binary, and what follows `serve`.
-    Dunlin(PathBuf, Vec<String>),
+    /// Ours.
+    Dunlin(Dunlin),
     /// beanstalkd itself, and its options but for the address.
     Original(Vec<String>),
+}
+
+/// Our binary and how it is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Dunlin {
+    /// Where it is.
+    pub(crate) binary: PathBuf,
+    /// What follows `serve`, but for the address.
+    pub(crate) options: Vec<String>,
+    /// Variables of its environment.
+    pub(crate) variables: Vec<(&'static str, &'static str)>,
 }
 
 /// A running server. Dropping it kills it as `kill -9` does.
@@ -34,7 +45,7 @@ impl Program {
     pub(crate) fn start(&self, log: &Path) -> Result<Server> {
         let log = OpenOptions::new().create(true).append(true).open(log)?;
         match self {
-            Program::Dunlin(binary, options) => start_dunlin(binary, options, log),
+            Program::Dunlin(dunlin) => start_dunlin(dunlin, log),
             Program::Original(options) => start_original(options, log),
         }
     }
@@ -42,7 +53,7 @@ impl Program {
     /// The word by which the foreign clients' tests know the server.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Program::Dunlin(..) => "dunlin",
+            Program::Dunlin(_) => "dunlin",
             Program::Original(_) => "original",
         }
     }
@@ -95,15 +106,16 @@ impl Drop for Server {
     }
 }
 
-fn start_dunlin(binary: &Path, options: &[String], log: File) -> Result<Server> {
-    let mut child = Command::new(binary)
+fn start_dunlin(dunlin: &Dunlin, log: File) -> Result<Server> {
+    let mut child = Command::new(&dunlin.binary)
         .args(["serve", "--listen", "beanstalkd=127.0.0.1:0"])
-        .args(options)
+        .args(&dunlin.options)
+        .envs(dunlin.variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()
-        .map_err(|error| format!("{}: {error}", binary.display()))?;
+        .map_err(|error| format!("{}: {error}", dunlin.binary.display()))?;
     let stdout = child.stdout.take().ok_or("no standard output")?;
     let (sender, ready) = channel();
     thread::spawn(move || {

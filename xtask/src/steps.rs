@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::house::{House, root};
 use crate::run::run;
-use crate::server::Program;
+use crate::server::{Dunlin, Program};
 use crate::tally::{Runner, Tally};
 use crate::{Result, clients, crash, setup, tidy};
 
@@ -130,8 +130,9 @@ fn sim(bench: &Bench) -> Result<Tally> {
 }
 
 fn clients(bench: &Bench) -> Result<Tally> {
-    let dunlin = Program::Dunlin(bench.dunlin()?, words(&["--store", "none"]));
-    let mut tally = clients::run_all(&dunlin, bench)?;
+    let options = ["--store", "none"].map(str::to_owned).to_vec();
+    let dunlin = Dunlin { binary: bench.dunlin()?, options, variables: Vec::new() };
+    let mut tally = clients::run_all(&Program::Dunlin(dunlin), bench)?;
     tally += clients::run_all(&Program::Original(Vec::new()), bench)?;
     Ok(tally)
 }
@@ -146,8 +147,4 @@ fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(arguments).current_dir(root());
     cargo
-}
-
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
 }

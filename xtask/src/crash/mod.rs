@@ -21,12 +21,15 @@ use self::ledger::{Ledger, Place};
 use self::load::{Client, Owned};
 use crate::Result;
 use crate::random::Random;
-use crate::server::{Program, Server};
+use crate::server::{Dunlin, Program, Server};
 use crate::tally::Tally;
 
 const CLIENTS: u64 = 4;
 /// Above this many jobs the clients take more than they put.
 const JOBS_WANTED: usize = 3000;
+
+/// A segment holds a few hundred of the run's jobs, so that each round rolls over several.
+const SEGMENT_BYTES: &str = "1048576";
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -152,7 +155,7 @@ impl Run {
     fn finish(&mut self) -> Result<()> {
         let (server, _) = self.start_and_check()?;
         let status = server.terminate()?;
-        if matches!(self.program, Program::Dunlin(..)) && !status.success() {
+        if matches!(self.program, Program::Dunlin(_)) && !status.success() {
             return Err(format!("ended with {status} after SIGTERM").into());
         }
         let (_server, address) = self.start_and_check()?;
@@ -176,7 +179,7 @@ impl Run {
         self.start = begun.elapsed();
         let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.checked = check::check(address, ledger, self.checked, &mut self.random)?;
-        if matches!(self.program, Program::Dunlin(..)) {
+        if matches!(self.program, Program::Dunlin(_)) {
             // The original does not log what `release` with delay 0 says.
             check::check_places(address, ledger, &mut self.random)?;
         }
@@ -239,5 +242,6 @@ fn program(options: &Options, sync: &str, journal: &Path) -> Program {
     };
     let mut words = vec!["--data".to_owned(), journal, "--sync".to_owned(), sync.to_owned()];
     words.extend(options.extra.iter().cloned());
-    Program::Dunlin(binary.clone(), words)
+    let variables = vec![("DUNLIN_SEGMENT_BYTES", SEGMENT_BYTES)];
+    Program::Dunlin(Dunlin { binary: binary.clone(), options: words, variables })
 }
