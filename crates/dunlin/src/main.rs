@@ -1,2 +1,26 @@
-//! The `dunlin` binary.
-fn main() {}
+//! The `dunlin` binary: its command line, and nothing that decides about messages.
+
+mod bench_jobs;
+mod cli;
+mod exit;
+mod journal_dump;
+mod journal_verify;
+mod parse;
+mod serve;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::cli::{Bench, Cli, Command, Journal};
+
+fn main() -> ExitCode {
+    let end = match Cli::parse().command {
+        Command::Serve(serve) => serve::run(serve),
+        Command::Journal { journal: Journal::Verify { dir } } => journal_verify::run(&dir),
+        Command::Journal { journal: Journal::Dump { dir, json } } => journal_dump::run(&dir, json),
+        Command::Bench { bench: Bench::Jobs(options) } => bench_jobs::run(options),
+    };
+    exit::code(end)
+}

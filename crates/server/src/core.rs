@@ -24,6 +24,8 @@ pub(crate) struct Core {
     mailboxes: Vec<Vec<Output>>,
     /// Writes that were taken from the broker for the committers.
     handed: VecDeque<Transfer>,
+    /// Committers that wait for something to write.
+    pub(crate) committers_idle: usize,
     writes_in_flight: usize,
     chore: Option<Chore<File>>,
     chore_in_flight: bool,
@@ -39,6 +41,7 @@ impl Core {
             latencies: Latencies::new(),
             mailboxes: std::iter::repeat_with(Vec::new).take(reactors).collect(),
             handed: VecDeque::new(),
+            committers_idle: 0,
             writes_in_flight: 0,
             chore: None,
             chore_in_flight: false,

@@ -121,8 +121,7 @@ impl Hub {
             None => Commit::Elsewhere,
             Some(transfer) if core.belongs_here(&transfer) => Commit::Here(transfer),
             Some(transfer) => {
-                core.hand_over(transfer);
-                self.work.notify_one();
+                self.leave_to_committers(core, transfer);
                 Commit::Elsewhere
             }
         };
@@ -158,7 +157,9 @@ impl Hub {
             if let Some(transfer) = core.take_handed().or_else(|| core.next_write(now)) {
                 return Some((core, transfer));
             }
+            core.committers_idle += 1;
             core = self.work.wait(core).expect(POISONED);
+            core.committers_idle -= 1;
         }
         None
     }
@@ -166,7 +167,14 @@ impl Hub {
     /// Leaves to the committers what came to be written while somebody else was writing.
     pub(crate) fn hand_over(&self, core: &mut Core) {
         if let Some(transfer) = core.next_write(self.clock.now()) {
-            core.hand_over(transfer);
+            self.leave_to_committers(core, transfer);
+        }
+    }
+
+    fn leave_to_committers(&self, core: &mut Core, transfer: Transfer) {
+        core.hand_over(transfer);
+        // A busy one looks again by itself; ringing is a system call.
+        if core.committers_idle > 0 {
             self.work.notify_one();
         }
     }
@@ -217,7 +225,9 @@ impl Hub {
         for post in &self.posts {
             post.notify_write();
         }
-        self.settled.notify_all();
+        if self.phase() > Phase::Serving {
+            self.settled.notify_all();
+        }
         self.publish_deadline(core);
     }
 

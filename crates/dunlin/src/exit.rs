@@ -1,0 +1,54 @@
+//! How the process ends: what is said, and with which status.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use server::{Failure, StartError};
+
+/// Why a command did not end well.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// A setting makes no sense: which, and what would.
+    Settings(String),
+    /// The server did not start.
+    Start(StartError),
+    /// The server ended by itself.
+    Failed(Failure),
+    /// Anything else, in words for the person who asked for it.
+    Other(String),
+}
+
+impl Error {
+    /// The status, as `--help` documents it.
+    const fn status(&self) -> u8 {
+        match self {
+            Self::Settings(_) => 2,
+            Self::Failed(_) => IO_ERROR,
+            Self::Start(_) | Self::Other(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(what) | Self::Other(what) => f.write_str(what),
+            Self::Start(error) => error.fmt(f),
+            Self::Failed(failure) => failure.fmt(f),
+        }
+    }
+}
+
+/// Says what went wrong, if anything did.
+pub(crate) fn code(end: Result<(), Error>) -> ExitCode {
+    match end {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("dunlin: {error}");
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+/// `EX_IOERR` of sysexits(3).
+const IO_ERROR: u8 = 74;

@@ -1,0 +1,34 @@
+//! `dunlin journal verify`.
+
+use std::path::Path;
+
+use broker::{BrokerOptions, verify};
+use disk::RealDisk;
+use engine::{EngineOptions, QueuePolicies};
+use journal::JournalOptions;
+use model::{BrokerStatistics, StorePolicy};
+
+use crate::exit::Error;
+
+/// Recovers into nothing and tells what it would have been.
+pub(crate) fn run(directory: &Path) -> Result<(), Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
+    let disk = RealDisk::open_existing(directory).map_err(|error| failed(&error))?;
+    let recovery = verify(&disk, options()).map_err(|error| failed(&error))?;
+    let BrokerStatistics { ready, delayed, buried, queues, .. } = recovery.statistics;
+    println!(
+        "sound: {ready} ready, {delayed} delayed and {buried} buried messages in {queues} queues"
+    );
+    println!(
+        "read {} bytes: snapshot {}, then {} frames up to frame {}",
+        recovery.log.bytes, recovery.log.snapshot, recovery.log.frames, recovery.log.last
+    );
+    Ok(())
+}
+
+/// What is stored does not depend on any option.
+fn options() -> BrokerOptions {
+    let policy = StorePolicy::Always;
+    let engine = EngineOptions { policy, queue_policies: QueuePolicies::default() };
+    BrokerOptions { engine, journal: JournalOptions::new(policy) }
+}

@@ -1,0 +1,205 @@
+//! The words of settings, alike on the command line, in variables and in files.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::time::Duration;
+
+use engine::{QueuePolicies, QueuePolicy, ReleaseOrder};
+use model::{Nanos, QueueName, StorePolicy};
+use server::{Listen, Protocol};
+
+/// `--sync`: when a persistent message counts as stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sync {
+    #[default]
+    Always,
+    Period(Duration),
+    Never,
+}
+
+/// `--store`: whether there is a journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Store {
+    #[default]
+    Journal,
+    None,
+}
+
+pub(crate) const fn policy(store: Store, sync: Sync) -> StorePolicy {
+    match (store, sync) {
+        (Store::None, _) => StorePolicy::Memory,
+        (Store::Journal, Sync::Always) => StorePolicy::Always,
+        (Store::Journal, Sync::Never) => StorePolicy::Never,
+        (Store::Journal, Sync::Period(period)) => {
+            StorePolicy::Periodic(Nanos(period.as_nanos() as u64))
+        }
+    }
+}
+
+pub(crate) fn sync(text: &str) -> Result<Sync, String> {
+    match text {
+        "always" => Ok(Sync::Always),
+        "never" => Ok(Sync::Never),
+        period => duration(period)
+            .map(Sync::Period)
+            .map_err(|_| format!("`{text}` is none of always, never and a duration such as 25ms")),
+    }
+}
+
+pub(crate) fn store(text: &str) -> Result<Store, String> {
+    match text {
+        "journal" => Ok(Store::Journal),
+        "none" => Ok(Store::None),
+        _ => Err(format!("`{text}` is neither journal nor none")),
+    }
+}
+
+/// A positive whole number with a unit.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no duration: use a number with us, ms, s, m or h");
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(unit_at);
+    let micros: u64 = match unit {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let micros =
+        number.checked_mul(micros).filter(|micros| (1..=DURATION_MICROS_MAX).contains(micros));
+    micros.map(Duration::from_micros).ok_or_else(wrong)
+}
+
+/// A duration, or `never` for a limit that is not to be.
+pub(crate) fn limit(text: &str) -> Result<Option<Duration>, String> {
+    if text == "never" { Ok(None) } else { duration(text).map(Some) }
+}
+
+/// `PROTOCOL=ADDRESS`.
+pub(crate) fn listen(text: &str) -> Result<Listen, String> {
+    let (name, address) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not PROTOCOL=ADDRESS, such as {EXAMPLE}"))?;
+    let protocol = Protocol::named(name).ok_or_else(|| {
+        let known = Protocol::ALL.map(Protocol::name).join(", ");
+        format!("`{name}` is no protocol; there is: {known}")
+    })?;
+    Ok(Listen { protocol, address: socket_address(address)? })
+}
+
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = |cause: String| format!("`{text}` is no address with a port: {cause}");
+    let mut addresses = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
+    addresses.next().ok_or_else(|| wrong("the name has no address".into()))
+}
+
+/// `NAME:SETTING=VALUE`, with `*` for all queues that are not named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QueueSetting {
+    queue: Option<QueueName>,
+    release_order: ReleaseOrder,
+}
+
+pub(crate) fn queue(text: &str) -> Result<QueueSetting, String> {
+    let wrong = || format!("`{text}` is not NAME:release-order=back or …=front");
+    let (name, setting) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let order = setting.strip_prefix("release-order=").ok_or_else(wrong)?;
+    queue_setting(name, release_order(order)?)
+}
+
+pub(crate) fn queue_setting(
+    name: &str,
+    release_order: ReleaseOrder,
+) -> Result<QueueSetting, String> {
+    let queue = match name {
+        "*" => None,
+        name => Some(QueueName::new(name).map_err(|error| format!("`{name}`: {error}"))?),
+    };
+    Ok(QueueSetting { queue, release_order })
+}
+
+pub(crate) fn release_order(text: &str) -> Result<ReleaseOrder, String> {
+    match text {
+        "front" => Ok(ReleaseOrder::Front),
+        "back" => Ok(ReleaseOrder::Back),
+        _ => Err(format!("`{text}` is no release order: use front or back")),
+    }
+}
+
+/// The rules of all queues; of two settings for one queue the later holds.
+pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
+    let mut policies = QueuePolicies::default();
+    for QueueSetting { queue, release_order } in settings {
+        let policy = QueuePolicy { release_order: *release_order };
+        match queue {
+            Some(name) => {
+                policies.named.insert(name.clone(), policy);
+            }
+            None => policies.default = policy,
+        }
+    }
+    policies
+}
+
+const EXAMPLE: &str = "beanstalkd=127.0.0.1:11300";
+
+/// A hundred days: longer periods are mistakes, and times stay far from any overflow.
+const DURATION_MICROS_MAX: u64 = 100 * 24 * 3_600 * 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("25ms"), Ok(Duration::from_millis(25)));
+        assert_eq!(duration("1500us"), Ok(Duration::from_micros(1_500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "25", "ms", "-1s", "1 s", "0s", "1d", "1.5s", "99999999999999999999h"] {
+            assert!(duration(wrong).unwrap_err().contains("use a number"), "{wrong}");
+        }
+        assert!(duration("999999h").is_err());
+    }
+
+    #[test]
+    fn sync_is_a_word_or_a_duration() {
+        assert_eq!(sync("always"), Ok(Sync::Always));
+        assert_eq!(sync("never"), Ok(Sync::Never));
+        assert_eq!(sync("1s"), Ok(Sync::Period(Duration::from_secs(1))));
+        assert!(sync("often").unwrap_err().contains("25ms"));
+    }
+
+    #[test]
+    fn a_store_that_keeps_nothing_has_no_use_for_a_sync_policy() {
+        assert_eq!(policy(Store::None, Sync::Always), StorePolicy::Memory);
+        assert_eq!(policy(Store::Journal, Sync::Always), StorePolicy::Always);
+        let period = Sync::Period(Duration::from_millis(25));
+        let expected = StorePolicy::Periodic(Nanos::from_millis(25));
+        assert_eq!(policy(Store::Journal, period), expected);
+    }
+
+    #[test]
+    fn listeners_are_protocols_at_addresses() {
+        let parsed = listen("beanstalkd=127.0.0.1:0").unwrap();
+        assert_eq!(parsed.address, SocketAddr::from(([127, 0, 0, 1], 0)));
+        assert_eq!(listen("beanstalkd=[::1]:11300").unwrap().address.port(), 11_300);
+        assert!(listen("11300").unwrap_err().contains("PROTOCOL=ADDRESS"));
+        assert!(listen("smtp=127.0.0.1:25").unwrap_err().contains("beanstalkd"));
+        assert!(listen("beanstalkd=127.0.0.1").unwrap_err().contains("no address with a port"));
+    }
+
+    #[test]
+    fn queues_are_set_by_name_and_for_all() {
+        let settings =
+            ["*:release-order=back", "a:b:release-order=front"].map(|text| queue(text).unwrap());
+        let policies = queue_policies(&settings);
+        assert_eq!(policies.default.release_order, ReleaseOrder::Back);
+        let named = policies.of(&QueueName::new("a:b").unwrap());
+        assert_eq!(named.release_order, ReleaseOrder::Front);
+        for wrong in ["a", "a:order=back", "a:release-order=middle", ":release-order=back"] {
+            assert!(queue(wrong).is_err(), "{wrong}");
+        }
+    }
+}

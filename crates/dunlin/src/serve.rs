@@ -1,0 +1,36 @@
+//! `dunlin serve`.
+
+use std::io::Write as _;
+
+use server::{Listen, Log, Server, signals};
+
+use crate::cli::Serve;
+use crate::exit::Error;
+use crate::settings;
+
+/// Serves until a signal or a failure ends it.
+pub(crate) fn run(serve: Serve) -> Result<(), Error> {
+    let config = settings::config(serve)?;
+    let running = Server::start(config).map_err(Error::Start)?;
+    signals::obey(running.remote())
+        .map_err(|error| Error::Other(format!("cannot listen to signals: {error}")))?;
+    announce(running.addresses());
+    running.wait().map_err(Error::Failed)?;
+    Log::Stderr.line(format_args!("stopped"));
+    Ok(())
+}
+
+/// Tells whoever started this where to connect.
+fn announce(listeners: &[Listen]) {
+    let mut stdout = std::io::stdout().lock();
+    let lines = listeners
+        .iter()
+        .try_for_each(|listen| {
+            writeln!(stdout, "listening {} {}", listen.protocol.name(), listen.address)
+        })
+        .and_then(|()| writeln!(stdout, "ready"))
+        .and_then(|()| stdout.flush());
+    if let Err(error) = lines {
+        Log::Stderr.line(format_args!("cannot tell that it is ready: {error}"));
+    }
+}

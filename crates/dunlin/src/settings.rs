@@ -1,0 +1,205 @@
+//! Where settings come from: flags over variables (both by clap), over the file, over defaults.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use server::{Config, Limits, Log, Protocol, threads_default};
+
+use crate::cli::{Limit, Policy, Serve, Tuning};
+use crate::exit::Error;
+use crate::parse::{self, QueueSetting};
+
+/// The configuration that a server is started with.
+pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
+    let file = serve.config.as_deref().map_or_else(|| Ok(Serve::default()), read)?;
+    let serve = overrule(serve, file);
+    let tuning = &serve.tuning;
+    let limits = Limits::default();
+    let limit = |given: Option<Limit>, default| given.map_or(default, |limit| limit.0);
+    Ok(Config {
+        data: serve.data.unwrap_or_else(|| PathBuf::from("./dunlin-data")),
+        policy: policy(serve.policy),
+        listen: serve.listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
+        threads: tuning.threads.unwrap_or_else(threads_default),
+        journal_io: tuning.journal_io.unwrap_or_default(),
+        queues: parse::queue_policies(&serve.queue.unwrap_or_default()),
+        limits: Limits {
+            connections: tuning.max_connections.unwrap_or(limits.connections),
+            message_bytes: serve.max_message_bytes.unwrap_or(limits.message_bytes),
+            output_bytes: tuning.max_output_bytes.unwrap_or(limits.output_bytes),
+            half_sent: limit(tuning.half_sent_timeout, limits.half_sent),
+            idle: limit(tuning.idle_timeout, limits.idle),
+            ..limits
+        },
+        log: Log::Stderr,
+    })
+}
+
+pub(crate) fn policy(policy: Policy) -> model::StorePolicy {
+    parse::policy(policy.store.unwrap_or_default(), policy.sync.unwrap_or_default())
+}
+
+/// What is given in both comes from `upper`. Rules of queues add up, the upper ones last.
+fn overrule(upper: Serve, lower: Serve) -> Serve {
+    let (above, below) = (upper.tuning, lower.tuning);
+    let queues = lower.queue.into_iter().chain(upper.queue).flatten();
+    Serve {
+        data: upper.data.or(lower.data),
+        policy: Policy {
+            store: upper.policy.store.or(lower.policy.store),
+            sync: upper.policy.sync.or(lower.policy.sync),
+        },
+        listen: upper.listen.or(lower.listen),
+        config: upper.config,
+        max_message_bytes: upper.max_message_bytes.or(lower.max_message_bytes),
+        queue: Some(queues.collect()),
+        tuning: Tuning {
+            threads: above.threads.or(below.threads),
+            journal_io: above.journal_io.or(below.journal_io),
+            max_connections: above.max_connections.or(below.max_connections),
+            max_output_bytes: above.max_output_bytes.or(below.max_output_bytes),
+            half_sent_timeout: above.half_sent_timeout.or(below.half_sent_timeout),
+            idle_timeout: above.idle_timeout.or(below.idle_timeout),
+        },
+    }
+}
+
+/// The file as it is written: keys are named like the flags.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    data: Option<PathBuf>,
+    store: Option<String>,
+    sync: Option<String>,
+    listen: Option<Vec<String>>,
+    max_message_bytes: Option<usize>,
+    threads: Option<usize>,
+    journal_io: Option<String>,
+    max_connections: Option<usize>,
+    max_output_bytes: Option<usize>,
+    half_sent_timeout: Option<String>,
+    idle_timeout: Option<String>,
+    #[serde(default)]
+    queues: BTreeMap<String, Queue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Queue {
+    release_order: String,
+}
+
+fn read(path: &Path) -> Result<Serve, Error> {
+    let failed = |what: String| Error::Settings(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| failed(format!("{error}, correct --config or leave it out")))?;
+    let file: File = toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    parse(file).map_err(failed)
+}
+
+/// The words of the file, understood as those of the flags are.
+fn parse(file: File) -> Result<Serve, String> {
+    let queues = file.queues.iter().map(|(name, queue)| queue_setting(name, queue));
+    Ok(Serve {
+        data: file.data,
+        policy: Policy {
+            store: word("store", file.store, parse::store)?,
+            sync: word("sync", file.sync, parse::sync)?,
+        },
+        listen: file
+            .listen
+            .map(|texts| texts.iter().map(|text| named("listen", parse::listen(text))).collect())
+            .transpose()?,
+        config: None,
+        max_message_bytes: file.max_message_bytes,
+        queue: Some(queues.collect::<Result<_, _>>()?),
+        tuning: Tuning {
+            threads: file.threads,
+            journal_io: word("journal-io", file.journal_io, str::parse)?,
+            max_connections: file.max_connections,
+            max_output_bytes: file.max_output_bytes,
+            half_sent_timeout: word("half-sent-timeout", file.half_sent_timeout, Limit::parse)?,
+            idle_timeout: word("idle-timeout", file.idle_timeout, Limit::parse)?,
+        },
+    })
+}
+
+fn queue_setting(name: &str, queue: &Queue) -> Result<QueueSetting, String> {
+    let order = parse::release_order(&queue.release_order);
+    named(&format!("queues.{name}"), order.and_then(|order| parse::queue_setting(name, order)))
+}
+
+fn word<T>(
+    key: &str,
+    text: Option<String>,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    named(key, text.as_deref().map(parse).transpose())
+}
+
+fn named<T>(key: &str, parsed: Result<T, String>) -> Result<T, String> {
+    parsed.map_err(|error| format!("{key}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use disk::{Choice, Method};
+    use model::{Nanos, StorePolicy};
+
+    use super::*;
+
+    fn file(text: &str) -> Result<Serve, String> {
+        parse(toml::from_str(text).map_err(|error| error.to_string())?)
+    }
+
+    #[test]
+    fn every_key_of_the_file_reaches_the_configuration() {
+        let text = "
+            data = '/d'\n store = 'journal'\n sync = '25ms'\n listen = ['beanstalkd=127.0.0.1:1']
+            max-message-bytes = 7\n threads = 1\n journal-io = 'buffered'
+            max-connections = 3\n max-output-bytes = 4
+            half-sent-timeout = 'never'\n idle-timeout = '9s'
+            [queues.'*']\n release-order = 'back'";
+        let config = config(file(text).unwrap()).unwrap();
+        assert_eq!(config.data, Path::new("/d"));
+        assert_eq!(config.policy, StorePolicy::Periodic(Nanos::from_millis(25)));
+        assert_eq!(config.listen[0].address.port(), 1);
+        assert_eq!((config.threads, config.limits.message_bytes), (1, 7));
+        assert_eq!(config.journal_io, Choice::Force(Method::Buffered));
+        assert_eq!((config.limits.connections, config.limits.output_bytes), (3, 4));
+        assert_eq!(config.limits.half_sent, None);
+        assert_eq!(config.limits.idle.unwrap().as_secs(), 9);
+        assert_eq!(config.queues.default.release_order, engine::ReleaseOrder::Back);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_beside_the_known_ones() {
+        let error = file("sink = '25ms'").unwrap_err();
+        assert!(error.contains("sink") && error.contains("`max-message-bytes`"), "{error}");
+        let error = file("[queues.a]\nreleases = 'back'").unwrap_err();
+        assert!(error.contains("releases") && error.contains("release-order"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_key() {
+        let error = file("sync = 'often'").unwrap_err();
+        assert!(error.starts_with("sync: ") && error.contains("25ms"), "{error}");
+        let error = file("[queues.a]\nrelease-order = 'up'").unwrap_err();
+        assert!(error.starts_with("queues.a: "), "{error}");
+    }
+
+    #[test]
+    fn the_upper_overrules_and_queues_add_up() {
+        let upper = "sync = 'never'\n[queues.a]\nrelease-order = 'front'";
+        let lower = "sync = '1s'\nstore = 'none'\n[queues]\na.release-order = 'back'\n\
+                     b.release-order = 'back'";
+        let merged = overrule(file(upper).unwrap(), file(lower).unwrap());
+        assert_eq!(merged.policy.sync, Some(parse::Sync::Never));
+        assert_eq!(merged.policy.store, Some(parse::Store::None));
+        let policies = parse::queue_policies(&merged.queue.unwrap());
+        let order = |name| policies.of(&model::QueueName::new(name).unwrap()).release_order;
+        assert_eq!(order("a"), engine::ReleaseOrder::Front);
+        assert_eq!(order("b"), engine::ReleaseOrder::Back);
+    }
+}
