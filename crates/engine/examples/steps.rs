@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies};
 use model::{
-    Command, LinkId, MessageId, Nanos, NewMessage, Persistence, QueueName, Reply, SessionId,
+    Command, LinkId, Lsn, MessageId, Nanos, NewMessage, Persistence, QueueName, Reply, SessionId,
     StorePolicy,
 };
 
@@ -67,7 +67,7 @@ impl Bench {
         for number in 0..MESSAGES {
             step(self, number);
         }
-        println!("{what}: {} ns", start.elapsed().as_nanos() / u128::from(MESSAGES));
+        report(what, start);
     }
 
     fn run(&mut self, command: Command) -> Option<Reply> {
@@ -110,17 +110,41 @@ impl Bench {
         self.engine.live().next().map_or(0, |_| 2 * MESSAGES + 1)
     }
 
+    /// From the log alone, and from a snapshot with bodies from the log.
     fn recover(&self) {
-        let mut engine = Engine::new(options());
         let start = Instant::now();
+        let mut engine = Engine::new(options());
+        self.each_frame(|lsn, payload| engine.replay(lsn, payload, false).unwrap());
+        engine.finish_recovery(self.engine.last_lsn()).unwrap();
+        report("replay", start);
+
+        let mut cursor = engine.snapshot_begin();
+        let start = Instant::now();
+        let mut chunks = Vec::new();
+        while engine.snapshot_chunk(&mut cursor, &mut chunks) {}
+        report("snapshot", start);
+
+        let start = Instant::now();
+        let mut engine = Engine::new(options());
+        engine.load(&chunks).unwrap();
+        report("load", start);
+        let start = Instant::now();
+        self.each_frame(|lsn, payload| engine.restore_body(lsn, payload).unwrap());
+        engine.finish_recovery(self.engine.last_lsn()).unwrap();
+        report("restore body", start);
+    }
+
+    fn each_frame(&self, mut each: impl FnMut(Lsn, &[u8])) {
         let mut begin = 0;
         for (lsn, end) in (1..).zip(&self.ends) {
-            engine.replay(model::Lsn(lsn), &self.log[begin..*end], false).unwrap();
+            each(Lsn(lsn), &self.log[begin..*end]);
             begin = *end;
         }
-        engine.finish_recovery(engine.next_lsn()).unwrap_err();
-        println!("replay: {} ns", start.elapsed().as_nanos() / u128::from(MESSAGES));
     }
+}
+
+fn report(what: &str, start: Instant) {
+    println!("{what}: {} ns", start.elapsed().as_nanos() / u128::from(MESSAGES));
 }
 
 fn options() -> EngineOptions {

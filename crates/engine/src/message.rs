@@ -1,12 +1,21 @@
 //! One message as the engine keeps it, and where it can stand.
 //!
 //! ```text
-//!            put, kick, release, delay ends, lease ends
-//!   Delayed ─────────────▶ Ready ─────────▶ Leased ──▶ gone (delete, from any state)
-//!      ▲                     ▲                │
-//!      └── put, release ─────┼────────────────┤
-//!                          Buried ◀── bury ───┘
+//!                  put
+//!                   │      receive, lease
+//!   delay ends ┌────▼───┐ ───────────────▶ ┌────────┐
+//!  ┌──────────▶│ Ready  │                  │ Leased │──▶ gone: delete (from any state)
+//!  │   kick    └────────┘ ◀─────────────── └────────┘
+//!  │            ▲          release, lease    │    │
+//!  │            │ kick     ends, close       │    │
+//!  │       ┌────┴───┐          bury          │    │
+//!  │       │ Buried │ ◀──────────────────────┘    │
+//!  │       └────────┘                             │
+//!  │       ┌─────────┐      release with delay    │
+//!  └───────┤ Delayed │ ◀──────────────────────────┘
+//!          └─────────┘ ◀── put with delay
 //! ```
+//! A lease by the message's number takes it out of Delayed and Buried too.
 
 use alloc::boxed::Box;
 

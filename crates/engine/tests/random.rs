@@ -20,7 +20,7 @@ const SESSIONS: u64 = 4;
 const LINKS: u64 = 2;
 const QUEUES: [&str; 3] = ["default", "mail", "резерв"];
 const STEPS: usize = 1_000;
-const SEEDS: u64 = 120;
+const SEEDS: u64 = 80;
 
 struct World {
     rng: Rng,
