@@ -9,7 +9,8 @@
 //! Changed   2 · flags · message varint · STANDING
 //! Deleted   3 · message varint
 //! Sequence  4 · next message varint · next buried order varint · latest time u64
-//! Located   5 · flags · message varint · STANDING · ENVELOPE · location varint · record bytes varint
+//! Located   5 · flags · message varint · STANDING · ENVELOPE · location varint
+//!             · record bytes varint
 //!
 //! flags     one byte
 //!           bits 0-1  state: 0 ready, 1 delayed, 2 buried

@@ -30,7 +30,7 @@ pub struct SnapshotCursor {
 }
 
 impl Engine {
-    /// Begins a snapshot: frames after [`Engine::last_lsn`] of this moment are to be replayed on it.
+    /// Begins a snapshot: frames after [`Engine::last_lsn`] of now are to be replayed on it.
     #[must_use]
     pub fn snapshot_begin(&self) -> SnapshotCursor {
         SnapshotCursor {
