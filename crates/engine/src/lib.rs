@@ -11,7 +11,8 @@
 //! use model::{Command, LinkId, Nanos, NewMessage, Persistence, QueueName, Reply, SessionId};
 //!
 //! let policy = model::StorePolicy::Always;
-//! let mut engine = Engine::new(EngineOptions { policy, queue_policies: QueuePolicies::default() });
+//! let queue_policies = QueuePolicies::default();
+//! let mut engine = Engine::new(EngineOptions { policy, queue_policies });
 //! let (session, link, now) = (SessionId(1), LinkId(0), Nanos::SECOND);
 //! let mut effects = Effects::default();
 //!
