@@ -132,7 +132,8 @@ impl History {
         let spared =
             |change: &Change| change.told.is_some_and(|told| self.spares(fall, told, fell));
         let floor = self.changes.iter().rposition(spared).map_or(0, |last| last + 1);
-        let mut cuts = (floor..=self.len()).rev().filter(|cut| self.is_between_steps(*cut));
+        // Of several prefixes with the same outcome the shortest: what it leaves out may be lost.
+        let mut cuts = (floor..=self.len()).filter(|cut| self.is_between_steps(*cut));
         let Some(cut) = cuts.find(|cut| self.misfits(*cut, now, found).is_empty()) else {
             panic!("{}", self.complaint(floor, fall, now, found));
         };

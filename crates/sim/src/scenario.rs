@@ -105,6 +105,6 @@ fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
     options.segment_bytes = rng.pick(&[64, 64, 96, 256]) * 1024;
     options.extent_bytes = rng.pick(&[8, 16, 32]) * 1024;
     options.reserve_bytes = rng.pick(&[16, 32]) * 1024;
-    options.batch_bytes = rng.pick(&[1, 4, 16, 64]) * 1024;
+    options.batch_bytes = rng.pick(&[16, 16, 64]) * 1024;
     options
 }

@@ -130,7 +130,7 @@ impl<D: Disk> Server<D> {
     /// Lets time pass, firing what is due on the way. The device answers within
     /// [`DEVICE_DELAY_MAX`], so time stops at a call that is due: `false`, complete one first.
     pub fn advance(&mut self, to: Nanos, outside: &mut Outside) -> bool {
-        loop {
+        for _ in 0..TIMERS_MAX {
             let due = self.broker.poll_timeout().unwrap_or(Nanos::MAX);
             let patience = self.oldest().map_or(Nanos::MAX, |since| since + DEVICE_DELAY_MAX);
             let next = to.min(due).min(patience).max(self.now);
@@ -151,6 +151,7 @@ impl<D: Disk> Server<D> {
                 return patience > next;
             }
         }
+        panic!("something is due for ever: {:?} at {}", self.broker.poll_timeout(), self.now);
     }
 
     /// Whether something is under way at the disk.
@@ -332,6 +333,9 @@ impl Facts for NoFacts {
 
 /// The device answers every call within this time; a process that waits longer is not simulated.
 const DEVICE_DELAY_MAX: Nanos = Nanos::from_millis(20);
+
+/// More timers than there can be messages, waits and pauses.
+const TIMERS_MAX: usize = 10_000;
 
 /// A connection that does not read is not served beyond this.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
