@@ -65,7 +65,7 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
         ["test", options @ ..] => counted(steps::run_steps(&only(options)?)?),
         ["tidy"] => counted(tidy::run(&House::read()?)),
         ["metrics"] => metrics::run(&House::read()?).map(|()| Tally::default()),
-        ["crash", options @ ..] => counted(crash::run(&crash_options(options)?)?),
+        ["crash", options @ ..] => counted(crash::run_all(&crash_options(options)?)?),
         _ => Err(format!("{}? See cargo xtask --help", words.join(" ")).into()),
     }
 }

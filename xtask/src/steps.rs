@@ -140,7 +140,7 @@ fn clients(bench: &Bench) -> Result<Tally> {
 fn crash(bench: &Bench) -> Result<Tally> {
     let mut options = crash::Options::new(bench.scratch.clone());
     options.binary = Some(bench.dunlin()?);
-    crash::run(&options)
+    crash::run_all(&options)
 }
 
 fn cargo(arguments: &[&str]) -> Command {

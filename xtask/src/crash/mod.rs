@@ -13,6 +13,7 @@ mod load;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -21,6 +22,7 @@ use self::ledger::{Ledger, Place};
 use self::load::{Client, Owned};
 use crate::Result;
 use crate::random::Random;
+use crate::run::run;
 use crate::server::{Dunlin, Program, Server};
 use crate::tally::Tally;
 
@@ -64,7 +66,7 @@ impl Options {
 }
 
 /// Runs all policies and counts each kill that was survived.
-pub(crate) fn run(options: &Options) -> Result<Tally> {
+pub(crate) fn run_all(options: &Options) -> Result<Tally> {
     println!("crash: seed {}", options.seed);
     let mut tally = Tally::default();
     let policies = options.syncs.len() as u64;
@@ -142,6 +144,9 @@ impl Run {
             while self.random.one_in(3) {
                 self.kill_during_start()?;
             }
+            if self.random.one_in(4) {
+                self.verify()?;
+            }
             let (server, address) = self.start_and_check()?;
             if !self.violations().is_empty() {
                 return Ok(());
@@ -160,6 +165,17 @@ impl Run {
         }
         let (_server, address) = self.start_and_check()?;
         check::drain(address, self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What a crash leaves is sound in the eyes of `dunlin journal verify`, which changes nothing.
+    fn verify(&self) -> Result<()> {
+        let Program::Dunlin(dunlin) = &self.program else { return Ok(()) };
+        let mut verify = Command::new(&dunlin.binary);
+        verify.args(["journal", "verify"]).arg(self.data.join("journal"));
+        match run(&mut verify, &self.data.join("verify"), Duration::from_secs(60))? {
+            outcome if outcome.ended_well => Ok(()),
+            outcome => Err(format!("journal verify: {}", outcome.tail()).into()),
+        }
     }
 
     fn kill_during_start(&mut self) -> Result<()> {
