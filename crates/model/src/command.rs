@@ -20,7 +20,7 @@ pub enum Command {
         /// What to store.
         message: NewMessage,
     },
-    /// Add a queue to those a consumer receives from, creating both. Idempotent. → `Done`, `Refused`
+    /// Add a queue to those a consumer receives from; creates both. Idempotent. → `Done`, `Refused`
     Watch {
         /// The consumer.
         link: LinkId,
