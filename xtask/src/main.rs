@@ -36,7 +36,7 @@ cargo xtask crash [options]         kill -9 under load
     --seed N          repeat a run's choices (default: the clock)
     --sync POLICY     always, never or a duration; may be repeated (always, 25ms, never)
     --binary PATH     the server (default: the release build)
-    --extra OPTION    one more option of `dunlin serve`; may be repeated
+    --extra OPTION    one more option of the server; may be repeated
     --stand-in        run beanstalkd instead, to try the test itself
 
 Steps of the test:

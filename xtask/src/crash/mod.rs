@@ -44,7 +44,7 @@ pub(crate) struct Options {
     pub(crate) syncs: Vec<String>,
     /// The binary of ours; none runs the original as a stand-in, to try the test itself.
     pub(crate) binary: Option<PathBuf>,
-    /// More options for `dunlin serve`.
+    /// More options for the server.
     pub(crate) extra: Vec<String>,
     /// Where the data directories go.
     pub(crate) scratch: PathBuf,
@@ -252,12 +252,15 @@ fn is_parked((_, _, place): &(u64, u64, Place)) -> bool {
 
 fn program(options: &Options, sync: &str, journal: &Path) -> Program {
     let journal = journal.display().to_string();
+    let extra = options.extra.iter().cloned();
     let Some(binary) = &options.binary else {
-        let words = ["-b", &journal, "-f0", "-s", "65536"];
-        return Program::Original(words.map(str::to_owned).to_vec());
+        let words = ["-b".to_owned(), journal, "-f0".to_owned()];
+        return Program::Original(words.into_iter().chain(extra).collect());
     };
-    let mut words = vec!["--data".to_owned(), journal, "--sync".to_owned(), sync.to_owned()];
-    words.extend(options.extra.iter().cloned());
-    let variables = vec![("DUNLIN_SEGMENT_BYTES", SEGMENT_BYTES)];
-    Program::Dunlin(Dunlin { binary: binary.clone(), options: words, variables })
+    let words = ["--data".to_owned(), journal, "--sync".to_owned(), sync.to_owned()];
+    Program::Dunlin(Dunlin {
+        binary: binary.clone(),
+        options: words.into_iter().chain(extra).collect(),
+        variables: vec![("DUNLIN_SEGMENT_BYTES", SEGMENT_BYTES)],
+    })
 }

@@ -30,6 +30,9 @@ pub(crate) fn run(house: &House) -> Result<()> {
     println!("{}", Sums::of(house, "xtask", &["xtask/"]).row());
     println!("{}\n", all.row());
     figures(&all, &core);
+    let sim = Sums::of(house, "sim", &["crates/sim/"]).sum;
+    let test = all.sum.test + sim.prod;
+    println!("    with the simulation as a test {:.2}", ratio(test, all.sum.prod - sim.prod));
     dependencies(house);
     Commits::read(house)?.print();
     let (leftovers, wide) = (per_kloc(all.sum.leftovers, &all), all.sum.wide);
