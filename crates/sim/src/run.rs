@@ -56,6 +56,7 @@ impl AddAssign for Tally {
         self.calls += other.calls;
         self.snapshots += other.snapshots;
         self.segments_recycled += other.segments_recycled;
+        self.compactions += other.compactions;
     }
 }
 
@@ -64,7 +65,7 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} falls, {} of them in recovery, {} recoveries, {} journal failures, {} replies, \
-             {} refusals, {} disk calls, {} snapshots, {} segments recycled",
+             {} refusals, {} disk calls, {} snapshots, {} segments recycled, {} compactions",
             self.falls,
             self.recoveries_fallen,
             self.recoveries,
@@ -74,6 +75,7 @@ impl fmt::Display for Tally {
             self.calls,
             self.snapshots,
             self.segments_recycled,
+            self.compactions,
         )
     }
 }

@@ -24,6 +24,8 @@ pub struct Scenario {
     pub steps: u64,
     /// Of a million disk calls, so many fail.
     pub faults_per_million: u64,
+    /// What they fail with.
+    pub faults: Vec<Fault>,
     /// Of a thousand steps, so many end the process.
     pub falls_per_thousand: u64,
     /// Every fall is of this kind; `None`: of any.
@@ -61,6 +63,7 @@ impl Scenario {
             pipeline: rng.pick(&[1, 1, 3, 16]),
             steps: rng.between(50, 600),
             faults_per_million: rng.pick(&[0, 0, 0, 500, 5000]),
+            faults: FAULTS.to_vec(),
             falls_per_thousand: rng.pick(&[0, 3, 10, 30]),
             fall: None,
             quota: rng.chance(1, 5).then_some(tight),
@@ -83,19 +86,6 @@ impl Scenario {
     pub fn lag() -> Nanos {
         Nanos::from_millis(100)
     }
-
-    /// The faults that strike at random; a crash is one of them.
-    #[must_use]
-    pub const fn faults() -> [Fault; 6] {
-        [
-            Fault::Io,
-            Fault::Full,
-            Fault::Short,
-            Fault::Crash(Moment::Before),
-            Fault::Crash(Moment::During),
-            Fault::Crash(Moment::After),
-        ]
-    }
 }
 
 /// Sizes so small that segments roll, snapshots are taken and space is reclaimed all the time.
@@ -108,3 +98,13 @@ fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
     options.batch_bytes = rng.pick(&[16, 16, 64]) * 1024;
     options
 }
+
+/// Everything that can go wrong in a call.
+const FAULTS: [Fault; 6] = [
+    Fault::Io,
+    Fault::Full,
+    Fault::Short,
+    Fault::Crash(Moment::Before),
+    Fault::Crash(Moment::During),
+    Fault::Crash(Moment::After),
+];

@@ -55,6 +55,8 @@ pub struct Tally {
     pub snapshots: u64,
     /// Segments that were used again.
     pub segments_recycled: u64,
+    /// Segments that were compacted.
+    pub compactions: u64,
 }
 
 impl<D: Disk> World<D> {
@@ -93,8 +95,8 @@ impl<D: Disk> World<D> {
     fn step(&mut self) {
         if self.server.is_none() {
             self.recover(self.scenario.falls_per_thousand > 0);
-            let faults = Scenario::faults();
-            self.faulty.inject_at_random(self.scenario.faults_per_million, &faults);
+            let Scenario { faults_per_million, faults, .. } = &self.scenario;
+            self.faulty.inject_at_random(*faults_per_million, faults);
         }
         self.fill_up();
         if self.rng.chance(self.scenario.falls_per_thousand, 1000) {
@@ -245,6 +247,7 @@ impl<D: Disk> World<D> {
             let counters = server.broker.counters();
             self.tally.snapshots += counters.snapshots;
             self.tally.segments_recycled += counters.segments_recycled;
+            self.tally.compactions += counters.compactions;
             let (disk, rng) = (&self.disk, &mut self.rng);
             self.faulty.in_flight(|| server.perform_rest(disk, rng));
         }
@@ -273,7 +276,7 @@ impl<D: Disk> World<D> {
             self.now = self.now + Nanos::from_millis(1);
             let call = self.faulty.calls() + self.rng.between(1, 60);
             if threatened && self.rng.chance(1, 4) {
-                self.faulty.inject(call, self.rng.pick(&Scenario::faults()));
+                self.faulty.inject(call, self.rng.pick(&self.scenario.faults));
             }
             let opened = self.open();
             self.faulty.withdraw(call);

@@ -1,0 +1,152 @@
+//! A disk with one defect: what a careless journal, or a careless server around it, would do.
+//!
+//! The oracle must catch each of them; else its silence about the real journal proves nothing.
+//! The defects live here, around the real code, so that the real code needs no switch for them.
+
+use journal::{BLOCK_BYTES, Disk, DiskError, WriteMode};
+
+use crate::{FaultyDisk, FaultyFile};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// The directory is never synced: a new segment is used before its name is durable.
+    SkipsDirectorySync,
+    /// Files are never synced.
+    SkipsSync,
+    /// A write that should be synced is only written.
+    WritesWithoutSync,
+    /// A failed sync is tried again until it succeeds.
+    RetriesSync,
+    /// A failed write or sync is taken for a success.
+    HidesErrors,
+    /// Nobody looks at the checksum of a frame, so that a torn one counts as whole.
+    IgnoresTornTail,
+}
+
+/// A faulty disk as a careless caller uses it.
+#[derive(Debug)]
+pub struct LyingDisk {
+    disk: FaultyDisk,
+    defect: Defect,
+}
+
+impl LyingDisk {
+    /// The disk seen through that defect.
+    #[must_use]
+    pub const fn new(disk: FaultyDisk, defect: Defect) -> Self {
+        Self { disk, defect }
+    }
+
+    fn hide(&self, result: Result<(), DiskError>) -> Result<(), DiskError> {
+        // A crash is not hidden: the process is gone.
+        if self.defect == Defect::HidesErrors && !self.disk.stopped() { Ok(()) } else { result }
+    }
+}
+
+impl Disk for LyingDisk {
+    type File = FaultyFile;
+
+    fn names(&self) -> Result<Vec<String>, DiskError> {
+        self.disk.names()
+    }
+
+    fn create(&self, name: &str) -> Result<FaultyFile, DiskError> {
+        self.disk.create(name)
+    }
+
+    fn open(&self, name: &str) -> Result<FaultyFile, DiskError> {
+        self.disk.open(name)
+    }
+
+    fn length(&self, file: &FaultyFile) -> Result<u64, DiskError> {
+        self.disk.length(file)
+    }
+
+    fn read(&self, file: &FaultyFile, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
+        let read = self.disk.read(file, offset, buffer)?;
+        if self.defect == Defect::IgnoresTornTail && offset == 0 {
+            forge_checksums(buffer);
+        }
+        Ok(read)
+    }
+
+    fn write(
+        &self,
+        file: &FaultyFile,
+        offset: u64,
+        buffer: &[u8],
+        mode: WriteMode,
+    ) -> Result<(), DiskError> {
+        let lazy = self.defect == Defect::WritesWithoutSync;
+        let mode = if lazy { WriteMode::Written } else { mode };
+        self.hide(self.disk.write(file, offset, buffer, mode))
+    }
+
+    fn sync(&self, file: &FaultyFile) -> Result<(), DiskError> {
+        match self.defect {
+            Defect::SkipsSync => Ok(()),
+            Defect::RetriesSync => self.disk.sync(file).or_else(|_| self.disk.sync(file)),
+            _ => self.hide(self.disk.sync(file)),
+        }
+    }
+
+    fn sync_directory(&self) -> Result<(), DiskError> {
+        if self.defect == Defect::SkipsDirectorySync { Ok(()) } else { self.disk.sync_directory() }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.disk.remove(name)
+    }
+}
+
+/// Gives every frame of a segment the checksum that its bytes have; see docs/format.md.
+fn forge_checksums(segment: &mut [u8]) {
+    let mut batch = BLOCK_BYTES;
+    while batch + MARK_BYTES <= segment.len() {
+        let is_mark = segment.get(batch + 20) == Some(&1);
+        let frames = if is_mark { number(segment, batch + FRAME_HEADER_BYTES + 12) } else { 0 };
+        let mut frame = batch + MARK_BYTES;
+        for _ in 0..frames {
+            let end = frame + FRAME_HEADER_BYTES + number(segment, frame);
+            let Some(checked) = segment.get(frame + 8..end) else { break };
+            let crc = crc32c(checked).to_le_bytes();
+            if let Some(place) = segment.get_mut(frame + 4..frame + 8) {
+                place.copy_from_slice(&crc);
+            }
+            frame = end;
+        }
+        let bytes = if is_mark { number(segment, batch + FRAME_HEADER_BYTES + 8) } else { 0 };
+        batch += bytes.next_multiple_of(BLOCK_BYTES).max(BLOCK_BYTES);
+    }
+}
+
+/// Four bytes, little endian; zero where there are none.
+fn number(bytes: &[u8], at: usize) -> usize {
+    let four = bytes.get(at..at + 4).unwrap_or_default();
+    four.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte))
+}
+
+/// CRC-32C bit by bit: slow, short, and not the journal's own.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let shift = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shift))
+}
+
+const FRAME_HEADER_BYTES: usize = 24;
+const MARK_BYTES: usize = FRAME_HEADER_BYTES + 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_castagnolis() {
+        // The check value of the catalogue of CRCs for "123456789".
+        assert_eq!(crc32c(b"123456789"), 0xE306_9283);
+    }
+}

@@ -1,0 +1,86 @@
+//! The oracle can fail: each seeded defect is caught, by the same seeds that an honest disk passes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use model::{Nanos, StorePolicy};
+use sim::{Defect, Fault, FaultyDisk, LyingDisk, Scenario, World, simulate};
+
+/// Seeds within which every defect must show.
+const SEEDS: u64 = 300;
+
+/// A scenario in which much goes wrong; `faults_per_million` calls fail.
+fn rough(seed: u64, policy: StorePolicy, faults_per_million: u64) -> Scenario {
+    let mut scenario = Scenario::new(seed);
+    scenario.policy = policy;
+    scenario.journal.policy = policy;
+    scenario.steps = 400;
+    scenario.falls_per_thousand = 10;
+    scenario.faults_per_million = faults_per_million;
+    scenario.faults = vec![Fault::Io];
+    scenario.quota = None;
+    scenario
+}
+
+/// The first seed whose simulation complains about the defect.
+fn first_complaint(defect: Defect, policy: StorePolicy, faults_per_million: u64) -> Option<u64> {
+    (1..=SEEDS).find(|seed| {
+        let scenario = rough(*seed, policy, faults_per_million);
+        let run = || {
+            let disk = FaultyDisk::new(*seed);
+            let liar = LyingDisk::new(disk.clone(), defect);
+            World::new(scenario, disk, liar).run()
+        };
+        let complaint = catch_unwind(AssertUnwindSafe(run)).is_err();
+        let honest = || simulate(rough(*seed, policy, faults_per_million));
+        complaint && honest().is_ok()
+    })
+}
+
+fn assert_caught(defect: Defect, policy: StorePolicy, faults_per_million: u64) {
+    let seed = first_complaint(defect, policy, faults_per_million);
+    println!("{defect:?} with {policy:?}: caught by seed {seed:?}");
+    assert!(seed.is_some(), "{defect:?} is not caught with {policy:?} by {SEEDS} seeds");
+}
+
+const PERIODIC: StorePolicy = StorePolicy::Periodic(Nanos::from_millis(25));
+
+#[test]
+fn replies_before_the_sync_are_caught() {
+    for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
+        let caught = (1..=SEEDS).any(|seed| {
+            let mut scenario = rough(seed, policy, 0);
+            scenario.gate_is_open = true;
+            simulate(scenario).is_err() && simulate(rough(seed, policy, 0)).is_ok()
+        });
+        assert!(caught, "replies that do not wait are not noticed with {policy:?}");
+    }
+}
+
+#[test]
+fn a_missing_sync_of_the_directory_is_caught() {
+    assert_caught(Defect::SkipsDirectorySync, StorePolicy::Always, 0);
+    assert_caught(Defect::SkipsDirectorySync, PERIODIC, 0);
+}
+
+#[test]
+fn a_missing_sync_is_caught() {
+    assert_caught(Defect::WritesWithoutSync, StorePolicy::Always, 0);
+    assert_caught(Defect::SkipsSync, PERIODIC, 0);
+}
+
+#[test]
+fn a_torn_tail_that_is_not_noticed_is_caught() {
+    assert_caught(Defect::IgnoresTornTail, StorePolicy::Always, 0);
+    assert_caught(Defect::IgnoresTornTail, StorePolicy::Never, 0);
+}
+
+#[test]
+fn a_failed_sync_that_is_tried_again_is_caught() {
+    assert_caught(Defect::RetriesSync, PERIODIC, 20_000);
+}
+
+#[test]
+fn a_failed_write_that_is_hidden_is_caught() {
+    assert_caught(Defect::HidesErrors, StorePolicy::Always, 5000);
+    assert_caught(Defect::HidesErrors, PERIODIC, 5000);
+}
