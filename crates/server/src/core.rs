@@ -54,14 +54,17 @@ impl Core {
         self.mailboxes.get_mut(reactor).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Puts what the broker has said into the mailboxes of those whom it concerns.
-    pub(crate) fn post_outputs(&mut self, posts: &[Post]) {
+    /// Puts what the broker has said into the mailboxes of those whom it concerns, and lets them
+    /// know, but for the reactor `own`, which looks anyway.
+    pub(crate) fn post_outputs(&mut self, own: usize, posts: &[Post]) {
         for output in self.outputs.drain(..) {
             let reactor = reactor_of(output.session);
             let addressee = self.mailboxes.get_mut(reactor).zip(posts.get(reactor));
             let (mailbox, post) = addressee.expect("invariant: every session has a reactor");
             mailbox.push(output);
-            post.notify_mail();
+            if reactor != own {
+                post.notify_mail();
+            }
         }
     }
 

@@ -44,9 +44,11 @@ impl EventSet {
         Ok(Self { epoll })
     }
 
-    /// Hears a listener for as long as connections wait there.
+    /// Hears a listener once for each connection that comes: one that cannot be accepted for want of
+    /// descriptors would else be heard without end.
     pub(crate) fn watch_listener(&self, listener: impl AsFd) -> Result<()> {
-        add(&self.epoll, listener, EventData::new_u64(LISTENER), EventFlags::IN)
+        let flags = EventFlags::IN | EventFlags::ET;
+        add(&self.epoll, listener, EventData::new_u64(LISTENER), flags)
     }
 
     /// Hears a socket once for each change.

@@ -117,7 +117,6 @@ impl<'a> Reactor<'a> {
             self.notice(event);
         }
         self.accept();
-        self.lists.arrivals.append(&mut self.hub.post(self.index).arrivals());
         if self.hub.phase() == Phase::Stopping {
             self.stop();
         }
@@ -134,7 +133,8 @@ impl<'a> Reactor<'a> {
             Some(then) => then == completions,
             None => lists.attention.is_empty(),
         };
-        let missed = holds && self.completions != completions;
+        let missed = holds && self.completions != completions
+            || self.hub.phase() > Phase::Serving && self.stopping_until.is_none();
         if !quiet || !waits || missed || self.accept_more || !lists.finished.is_empty() {
             return Some(Nanos::ZERO);
         }
@@ -259,6 +259,11 @@ impl<'a> Reactor<'a> {
             connection.abandon_input();
             self.lists.attend(session, connection.marks());
         }
+    }
+
+    /// Whether what has not yet come in is too late.
+    pub(crate) const fn is_stopping(&self) -> bool {
+        self.stopping_until.is_some()
     }
 
     /// Whether the server ends here: at once, or with all peers served.

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use model::Nanos;
 
 use crate::connection::Connection;
+use crate::connections::reactor_of;
 use crate::core::Core;
 use crate::hub::{Commit, Hub};
 use crate::reactor::{Lists, Reactor};
@@ -14,7 +15,11 @@ impl Reactor<'_> {
     /// it. Takes the lock once, and not at all when there is nothing to do.
     pub(crate) fn step(&mut self) -> Commit {
         self.expire();
+        // The flag is taken before what it stands for: what comes later raises it again.
         let mail = self.hub.post(self.index).take_mail();
+        if mail {
+            self.lists.arrivals.append(&mut self.hub.post(self.index).arrivals());
+        }
         let timers = self.hub.deadline() <= self.now;
         if !mail && !timers && self.lists.need_no_step() {
             return Commit::Elsewhere;
@@ -47,8 +52,8 @@ impl Reactor<'_> {
     fn open_arrivals(&mut self, core: &mut Core) {
         for socket in std::mem::take(&mut self.lists.arrivals) {
             let session = self.connections.next_id();
-            if self.event_set.watch_socket(&socket, session).is_err() {
-                // No memory for it: as if there were too many.
+            if self.is_stopping() || self.event_set.watch_socket(&socket, session).is_err() {
+                // Too late, or no memory for it: as if there were too many.
                 self.hub.connections.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
@@ -65,7 +70,7 @@ impl Reactor<'_> {
             self.deadlines.forget(session, connection.marks().watched);
             connection.close(&mut core.shared);
             core.broker.close_session(self.now, session, &mut core.outputs);
-            core.post_outputs(self.hub.posts());
+            core.post_outputs(self.index, self.hub.posts());
             self.hub.connections.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -74,14 +79,13 @@ impl Reactor<'_> {
     fn fire_timers(&mut self, core: &mut Core) {
         if core.broker.poll_timeout().is_some_and(|deadline| deadline <= self.now) {
             core.broker.handle_timeout(self.now, &mut core.outputs);
-            core.post_outputs(self.hub.posts());
+            core.post_outputs(self.index, self.hub.posts());
         }
     }
 
     /// Replies for connections of this reactor that others caused: a put that a waiting consumer
     /// here receives.
     fn take_mail(&mut self, core: &mut Core) {
-        self.hub.post(self.index).take_mail();
         for output in core.take_mail(self.index) {
             let Some(connection) = self.connections.get_mut(output.session) else { continue };
             self.lists.touch(output.session, connection.marks());
@@ -128,13 +132,13 @@ fn feed(
         let Some(command) = connection.next_command(&mut core.shared, &hub.limits) else {
             return count;
         };
-        core.broker.handle(now, connection.id(), command, &mut core.outputs);
-        // The connection's own reply at once, since its next command waits for it.
         let own = connection.id();
+        core.broker.handle(now, own, command, &mut core.outputs);
+        // The connection's own reply at once, since its next command waits for it.
         for output in core.outputs.extract_if(.., |output| output.session == own) {
             connection.reply(output, &mut core.shared);
         }
-        core.post_outputs(hub.posts());
+        core.post_outputs(reactor_of(own), hub.posts());
     }
     commands_max
 }

@@ -6,6 +6,7 @@ mod common;
 
 use common::{Directory, connect, journal, memory, start};
 use model::{Nanos, StorePolicy};
+use server::{Config, Server};
 
 #[test]
 fn a_job_goes_round() {
@@ -85,4 +86,171 @@ fn what_was_confirmed_is_there_after_a_restart() {
         }
         assert_eq!(client.put("next"), "INSERTED 21");
     }
+}
+
+#[test]
+fn what_a_half_closing_client_asked_before_is_answered() {
+    for policy in [StorePolicy::Memory, StorePolicy::Always] {
+        let directory = Directory::new("half-close");
+        let server = start(journal(&directory, policy));
+        let mut client = connect(&server);
+        client.send("put 0 0 60 1\r\na\r\nreserve\r\nreserve\r\nuse b\r\n").half_close();
+        let answers = String::from_utf8(client.rest()).unwrap();
+        assert_eq!(answers, "INSERTED 1\r\nRESERVED 1 1\r\na\r\nTIMED_OUT\r\nUSING b\r\n");
+        // And its lease ended with it.
+        assert_eq!(connect(&server).ask("reserve"), "RESERVED 1 1");
+    }
+}
+
+#[test]
+fn a_client_that_vanishes_gives_its_jobs_back() {
+    let server = start(memory());
+    let mut first = connect(&server);
+    assert_eq!(first.put("x"), "INSERTED 1");
+    assert_eq!(first.ask("reserve"), "RESERVED 1 1");
+    let mut second = connect(&server);
+    second.send("reserve\r\n");
+    drop(first);
+    assert_eq!(second.line(), "RESERVED 1 1");
+}
+
+#[test]
+fn quit_closes_behind_the_answers_before_it() {
+    let directory = Directory::new("quit");
+    let server = start(journal(&directory, StorePolicy::Always));
+    let mut client = connect(&server);
+    client.send("put 0 0 60 1\r\na\r\nquit\r\nput 0 0 60 1\r\nb\r\n");
+    assert_eq!(client.rest(), b"INSERTED 1\r\n");
+    assert_eq!(connect(&server).ask("peek 2"), "NOT_FOUND");
+}
+
+#[test]
+fn draining_refuses_puts_and_nothing_else() {
+    let server = start(memory());
+    let mut client = connect(&server);
+    assert_eq!(client.put("x"), "INSERTED 1");
+    server.remote().drain();
+    assert_eq!(client.put("y"), "DRAINING");
+    assert_eq!(client.ask("reserve"), "RESERVED 1 1");
+    assert_eq!(client.line(), "x");
+    assert_eq!(client.ask("delete 1"), "DELETED");
+    assert_eq!(connect(&server).put("z"), "DRAINING");
+}
+
+#[test]
+fn delays_and_leases_end_by_themselves() {
+    let server = start(memory());
+    let (mut producer, mut worker) = (connect(&server), connect(&server));
+    assert_eq!(producer.ask("put 0 1 1 1\r\na"), "INSERTED 1");
+    // The delay ends while the worker waits; then its lease does, told by the margin before.
+    assert_eq!(worker.ask("reserve"), "RESERVED 1 1");
+    assert_eq!(worker.line(), "a");
+    assert_eq!(worker.ask("reserve"), "DEADLINE_SOON");
+    // It is ready again when its lease has ended, and so is the job of who took it then.
+    assert_eq!(producer.ask("reserve"), "RESERVED 1 1");
+    assert_eq!(producer.line(), "a");
+    assert_eq!(worker.ask("reserve-with-timeout 9"), "RESERVED 1 1");
+    assert_eq!(worker.line(), "a");
+    assert_eq!(producer.ask("reserve-with-timeout 0"), "TIMED_OUT");
+}
+
+#[test]
+fn stopping_answers_what_has_come_in_and_keeps_what_it_confirmed() {
+    const PUTS: usize = 3_000;
+    let directory = Directory::new("stopping");
+    let server = start(journal(&directory, StorePolicy::Always));
+    let mut client = connect(&server);
+    let mut worker = connect(&server);
+    worker.send("watch none\r\nignore default\r\nreserve\r\n");
+    assert_eq!(worker.line(), "WATCHING 2");
+    let mut sender = client.twin();
+    let pipe = std::thread::spawn(move || {
+        for _ in 0..PUTS {
+            // Fails when the server has closed.
+            let _ = std::io::Write::write_all(sender.socket.get_mut(), b"put 0 0 60 1\r\nx\r\n");
+        }
+    });
+    assert_eq!(client.line(), "INSERTED 1");
+    let stop = std::thread::spawn(move || server.shutdown());
+    let mut confirmed = 1;
+    while client.try_line().is_some_and(|line| line == format!("INSERTED {}", confirmed + 1)) {
+        confirmed += 1;
+    }
+    stop.join().unwrap().unwrap();
+    pipe.join().unwrap();
+    assert_eq!(worker.line(), "WATCHING 1");
+    assert!(worker.is_closed(), "a waiting worker is let go");
+
+    let server = start(journal(&directory, StorePolicy::Always));
+    let mut client = connect(&server);
+    assert!(client.ask(&format!("peek {confirmed}")).starts_with("FOUND"));
+}
+
+#[test]
+fn a_directory_in_use_is_refused_by_name() {
+    let directory = Directory::new("in-use");
+    let _server = start(journal(&directory, StorePolicy::Always));
+    let error = Server::start(journal(&directory, StorePolicy::Always)).map(drop).unwrap_err();
+    let expected = format!(
+        "{} is in use by process {}, stop it or choose another --data",
+        directory.0.display(),
+        std::process::id()
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn an_address_in_use_is_refused_by_name() {
+    let server = start(memory());
+    let listen = server.addresses().to_vec();
+    let error = Server::start(Config { listen: listen.clone(), ..memory() }).map(drop).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains(&listen[0].address.to_string()) && text.contains("--listen"), "{text}");
+}
+
+#[test]
+fn counters_tell_what_was_confirmed_by_which_means() {
+    let directory = Directory::new("counters");
+    let server = start(journal(&directory, StorePolicy::Always));
+    let mut client = connect(&server);
+    for _ in 0..10 {
+        client.put("x");
+    }
+    let counters = server.counters();
+    assert_eq!(counters.journal.frames, 10);
+    assert_eq!(counters.journal.syncs, 10, "a lone client's puts are synced one by one");
+    assert_eq!(counters.latencies.synced.len(), 10);
+    assert_eq!(counters.journal.unsynced_bytes, 0);
+    assert!(counters.disk.syncs >= 10);
+    drop(server);
+
+    let directory = Directory::new("counters-never");
+    let server = start(journal(&directory, StorePolicy::Never));
+    let mut client = connect(&server);
+    for _ in 0..10 {
+        client.put("x");
+    }
+    let counters = server.counters();
+    assert_eq!((counters.journal.frames, counters.journal.syncs), (10, 0));
+    assert!(counters.journal.unsynced_bytes > 0, "a power cut would take them");
+}
+
+#[test]
+fn a_periodic_store_syncs_although_traffic_stops() {
+    let directory = Directory::new("periodic");
+    let policy = StorePolicy::Periodic(Nanos::from_millis(10));
+    let server = start(journal(&directory, policy));
+    assert_eq!(connect(&server).put("x"), "INSERTED 1");
+    while server.counters().journal.unsynced_bytes > 0 || server.counters().journal.syncs == 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn one_thread_is_enough() {
+    let server = start(Config { threads: 1, ..memory() });
+    let (mut producer, mut worker) = (connect(&server), connect(&server));
+    worker.send("reserve\r\n");
+    assert_eq!(producer.put("x"), "INSERTED 1");
+    assert_eq!(worker.line(), "RESERVED 1 1");
 }

@@ -84,8 +84,21 @@ impl Client {
         line.trim_end_matches("\r\n").to_owned()
     }
 
+    /// The next line, unless the server closed.
+    pub(crate) fn try_line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.socket.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        Some(line.trim_end_matches("\r\n").to_owned())
+    }
+
     pub(crate) fn ask(&mut self, command: &str) -> String {
         self.send(format!("{command}\r\n")).line()
+    }
+
+    /// The answer, unless the connection is gone.
+    pub(crate) fn try_ask(&mut self, command: &str) -> Option<String> {
+        self.socket.get_mut().write_all(format!("{command}\r\n").as_bytes()).ok()?;
+        self.try_line()
     }
 
     pub(crate) fn put(&mut self, body: &str) -> String {

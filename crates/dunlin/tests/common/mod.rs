@@ -1,0 +1,197 @@
+//! The binary as a child process.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A directory of this test's own, removed when it ends.
+pub(crate) struct Directory(pub(crate) PathBuf);
+
+impl Directory {
+    pub(crate) fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("dunlin-{}-{test}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // A failed test may have left it in any state; what matters was asserted before.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// `dunlin`, in a directory, untouched by the variables of whoever runs the tests.
+pub(crate) fn dunlin(directory: &Directory) -> Command {
+    clean(Command::new(env!("CARGO_BIN_EXE_dunlin")), directory)
+}
+
+/// The same through a shell, which sets up something first: `SETUP; exec dunlin ARGUMENTS`.
+pub(crate) fn dunlin_after(directory: &Directory, setup: &str) -> Command {
+    let mut command = clean(Command::new("sh"), directory);
+    let script = format!("{setup}; exec {} \"$@\"", env!("CARGO_BIN_EXE_dunlin"));
+    command.args(["-c", &script, "sh"]);
+    command
+}
+
+fn clean(mut command: Command, directory: &Directory) -> Command {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("DUNLIN_") {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(&directory.0);
+    command
+}
+
+/// A server that is ready.
+pub(crate) struct Server {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    pub(crate) lines: Vec<String>,
+}
+
+/// Listens on a free port.
+pub(crate) const ANY: [&str; 2] = ["--listen", "beanstalkd=127.0.0.1:0"];
+
+impl Server {
+    /// Starts `serve` and reads until it is ready.
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = Vec::new();
+        while lines.last().is_none_or(|line| line != "ready") {
+            let mut line = String::new();
+            if stdout.read_line(&mut line).unwrap() == 0 {
+                panic!("it did not start: {}", read_all(child.stderr.take().unwrap()));
+            }
+            lines.push(line.trim_end().to_owned());
+        }
+        Self { child, stdout, lines }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        let line = self.lines[0].strip_prefix("listening beanstalkd ").unwrap();
+        line.parse().unwrap()
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::new(self.address())
+    }
+
+    /// Connects until nobody accepts any more; gives what was connected last.
+    pub(crate) fn connect_until_refused(&self) -> Option<Client> {
+        let mut last = None;
+        while let Ok(socket) = TcpStream::connect(self.address()) {
+            last = Some(Client { socket: BufReader::new(socket) });
+        }
+        last
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> &Self {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        self
+    }
+
+    /// Waits for its end: how, and what it wrote to standard error.
+    pub(crate) fn end(mut self) -> (ExitStatus, String) {
+        let stderr = read_all(self.child.stderr.take().unwrap());
+        let rest = read_all(&mut self.stdout);
+        assert_eq!(rest, "", "standard output ends with `ready`");
+        (self.child.wait().unwrap(), stderr)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only where a test failed before its end.
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn read_all(mut source: impl std::io::Read) -> String {
+    let mut text = String::new();
+    source.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Runs to the end: exit code, standard output, standard error.
+pub(crate) fn run(mut command: Command) -> (Option<i32>, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// A client. Whatever does not come within 20 seconds fails the test.
+pub(crate) struct Client {
+    socket: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self { socket: BufReader::new(socket) }
+    }
+
+    pub(crate) fn send(&mut self, text: &str) -> &mut Self {
+        self.socket.get_mut().write_all(text.as_bytes()).unwrap();
+        self
+    }
+
+    /// The next line; empty when the server closed.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        match self.socket.read_line(&mut line) {
+            Ok(_) => line.trim_end().to_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => String::new(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub(crate) fn ask(&mut self, command: &str) -> String {
+        self.send(&format!("{command}\r\n")).line()
+    }
+
+    pub(crate) fn put(&mut self, body: &str) -> String {
+        self.ask(&format!("put 0 0 60 {}\r\n{body}", body.len()))
+    }
+
+    /// The answer to a put, unless the server ends.
+    pub(crate) fn try_put(&mut self, body: &str) -> Option<String> {
+        let put = format!("put 0 0 60 {}\r\n{body}\r\n", body.len());
+        self.socket.get_mut().write_all(put.as_bytes()).ok()?;
+        let mut line = String::new();
+        self.socket.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        Some(line.trim_end().to_owned())
+    }
+
+    /// Whether the server closes: an end or a reset, not silence.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        match self.socket.read(&mut [0]) {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}

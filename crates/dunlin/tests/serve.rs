@@ -1,0 +1,245 @@
+//! `dunlin serve`: the contract of its command line, its signals and its exit status.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod common;
+
+use common::{ANY, Client, Directory, Server, dunlin, dunlin_after, run};
+use rustix::process::Signal;
+
+fn serve(directory: &Directory, arguments: &[&str]) -> Server {
+    let mut command = dunlin(directory);
+    command.arg("serve").args(ANY).args(arguments);
+    Server::start(command)
+}
+
+#[test]
+fn it_says_where_it_listens_and_then_that_it_is_ready() {
+    let directory = Directory::new("ready");
+    let mut command = dunlin(&directory);
+    command.args(["serve", "--store", "none"]).args(ANY).args(ANY);
+    let server = Server::start(command);
+    assert_eq!(server.lines.len(), 3);
+    for line in &server.lines[..2] {
+        let address = line.strip_prefix("listening beanstalkd ").unwrap();
+        assert_ne!(address.parse::<std::net::SocketAddr>().unwrap().port(), 0, "{line}");
+        assert_eq!(Client::new(address.parse().unwrap()).ask("list-tube-used"), "USING default");
+    }
+    assert!(!directory.0.join("dunlin-data").exists(), "a store of none leaves nothing");
+    let (status, stderr) = {
+        server.signal(Signal::TERM);
+        server.end()
+    };
+    assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+#[test]
+fn jobs_are_in_the_default_directory_after_sigterm() {
+    let directory = Directory::new("default-data");
+    let server = serve(&directory, &[]);
+    assert_eq!(server.connect().put("x"), "INSERTED 1");
+    server.signal(Signal::TERM);
+    assert_eq!(server.end().0.code(), Some(0));
+    assert!(directory.0.join("dunlin-data").is_dir());
+    let server = serve(&directory, &["--data", "./dunlin-data"]);
+    assert_eq!(server.connect().ask("peek 1"), "FOUND 1 1");
+    server.signal(Signal::INT);
+    let (status, stderr) = server.end();
+    assert_eq!(status.code(), Some(0));
+    assert!(stderr.contains("1 ready"), "the log tells what was recovered: {stderr}");
+}
+
+#[test]
+fn jobs_survive_a_kill_under_every_policy_that_writes() {
+    for sync in ["always", "25ms", "never"] {
+        let directory = Directory::new(&format!("kill-{sync}"));
+        let server = serve(&directory, &["--sync", sync]);
+        assert_eq!(server.connect().put("x"), "INSERTED 1");
+        server.signal(Signal::KILL);
+        server.end();
+        let server = serve(&directory, &["--sync", sync]);
+        assert_eq!(server.connect().ask("peek 1"), "FOUND 1 1", "{sync}");
+    }
+}
+
+#[test]
+fn flags_overrule_variables_and_these_the_file() {
+    let directory = Directory::new("precedence");
+    let file = directory.file(
+        "dunlin.toml",
+        "store = 'none'\nmax-message-bytes = 1\nlisten = ['beanstalkd=127.0.0.1:0']\n\
+         [queues.r]\nrelease-order = 'back'\n",
+    );
+    let largest = |flag: Option<&str>, variable: Option<&str>| {
+        let mut command = dunlin(&directory);
+        command.arg("serve").arg("--config").arg(&file);
+        command.args(flag.map(|bytes| ["--max-message-bytes", bytes]).into_iter().flatten());
+        command.envs(variable.map(|bytes| ("DUNLIN_MAX_MESSAGE_BYTES", bytes)));
+        let server = Server::start(command);
+        let mut client = server.connect();
+        (1..5).take_while(|bytes| client.put(&"x".repeat(*bytes)) != "JOB_TOO_BIG").count()
+    };
+    assert_eq!(largest(None, None), 1);
+    assert_eq!(largest(None, Some("2")), 2);
+    assert_eq!(largest(Some("3"), Some("2")), 3);
+
+    let mut command = dunlin(&directory);
+    command.arg("serve").env("DUNLIN_CONFIG", &file);
+    let server = Server::start(command);
+    let mut client = server.connect();
+    client.send("use r\r\nwatch r\r\nput 0 0 60 1\r\na\r\nput 0 0 60 1\r\nb\r\n");
+    client.send("reserve\r\nrelease 1 0 0\r\nreserve\r\n");
+    let lines: Vec<_> = (0..8).map(|_| client.line()).collect();
+    assert_eq!(lines[7], "RESERVED 2 1", "released to the back: {lines:?}");
+}
+
+#[test]
+fn variables_may_list_what_flags_repeat() {
+    let directory = Directory::new("variables");
+    let mut command = dunlin(&directory);
+    command.arg("serve").env("DUNLIN_STORE", "none");
+    command.env("DUNLIN_LISTEN", "beanstalkd=127.0.0.1:0,beanstalkd=127.0.0.1:0");
+    assert_eq!(Server::start(command).lines.len(), 3);
+}
+
+#[test]
+fn wrong_settings_are_named_with_what_would_be_right() {
+    let directory = Directory::new("wrong");
+    let unknown = directory.file("unknown.toml", "sink = '25ms'\n");
+    let value = directory.file("value.toml", "sync = 'often'\n");
+    let cases: [(&[&str], &[&str]); 9] = [
+        (&["--sync", "often"], &["--sync", "often", "25ms"]),
+        (&["--sync", "0ms"], &["--sync"]),
+        (&["--store", "disk"], &["--store", "journal", "none"]),
+        (&["--listen", "smtp=127.0.0.1:25"], &["smtp", "beanstalkd"]),
+        (&["--journal-io", "mmap"], &["--journal-io", "direct"]),
+        (&["--queue", "a:order=up"], &["--queue", "release-order"]),
+        (&["--config", unknown.to_str().unwrap()], &["unknown.toml", "sink", "`sync`"]),
+        (&["--config", value.to_str().unwrap()], &["value.toml", "sync", "25ms"]),
+        (&["--config", "absent.toml"], &["absent.toml", "--config"]),
+    ];
+    for (arguments, words) in cases {
+        let mut command = dunlin(&directory);
+        command.arg("serve").args(arguments);
+        let (code, stdout, stderr) = run(command);
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        for word in words {
+            assert!(stderr.contains(word), "{arguments:?} does not name {word}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn what_is_taken_is_refused_with_what_to_do() {
+    let directory = Directory::new("taken");
+    let server = serve(&directory, &[]);
+    let refused = |arguments: &[&str]| {
+        let mut command = dunlin(&directory);
+        command.arg("serve").args(arguments);
+        let (code, stdout, stderr) = run(command);
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+        stderr
+    };
+    let stderr = refused(&ANY);
+    let expected = format!(
+        "./dunlin-data is in use by process {}, stop it or choose another --data",
+        server.id()
+    );
+    assert!(stderr.contains(&expected), "{stderr}");
+    let listen = format!("beanstalkd={}", server.address());
+    let stderr = refused(&["--store", "none", "--listen", &listen]);
+    assert!(stderr.contains(&server.address().to_string()), "{stderr}");
+    assert!(stderr.contains("--listen"), "{stderr}");
+    let stderr = refused(&["--data", "/proc/dunlin", "--listen", "beanstalkd=127.0.0.1:0"]);
+    assert!(stderr.contains("/proc/dunlin"), "{stderr}");
+}
+
+#[test]
+fn sigusr1_drains_and_sighup_shows_the_counters() {
+    let directory = Directory::new("signals");
+    let server = serve(&directory, &[]);
+    let mut client = server.connect();
+    assert_eq!(client.put("x"), "INSERTED 1");
+    server.signal(Signal::USR1);
+    let mut next = 2;
+    while client.put("y") != "DRAINING" {
+        next += 1;
+    }
+    assert_eq!(client.ask(&format!("peek {next}")), "NOT_FOUND");
+    server.signal(Signal::HUP).signal(Signal::TERM);
+    let (status, stderr) = server.end();
+    assert_eq!(status.code(), Some(0));
+    assert!(stderr.contains("draining"), "{stderr}");
+    assert!(stderr.contains("syncs") && stderr.contains("synced:"), "{stderr}");
+    let stamped = |line: &str| line.starts_with("20") && line[..24].ends_with('Z');
+    assert!(stderr.lines().filter(|line| !line.starts_with("  ")).all(stamped), "{stderr}");
+}
+
+#[test]
+fn a_second_sigint_ends_it_at_once() {
+    let directory = Directory::new("interrupted");
+    let server = serve(&directory, &["--store", "none"]);
+    let mut greedy = server.connect();
+    assert_eq!(greedy.put(&"x".repeat(60_000)), "INSERTED 1");
+    // Answers that nobody reads keep the first one from ending it.
+    greedy.send(&"peek 1\r\n".repeat(500));
+    assert_eq!(greedy.line(), "FOUND 1 60000");
+    server.signal(Signal::INT);
+    let late = server.connect_until_refused();
+    server.signal(Signal::INT);
+    assert_eq!(server.end().0.code(), Some(130));
+    assert!(late.is_none_or(|mut client| client.is_closed()));
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_ends_it_with_status_74() {
+    let directory = Directory::new("failing");
+    // A file may not grow beyond 12 MiB: the journal's first steps fit, its growth fails.
+    let mut command = dunlin_after(&directory, "trap '' XFSZ; ulimit -f 24576");
+    command.arg("serve").args(ANY);
+    let server = Server::start(command);
+    let mut client = server.connect();
+    let body = "x".repeat(60_000);
+    let mut confirmed = 0;
+    while client.try_put(&body) == Some(format!("INSERTED {}", confirmed + 1)) {
+        confirmed += 1;
+        assert!(confirmed < 10_000, "it grows although it may not");
+    }
+    let (status, stderr) = server.end();
+    assert_eq!(status.code(), Some(74), "{stderr}");
+    assert!(stderr.contains(".segment") && stderr.contains("File too large"), "{stderr}");
+
+    let server = serve(&directory, &[]);
+    let mut client = server.connect();
+    for message in 1..=confirmed {
+        assert_eq!(client.ask(&format!("delete {message}")), "DELETED");
+    }
+}
+
+#[test]
+fn without_descriptors_it_waits_instead_of_spinning() {
+    let directory = Directory::new("descriptors");
+    let mut command = dunlin_after(&directory, "ulimit -n 24");
+    command.args(["serve", "--store", "none"]).args(ANY);
+    let server = Server::start(command);
+    let mut clients: Vec<_> = (0..30).map(|_| server.connect()).collect();
+    let mut first = clients.remove(0);
+    assert_eq!(first.ask("list-tube-used"), "USING default");
+    let before = processor_ticks(server.id());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let spent = processor_ticks(server.id()) - before;
+    assert!(spent < 10, "{spent} of 30 hundredths of a second were burnt");
+    assert_eq!(first.ask("list-tube-used"), "USING default");
+    let mut last = clients.pop().unwrap();
+    drop(clients);
+    assert_eq!(last.ask("list-tube-used"), "USING default", "places came free");
+    server.signal(Signal::TERM);
+    let (status, stderr) = server.end();
+    assert_eq!(status.code(), Some(0));
+    assert!(stderr.contains("cannot accept connections"), "{stderr}");
+}
+
+fn processor_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<_> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}

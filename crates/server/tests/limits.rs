@@ -1,0 +1,145 @@
+//! What peers may cost, and what becomes of those who want more.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Client, connect, memory, start};
+use server::{Config, Limits, Running, Server, StartError};
+
+fn limited(limits: impl FnOnce(&mut Limits)) -> Config {
+    let mut config = memory();
+    limits(&mut config.limits);
+    config
+}
+
+/// Connects until the server lets somebody in.
+fn admitted(server: &Running) -> Client {
+    loop {
+        let mut client = connect(server);
+        // A refused connection may be reset before the question is sent.
+        if client.try_ask("list-tube-used") == Some("USING default".into()) {
+            return client;
+        }
+    }
+}
+
+#[test]
+fn one_connection_too_many_is_closed_and_its_place_can_be_had_later() {
+    let server = start(limited(|limits| limits.connections = 2));
+    let (mut first, second) = (admitted(&server), admitted(&server));
+    assert!(connect(&server).is_closed());
+    assert_eq!(first.ask("list-tube-used"), "USING default");
+    drop(second);
+    admitted(&server);
+}
+
+#[test]
+fn a_message_too_large_is_refused_and_the_connection_stays_in_step() {
+    let server = start(limited(|limits| limits.message_bytes = 10));
+    let mut client = connect(&server);
+    assert_eq!(client.put("0123456789"), "INSERTED 1");
+    assert_eq!(client.put("0123456789a"), "JOB_TOO_BIG");
+    assert_eq!(client.ask("list-tube-used"), "USING default");
+}
+
+#[test]
+fn a_half_sent_command_ends_its_connection_and_no_other() {
+    let server = start(limited(|limits| limits.half_sent = Some(Duration::from_millis(30))));
+    let mut waiting = connect(&server);
+    waiting.send("reserve\r\n");
+    let mut quiet = connect(&server);
+    assert_eq!(quiet.ask("list-tube-used"), "USING default");
+    for half in ["put 0 0 60 10\r\nabc", "list-tu", "put 0 0 60 3\r\nabc"] {
+        let mut client = connect(&server);
+        assert!(client.send(half).is_closed(), "{half}");
+    }
+    assert_eq!(quiet.put("x"), "INSERTED 1");
+    assert_eq!(waiting.line(), "RESERVED 1 1");
+}
+
+#[test]
+fn silence_ends_a_connection_only_where_it_is_limited() {
+    let server = start(limited(|limits| limits.idle = Some(Duration::from_millis(1))));
+    let mut client = connect(&server);
+    assert_eq!(client.ask("list-tube-used"), "USING default");
+    assert!(client.is_closed());
+}
+
+#[test]
+fn who_does_not_read_costs_little_and_stalls_nobody() {
+    const BODY_BYTES: usize = 60_000;
+    const PEEKS: usize = 2_000;
+    let server = start(limited(|limits| limits.output_bytes = 256 * 1024));
+    let mut other = connect(&server);
+    assert_eq!(other.put(&"x".repeat(BODY_BYTES)), "INSERTED 1");
+
+    let before = resident_bytes();
+    let mut greedy = connect(&server);
+    greedy.send("peek 1\r\n".repeat(PEEKS));
+    for index in 2..=200 {
+        assert_eq!(other.put("y"), format!("INSERTED {index}"));
+    }
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 32 << 20, "120 MB of answers are not kept: {grown} bytes more");
+
+    for _ in 0..PEEKS {
+        assert_eq!(greedy.line(), format!("FOUND 1 {BODY_BYTES}"));
+        assert_eq!(greedy.line().len(), BODY_BYTES);
+    }
+    assert_eq!(greedy.ask("list-tube-used"), "USING default");
+}
+
+#[test]
+fn who_does_not_read_cannot_hold_up_the_end() {
+    let server = start(limited(|limits| {
+        limits.output_bytes = 256 * 1024;
+        limits.stop = Duration::from_millis(50);
+    }));
+    let mut other = connect(&server);
+    assert_eq!(other.put(&"x".repeat(60_000)), "INSERTED 1");
+    let mut greedy = connect(&server);
+    greedy.send("peek 1\r\n".repeat(2_000));
+    assert_eq!(greedy.line(), "FOUND 1 60000");
+    server.shutdown().unwrap();
+    assert!(greedy.rest().len() < 2_000 * 60_000, "it was given up");
+}
+
+#[test]
+fn input_behind_a_waiting_reserve_is_bounded() {
+    let server = start(memory());
+    let mut client = connect(&server);
+    client.send("reserve\r\n");
+    // Far more than the server takes in and the kernel holds: the rest waits at the sender.
+    let mut sender = client.twin();
+    let flood = std::thread::spawn(move || {
+        for _ in 0..2_000 {
+            sender.send("list-tube-used\r\n".repeat(500));
+        }
+    });
+    let mut other = connect(&server);
+    assert_eq!(other.put("x"), "INSERTED 1");
+    assert_eq!(client.line(), "RESERVED 1 1");
+    assert_eq!(client.line(), "x");
+    for _ in 0..1_000_000 {
+        assert_eq!(client.line(), "USING default");
+    }
+    flood.join().unwrap();
+}
+
+#[test]
+fn impossible_settings_do_not_start() {
+    let asked = |threads| Server::start(Config { threads, ..memory() }).map(drop);
+    assert!(matches!(asked(0), Err(StartError::Threads { asked: 0 })));
+    assert!(matches!(asked(65), Err(StartError::Threads { asked: 65 })));
+    let huge = Server::start(limited(|limits| limits.message_bytes = 1 << 30)).map(drop);
+    let error = huge.unwrap_err();
+    assert!(matches!(error, StartError::MessageBytes { .. }));
+    assert!(error.to_string().contains("16777216"), "{error}");
+}
+
+fn resident_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
