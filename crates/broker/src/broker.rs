@@ -3,7 +3,7 @@
 use engine::{Effects, Engine, EngineOptions, SnapshotCursor};
 use journal::{
     Chore, ChoreDone, Counters, Disk, DiskError, Durable, Journal, JournalFailed, JournalOptions,
-    OldFrames, OpenError, Write,
+    OldFrames, OpenError, Unwritten, Write,
 };
 use model::{BrokerStatistics, Command, Nanos, Output, SessionId, StorePolicy};
 
@@ -111,6 +111,12 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn durable(&self) -> Durable {
         self.journal.as_ref().map_or_else(Durable::default, Journal::durable)
+    }
+
+    /// What waits to be written: see [`Journal::unwritten`].
+    #[must_use]
+    pub fn unwritten(&self) -> Unwritten {
+        self.journal.as_ref().map_or_else(Unwritten::default, Journal::unwritten)
     }
 
     /// The next thing to be done for the log: see [`Journal::poll_write`].

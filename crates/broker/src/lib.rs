@@ -15,5 +15,7 @@ mod broker;
 mod recovery;
 
 pub use broker::{Broker, BrokerOptions};
-pub use journal::{Chore, ChoreDone, Counters, Durable, Gate, JournalFailed, OpenError, Write};
+pub use journal::{
+    Chore, ChoreDone, Counters, Durable, Gate, JournalFailed, OpenError, Unwritten, Write,
+};
 pub use recovery::{Recovery, verify};

@@ -75,6 +75,15 @@ pub struct Write<F> {
     then_sync: Vec<F>,
 }
 
+/// What waits to be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unwritten {
+    /// Bytes of all batches that are not being written yet.
+    pub bytes: usize,
+    /// Whether the next batch has to reach the device.
+    pub syncs: bool,
+}
+
 impl<F: Clone> Write<F> {
     /// Does it; blocks as long as the disk does.
     ///
@@ -201,6 +210,16 @@ impl<F: Clone> Journal<F> {
             None => self.finish_sync(),
         }
         Ok(())
+    }
+
+    /// Bytes that wait to be written, and whether the next of them have to be synced.
+    #[must_use]
+    pub fn unwritten(&self) -> Unwritten {
+        let next = self.full.front().or(self.open.as_ref());
+        Unwritten {
+            bytes: self.pending_bytes(),
+            syncs: next.is_some_and(|batch| batch.level == Durability::Synced),
+        }
     }
 
     /// How far the log is durable.

@@ -39,7 +39,7 @@ pub use gate::{Durable, Gate};
 pub use housekeeping::OldFrames;
 
 pub use inspect::{Found, inspect};
-pub use journal::{Journal, Write};
+pub use journal::{Journal, Unwritten, Write};
 pub use options::JournalOptions;
 pub use recovery::{Live, Recover, Recovered, verify};
 

@@ -73,8 +73,28 @@ impl Core {
         self.lone.note(active);
     }
 
+    /// What is to be written without waiting for more to come: what needs no sync, and what is much
+    /// already. Everything else waits until the reactors have nothing else to do, so that one sync
+    /// serves everybody who asked meanwhile.
+    pub(crate) fn eager_write(&mut self, now: Nanos) -> Option<Transfer> {
+        let unwritten = self.broker.unwritten();
+        let waits = unwritten.syncs && unwritten.bytes < EAGER_BYTES;
+        if waits { None } else { self.next_write(now) }
+    }
+
+    /// What is to be written when nobody brings more: one write at a time, since a second one would
+    /// only split the next batch.
+    pub(crate) fn idle_write(&mut self, now: Nanos) -> Option<Transfer> {
+        if self.writes_in_flight == 0 { self.next_write(now) } else { self.eager_write(now) }
+    }
+
+    /// Whether frames wait until the reactors have nothing else to do.
+    pub(crate) fn has_uncommitted(&self) -> bool {
+        self.broker.unwritten().bytes > 0
+    }
+
     /// What is to be written next, begun now.
-    pub(crate) fn next_write(&mut self, now: Nanos) -> Option<Transfer> {
+    fn next_write(&mut self, now: Nanos) -> Option<Transfer> {
         let write = self.broker.poll_write(now)?;
         self.writes_in_flight += 1;
         Some(Transfer { write, begun: now })
@@ -180,6 +200,10 @@ impl Lone {
 /// Turns in a row before a connection counts as alone: a few round trips, so that clients who only
 /// happen to take turns do not wait for each other's syncs.
 const LONE_TURNS: u32 = 4;
+
+/// Bytes that are worth a write of their own beside the one in flight: from here on a write takes
+/// longer the more it has.
+const EAGER_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {

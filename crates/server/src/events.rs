@@ -72,6 +72,11 @@ impl Events {
         let _ = wait(&set.epoll, spare_capacity(&mut self.raw), timeout.as_ref());
     }
 
+    /// Whether nothing has happened that was not taken yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
     /// What has happened, each event once.
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let raw = self.raw.pop()?;

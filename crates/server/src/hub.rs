@@ -1,7 +1,7 @@
 //! What the threads of a server share: the core behind its one lock, and the few words beside the
 //! lock by which they find out without it whether they have to take it.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use broker::{Chore, ChoreDone, JournalFailed};
@@ -33,6 +33,10 @@ pub(crate) struct Hub {
     completions: AtomicU64,
     /// When the broker next wants its timers handled.
     deadline: AtomicU64,
+    /// Frames wait to be written until no reactor has anything else to do.
+    uncommitted: AtomicBool,
+    /// Reactors that are not asleep.
+    awake: AtomicUsize,
     phase: AtomicU8,
     ending: Mutex<Ending>,
     ended: Condvar,
@@ -83,6 +87,7 @@ impl Hub {
     pub(crate) fn new(core: Core, parts: Parts) -> Self {
         let Parts { posts, gauges, disk, clock, limits, log } = parts;
         let durable = core.broker.durable();
+        let reactors = posts.len();
         Self {
             core: Mutex::new(core),
             work: Condvar::new(),
@@ -93,6 +98,8 @@ impl Hub {
             synced: AtomicU64::new(durable.synced.0),
             completions: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
+            uncommitted: AtomicBool::new(false),
+            awake: AtomicUsize::new(reactors),
             phase: AtomicU8::new(Phase::Serving as u8),
             ending: Mutex::default(),
             ended: Condvar::new(),
@@ -112,21 +119,34 @@ impl Hub {
 
 /// What is done under the lock.
 impl Hub {
-    /// Ends a reactor's turn with the core: takes what is to be written now, and decides who
-    /// writes it. `active` asked for something in this turn.
+    /// Ends a reactor's turn with the core. `active` asked for something in this turn.
     pub(crate) fn commit(&self, core: &mut Core, active: &[SessionId], now: Nanos) -> Commit {
         core.note_active(active);
         self.offer_chore(core, now);
-        let commit = match core.next_write(now) {
+        let transfer = core.eager_write(now);
+        self.uncommitted.store(core.has_uncommitted(), Ordering::SeqCst);
+        self.deadline.store(next_deadline(core), Ordering::SeqCst);
+        self.assign(core, transfer)
+    }
+
+    /// The last reactor falls asleep: what has come together is written now.
+    pub(crate) fn commit_idle(&self) -> Commit {
+        let core = &mut *self.lock();
+        let transfer = core.idle_write(self.clock.now());
+        self.uncommitted.store(core.has_uncommitted() && transfer.is_some(), Ordering::SeqCst);
+        self.assign(core, transfer)
+    }
+
+    /// Decides who writes it.
+    fn assign(&self, core: &mut Core, transfer: Option<Transfer>) -> Commit {
+        match transfer {
             None => Commit::Elsewhere,
             Some(transfer) if core.belongs_here(&transfer) => Commit::Here(transfer),
             Some(transfer) => {
                 self.leave_to_committers(core, transfer);
                 Commit::Elsewhere
             }
-        };
-        self.deadline.store(next_deadline(core), Ordering::SeqCst);
-        commit
+        }
     }
 
     /// Hands a performed write back to the broker, and lets everybody know how durable the log is
@@ -143,7 +163,13 @@ impl Hub {
         let now = self.clock.now();
         core.complete(now, transfer, result)?;
         self.offer_chore(core, now);
-        self.publish(core);
+        let heard = self.publish(core);
+        // In this order: a reactor that falls asleep meanwhile sees the one or is seen here.
+        self.uncommitted.store(core.has_uncommitted(), Ordering::SeqCst);
+        if !heard && self.awake.load(Ordering::SeqCst) == 0 {
+            // Who asked for what waits is gone: no reactor will come back to it.
+            self.hand_over(core);
+        }
         Ok(())
     }
 
@@ -154,7 +180,7 @@ impl Hub {
     ) -> Option<(MutexGuard<'a, Core>, Transfer)> {
         while self.phase() < Phase::Halted {
             let now = self.clock.now();
-            if let Some(transfer) = core.take_handed().or_else(|| core.next_write(now)) {
+            if let Some(transfer) = core.take_handed().or_else(|| core.eager_write(now)) {
                 return Some((core, transfer));
             }
             core.committers_idle += 1;
@@ -166,7 +192,7 @@ impl Hub {
 
     /// Leaves to the committers what came to be written while somebody else was writing.
     pub(crate) fn hand_over(&self, core: &mut Core) {
-        if let Some(transfer) = core.next_write(self.clock.now()) {
+        if let Some(transfer) = core.idle_write(self.clock.now()) {
             self.leave_to_committers(core, transfer);
         }
     }
@@ -215,20 +241,23 @@ impl Hub {
         }
     }
 
-    /// Everybody may see how durable the log is now, and those who wait for it are woken.
-    fn publish(&self, core: &Core) {
+    /// Everybody may see how durable the log is now, and those who wait for it are woken; tells
+    /// whether there are such.
+    fn publish(&self, core: &Core) -> bool {
         let durable = core.broker.durable();
         self.written.store(durable.written.0, Ordering::Release);
         self.synced.store(durable.synced.0, Ordering::Release);
         self.completions.fetch_add(1, Ordering::SeqCst);
         self.gauges.note(&core.broker.counters());
+        let mut heard = false;
         for post in &self.posts {
-            post.notify_write();
+            heard |= post.notify_write();
         }
         if self.phase() > Phase::Serving {
             self.settled.notify_all();
         }
         self.publish_deadline(core);
+        heard
     }
 
     /// Reactors sleep until the deadline that they saw last. One that this thread made is seen by
@@ -265,6 +294,20 @@ impl Hub {
 
     pub(crate) fn completions(&self) -> u64 {
         self.completions.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn has_uncommitted(&self) -> bool {
+        self.uncommitted.load(Ordering::SeqCst)
+    }
+
+    /// A reactor is about to sleep; tells whether all others do.
+    pub(crate) fn fall_asleep(&self) -> bool {
+        self.awake.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+
+    /// A reactor is awake again.
+    pub(crate) fn wake_up(&self) {
+        self.awake.fetch_add(1, Ordering::SeqCst);
     }
 
     pub(crate) fn deadline(&self) -> Nanos {

@@ -78,13 +78,14 @@ impl Post {
         }
     }
 
-    /// A write was completed.
-    pub(crate) fn notify_write(&self) {
+    /// A write was completed. Tells whether the reactor slept and waited for one.
+    pub(crate) fn notify_write(&self) -> bool {
         let waits =
             self.state.compare_exchange(FOR_WRITES, AWAKE, Ordering::SeqCst, Ordering::SeqCst);
         if waits.is_ok() {
             self.ring();
         }
+        waits.is_ok()
     }
 
     /// Whether there is mail; the reactor looks through all of it next.

@@ -38,6 +38,8 @@ pub(crate) struct Reactor<'a> {
     /// What the gates were last opened for, and how many writes and chores were completed then.
     durable: Durable,
     completions: u64,
+    /// Turns in a row in which frames waited to be written and there was always more to do.
+    busy_turns: u32,
     /// More may wait to be accepted.
     accept_more: bool,
     /// Until when peers may still read their answers, once the server stops.
@@ -83,6 +85,7 @@ impl<'a> Reactor<'a> {
             stalled_at: None,
             durable: hub.durable(),
             completions: hub.completions(),
+            busy_turns: 0,
             accept_more: false,
             stopping_until: None,
             scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
@@ -100,7 +103,7 @@ impl<'a> Reactor<'a> {
 
     /// One turn.
     fn turn(&mut self) -> Result<(), Failure> {
-        self.wait(); //              for sockets, timers, completed writes and other threads
+        self.wait()?; //             for sockets, timers, completed writes and other threads
         self.read(); //              sockets -> input, without the lock
         let commit = self.step(); // input -> commands -> broker -> frames and replies, locked
         self.write(commit)?; //      frames -> disk, and the sync, unless a committer does it
@@ -108,9 +111,11 @@ impl<'a> Reactor<'a> {
         Ok(())
     }
 
-    fn wait(&mut self) {
-        let span = self.sleep_span();
-        self.events.wait(&self.event_set, span);
+    fn wait(&mut self) -> Result<(), Failure> {
+        match self.sleep_span() {
+            Some(Nanos::ZERO) => self.stay_awake()?,
+            span => self.sleep(span)?,
+        }
         self.hub.post(self.index).awake();
         self.now = self.hub.clock.now();
         while let Some(event) = self.events.pop() {
@@ -120,6 +125,42 @@ impl<'a> Reactor<'a> {
         if self.hub.phase() == Phase::Stopping {
             self.stop();
         }
+        Ok(())
+    }
+
+    /// Looks for news without sleeping. Frames that wait are written after some turns of this, even
+    /// though more may come.
+    fn stay_awake(&mut self) -> Result<(), Failure> {
+        self.busy_turns = if self.hub.has_uncommitted() { self.busy_turns + 1 } else { 0 };
+        if self.busy_turns > BUSY_TURNS_MAX {
+            self.commit_idle()?;
+        }
+        self.events.wait(&self.event_set, Some(Nanos::ZERO));
+        Ok(())
+    }
+
+    /// Sleeps until something happens. Frames that wait are written now unless another reactor is
+    /// still at work, which may bring more and then does this.
+    fn sleep(&mut self, span: Option<Nanos>) -> Result<(), Failure> {
+        if self.hub.has_uncommitted() {
+            self.stay_awake()?;
+            if !self.events.is_empty() {
+                return Ok(());
+            }
+        }
+        if self.hub.fall_asleep() && self.hub.has_uncommitted() {
+            self.hub.wake_up();
+            return self.commit_idle();
+        }
+        self.events.wait(&self.event_set, span);
+        self.hub.wake_up();
+        Ok(())
+    }
+
+    fn commit_idle(&mut self) -> Result<(), Failure> {
+        self.busy_turns = 0;
+        let commit = self.hub.commit_idle();
+        self.write(commit)
     }
 
     /// How long nothing is to be done unless something happens. Says so to other threads first.
@@ -309,6 +350,10 @@ impl Lists {
         }
     }
 }
+
+/// Turns for which frames wait while there is always more to do: each gathers what a turn of
+/// clients sends, and takes tens of microseconds.
+const BUSY_TURNS_MAX: u32 = 8;
 
 /// Bytes read from one connection in a turn: no peer that sends much keeps others waiting.
 const READ_BYTES_MAX: usize = 64 * 1024;

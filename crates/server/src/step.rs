@@ -96,7 +96,7 @@ impl Reactor<'_> {
     fn run(&mut self, core: &mut Core) {
         let completions = self.hub.completions();
         let mut left = COMMANDS_PER_TURN;
-        let stalled = core.broker.stalled();
+        let stalled = core.broker.stalled() && !self.lists.attention.is_empty();
         self.stalled_at = stalled.then_some(completions);
         if stalled {
             return;
