@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// A reply that takes longer than this is a server that hangs.
-const REPLY_MAX: Duration = Duration::from_secs(60);
+const REPLY_MAX: Duration = Duration::from_secs(30);
 
 /// One connection to a server.
 pub(crate) struct Connection {
@@ -46,7 +46,7 @@ impl Connection {
     /// Waits for the next reply.
     pub(crate) fn reply(&mut self) -> io::Result<Reply> {
         let mut line = String::new();
-        self.replies.read_line(&mut line)?;
+        self.replies.read_line(&mut line).map_err(name_silence)?;
         let Some(line) = line.strip_suffix("\r\n") else {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
@@ -66,6 +66,14 @@ impl Connection {
         body.truncate(body.len() - 2);
         Ok(body)
     }
+}
+
+/// The system's word for a read that waited too long says nothing to a reader.
+fn name_silence(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::WouldBlock {
+        return error;
+    }
+    io::Error::new(io::ErrorKind::TimedOut, "the server is silent: no reply in 30 s")
 }
 
 impl Reply {
