@@ -23,6 +23,7 @@ pub struct Client {
     held: Vec<u64>,
     sent: VecDeque<Sent>,
     inbound: Vec<u8>,
+    last: Option<Answer>,
 }
 
 /// A wish that is under way.
@@ -59,6 +60,7 @@ impl Client {
             held: Vec::new(),
             sent: VecDeque::new(),
             inbound: Vec::new(),
+            last: None,
         }
     }
 
@@ -81,6 +83,12 @@ impl Client {
     #[must_use]
     pub fn last_held(&self) -> Option<u64> {
         self.held.last().copied()
+    }
+
+    /// What it read last.
+    #[must_use]
+    pub fn last_answer(&self) -> Option<Answer> {
+        self.last.clone()
     }
 
     /// Something that it may like; `known` are ids it may name.
@@ -170,6 +178,7 @@ impl Client {
             }
         };
         self.learn(&sent.wish, answer);
+        self.last = Some(answer.clone());
         change
     }
 

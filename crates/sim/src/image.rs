@@ -57,8 +57,9 @@ impl Image {
     /// Puts bytes into the cache; the device may get them whenever it likes.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
-        if end > self.cache.len() {
-            self.cache.resize(end, 0);
+        grow(&mut self.cache, end);
+        // Measured by the device: what a failed sync forgot of the length comes with new bytes.
+        if end > self.pending_lengths.last().copied().unwrap_or(0).max(self.device.len()) {
             remember(&mut self.pending_lengths, end);
         }
         splice(&mut self.cache, offset, bytes);

@@ -36,7 +36,7 @@ pub use inspection::inspect;
 pub use lying_disk::{Defect, LyingDisk};
 pub use oracle::Oracle;
 pub use rng::Rng;
-pub use run::{Failure, simulate};
+pub use run::{Failure, simulate, simulate_on};
 pub use scenario::Scenario;
 pub use server::{Outside, Server};
 pub use wish::{Answer, Which, Wish};

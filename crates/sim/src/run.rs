@@ -22,11 +22,17 @@ pub struct Failure {
 /// # Errors
 /// When a promise was broken, with the command that repeats it.
 pub fn simulate(scenario: Scenario) -> Result<Tally, Failure> {
+    let disk = FaultyDisk::new(scenario.seed);
+    simulate_on(scenario, &disk)
+}
+
+/// Runs one scenario over that disk.
+///
+/// # Errors
+/// When a promise was broken.
+pub fn simulate_on(scenario: Scenario, disk: &FaultyDisk) -> Result<Tally, Failure> {
     let (seed, steps) = (scenario.seed, scenario.steps);
-    let run = || {
-        let disk = FaultyDisk::new(seed);
-        World::new(scenario, disk.clone(), disk).run()
-    };
+    let run = || World::new(scenario, disk.clone(), disk.clone()).run();
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let cause = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));

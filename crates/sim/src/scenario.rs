@@ -94,7 +94,7 @@ fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
     options.frame_payload_bytes_max = workload::BODY_BYTES_MAX + 1024;
     options.segment_bytes = rng.pick(&[64, 64, 96, 256]) * 1024;
     options.extent_bytes = rng.pick(&[8, 16, 32]) * 1024;
-    options.reserve_bytes = rng.pick(&[16, 32]) * 1024;
+    options.reserve_bytes = rng.pick(&[32, 64]) * 1024;
     options.batch_bytes = rng.pick(&[16, 16, 64]) * 1024;
     options
 }

@@ -16,7 +16,7 @@ use model::{Nanos, StorePolicy};
 use crate::inspection::inspect;
 use crate::server::Server;
 use crate::workload::{Character, QUEUES};
-use crate::{Client, Fall, Fault, FaultyDisk, Oracle, Outside, Rng, Scenario, Wish};
+use crate::{Answer, Client, Fall, Fault, FaultyDisk, Oracle, Outside, Rng, Scenario, Wish};
 
 /// One simulation.
 pub struct World<D: Disk> {
@@ -91,6 +91,72 @@ impl<D: Disk> World<D> {
         self.tally
     }
 
+    /// Brings the first process up, without faults of its own.
+    pub fn start(&mut self) {
+        self.recover(false);
+    }
+
+    /// A client connects; returns its number.
+    pub fn connect(&mut self, character: Character) -> u64 {
+        let id = self.next_client;
+        self.next_client += 1;
+        self.trace(|| format!("client {id} connects: {character:?}"));
+        self.outside.clients.insert(id, Client::new(id, character));
+        self.server().connect(id);
+        id
+    }
+
+    /// A client asks for one thing and waits for the reply, while nothing else happens. `None`:
+    /// the process fell.
+    ///
+    /// # Panics
+    /// When no reply comes.
+    pub fn ask(&mut self, id: u64, wish: Wish) -> Option<Answer> {
+        self.outside.clients.get_mut(&id).expect("invariant: connected").send(wish);
+        self.settle()?;
+        self.outside.clients.get(&id).and_then(Client::last_answer)
+    }
+
+    /// Lets time pass; what is due on the way happens, also at the disk.
+    pub fn pass(&mut self, span: Nanos) {
+        let until = self.now + span;
+        self.trace(|| format!("waits until {until}"));
+        while let Some(server) = &mut self.server {
+            let arrived = server.advance(until, &mut self.outside);
+            self.now = server.now;
+            if arrived {
+                break;
+            }
+            self.progress();
+        }
+    }
+
+    /// The process falls, and with it what was under way at the disk.
+    pub fn fall(&mut self, fall: Fall) {
+        self.trace(|| format!("it falls: {fall:?}"));
+        self.tally.falls += 1;
+        if let Some(mut server) = self.server.take() {
+            let counters = server.broker.counters();
+            self.tally.snapshots += counters.snapshots;
+            self.tally.segments_recycled += counters.segments_recycled;
+            self.tally.compactions += counters.compactions;
+            let (disk, rng) = (&self.disk, &mut self.rng);
+            self.faulty.in_flight(|| server.perform_rest(disk, rng));
+        }
+        match fall {
+            Fall::Process => self.faulty.kill(),
+            Fall::Power => self.faulty.cut_power(),
+        }
+        // What a failing device had not synced is lost, though only the process ended.
+        let struck = self.faulty.take_struck();
+        let lossy = struck.iter().any(|(_, fault)| !matches!(fault, Fault::Crash(_)));
+        let (worst, since) = self.fallen.unwrap_or((Fall::Process, self.now));
+        let power = lossy || fall == Fall::Power || worst == Fall::Power;
+        self.fallen = Some((if power { Fall::Power } else { Fall::Process }, since));
+        self.outside.clients.clear();
+        self.faulty.inject_at_random(0, &[]);
+    }
+
     /// Lets one thing happen.
     fn step(&mut self) {
         if self.server.is_none() {
@@ -118,15 +184,6 @@ impl<D: Disk> World<D> {
             let character = Character::draw(&mut self.rng);
             self.connect(character);
         }
-    }
-
-    fn connect(&mut self, character: Character) -> u64 {
-        let id = self.next_client;
-        self.next_client += 1;
-        self.trace(|| format!("client {id} connects: {character:?}"));
-        self.outside.clients.insert(id, Client::new(id, character));
-        self.server().connect(id);
-        id
     }
 
     /// Some client sends something.
@@ -208,19 +265,6 @@ impl<D: Disk> World<D> {
         self.pass(Nanos(micros * 1000));
     }
 
-    fn pass(&mut self, span: Nanos) {
-        let until = self.now + span;
-        self.trace(|| format!("waits until {until}"));
-        while let Some(server) = &mut self.server {
-            let arrived = server.advance(until, &mut self.outside);
-            self.now = server.now;
-            if arrived {
-                break;
-            }
-            self.progress();
-        }
-    }
-
     /// What does not happen every day.
     fn befall(&mut self) {
         match self.rng.below(3) {
@@ -237,32 +281,6 @@ impl<D: Disk> World<D> {
             }
             _ => self.wait(),
         }
-    }
-
-    /// The process falls, and with it what was under way at the disk.
-    fn fall(&mut self, fall: Fall) {
-        self.trace(|| format!("it falls: {fall:?}"));
-        self.tally.falls += 1;
-        if let Some(mut server) = self.server.take() {
-            let counters = server.broker.counters();
-            self.tally.snapshots += counters.snapshots;
-            self.tally.segments_recycled += counters.segments_recycled;
-            self.tally.compactions += counters.compactions;
-            let (disk, rng) = (&self.disk, &mut self.rng);
-            self.faulty.in_flight(|| server.perform_rest(disk, rng));
-        }
-        match fall {
-            Fall::Process => self.faulty.kill(),
-            Fall::Power => self.faulty.cut_power(),
-        }
-        // What a failing device had not synced is lost, though only the process ended.
-        let struck = self.faulty.take_struck();
-        let lossy = struck.iter().any(|(_, fault)| !matches!(fault, Fault::Crash(_)));
-        let (worst, since) = self.fallen.unwrap_or((Fall::Process, self.now));
-        let power = lossy || fall == Fall::Power || worst == Fall::Power;
-        self.fallen = Some((if power { Fall::Power } else { Fall::Process }, since));
-        self.outside.clients.clear();
-        self.faulty.inject_at_random(0, &[]);
     }
 
     fn fall_anyhow(&mut self) {
@@ -417,11 +435,6 @@ impl<D: Disk> World<D> {
         }
         assert_eq!(self.outside.oracle.ids().count(), 0, "everything was delivered");
         Some(())
-    }
-
-    fn ask(&mut self, id: u64, wish: Wish) -> Option<()> {
-        self.outside.clients.get_mut(&id).expect("invariant: connected").send(wish);
-        self.settle()
     }
 
     fn some_client(&mut self) -> u64 {

@@ -1,0 +1,126 @@
+//! A full disk: puts are refused, everything else goes on, and puts work again once there is room.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use model::{Nanos, StorePolicy};
+use sim::{Character, FaultyDisk, Scenario, Wish, World};
+
+const POLICIES: [StorePolicy; 3] =
+    [StorePolicy::Always, StorePolicy::Periodic(Nanos::from_millis(25)), StorePolicy::Never];
+
+fn scenario(policy: StorePolicy) -> Scenario {
+    let mut scenario = Scenario::new(1);
+    scenario.policy = policy;
+    scenario.journal.policy = policy;
+    scenario.journal.segment_bytes = 256 * 1024;
+    scenario.journal.extent_bytes = 32 * 1024;
+    scenario.journal.reserve_bytes = 64 * 1024;
+    scenario
+}
+
+fn put(bytes: usize) -> Wish {
+    let body = vec![b'x'; bytes].into();
+    Wish::Put { queue: "default".into(), priority: 0, delay: 0, lease: 60, body }
+}
+
+/// Puts until the disk is full; returns the ids.
+fn fill(world: &mut World<FaultyDisk>, client: u64, bytes: usize) -> Vec<u64> {
+    let mut ids = Vec::new();
+    loop {
+        let answer = world.ask(client, put(bytes)).expect("no fault was set").line;
+        match answer.strip_prefix("INSERTED ") {
+            Some(id) => ids.push(id.parse().expect("an id")),
+            None => {
+                assert_eq!(answer, "OUT_OF_MEMORY");
+                return ids;
+            }
+        }
+        assert!(ids.len() < 10_000, "the disk never fills up");
+    }
+}
+
+fn delete(world: &mut World<FaultyDisk>, client: u64, id: u64) {
+    let answer = world.ask(client, Wish::Delete { id }).expect("no fault was set");
+    assert_eq!(answer.line, "DELETED", "message {id} on a full disk");
+}
+
+/// One client, one message at a time: the worst case, since each delete takes a block of its own.
+fn drain_one_by_one(bytes: usize, order: impl Fn(&mut Vec<u64>)) {
+    for policy in POLICIES {
+        let disk = FaultyDisk::new(1);
+        disk.set_quota(Some(1536 * 1024));
+        let mut world = World::new(scenario(policy), disk.clone(), disk.clone());
+        world.start();
+        let client = world.connect(Character::Anyone);
+        let mut ids = fill(&mut world, client, bytes);
+        assert!(ids.len() > 20, "{policy:?}: only {} fit", ids.len());
+        order(&mut ids);
+        ids.iter().for_each(|id| delete(&mut world, client, *id));
+        world.pass(Nanos::SECOND);
+        let again = fill(&mut world, client, bytes);
+        assert!(again.len() * 2 > ids.len(), "{policy:?}: {} then {}", ids.len(), again.len());
+    }
+}
+
+#[test]
+fn a_full_disk_of_large_messages_is_drained_oldest_first() {
+    drain_one_by_one(10_000, |_| {});
+}
+
+#[test]
+fn a_full_disk_of_large_messages_is_drained_newest_first() {
+    drain_one_by_one(10_000, |ids| ids.reverse());
+}
+
+#[test]
+fn a_full_disk_of_small_messages_is_drained_oldest_first() {
+    drain_one_by_one(10, |_| {});
+}
+
+#[test]
+fn a_full_disk_of_small_messages_is_drained_crosswise() {
+    // Every seventh: no segment is empty before the end.
+    drain_one_by_one(100, |ids| ids.sort_by_key(|id| (id % 7, *id)));
+}
+
+#[test]
+fn puts_are_accepted_once_there_is_room() {
+    let disk = FaultyDisk::new(1);
+    disk.set_quota(Some(1024 * 1024));
+    let mut world = World::new(scenario(StorePolicy::Always), disk.clone(), disk.clone());
+    world.start();
+    let client = world.connect(Character::Anyone);
+    let ids = fill(&mut world, client, 5000);
+    disk.set_quota(Some(4 * 1024 * 1024));
+    world.pass(Nanos::SECOND);
+    let answers = (0..50).map(|_| world.ask(client, put(5000)).expect("no fault was set").line);
+    let stored = answers.filter(|line| line.starts_with("INSERTED")).count();
+    assert_eq!(stored, 50, "after {}", ids.len());
+}
+
+#[test]
+fn workers_that_only_release_do_not_use_up_the_room_for_deletes() {
+    for bytes in [100, 10_000] {
+        let disk = FaultyDisk::new(1);
+        disk.set_quota(Some(1536 * 1024));
+        let mut world = World::new(scenario(StorePolicy::Always), disk.clone(), disk.clone());
+        world.start();
+        let client = world.connect(Character::Anyone);
+        let ids = fill(&mut world, client, bytes);
+        let watched: Rc<BTreeSet<Rc<str>>> = Rc::new([Rc::from("default")].into());
+        for round in 0..1000 {
+            let reserve = Wish::Reserve { watched: watched.clone(), timeout: Some(0) };
+            let reserved = world.ask(client, reserve).expect("no fault was set").line;
+            let id = reserved.split(' ').nth(1).and_then(|id| id.parse().ok()).expect("an id");
+            let release = Wish::Release { id, priority: round, delay: 0 };
+            let released = world.ask(client, release).expect("no fault was set").line;
+            assert!(["RELEASED", "OUT_OF_MEMORY"].contains(&&*released), "{released}");
+            if released == "OUT_OF_MEMORY" {
+                break;
+            }
+        }
+        // What a refused release leaves leased is this client's to delete, like the rest.
+        ids.iter().for_each(|id| delete(&mut world, client, *id));
+    }
+}
