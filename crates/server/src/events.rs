@@ -44,8 +44,8 @@ impl EventSet {
         Ok(Self { epoll })
     }
 
-    /// Hears a listener once for each connection that comes: one that cannot be accepted for want of
-    /// descriptors would else be heard without end.
+    /// Hears a listener once for each connection that comes: one that cannot be accepted, for want
+    /// of descriptors, would else be heard without end.
     pub(crate) fn watch_listener(&self, listener: impl AsFd) -> Result<()> {
         let flags = EventFlags::IN | EventFlags::ET;
         add(&self.epoll, listener, EventData::new_u64(LISTENER), flags)

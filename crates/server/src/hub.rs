@@ -163,9 +163,10 @@ impl Hub {
         let now = self.clock.now();
         core.complete(now, transfer, result)?;
         self.offer_chore(core, now);
-        let heard = self.publish(core);
-        // In this order: a reactor that falls asleep meanwhile sees the one or is seen here.
+        // In this order: who is woken by the publishing and falls asleep again before this thread
+        // goes on has seen that frames wait; who falls asleep without it is seen here.
         self.uncommitted.store(core.has_uncommitted(), Ordering::SeqCst);
+        let heard = self.publish(core);
         if !heard && self.awake.load(Ordering::SeqCst) == 0 {
             // Who asked for what waits is gone: no reactor will come back to it.
             self.hand_over(core);

@@ -254,3 +254,34 @@ fn one_thread_is_enough() {
     assert_eq!(producer.put("x"), "INSERTED 1");
     assert_eq!(worker.line(), "RESERVED 1 1");
 }
+
+#[test]
+fn no_client_of_many_is_left_waiting() {
+    const CLIENTS: usize = 12;
+    const ROUNDS: usize = 150;
+    for policy in [StorePolicy::Always, StorePolicy::Never, StorePolicy::Memory] {
+        let directory = Directory::new("many");
+        let server = start(journal(&directory, policy));
+        let address = server.addresses()[0].address;
+        let clients = (0..CLIENTS).map(|index| {
+            std::thread::spawn(move || {
+                let mut client = common::Client::new(address);
+                assert_eq!(client.ask(&format!("watch {index}")), "WATCHING 2");
+                assert_eq!(client.ask("ignore default"), "WATCHING 1");
+                // Each hands its jobs to the next, so that replies cross the reactors.
+                assert!(client.ask(&format!("use {}", (index + 1) % CLIENTS)).starts_with("USING"));
+                for _ in 0..ROUNDS {
+                    assert!(client.put("x").starts_with("INSERTED "));
+                    let reserved = client.ask("reserve");
+                    let id = reserved.split(' ').nth(1).unwrap().to_owned();
+                    assert_eq!(client.line(), "x");
+                    assert_eq!(client.ask(&format!("delete {id}")), "DELETED");
+                }
+            })
+        });
+        for client in clients.collect::<Vec<_>>() {
+            client.join().unwrap();
+        }
+        server.shutdown().unwrap();
+    }
+}
