@@ -71,6 +71,15 @@ enum Expect {
     Body(Put, Body),
     /// What is left of a body that is too large, with its line end.
     Excess(u64),
+    /// The rest of a `kick` that is larger than one command may be.
+    Kick(Kicking),
+}
+
+/// How far a `kick` has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kicking {
+    done: u64,
+    max: u64,
 }
 
 /// The reply that the engine owes, as far as it does not speak for itself.
@@ -89,6 +98,7 @@ enum Awaited {
     /// The only one that may come later.
     Receive,
     Lease,
+    Kick(Kicking),
     /// One that says it all.
     Plain,
 }
@@ -172,7 +182,15 @@ impl Session {
             (_, Reply::TimedOut) => answer::word(out, answer::TIMED_OUT),
             (_, Reply::LeaseEnding) => answer::word(out, answer::DEADLINE_SOON),
             (_, Reply::Found { message, body }) => answer::job(out, "FOUND", message, &body),
-            (_, Reply::Count(count)) => answer::number(out, "KICKED", count),
+            (Awaited::Kick(kick), Reply::Count(count)) => {
+                answer::number(out, "KICKED", kick.done + count);
+            }
+            (Awaited::Kick(kick), Reply::CountSoFar(count)) => {
+                self.expect = Expect::Kick(Kicking { done: kick.done + count, ..kick });
+            }
+            (_, Reply::Count(_) | Reply::CountSoFar(_)) => {
+                unreachable!("only a kick is answered with a count")
+            }
             (_, Reply::MessageStatistics(job)) => answer::document(out, &yaml::job(&job)),
             (_, Reply::QueueStatistics(tube)) => answer::document(out, &yaml::tube(&tube)),
             (_, Reply::BrokerStatistics(broker)) => {
@@ -238,7 +256,15 @@ impl Session {
             Expect::RestOfLine => self.skip_line(input, out),
             Expect::Body(..) => self.read_body(input, shared, out),
             Expect::Excess(_) => self.skip_excess(input, out),
+            Expect::Kick(kick) => self.kick(*kick),
         }
+    }
+
+    /// Asks for what is left of it: others are served between two of its parts.
+    fn kick(&mut self, kick: Kicking) -> Step {
+        self.expect = Expect::Line;
+        let max = kick.max - kick.done;
+        self.ask(Awaited::Kick(kick), Command::Kick { link: LINK, max })
     }
 
     fn open_producer(&mut self) -> Step {
@@ -349,7 +375,7 @@ impl Session {
             Request::PeekReady => self.ask(Plain, Command::Peek(Peek::Ready(LINK))),
             Request::PeekDelayed => self.ask(Plain, Command::Peek(Peek::Delayed(LINK))),
             Request::PeekBuried => self.ask(Plain, Command::Peek(Peek::Buried(LINK))),
-            Request::Kick { max } => self.ask(Plain, Command::Kick { link: LINK, max: max.into() }),
+            Request::Kick { max } => self.kick(Kicking { done: 0, max: max.into() }),
             Request::KickJob(message) => {
                 self.ask(Word(answer::KICKED), Command::KickMessage { message })
             }

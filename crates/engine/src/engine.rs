@@ -100,16 +100,22 @@ impl Engine {
     }
 
     /// Ends a session: its waits end without reply, its producers and consumers are closed, and
-    /// what it holds is ready again at once, without penalty. No effect on one that is not open.
+    /// what it holds is ready again at once, without penalty. Of many leases only
+    /// [`limits::TIMERS_PER_TURN_MAX`] return here, the rest as timers that are due, so that a
+    /// session that holds a million stalls nobody. No effect on one that is not open.
     pub fn close_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
         self.advance(now);
         let Some(slot) = self.sessions.slot(session) else { return };
         let idle = self.close_links(slot);
-        self.return_leases(slot, effects);
+        self.begin_close(slot);
+        for _ in 0..limits::TIMERS_PER_TURN_MAX {
+            let Some(queue) = self.return_lease(slot) else { break };
+            self.serve(queue, effects);
+        }
         for queue in idle {
             self.remove_if_idle(queue);
         }
-        self.sessions.close(slot);
+        self.end_close(slot);
         assert!(self.log.is_sealed(), "what a session held is not journalled");
     }
 
@@ -224,6 +230,9 @@ impl Engine {
         let woken = match timer {
             Timer::Delay(queue) => self.end_delay(queue),
             Timer::Pause(queue) => self.end_pause(queue),
+            Timer::Lease(holder) if self.sessions.at(holder).closing => {
+                return self.go_on_closing(holder, effects);
+            }
             Timer::Lease(holder) => self.expire_lease(holder),
             Timer::Margin(consumer) => return self.give_up(consumer, Reply::LeaseEnding, effects),
             Timer::Wait(consumer) => return self.give_up(consumer, Reply::TimedOut, effects),

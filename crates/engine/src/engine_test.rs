@@ -58,17 +58,17 @@ fn a_body_larger_than_any_segment_is_refused() {
 }
 
 #[test]
-fn a_large_kick_is_cut_into_frames() {
+fn a_large_kick_stops_at_one_frame_and_says_so() {
     let mut pair = Pair::new();
     let count = limits::FRAME_RECORDS_MAX as u64 + 1;
     for _ in 0..count {
         let message = NewMessage { delay: Nanos::SECOND, ..new_message() };
         pair.run(Command::Put { link: LINK, message });
     }
-    assert_eq!(pair.run(Command::Kick { link: LINK, max: u64::MAX }), Reply::Count(count));
-    let levels_and_records = pair.frames.iter().rev().take(2);
-    let records: Vec<_> = levels_and_records.map(|(_, records)| records.len()).collect();
-    assert_eq!(records, [1, limits::FRAME_RECORDS_MAX]);
+    let kick = Command::Kick { link: LINK, max: u64::MAX };
+    assert_eq!(pair.run(kick.clone()), Reply::CountSoFar(count - 1));
+    assert_eq!(pair.frames.last().unwrap().1.len(), limits::FRAME_RECORDS_MAX);
+    assert_eq!(pair.run(kick), Reply::Count(1));
     pair.engine.check();
 }
 
@@ -225,4 +225,26 @@ fn new_message() -> NewMessage {
         persistence: Persistence::Persistent,
         body: Box::from(*b"body"),
     }
+}
+
+#[test]
+fn a_session_that_holds_much_returns_it_in_turns() {
+    let mut pair = Pair::new();
+    let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
+    let count = 2 * in_one_turn + 1;
+    for _ in 0..count {
+        pair.run(Command::Put { link: LINK, message: new_message() });
+        let receive = Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO };
+        assert!(matches!(pair.run(receive), Reply::Delivered(_)));
+    }
+    let mut effects = Effects::default();
+    pair.engine.close_session(Nanos::ZERO, SESSION, &mut effects);
+    for turn in 1..=3 {
+        pair.engine.check();
+        let ready = (turn * in_one_turn).min(count);
+        assert_eq!(pair.engine.statistics().ready, ready);
+        assert_eq!(pair.engine.poll_timeout().is_some(), ready < count);
+        pair.engine.handle_timeout(Nanos::ZERO, &mut effects);
+    }
+    assert_eq!(pair.engine.statistics().expired_total, 0, "a return is no expiry");
 }

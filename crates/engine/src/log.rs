@@ -60,7 +60,7 @@ impl Log {
             return None;
         }
         self.room -= bytes as u64;
-        Some(self.place(bytes, bytes, level, effects))
+        Some(self.place(bytes, bytes, level))
     }
 
     /// Appends a record of what is stored already; puts leave room for these.
@@ -74,7 +74,7 @@ impl Log {
         encode(record, &mut effects.records);
         let bytes = effects.records.len() - start;
         let live_bytes = if matches!(record, RecordView::Message { .. }) { bytes } else { 0 };
-        self.place(bytes, live_bytes, level, effects)
+        self.place(bytes, live_bytes, level)
     }
 
     /// Ends the frame, if one has begun.
@@ -105,22 +105,14 @@ impl Log {
         self.open.records == 0
     }
 
-    fn place(
-        &mut self,
-        bytes: usize,
-        live_bytes: usize,
-        level: Durability,
-        effects: &mut Effects,
-    ) -> Placed {
+    fn place(&mut self, bytes: usize, live_bytes: usize, level: Durability) -> Placed {
         assert!(level != Durability::None, "what memory keeps has no record");
         let lsn = self.last.next();
         let bytes = u32::try_from(bytes).expect("invariant: bodies are far below 4 GiB");
         self.open.records += 1;
         self.open.level = self.open.level.max(level);
         self.open.live_bytes += live_bytes as u64;
-        if self.open.records == limits::FRAME_RECORDS_MAX {
-            self.seal(effects);
-        }
+        assert!(self.open.records <= limits::FRAME_RECORDS_MAX, "a command fits into one frame");
         Placed { lsn, bytes }
     }
 }

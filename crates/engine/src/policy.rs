@@ -33,7 +33,7 @@ pub struct QueuePolicy {
 /// with its session is no release: such a message always keeps its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReleaseOrder {
-    /// Where it was: in front of all that were stored after it. beanstalkd's order.
+    /// Where it was: in front of all that were stored after it..
     #[default]
     Front,
     /// Behind all that are ready now, so that workers who only release visit every message.

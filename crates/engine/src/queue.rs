@@ -196,5 +196,5 @@ impl Queues {
     }
 }
 
-/// beanstalkd calls ready jobs below this priority urgent.
+/// Ready messages below this priority count as urgent in statistics.
 pub(crate) const URGENT_BELOW: u32 = 1024;

@@ -169,12 +169,35 @@ impl Engine {
         touched
     }
 
-    /// Makes all that a session holds ready again, where it was.
-    pub(crate) fn return_leases(&mut self, holder: SessionSlot, effects: &mut Effects) {
-        while let Some(&(_, id)) = self.sessions.at(holder).leases.first() {
-            self.leave(id);
-            self.enter(id, State::Ready);
-            self.serve(self.living(id).queue, effects);
+    /// A session asks for nothing more, and its leases are due.
+    pub(crate) fn begin_close(&mut self, slot: SessionSlot) {
+        let before = self.sessions.at(slot).first_lease();
+        self.sessions.begin_close(slot);
+        let now = self.sessions.at(slot).first_lease();
+        self.timers.change(Timer::Lease(slot), before, now);
+    }
+
+    /// Makes the first message that a closing session holds ready again, where it was; tells its
+    /// queue.
+    pub(crate) fn return_lease(&mut self, holder: SessionSlot) -> Option<QueueSlot> {
+        let &(_, id) = self.sessions.at(holder).leases.first()?;
+        self.leave(id);
+        self.enter(id, State::Ready);
+        Some(self.living(id).queue)
+    }
+
+    /// One more of its leases is returned, by time.
+    pub(crate) fn go_on_closing(&mut self, holder: SessionSlot, effects: &mut Effects) {
+        let queue = self.return_lease(holder);
+        let queue = queue.expect("invariant: the timer is set while there are leases");
+        self.serve(queue, effects);
+        self.end_close(holder);
+    }
+
+    /// Forgets a closing session that holds nothing any more.
+    pub(crate) fn end_close(&mut self, slot: SessionSlot) {
+        if self.sessions.at(slot).leases.is_empty() {
+            self.sessions.close(slot);
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) leases: BTreeSet<(Nanos, MessageId)>,
     /// Consumers that wait and want to know before a lease ends.
     pub(crate) margins: BTreeSet<LinkId>,
+    /// Its peer is gone, and what it holds is being returned.
+    pub(crate) closing: bool,
 }
 
 #[derive(Debug, Default)]
@@ -54,9 +56,10 @@ pub(crate) struct Sessions {
 }
 
 impl Session {
-    /// When the first of its leases ends.
+    /// When the first of its leases ends; all do at once when it is closing.
     pub(crate) fn first_lease(&self) -> Option<Nanos> {
-        self.leases.first().map(|(until, _)| *until)
+        let (until, _) = self.leases.first()?;
+        Some(if self.closing { Nanos::ZERO } else { *until })
     }
 
     /// When the consumer's margin begins, were the session's first lease to end at `first`.
@@ -82,16 +85,25 @@ impl Sessions {
             consumers: BTreeMap::new(),
             leases: BTreeSet::new(),
             margins: BTreeSet::new(),
+            closing: false,
         });
         self.ids.insert(id, SessionSlot(slot));
+    }
+
+    /// From now on it can ask for nothing; what it holds is still to be returned.
+    pub(crate) fn begin_close(&mut self, slot: SessionSlot) {
+        let session = self.at_mut(slot);
+        assert!(session.margins.is_empty(), "a session closes without waits");
+        session.closing = true;
+        let id = session.id;
+        self.ids.remove(&id);
     }
 
     /// Forgets it. Nothing may point to it.
     pub(crate) fn close(&mut self, slot: SessionSlot) -> Option<Box<Session>> {
         let session = self.slots.remove(slot.0)?;
+        assert!(session.closing, "a session is forgotten when it is closing");
         assert!(session.leases.is_empty(), "a session closes without leases");
-        assert!(session.margins.is_empty(), "a session closes without waits");
-        self.ids.remove(&session.id);
         Some(session)
     }
 
@@ -119,6 +131,7 @@ impl Sessions {
         self.slots.iter().map(|(slot, session)| (SessionSlot(slot), session))
     }
 
+    /// How many are open.
     pub(crate) fn count(&self) -> usize {
         self.ids.len()
     }

@@ -1,6 +1,6 @@
 //! What is done with messages once they are there: delete, release, bury, renew, kick, pause.
 
-use model::{After, LinkId, MessageId, Nanos, QueueName, Refusal, Reply};
+use model::{After, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limits};
 
 use crate::engine::{Engine, Outcome};
 use crate::message::State;
@@ -98,19 +98,26 @@ impl Engine {
             return Outcome::refused(Refusal::NoSuchLink);
         };
         let from_buried = !self.queues.at(slot).buried.is_empty();
+        let at_once = max.min(limits::FRAME_RECORDS_MAX as u64);
         let mut count = 0;
-        while count < max {
-            let queue = self.queues.at(slot);
-            let next = if from_buried {
-                queue.buried.first_key_value().map(|(_, id)| *id)
-            } else {
-                queue.delayed.first().map(|(_, id)| *id)
-            };
-            let Some(id) = next else { break };
+        while count < at_once
+            && let Some(id) = self.next_to_kick(slot, from_buried)
+        {
             self.make_ready(id, effects);
             count += 1;
         }
-        Outcome::reply(self.log.after_all(), Reply::Count(count)).waking(slot)
+        let more = count < max && self.next_to_kick(slot, from_buried).is_some();
+        let reply = if more { Reply::CountSoFar(count) } else { Reply::Count(count) };
+        Outcome::reply(self.log.after_all(), reply).waking(slot)
+    }
+
+    fn next_to_kick(&self, slot: QueueSlot, from_buried: bool) -> Option<MessageId> {
+        let queue = self.queues.at(slot);
+        if from_buried {
+            queue.buried.first_key_value().map(|(_, id)| *id)
+        } else {
+            queue.delayed.first().map(|(_, id)| *id)
+        }
     }
 
     pub(crate) fn kick_message(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {

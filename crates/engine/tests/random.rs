@@ -176,6 +176,7 @@ impl World {
                 Reply::NotFound => "NotFound",
                 Reply::Found { .. } => "Found",
                 Reply::Count(_) => "Count",
+                Reply::CountSoFar(_) => "CountSoFar",
                 Reply::MessageStatistics(_) => "MessageStatistics",
                 Reply::QueueStatistics(_) => "QueueStatistics",
                 Reply::BrokerStatistics(_) => "BrokerStatistics",

@@ -84,7 +84,8 @@ pub enum Command {
         message: MessageId,
     },
     /// Make ready up to `max` buried messages of the producer's queue, oldest first, or, where
-    /// none is buried, as many delayed ones, soonest first. → `Count`
+    /// none is buried, as many delayed ones, soonest first. One command changes so many that they
+    /// fit into one frame. → `Count`; `CountSoFar` where it stopped for that
     Kick {
         /// A producer that was opened.
         link: LinkId,

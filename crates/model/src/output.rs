@@ -48,6 +48,9 @@ pub enum Reply {
     },
     /// So many messages were changed.
     Count(u64),
+    /// So many messages were changed, as many as one command may change
+    /// ([`crate::limits::FRAME_RECORDS_MAX`]), and there are more of the same kind: ask again.
+    CountSoFar(u64),
     /// See [`MessageStatistics`].
     MessageStatistics(Box<MessageStatistics>),
     /// See [`QueueStatistics`].

@@ -219,6 +219,7 @@ fn reply(text: &str) -> Reply {
         "not-found" => Reply::NotFound,
         "found" => Reply::Found { message: message(), body: body() },
         "count" => Reply::Count(words[1].parse().unwrap()),
+        "count-so-far" => Reply::CountSoFar(words[1].parse().unwrap()),
         "message" => Reply::MessageStatistics(Box::new(message_statistics(words[1]))),
         "queue" => Reply::QueueStatistics(Box::new(queue_statistics(words[1]))),
         "broker" => Reply::BrokerStatistics(Box::new(broker_statistics())),

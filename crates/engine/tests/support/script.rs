@@ -330,6 +330,7 @@ fn shown_reply(reply: &Reply) -> String {
         Reply::NotFound => "not found".to_owned(),
         Reply::Found { message, body } => format!("found {message} {}", body.escape_ascii()),
         Reply::Count(count) => format!("count {count}"),
+        Reply::CountSoFar(count) => format!("count {count} so far"),
         Reply::MessageStatistics(statistics) => shown_fields(&format!("{statistics:?}")),
         Reply::QueueStatistics(statistics) => shown_fields(&format!("{statistics:?}")),
         Reply::BrokerStatistics(statistics) => shown_fields(&format!("{statistics:?}")),
