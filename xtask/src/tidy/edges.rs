@@ -15,7 +15,7 @@ const EDGES: [(&str, &[&str]); 11] = [
     ("broker", &["engine", "journal", "model"]),
     ("server", &["model", "engine", "journal", "disk", "broker", "beanstalk"]),
     ("bench", &[]),
-    ("dunlin", &["server", "bench", "model"]),
+    ("dunlin", &["server", "bench", "model", "engine", "journal", "disk", "broker"]),
     ("sim", &["model", "engine", "journal", "broker", "beanstalk"]),
 ];
 
