@@ -105,6 +105,9 @@ pub(crate) struct Tuning {
     /// How the journal is written: auto, direct or buffered [default: auto]
     #[arg(long, value_name = "METHOD", env = "DUNLIN_JOURNAL_IO")]
     pub(crate) journal_io: Option<Choice>,
+    /// Bytes of a journal segment, the unit in which disk space comes free [default: 16777216]
+    #[arg(long, value_name = "BYTES", env = "DUNLIN_SEGMENT_BYTES")]
+    pub(crate) segment_bytes: Option<u64>,
     /// Connections that may be open; more are closed at once [default: 10000]
     #[arg(long, value_name = "N", env = "DUNLIN_MAX_CONNECTIONS")]
     pub(crate) max_connections: Option<usize>,

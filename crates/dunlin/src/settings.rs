@@ -23,6 +23,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         listen: serve.listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
         threads: tuning.threads.unwrap_or_else(threads_default),
         journal_io: tuning.journal_io.unwrap_or_default(),
+        segment_bytes: tuning.segment_bytes,
         queues: parse::queue_policies(&serve.queue.unwrap_or_default()),
         limits: Limits {
             connections: tuning.max_connections.unwrap_or(limits.connections),
@@ -57,6 +58,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         tuning: Tuning {
             threads: above.threads.or(below.threads),
             journal_io: above.journal_io.or(below.journal_io),
+            segment_bytes: above.segment_bytes.or(below.segment_bytes),
             max_connections: above.max_connections.or(below.max_connections),
             max_output_bytes: above.max_output_bytes.or(below.max_output_bytes),
             half_sent_timeout: above.half_sent_timeout.or(below.half_sent_timeout),
@@ -76,6 +78,7 @@ struct File {
     max_message_bytes: Option<usize>,
     threads: Option<usize>,
     journal_io: Option<String>,
+    segment_bytes: Option<u64>,
     max_connections: Option<usize>,
     max_output_bytes: Option<usize>,
     half_sent_timeout: Option<String>,
@@ -117,6 +120,7 @@ fn parse(file: File) -> Result<Serve, String> {
         tuning: Tuning {
             threads: file.threads,
             journal_io: word("journal-io", file.journal_io, str::parse)?,
+            segment_bytes: file.segment_bytes,
             max_connections: file.max_connections,
             max_output_bytes: file.max_output_bytes,
             half_sent_timeout: word("half-sent-timeout", file.half_sent_timeout, Limit::parse)?,

@@ -49,6 +49,19 @@ impl JournalOptions {
         self
     }
 
+    /// The options with segments of about so many bytes: rounded to whole blocks, and as large as
+    /// the largest message needs. Small ones roll, recycle and compact often.
+    #[must_use]
+    pub fn with_segment_bytes(mut self, bytes: u64) -> Self {
+        let block = BLOCK_BYTES as u64;
+        let needed = self.largest_batch_bytes() * 2 + block;
+        let bounded = bytes.clamp(needed, SEGMENT_BYTES_MAX.max(needed));
+        self.segment_bytes = bounded.next_multiple_of(block);
+        self.extent_bytes = self.extent_bytes.min(self.segment_bytes / 4 / block * block);
+        self.reserve_bytes = self.reserve_bytes.min(self.segment_bytes);
+        self
+    }
+
     /// Bytes that a batch with only the largest frame takes.
     pub(crate) fn largest_batch_bytes(&self) -> u64 {
         let bytes = self.frame_payload_bytes_max + crate::FRAME_HEADER_BYTES;
@@ -81,8 +94,28 @@ impl JournalOptions {
     }
 }
 
+/// Beyond this a segment only takes longer to come free.
+const SEGMENT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
 /// What a record adds to a body at most: names, header, counters.
 const FRAME_OVERHEAD_BYTES: usize = 1024;
 
 /// A frame of many small records (a kick of [`limits::FRAME_RECORDS_MAX`] messages).
 const MANY_SMALL_RECORDS_BYTES: usize = 64 * limits::FRAME_RECORDS_MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_wish_becomes_valid_options() {
+        for message_bytes in [0, 1, 65_535, limits::MESSAGE_BYTES_MAX] {
+            for segment_bytes in [0, 1, 4097, 1 << 20, 1 << 24, u64::MAX] {
+                let options = JournalOptions::new(StorePolicy::Always)
+                    .with_message_bytes_max(message_bytes)
+                    .with_segment_bytes(segment_bytes);
+                options.assert_valid();
+            }
+        }
+    }
+}

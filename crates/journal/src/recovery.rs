@@ -435,8 +435,9 @@ fn settle<D: Disk>(
     let epoch = Epoch(reading.epoch.0 + 1);
     write_epoch(disk, epoch, reading.epoch_file.as_ref())?;
     let slots = open_slots(disk, &reading.names)?;
-    disk.sync_directory()?;
     let segments = arrange(disk, &options, epoch, &reading)?;
+    // The names of what was just created.
+    disk.sync_directory()?;
     let (slot, header) = reading.snapshot.unwrap_or_default();
     let house = Housekeeping::new(slots, header, slot, reading.recovered.bytes);
     let mut journal = Journal::new(options, epoch, reading.next, segments, house);

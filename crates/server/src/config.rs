@@ -24,6 +24,8 @@ pub struct Config {
     pub threads: usize,
     /// How the journal writes.
     pub journal_io: Choice,
+    /// Bytes of a journal segment, as far as the largest message allows; `None`: the usual.
+    pub segment_bytes: Option<u64>,
     /// Rules of single queues.
     pub queues: QueuePolicies,
     /// What peers may cost.
@@ -40,6 +42,7 @@ impl Default for Config {
             listen: Protocol::ALL.map(Protocol::standard).to_vec(),
             threads: threads_default(),
             journal_io: Choice::Auto,
+            segment_bytes: None,
             queues: QueuePolicies::default(),
             limits: Limits::default(),
             log: Log::Stderr,

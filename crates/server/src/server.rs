@@ -235,6 +235,10 @@ fn broker_options(config: &Config) -> BrokerOptions {
     let engine = EngineOptions { policy: config.policy, queue_policies: config.queues.clone() };
     let journal =
         JournalOptions::new(config.policy).with_message_bytes_max(config.limits.message_bytes);
+    let journal = match config.segment_bytes {
+        Some(bytes) => journal.with_segment_bytes(bytes),
+        None => journal,
+    };
     BrokerOptions { engine, journal }
 }
 
