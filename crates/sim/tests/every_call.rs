@@ -20,6 +20,8 @@ fn scripts() -> Vec<Scenario> {
         scenario.journal.policy = policy;
         scenario.journal.segment_bytes = 64 * 1024;
         scenario.journal.extent_bytes = 32 * 1024;
+        scenario.journal.reserve_bytes = 32 * 1024;
+        scenario.journal.batch_bytes = 16 * 1024;
         scenario.faults_per_million = 0;
         scenario.falls_per_thousand = 0;
         scenario.quota = None;
