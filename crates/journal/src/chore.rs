@@ -153,7 +153,8 @@ fn extend<D: Disk>(disk: &D, file: &D::File, from: u64, to: u64) -> Result<(), D
         disk.write(file, offset, piece, WriteMode::Written)?;
         offset += bytes as u64;
     }
-    disk.sync(file)
+    // Even for want of room a failed sync is final: it may have lost what others wrote.
+    disk.sync(file).map_err(|error| DiskError { kind: DiskErrorKind::Failed, ..error })
 }
 
 /// The body must be on the device before the header says that it is.

@@ -148,8 +148,11 @@ impl<F: Clone> Journal<F> {
             .or_else(|| may_allocate.then(|| self.allocate_work()).flatten())
             .or_else(|| self.seal_work())
             .or_else(|| self.compact_work())
-            .or_else(|| self.remove_work())?;
-        Some(self.start(work))
+            .or_else(|| self.remove_work());
+        if work.is_none() && may_allocate {
+            self.house.found_room();
+        }
+        Some(self.start(work?))
     }
 
     /// Takes a performed chore back. Frames that come with it are to be restated at once.
@@ -365,6 +368,9 @@ impl<F: Clone> Journal<F> {
             return None;
         }
         let victim = self.segments.nearly_dead(self.durable().written)?;
+        if self.house.device_is_full() && !self.fits_whole(victim.live_bytes) {
+            return None;
+        }
         Some(Compaction {
             number: victim.number,
             offset: BLOCK_BYTES as u64,
@@ -374,13 +380,22 @@ impl<F: Clone> Journal<F> {
     }
 
     /// Whether what may matter of `read_bytes` of a segment with `live_bytes` can be appended anew.
-    /// On a full device compaction may use one of the two reserved spares; it gives back more.
     fn fits_compaction(&self, live_bytes: u64, read_bytes: usize) -> bool {
-        // A record is a frame of its own at worst, which at most doubles it.
-        let live = usize::try_from(live_bytes.saturating_mul(2)).unwrap_or(usize::MAX);
-        let bytes = live.min(read_bytes + read_bytes / 4) + 2 * BLOCK_BYTES;
-        let reserve = if self.house.device_is_full() { 1 } else { RESERVED_SPARES };
+        let bytes = restated_bytes(live_bytes).min(read_bytes + read_bytes / 4 + 2 * BLOCK_BYTES);
+        // On a full device there was room for the whole when it began, and nobody else takes it.
+        let reserve = if self.house.device_is_full() { 0 } else { RESERVED_SPARES };
         self.fits(bytes, reserve)
+    }
+
+    /// On a full device a compaction uses one of the two reserved spares, and is begun only if it
+    /// can be ended: then it gives back more than it took. Half done it would only pin the spare.
+    fn fits_whole(&self, live_bytes: u64) -> bool {
+        self.segments.spares() >= RESERVED_SPARES && self.fits(restated_bytes(live_bytes), 1)
+    }
+
+    /// On a full device a compaction under way goes before everything else.
+    pub(crate) fn must_compact_first(&self) -> bool {
+        self.house.compaction.is_some() && self.segments.spares() < RESERVED_SPARES
     }
 
     fn compaction_read_bytes(&self) -> usize {
@@ -526,6 +541,13 @@ impl<F: Clone> Journal<F> {
             | Work::Remove { .. } => {}
         }
     }
+}
+
+/// What live records take at most when they are appended anew: a record is a frame of its own at
+/// worst, which at most doubles it.
+fn restated_bytes(live_bytes: u64) -> usize {
+    let records = usize::try_from(live_bytes.saturating_mul(2)).unwrap_or(usize::MAX / 2);
+    records + 2 * BLOCK_BYTES
 }
 
 /// A piece of a segment that is read back with one call, unless one batch is larger.

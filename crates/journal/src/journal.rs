@@ -80,6 +80,8 @@ pub struct Write<F> {
 pub struct Unwritten {
     /// Bytes of all batches that are not being written yet.
     pub bytes: usize,
+    /// Frames in them.
+    pub frames: u32,
     /// Whether the next batch has to reach the device.
     pub syncs: bool,
 }
@@ -216,8 +218,10 @@ impl<F: Clone> Journal<F> {
     #[must_use]
     pub fn unwritten(&self) -> Unwritten {
         let next = self.full.front().or(self.open.as_ref());
+        let waiting = self.full.iter().chain(&self.open);
         Unwritten {
             bytes: self.pending_bytes(),
+            frames: waiting.map(|batch| batch.frames).sum(),
             syncs: next.is_some_and(|batch| batch.level == Durability::Synced),
         }
     }
@@ -249,7 +253,7 @@ impl<F: Clone> Journal<F> {
             return true;
         }
         if self.house.device_is_full() {
-            return !self.fits(self.settle_payload_bytes_max(), 0);
+            return self.must_compact_first() || !self.fits(self.settle_payload_bytes_max(), 0);
         }
         !self.takes_largest()
     }

@@ -90,6 +90,7 @@ impl JournalOptions {
             "two of the largest frames fit into a segment"
         );
         assert!(self.segment_bytes <= u64::from(u32::MAX), "offsets in a batch are 32 bits");
+        assert!(self.batch_bytes >= 2 * BLOCK_BYTES, "a batch is more than its mark and padding");
         assert!(self.writes_in_flight_max > 0, "something can be written");
     }
 }

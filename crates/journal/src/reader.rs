@@ -89,6 +89,16 @@ impl<'a> ReadBatch<'a> {
         self.walk(Frame::decode_unchecked)
     }
 
+    /// The last change frame in it, the one before the first when it has none.
+    pub(crate) fn last(&self) -> Lsn {
+        Lsn((self.mark.lsn.0 + u64::from(self.mark.frames)).saturating_sub(1))
+    }
+
+    /// Bytes that it takes in the log.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// When it was written.
     pub(crate) fn time(&self) -> Nanos {
         self.mark.time

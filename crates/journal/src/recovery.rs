@@ -80,8 +80,8 @@ pub(crate) struct Reading<F> {
     files: Vec<SegmentFile<F>>,
     snapshot: Option<(Slot, SnapshotHeader)>,
     tail: Option<Tail>,
-    /// The index in `files` of the first segment that was replayed.
-    replayed_from: usize,
+    /// What was replayed and may be only in the page cache.
+    unsure: Vec<Extent>,
     next: Lsn,
     epoch: Epoch,
     epoch_file: Option<F>,
@@ -150,28 +150,18 @@ fn read<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Reading<D::File
         begin: snapshot.map_or(Lsn::ZERO, |(_, header)| header.begin),
         end: snapshot.map_or(Lsn::ZERO, |(_, header)| header.end),
         buffer: Vec::new(),
+        unsure: Vec::new(),
         recovered,
     };
-    let replayed_from = walk.start()?;
-    let (tail, next) = walk.replay(replayed_from, recover)?;
+    let start = walk.start()?;
+    let (tail, next) = walk.replay(start, recover)?;
     walk.restore(tail, recover)?;
-    let mut recovered = walk.recovered;
+    let (unsure, mut recovered) = (walk.unsure, walk.recovered);
     recovered.last = Lsn(next.0 - 1);
     let live = recover
         .finish(recovered.last)
         .map_err(|cause| OpenError::Missing { lsn: recovered.last, cause })?;
-    Ok(Reading {
-        files,
-        snapshot,
-        tail,
-        replayed_from,
-        next,
-        epoch,
-        epoch_file,
-        names,
-        live,
-        recovered,
-    })
+    Ok(Reading { files, snapshot, tail, unsure, next, epoch, epoch_file, names, live, recovered })
 }
 
 /// All segment files in the order of their numbers.
@@ -234,7 +224,19 @@ struct Walk<'a, D: Disk> {
     end: Lsn,
     /// One segment's bytes.
     buffer: Vec<u8>,
+    /// The batches that were replayed and that no later mark says were synced.
+    unsure: Vec<Extent>,
     recovered: Recovered,
+}
+
+/// A replayed batch and where it lies.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    /// Index in `files`.
+    index: usize,
+    offset: u64,
+    bytes: usize,
+    last: Lsn,
 }
 
 impl<D: Disk> Walk<'_, D> {
@@ -245,12 +247,15 @@ impl<D: Disk> Walk<'_, D> {
         if let Some(index) = self.files.iter().rposition(holds) {
             return Ok(index);
         }
+        // Where an older segment is there and only its frames are not, they may never have been
+        // durable: what later marks claim will tell.
+        let frames_lost = self.files.first().is_some_and(|file| file.first.is_none());
         match self.files.iter().find_map(|file| file.first.map(|mark| (file.number, mark.lsn))) {
-            Some((number, lsn)) => Err(OpenError::Missing {
+            Some((number, lsn)) if !frames_lost => Err(OpenError::Missing {
                 lsn: wanted,
                 cause: format!("the oldest segment, {}, begins with {lsn}", number.file_name()),
             }),
-            None => Ok(self.files.len()),
+            _ => Ok(self.files.len()),
         }
     }
 
@@ -292,6 +297,10 @@ impl<D: Disk> Walk<'_, D> {
             let offset = reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
             self.recovered.latest = self.recovered.latest.max(batch.time());
+            let synced = batch.mark.synced.max(self.end);
+            self.unsure.retain(|extent| extent.last > synced);
+            let bytes = batch.bytes();
+            self.unsure.push(Extent { index, offset, bytes, last: batch.last() });
             for frame in batch.frames().filter(|frame| frame.lsn > self.begin) {
                 self.recovered.frames += 1;
                 recover
@@ -427,14 +436,15 @@ fn settle<D: Disk>(
     for file in reading.files.iter().skip(in_log).filter(|file| file.first.is_some()) {
         make_unreadable(disk, &file.file)?;
     }
-    // What was read may still be only in the page cache; from here on it counts as synced.
-    let replayed = reading.files.iter().take(in_log).skip(reading.replayed_from);
-    for file in replayed {
-        disk.sync(&file.file)?;
+    for extent in &reading.unsure {
+        make_sure(disk, &reading.files, extent)?;
     }
     let epoch = Epoch(reading.epoch.0 + 1);
     write_epoch(disk, epoch, reading.epoch_file.as_ref())?;
     let slots = open_slots(disk, &reading.names)?;
+    if let Some((slot, header)) = &reading.snapshot {
+        seal_again(disk, slots.get(slot.index()), header)?;
+    }
     let segments = arrange(disk, &options, epoch, &reading)?;
     // The names of what was just created.
     disk.sync_directory()?;
@@ -447,6 +457,34 @@ fn settle<D: Disk>(
     }
     journal.segments.retire(header.begin);
     Ok(journal)
+}
+
+/// From here on what was replayed counts as synced. It may have been read from the page cache of a
+/// process that was killed before it synced; and where a sync has failed, the kernel may have
+/// marked pages as clean that never reached the device, so that another sync would do nothing. To
+/// write it again is what helps.
+fn make_sure<D: Disk>(
+    disk: &D,
+    files: &[SegmentFile<D::File>],
+    extent: &Extent,
+) -> Result<(), DiskError> {
+    let file = &files.get(extent.index).expect("invariant: indexes come from the same list").file;
+    let mut bytes = vec![0; extent.bytes];
+    disk.read(file, extent.offset, &mut bytes)?;
+    let mut buffer = AlignedBuffer::with_capacity(extent.bytes);
+    buffer.extend(&bytes);
+    disk.write(file, extent.offset, buffer.bytes(), WriteMode::Synced)
+}
+
+/// The same for the snapshot: its body was synced before it got its header, the header perhaps not.
+/// Without it the older snapshot would count again, whose log may be gone by then.
+fn seal_again<D: Disk>(
+    disk: &D,
+    slot: Option<&SlotFile<D::File>>,
+    header: &SnapshotHeader,
+) -> Result<(), DiskError> {
+    let file = &slot.expect("invariant: there are two slots").file;
+    disk.write(file, 0, &header.encode(), WriteMode::Synced)
 }
 
 /// A segment behind the end of the log holds batches that were cut off. They must not continue the
@@ -481,8 +519,10 @@ fn arrange<D: Disk>(
     let highest = reading.files.last().map_or(0, |file| file.number.0);
     let mut next_number = SegmentNumber(highest + 1);
     if table.is_empty() {
-        let bytes = options.reserve_bytes;
-        let file = prepare(disk, next_number, epoch, None, bytes)?;
+        // A full device may have no room for a new file.
+        let old = idle.pop();
+        let bytes = old.as_ref().map_or(options.reserve_bytes, |old| old.initialised);
+        let file = prepare(disk, next_number, epoch, old.as_ref(), bytes)?;
         let first = segment(next_number, file, reading.next, BLOCK_BYTES as u64, bytes);
         table.insert(reading.next, first);
         next_number = SegmentNumber(next_number.0 + 1);
@@ -518,11 +558,12 @@ fn read_epoch<D: Disk>(disk: &D, names: &[String]) -> Result<(Epoch, Option<D::F
     }
     let file = disk.open(EPOCH_NAME)?;
     let mut bytes = [0; 8];
-    let read = disk.read(&file, 0, &mut bytes)?;
+    disk.read(&file, 0, &mut bytes)?;
+    let any_segment = names.iter().any(|name| SegmentNumber::from_file_name(name).is_some());
     let crc_holds = u32_at(&bytes, 4) == Some(crc32c::crc32c(&bytes[..4]));
     match u32_at(&bytes, 0) {
         // The process that created it ended before it wrote to it, and so to anything else.
-        _ if read == 0 => Ok((Epoch::default(), Some(file))),
+        _ if bytes == [0; 8] && !any_segment => Ok((Epoch::default(), Some(file))),
         Some(epoch) if crc_holds => Ok((Epoch(epoch), Some(file))),
         _ => {
             let cause = "the number of openings is not what was written".into();

@@ -38,6 +38,13 @@ impl Slot {
         }
     }
 
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::A => 0,
+            Self::B => 1,
+        }
+    }
+
     pub(crate) fn other(self) -> Self {
         match self {
             Self::A => Self::B,
