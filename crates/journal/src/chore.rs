@@ -105,6 +105,32 @@ pub(crate) fn prepare<D: Disk>(
     Ok(file)
 }
 
+/// Ends what a crash left of [`prepare`], so that its room is not given back: on a full device it
+/// might be gone for good. `None`: there was too little of it.
+///
+/// # Errors
+/// Any of the disk.
+pub(crate) fn finish<D: Disk>(
+    disk: &D,
+    number: SegmentNumber,
+    epoch: Epoch,
+    bytes_min: u64,
+) -> Result<Option<u64>, DiskError> {
+    let file = disk.open(UNFINISHED_NAME)?;
+    let bytes = disk.length(&file)? / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+    // Its length may tell of blocks that were never written.
+    let filled = extend(disk, &file, 0, bytes);
+    let full = matches!(&filled, Err(error) if error.kind == DiskErrorKind::Full);
+    if full || bytes < bytes_min {
+        disk.remove(UNFINISHED_NAME)?;
+        return Ok(None);
+    }
+    filled?;
+    write_segment_header(disk, &file, number, epoch)?;
+    disk.rename(UNFINISHED_NAME, &number.file_name())?;
+    Ok(Some(bytes))
+}
+
 fn make_segment<D: Disk>(
     disk: &D,
     number: SegmentNumber,

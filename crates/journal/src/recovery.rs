@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use model::{Lsn, Nanos};
 
 use crate::buffer::AlignedBuffer;
-use crate::chore::{UNFINISHED_NAME, prepare};
+use crate::chore::{UNFINISHED_NAME, finish, prepare};
 use crate::format::{Epoch, FORMAT_VERSION, Mark, SegmentHeader, SegmentNumber, copy_to, u32_at};
 use crate::housekeeping::{Housekeeping, SlotFile};
 use crate::reader::SegmentReader;
@@ -429,9 +429,6 @@ fn settle<D: Disk>(
     options: JournalOptions,
     reading: Reading<D::File>,
 ) -> Result<Journal<D::File>, DiskError> {
-    if reading.names.iter().any(|name| name == UNFINISHED_NAME) {
-        disk.remove(UNFINISHED_NAME)?;
-    }
     let in_log = reading.tail.map_or(0, |tail| tail.index + 1);
     for file in reading.files.iter().skip(in_log).filter(|file| file.first.is_some()) {
         make_unreadable(disk, &file.file)?;
@@ -518,6 +515,13 @@ fn arrange<D: Disk>(
     }
     let highest = reading.files.last().map_or(0, |file| file.number.0);
     let mut next_number = SegmentNumber(highest + 1);
+    if reading.names.iter().any(|name| name == UNFINISHED_NAME)
+        && let Some(bytes) = finish(disk, next_number, epoch, options.reserve_bytes)?
+    {
+        let file = disk.open(&next_number.file_name())?;
+        idle.push(Spare { number: next_number, file, initialised: bytes });
+        next_number = SegmentNumber(next_number.0 + 1);
+    }
     if table.is_empty() {
         // A full device may have no room for a new file.
         let old = idle.pop();
