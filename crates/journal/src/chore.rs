@@ -116,6 +116,8 @@ pub(crate) fn finish<D: Disk>(
     epoch: Epoch,
     bytes_min: u64,
 ) -> Result<Option<u64>, DiskError> {
+    // Else a power cut could bring its old name back, and with it a segment without a header.
+    disk.sync_directory()?;
     let file = disk.open(UNFINISHED_NAME)?;
     let bytes = disk.length(&file)? / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
     // Its length may tell of blocks that were never written.
