@@ -80,7 +80,8 @@ impl<F: Clone> Broker<F> {
         command: Command,
         outputs: &mut Vec<Output>,
     ) {
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = &mut self.journal {
+            journal.need_for_snapshot(self.engine.snapshot_bytes_max());
             self.engine.set_room(journal.room());
         }
         self.engine.handle(now, session, command, &mut self.effects);
@@ -143,7 +144,7 @@ impl<F: Clone> Broker<F> {
     /// The next piece of housekeeping; at most one is outstanding.
     pub fn poll_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
         let journal = self.journal.as_mut()?;
-        journal.need_for_snapshot(snapshot_bytes(&self.engine));
+        journal.need_for_snapshot(self.engine.snapshot_bytes_max());
         if let Some(chore) = journal.poll_chore(now) {
             return Some(chore);
         }
@@ -254,15 +255,3 @@ impl<F: Clone> Broker<F> {
         Some(journal.snapshot_chunk(&self.chunk, !more))
     }
 }
-
-/// What a snapshot of the engine may take: its room is kept free on the disk.
-pub(crate) fn snapshot_bytes(engine: &Engine) -> u64 {
-    let BrokerStatistics { ready, leased, delayed, buried, .. } = engine.statistics();
-    (ready + leased + delayed + buried) * SNAPSHOT_BYTES_PER_MESSAGE + SNAPSHOT_BYTES_FIXED
-}
-
-/// A message in a snapshot, with a queue's name of some thirty bytes.
-const SNAPSHOT_BYTES_PER_MESSAGE: u64 = 96;
-
-/// What a snapshot of nothing takes.
-const SNAPSHOT_BYTES_FIXED: u64 = 4096;

@@ -5,7 +5,6 @@ use journal::{Disk, Journal, Live, OpenError, Recover, Recovered};
 use model::{BrokerStatistics, Lsn, Nanos};
 
 use crate::BrokerOptions;
-use crate::broker::snapshot_bytes;
 
 /// What recovery found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +68,6 @@ impl Recover for Replay {
     fn finish(&mut self, last: Lsn) -> Result<Live, String> {
         self.engine.finish_recovery(last).map_err(|error| error.to_string())?;
         let records = self.engine.live().collect();
-        Ok(Live { records, snapshot_bytes: snapshot_bytes(&self.engine) })
+        Ok(Live { records, snapshot_bytes: self.engine.snapshot_bytes_max() })
     }
 }

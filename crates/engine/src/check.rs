@@ -139,10 +139,13 @@ impl Engine {
     fn check_sums(&self) {
         let mut totals = Counts::default();
         let mut reordered = 0;
+        let mut picture = 0;
         for (number, message) in self.messages.iter_from(0) {
+            picture += self.picture_bytes_of(message);
             totals.add(message.state(), message.priority);
             reordered += usize::from(message.order(MessageId(number)) != number);
         }
+        assert_eq!(picture, self.totals.picture_bytes, "what a snapshot may take");
         assert_eq!(totals, self.totals.counts, "messages by state");
         assert_eq!(totals.sum(), self.messages.len() as u64, "messages in all");
         assert_eq!(reordered, self.reordered.len(), "messages out of their order");

@@ -55,6 +55,8 @@ pub(crate) struct Totals {
     pub(crate) expired: u64,
     pub(crate) messages: u64,
     pub(crate) waiting: u64,
+    /// What all journalled messages may take in a snapshot.
+    pub(crate) picture_bytes: u64,
 }
 
 /// How far recovery has come.
@@ -184,7 +186,7 @@ impl Engine {
     /// All queues together.
     #[must_use]
     pub fn statistics(&self) -> BrokerStatistics {
-        let Totals { counts, expired, messages, waiting } = self.totals;
+        let Totals { counts, expired, messages, waiting, .. } = self.totals;
         BrokerStatistics {
             urgent: counts.urgent,
             ready: counts.ready,

@@ -80,6 +80,7 @@ impl Engine {
     /// Takes a message that is in no index out of the engine.
     pub(crate) fn take(&mut self, id: MessageId) -> Box<Message> {
         let message = self.messages.remove(id.0).expect("invariant: only a living message goes");
+        self.picture_changed(&message, false);
         let order = message.order(id);
         if order != id.0 {
             self.reordered.remove(order);

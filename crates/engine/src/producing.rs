@@ -47,6 +47,7 @@ impl Engine {
         };
         let (state, after) = (message.state(), message.after());
         self.next.message += 1;
+        self.picture_changed(&message, true);
         self.messages.insert(id.0, Box::new(message));
         self.enter(id, state);
         self.queues.at_mut(slot).messages_total += 1;

@@ -149,6 +149,7 @@ impl Engine {
         message.body_missing = body.is_none();
         self.recovery.bodies_missing += u64::from(message.body_missing);
         self.latest = self.latest.max(envelope.created);
+        self.picture_changed(&message, true);
         self.messages.insert(id.0, Box::new(message));
         self.settle_recovered(id, &envelope.standing);
         Ok(())

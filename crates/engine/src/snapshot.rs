@@ -41,6 +41,27 @@ impl Engine {
         }
     }
 
+    /// What a snapshot of now may take at most, with what its chunks cost the caller.
+    #[must_use]
+    pub fn snapshot_bytes_max(&self) -> u64 {
+        self.totals.picture_bytes + FIXED_BYTES
+    }
+
+    /// A message came or went.
+    pub(crate) fn picture_changed(&mut self, message: &Message, came: bool) {
+        let bytes = self.picture_bytes_of(message);
+        let sum = &mut self.totals.picture_bytes;
+        *sum = if came { *sum + bytes } else { *sum - bytes };
+    }
+
+    /// What the message may take in a snapshot.
+    pub(crate) fn picture_bytes_of(&self, message: &Message) -> u64 {
+        if !message.is_journalled() {
+            return 0;
+        }
+        PICTURE_BYTES_MAX + self.queues.at(message.queue).name.as_str().len() as u64
+    }
+
     /// Appends the next chunk of records; true when more are to come. Commands may be handled
     /// between two chunks. Frames up to [`Engine::last_lsn`] of the last chunk's moment are to be
     /// durable before the snapshot counts, for it may show what they hold.
@@ -77,5 +98,12 @@ impl Engine {
         }
     }
 }
+
+/// A Located record without its queue's name, with numbers as large as they come in practice, and
+/// its share of what a chunk costs.
+const PICTURE_BYTES_MAX: u64 = 104;
+
+/// A Sequence record and a snapshot's header.
+const FIXED_BYTES: u64 = 4096 + 64;
 
 const CHUNK_MESSAGES_MAX: usize = 1_000;

@@ -182,13 +182,14 @@ fn extend<D: Disk>(disk: &D, file: &D::File, from: u64, to: u64) -> Result<(), D
         offset += bytes as u64;
     }
     // Even for want of room a failed sync is final: it may have lost what others wrote.
-    disk.sync(file).map_err(|error| DiskError { kind: DiskErrorKind::Failed, ..error })
+    disk.sync(file).map_err(never_full)
 }
 
-/// The body must be on the device before the header says that it is.
+/// The body must be on the device before the header says that it is. No error can be waited out:
+/// another try would write other chunks under a header that may be there already.
 fn seal<D: Disk>(disk: &D, file: &D::File, header: &SnapshotHeader) -> Result<(), DiskError> {
-    disk.sync(file)?;
-    disk.write(file, 0, &header.encode(), WriteMode::Synced)
+    disk.sync(file).map_err(never_full)?;
+    disk.write(file, 0, &header.encode(), WriteMode::Synced).map_err(never_full)
 }
 
 fn read<D: Disk>(

@@ -113,6 +113,10 @@ impl<F> Housekeeping<F> {
         self.slots.iter().map(|slot| slot.bytes).sum()
     }
 
+    pub(crate) fn is_compacting(&self) -> bool {
+        self.compaction.is_some()
+    }
+
     fn found_room(&mut self) {
         self.retry_at = None;
         self.snapshot_gave_up = false;
@@ -143,6 +147,10 @@ impl<F: Clone> Journal<F> {
             return None;
         }
         let may_allocate = self.house.retry_at.is_none_or(|retry_at| now >= retry_at);
+        if may_allocate {
+            // What was settled meanwhile may have made the snapshot small enough.
+            self.house.snapshot_gave_up = false;
+        }
         let work = self
             .recycle_work()
             .or_else(|| may_allocate.then(|| self.allocate_work()).flatten())
@@ -248,7 +256,7 @@ impl<F: Clone> Journal<F> {
     /// From now on only what ends the process well: everything synced, and a last snapshot.
     pub fn begin_shutdown(&mut self) {
         self.house.shutting_down = true;
-        self.sync_requested = true;
+        self.sync_through = Lsn(u64::MAX);
     }
 
     /// Whether the last snapshot is done and no chore is outstanding. A full device may make the
@@ -330,7 +338,7 @@ impl<F: Clone> Journal<F> {
     fn seal_work(&mut self) -> Option<Work<F>> {
         let Stage::AwaitingLog { header, .. } = &self.house.stage else { return None };
         if self.durable().synced < header.end {
-            self.sync_requested = true;
+            self.sync_through = header.end;
             return None;
         }
         let slot = self.house.snapshot_slot.other();
@@ -351,6 +359,10 @@ impl<F: Clone> Journal<F> {
             return None;
         };
         if !self.fits_compaction(segment.live_bytes, compaction.read_bytes) {
+            if self.house.device_is_full() {
+                // Everybody waits for it, and it can't go on: it was begun before.
+                self.house.compaction = None;
+            }
             return None;
         }
         Some(Work::Read {
@@ -471,7 +483,7 @@ impl<F: Clone> Journal<F> {
         self.house.bytes_since_snapshot -= bytes_at_begin;
         self.house.snapshot = header;
         self.house.snapshot_slot = slot;
-        self.segments.retire(header.begin);
+        self.segments.retire(header.begin, self.durable().synced);
         self.counters.snapshots += 1;
         self.counters.snapshot_bytes += header.body_bytes;
     }

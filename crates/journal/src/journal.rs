@@ -31,7 +31,7 @@ pub struct Journal<F> {
     /// Full, wait to be written.
     full: VecDeque<Batch<F>>,
     /// Being written, in the order of the log.
-    flights: VecDeque<Flight>,
+    flights: VecDeque<Flight<F>>,
     /// A flush without a write is under way and will cover the log up to here.
     syncing: Option<Lsn>,
     durable: Durable,
@@ -39,8 +39,8 @@ pub struct Journal<F> {
     unsynced: BTreeMap<SegmentNumber, F>,
     unsynced_since: Option<Nanos>,
     unsynced_bytes: u64,
-    /// A snapshot or the end of the process waits for everything to be synced.
-    pub(crate) sync_requested: bool,
+    /// A snapshot or the end of the process waits for the log to be synced through here.
+    pub(crate) sync_through: Lsn,
     buffers: Vec<AlignedBuffer>,
     pub(crate) segments: Segments<F>,
     pub(crate) house: Housekeeping<F>,
@@ -50,7 +50,10 @@ pub struct Journal<F> {
 
 /// A batch that is being written.
 #[derive(Debug)]
-struct Flight {
+struct Flight<F> {
+    segment: SegmentNumber,
+    file: F,
+    payload_bytes: u64,
     last: Lsn,
     commit: Commit,
     done: bool,
@@ -139,7 +142,7 @@ impl<F: Clone> Journal<F> {
             unsynced: BTreeMap::new(),
             unsynced_since: None,
             unsynced_bytes: 0,
-            sync_requested: false,
+            sync_through: Lsn::ZERO,
             buffers: Vec::new(),
             segments,
             house,
@@ -265,7 +268,8 @@ impl<F: Clone> Journal<F> {
         if self.takes_largest() {
             return u64::MAX;
         }
-        if self.segments.spares() < RESERVED_SPARES || !self.house.slots_suffice() {
+        let spared = self.segments.spares() >= RESERVED_SPARES && !self.house.is_compacting();
+        if !spared || !self.house.slots_suffice() {
             return 0;
         }
         let overhead = (MARK_BYTES + FRAME_HEADER_BYTES) as u64;
@@ -397,7 +401,7 @@ impl<F: Clone> Journal<F> {
         if self.unsynced.is_empty() {
             return false;
         }
-        self.sync_requested
+        self.durable.synced < self.sync_through
             || match self.options.policy {
                 StorePolicy::Periodic(period) => {
                     self.unsynced_since.is_some_and(|since| now >= since + period)
@@ -440,7 +444,14 @@ impl<F: Clone> Journal<F> {
         }
         let mut batch = self.full.pop_front().expect("invariant: a batch waits");
         batch.seal(self.epoch, self.durable.synced, now);
-        self.flights.push_back(Flight { last: batch.last(), commit, done: false });
+        self.flights.push_back(Flight {
+            segment: batch.segment,
+            file: batch.file.clone(),
+            payload_bytes: batch.payload_bytes,
+            last: batch.last(),
+            commit,
+            done: false,
+        });
         self.count_batch(&batch);
         let mut then_sync = Vec::new();
         if commit == Commit::Barrier {
@@ -458,30 +469,23 @@ impl<F: Clone> Journal<F> {
         let flight = self.flights.iter_mut().find(|flight| flight.last == last);
         let flight = flight.expect("invariant: only what was handed out comes back");
         flight.done = true;
-        if flight.commit == Commit::Written {
-            self.unsynced.insert(batch.segment, batch.file.clone());
-            self.unsynced_since.get_or_insert(now);
-            self.unsynced_bytes += batch.payload_bytes;
-        } else {
+        if flight.commit != Commit::Written {
             self.counters.syncs += 1;
         }
         if self.buffers.len() < self.options.writes_in_flight_max + 1 {
             self.buffers.push(batch.into_buffer());
         }
-        self.advance();
+        self.advance(now);
     }
 
     fn finish_sync(&mut self) {
         let covered = self.syncing.take().expect("invariant: only what was handed out comes back");
         self.durable.synced = self.durable.synced.max(covered);
         self.counters.syncs += 1;
-        if self.unsynced.is_empty() && self.flights.is_empty() {
-            self.sync_requested = false;
-        }
     }
 
     /// Moves the durable position over all batches that completed in order.
-    fn advance(&mut self) {
+    fn advance(&mut self, now: Nanos) {
         while let Some(flight) = self.flights.pop_front_if(|flight| flight.done) {
             if flight.commit == Commit::Synced {
                 assert_eq!(
@@ -490,7 +494,12 @@ impl<F: Clone> Journal<F> {
                 );
             }
             self.durable.written = flight.last;
-            if flight.commit != Commit::Written {
+            if flight.commit == Commit::Written {
+                // Only now: a sync that began before would have covered less than it flushed.
+                self.unsynced.insert(flight.segment, flight.file);
+                self.unsynced_since.get_or_insert(now);
+                self.unsynced_bytes += flight.payload_bytes;
+            } else {
                 self.durable.synced = flight.last;
             }
         }

@@ -4,7 +4,7 @@
 //! this batch was durable — a later mark, or the snapshot — it is not the end but rot, and the
 //! journal refuses to open. Everything is read and judged before anything is changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use model::{Lsn, Nanos};
 
@@ -81,7 +81,7 @@ pub(crate) struct Reading<F> {
     snapshot: Option<(Slot, SnapshotHeader)>,
     tail: Option<Tail>,
     /// What was replayed and may be only in the page cache.
-    unsure: Vec<Extent>,
+    unsure: VecDeque<Extent>,
     next: Lsn,
     epoch: Epoch,
     epoch_file: Option<F>,
@@ -137,7 +137,7 @@ pub fn verify<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Recovered
 fn read<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Reading<D::File>, OpenError> {
     let names = disk.names()?;
     let files = survey(disk, &names)?;
-    let (epoch, epoch_file) = read_epoch(disk, &names)?;
+    let (epoch, epoch_file) = read_epoch(disk, &names, &files)?;
     let snapshot = Snapshot::read_newest(disk, &names)?;
     let mut recovered = Recovered::default();
     if let Some(snapshot) = &snapshot {
@@ -150,7 +150,7 @@ fn read<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Reading<D::File
         begin: snapshot.map_or(Lsn::ZERO, |(_, header)| header.begin),
         end: snapshot.map_or(Lsn::ZERO, |(_, header)| header.end),
         buffer: Vec::new(),
-        unsure: Vec::new(),
+        unsure: VecDeque::new(),
         recovered,
     };
     let start = walk.start()?;
@@ -225,11 +225,11 @@ struct Walk<'a, D: Disk> {
     /// One segment's bytes.
     buffer: Vec<u8>,
     /// The batches that were replayed and that no later mark says were synced.
-    unsure: Vec<Extent>,
+    unsure: VecDeque<Extent>,
     recovered: Recovered,
 }
 
-/// A replayed batch and where it lies.
+/// Replayed batches and where they lie.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     /// Index in `files`.
@@ -237,6 +237,14 @@ struct Extent {
     offset: u64,
     bytes: usize,
     last: Lsn,
+}
+
+impl Extent {
+    /// Whether `next` lies right behind it, and both can be written with one call.
+    fn joins(&self, next: &Self) -> bool {
+        let adjacent = self.index == next.index && self.offset + self.bytes as u64 == next.offset;
+        adjacent && self.bytes + next.bytes <= EXTENT_BYTES_MAX
+    }
 }
 
 impl<D: Disk> Walk<'_, D> {
@@ -297,10 +305,8 @@ impl<D: Disk> Walk<'_, D> {
             let offset = reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
             self.recovered.latest = self.recovered.latest.max(batch.time());
-            let synced = batch.mark.synced.max(self.end);
-            self.unsure.retain(|extent| extent.last > synced);
-            let bytes = batch.bytes();
-            self.unsure.push(Extent { index, offset, bytes, last: batch.last() });
+            let extent = Extent { index, offset, bytes: batch.bytes(), last: batch.last() };
+            self.note_unsure(extent, batch.mark.synced.max(self.end));
             for frame in batch.frames().filter(|frame| frame.lsn > self.begin) {
                 self.recovered.frames += 1;
                 recover
@@ -313,6 +319,18 @@ impl<D: Disk> Walk<'_, D> {
         let offset = reader.offset() as u64;
         self.buffer = bytes;
         Ok(offset)
+    }
+
+    /// A batch was replayed whose mark, or the snapshot, says that all up to `synced` was synced.
+    fn note_unsure(&mut self, extent: Extent, synced: Lsn) {
+        while self.unsure.pop_front_if(|earlier| earlier.last <= synced).is_some() {}
+        match self.unsure.back_mut() {
+            Some(before) if before.joins(&extent) => {
+                before.bytes += extent.bytes;
+                before.last = extent.last;
+            }
+            _ => self.unsure.push_back(extent),
+        }
     }
 
     /// The segment after `index` that begins with frame `next`.
@@ -329,9 +347,6 @@ impl<D: Disk> Walk<'_, D> {
         for index in first..self.files.len() {
             let from =
                 tail.filter(|tail| tail.index == index).map_or(BLOCK_BYTES as u64, |t| t.offset);
-            if index != first && self.file(index).first.is_none() {
-                continue;
-            }
             let bytes = self.read_segment(index)?;
             let number = self.file(index).number;
             let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -452,7 +467,8 @@ fn settle<D: Disk>(
     for (lsn, bytes) in &reading.live.records {
         journal.segments.keep(*lsn, *bytes);
     }
-    journal.segments.retire(header.begin);
+    let synced = journal.durable().synced;
+    journal.segments.retire(header.begin, synced);
     Ok(journal)
 }
 
@@ -506,11 +522,16 @@ fn arrange<D: Disk>(
         let SegmentFile { number, ref file, bytes: initialised, .. } = *found;
         match (tail, found.first) {
             (Some(tail), Some(mark)) => {
+                // Behind the end a crash may have left blocks that the length tells of and that
+                // were never written: they are filled again.
                 let end = if index == tail.index { tail.offset } else { initialised };
                 let first = mark.lsn;
-                table.insert(first, segment(number, file.clone(), first, end, initialised));
+                table.insert(first, segment(number, file.clone(), first, end, end));
             }
-            _ => idle.push(Spare { number, file: file.clone(), initialised }),
+            _ => {
+                let initialised = initialised.min(options.reserve_bytes);
+                idle.push(Spare { number, file: file.clone(), initialised });
+            }
         }
     }
     let highest = reading.files.last().map_or(0, |file| file.number.0);
@@ -556,23 +577,32 @@ fn open_slots<D: Disk>(disk: &D, names: &[String]) -> Result<[SlotFile<D::File>;
 }
 
 /// The number of the last opening, from a file of its own: `0 4 epoch, 4 4 CRC of 0..4`.
-fn read_epoch<D: Disk>(disk: &D, names: &[String]) -> Result<(Epoch, Option<D::File>), OpenError> {
+fn read_epoch<D: Disk>(
+    disk: &D,
+    names: &[String],
+    files: &[SegmentFile<D::File>],
+) -> Result<(Epoch, Option<D::File>), OpenError> {
+    let corrupt = |cause: &str| {
+        let cause = cause.into();
+        Err(OpenError::Corrupt { file: EPOCH_NAME.into(), offset: 0, cause })
+    };
+    // It is on the device before the first frame is.
+    let any_frame = files.iter().any(|file| file.first.is_some());
     if !names.iter().any(|name| name == EPOCH_NAME) {
-        return Ok((Epoch::default(), None));
+        return match any_frame {
+            true => corrupt("it is missing and the log is not empty"),
+            false => Ok((Epoch::default(), None)),
+        };
     }
     let file = disk.open(EPOCH_NAME)?;
     let mut bytes = [0; 8];
     disk.read(&file, 0, &mut bytes)?;
-    let any_segment = names.iter().any(|name| SegmentNumber::from_file_name(name).is_some());
     let crc_holds = u32_at(&bytes, 4) == Some(crc32c::crc32c(&bytes[..4]));
     match u32_at(&bytes, 0) {
         // The process that created it ended before it wrote to it, and so to anything else.
-        _ if bytes == [0; 8] && !any_segment => Ok((Epoch::default(), Some(file))),
+        _ if bytes == [0; 8] && !any_frame => Ok((Epoch::default(), Some(file))),
         Some(epoch) if crc_holds => Ok((Epoch(epoch), Some(file))),
-        _ => {
-            let cause = "the number of openings is not what was written".into();
-            Err(OpenError::Corrupt { file: EPOCH_NAME.into(), offset: 0, cause })
-        }
+        _ => corrupt("the number of openings is not what was written"),
     }
 }
 
@@ -591,6 +621,9 @@ fn write_epoch<D: Disk>(disk: &D, epoch: Epoch, file: Option<&D::File>) -> Resul
 fn corrupt(number: SegmentNumber, offset: u64, cause: String) -> OpenError {
     OpenError::Corrupt { file: number.file_name(), offset, cause }
 }
+
+/// Bytes that are written again with one call.
+const EXTENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The file that counts the openings.
 const EPOCH_NAME: &str = "epoch";

@@ -180,12 +180,15 @@ impl<F: Clone> Segments<F> {
     }
 
     /// Takes out of the log each segment that recovery from a snapshot of `begin` never reads:
-    /// all its frames are in the snapshot, and the snapshot names no record of it.
-    pub(crate) fn retire(&mut self, begin: Lsn) {
+    /// all its frames are in the snapshot, the snapshot names no record of it, and the log is
+    /// synced into the next segment. Without the last, a crash could leave a log that ends before
+    /// the snapshot does.
+    pub(crate) fn retire(&mut self, begin: Lsn, synced: Lsn) {
         let dead: Vec<Lsn> = self
             .closed()
             .filter(|segment| segment.live_bytes == 0 && segment.died_at <= begin)
             .filter(|segment| self.last_of(segment.first) <= begin)
+            .filter(|segment| self.last_of(segment.first) < synced)
             .map(|segment| segment.first)
             .collect();
         for first in dead {

@@ -304,3 +304,90 @@ fn every_flipped_bit_is_detected_or_harmless() {
         }
     }
 }
+
+#[test]
+fn rot_in_the_first_batch_of_the_last_segment_is_refused() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    for key in 0..60 {
+        assert!(store.put(key, &value(key, 100)));
+    }
+    // Of the last batch nothing says that it was durable.
+    let sure = store.values.contents().len() - 1;
+    for name in store.disk.segments() {
+        for byte in [4096, 4100, 4126, 4156] {
+            let image = store.disk.image();
+            image.file(&name).borrow_mut()[byte] ^= 1;
+            let opened = Store::open(&image, always());
+            let kept = opened.map_or(usize::MAX, |again| again.values.contents().len());
+            assert!(kept >= sure, "{name} at {byte}: opened with {kept} values");
+        }
+    }
+}
+
+#[test]
+fn a_segment_is_not_used_again_before_the_log_goes_on_behind_it() {
+    let mut found = 0;
+    for rounds in 0..130 {
+        let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+        assert!(store.put(1_000_000, b"lives for ever in the first segment"));
+        for key in 0..rounds {
+            store.append_put(key, &value(key, 100));
+            store.write_all();
+            store.append_remove(key);
+            store.settle();
+        }
+        if store.journal.stalled() {
+            continue;
+        }
+        found += 1;
+        let sure = store.values.contents();
+        store.append_put(9999, b"not yet written");
+        while store.chore() {}
+        let again = Store::open(&store.disk.image(), always()).expect("nothing is damaged");
+        assert_eq!(again.values.contents(), sure, "after {rounds} rounds");
+    }
+    assert!(found > 100);
+}
+
+#[test]
+fn a_written_batch_that_overtakes_a_synced_one_is_synced_in_its_turn() {
+    let options = tiny(StorePolicy::Periodic(Nanos::from_millis(25)));
+    let mut store = Store::open(&MemoryDisk::default(), options).unwrap();
+    store.settle();
+    store.level = Durability::Synced;
+    store.append_put(1, b"one");
+    let synced = store.journal.poll_write(store.now).unwrap();
+    store.level = Durability::Written;
+    store.append_put(2, b"two");
+    let written = store.journal.poll_write(store.now).unwrap();
+    store.perform(written).unwrap();
+    store.now = Nanos::from_millis(30);
+    assert!(store.journal.poll_write(store.now).is_none(), "nothing is written in order yet");
+    store.perform(synced).unwrap();
+    assert_eq!(store.journal.durable().written, Lsn(2));
+    assert_eq!(store.journal.durable().synced, Lsn(1));
+    store.now = Nanos::from_millis(60);
+    store.settle();
+    assert_eq!(store.journal.durable().synced, Lsn(2));
+    store.level = Durability::Synced;
+    store.append_put(3, b"three");
+    store.settle();
+    assert_eq!(store.journal.durable().synced, Lsn(3));
+}
+
+#[test]
+fn a_full_device_is_forgotten_when_nothing_more_is_needed() {
+    let disk = MemoryDisk::default();
+    let mut store = Store::open(&disk, always()).unwrap();
+    store.settle();
+    disk.directory().quota = Some(disk.bytes());
+    store.journal.need_for_snapshot(1_000_000);
+    let chore = store.journal.poll_chore(store.now).expect("the snapshot's files are to grow");
+    let done = chore.perform(&disk);
+    store.journal.handle_chore(store.now, done).unwrap();
+    for _ in 0..10 {
+        store.now = store.now + Nanos::SECOND;
+        store.settle();
+    }
+    assert_eq!(store.journal.poll_timeout(), None, "there is nothing to be woken for");
+}

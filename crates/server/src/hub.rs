@@ -385,6 +385,7 @@ impl Hub {
                 return Err(failure);
             }
             core = self.settled.wait(core).expect(POISONED);
+            self.hand_over(&mut core);
         }
         Ok(())
     }

@@ -294,7 +294,15 @@ impl Store {
         self.journal.handle_write(self.now, write, result)
     }
 
-    fn chore(&mut self) -> bool {
+    /// Performs all that is to be written, and no chore.
+    pub fn write_all(&mut self) {
+        while let Some(write) = self.journal.poll_write(self.now) {
+            self.perform(write).expect("the disk works");
+        }
+    }
+
+    /// Performs one chore; `false`: there was none.
+    pub fn chore(&mut self) -> bool {
         self.journal.need_for_snapshot(16 * self.values.0.len() as u64 + 64);
         let Some(chore) = self.journal.poll_chore(self.now).or_else(|| self.snapshot()) else {
             return false;
