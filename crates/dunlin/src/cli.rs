@@ -99,7 +99,7 @@ pub(crate) struct Serve {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Limits and tuning")]
 pub(crate) struct Tuning {
-    /// Threads that serve connections [default: 2, or 1 on a single core]
+    /// Threads that serve connections [default: 2, or 1 on fewer than four cores]
     #[arg(long, value_name = "N", env = "DUNLIN_THREADS")]
     pub(crate) threads: Option<usize>,
     /// How the journal is written: auto, direct or buffered [default: auto]

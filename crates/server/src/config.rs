@@ -131,5 +131,5 @@ pub const THREADS_MAX: usize = 64;
 /// Two reactors keep the lock and the disk busy; clients and the kernel want the other cores.
 #[must_use]
 pub fn threads_default() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2))
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).clamp(1, 2))
 }

@@ -78,7 +78,8 @@ impl Core {
     /// serves everybody who asked meanwhile.
     pub(crate) fn eager_write(&mut self, now: Nanos) -> Option<Transfer> {
         let unwritten = self.broker.unwritten();
-        let waits = unwritten.syncs && unwritten.bytes < EAGER_BYTES;
+        let few = unwritten.bytes < EAGER_BYTES && unwritten.frames < EAGER_FRAMES;
+        let waits = unwritten.syncs && few;
         if waits { None } else { self.next_write(now) }
     }
 
@@ -204,6 +205,10 @@ const LONE_TURNS: u32 = 4;
 /// Bytes that are worth a write of their own beside the one in flight: from here on a write takes
 /// longer the more it has.
 const EAGER_BYTES: usize = 64 * 1024;
+
+/// Frames that are worth a write of their own beside the one in flight: while one half of many
+/// clients waits for the disk, the other half is served.
+const EAGER_FRAMES: u32 = 1000000;
 
 #[cfg(test)]
 mod tests {
