@@ -128,7 +128,7 @@ impl Protocol {
 /// The most reactor threads: one lock feeds them, so more would only wait for it.
 pub const THREADS_MAX: usize = 64;
 
-/// Two reactors keep the lock and the disk busy; clients and the kernel want the other cores.
+/// Half the cores, two at most: clients, committers and the kernel want the others (ADR 7).
 #[must_use]
 pub fn threads_default() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).clamp(1, 2))
