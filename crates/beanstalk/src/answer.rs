@@ -19,7 +19,7 @@ pub(crate) const JOB_TOO_BIG: &str = "JOB_TOO_BIG\r\n";
 pub(crate) const DRAINING: &str = "DRAINING\r\n";
 pub(crate) const BAD_FORMAT: &str = "BAD_FORMAT\r\n";
 pub(crate) const UNKNOWN_COMMAND: &str = "UNKNOWN_COMMAND\r\n";
-const OUT_OF_MEMORY: &str = "OUT_OF_MEMORY\r\n";
+pub(crate) const OUT_OF_MEMORY: &str = "OUT_OF_MEMORY\r\n";
 pub(crate) const INTERNAL_ERROR: &str = "INTERNAL_ERROR\r\n";
 
 /// Appends one of the words above.

@@ -40,6 +40,9 @@ const MARGIN: Nanos = Nanos::SECOND;
 /// bytes can ask for a list of ten thousand watched tubes, again and again.
 const ANSWERS_BYTES_MAX: usize = 1024 * 1024;
 
+/// Bytes of the longest list of tubes that is given: some 100,000 tubes.
+const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// One connection's side of the protocol; the crate's page says how to drive it.
 #[derive(Debug)]
 pub struct Session {
@@ -196,7 +199,7 @@ impl Session {
             (_, Reply::BrokerStatistics(broker)) => {
                 answer::document(out, &yaml::server(&broker, shared));
             }
-            (_, Reply::Queues(tubes)) => answer::document(out, &yaml::list(&with_default(tubes))),
+            (_, Reply::Queues(tubes)) => list_tubes(tubes, out),
         }
     }
 
@@ -513,6 +516,17 @@ fn say(out: &mut Vec<u8>, word: &str) -> Step {
 /// Bytes of the first line without its end, if it has ended.
 fn line_length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(LINE_END.len()).position(|window| window == LINE_END)
+}
+
+/// A list that no client could want is not made: thousands who ask for it and do not read would
+/// fill the memory.
+fn list_tubes(tubes: Vec<QueueName>, out: &mut Vec<u8>) {
+    let tubes = with_default(tubes);
+    let bytes: usize = tubes.iter().map(|tube| tube.as_str().len() + 5).sum();
+    if bytes > LIST_BYTES_MAX {
+        return answer::word(out, answer::OUT_OF_MEMORY);
+    }
+    answer::document(out, &yaml::list(&tubes));
 }
 
 /// The engine drops a queue that nobody uses; beanstalkd keeps this one tube for ever.

@@ -80,16 +80,18 @@ impl std::error::Error for OpenError {
 /// A failed call as the journal is told of it.
 pub(crate) fn failed(operation: &'static str, file: &Path, errno: Errno) -> DiskError {
     DiskError {
-        kind: kind(errno),
+        kind: kind(operation, errno),
         operation,
         file: file.display().to_string(),
         cause: io::Error::from(errno).to_string(),
     }
 }
 
-fn kind(errno: Errno) -> DiskErrorKind {
+fn kind(operation: &str, errno: Errno) -> DiskErrorKind {
     match errno {
         Errno::NOSPC | Errno::DQUOT => DiskErrorKind::Full,
+        // Nothing is lost where a file could not even be made: that can be waited out.
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM if operation == "create" => DiskErrorKind::Full,
         _ => DiskErrorKind::Failed,
     }
 }
@@ -100,9 +102,11 @@ mod tests {
 
     #[test]
     fn no_room_and_no_quota_are_full() {
-        assert_eq!(kind(Errno::NOSPC), DiskErrorKind::Full);
-        assert_eq!(kind(Errno::DQUOT), DiskErrorKind::Full);
-        assert_eq!(kind(Errno::IO), DiskErrorKind::Failed);
+        assert_eq!(kind("write", Errno::NOSPC), DiskErrorKind::Full);
+        assert_eq!(kind("write", Errno::DQUOT), DiskErrorKind::Full);
+        assert_eq!(kind("write", Errno::IO), DiskErrorKind::Failed);
+        assert_eq!(kind("create", Errno::MFILE), DiskErrorKind::Full);
+        assert_eq!(kind("open", Errno::MFILE), DiskErrorKind::Failed);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How the process ends: what is said, and with which status.
 
 use std::fmt;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use server::{Failure, StartError};
@@ -44,7 +45,8 @@ pub(crate) fn code(end: Result<(), Error>) -> ExitCode {
     match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("dunlin: {error}");
+            // Where nobody listens the status has to tell alone.
+            let _ = writeln!(std::io::stderr(), "dunlin: {error}");
             ExitCode::from(error.status())
         }
     }

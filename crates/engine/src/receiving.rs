@@ -71,16 +71,16 @@ impl Engine {
         // A protocol has one receive outstanding a consumer; should one send a second, the first
         // ends, for each is answered once.
         if self.end_wait(key) {
-            effects.reply(self.sessions.at(by).id, After::NOTHING, Reply::TimedOut);
+            effects.reply(self.sessions.at(by).id, self.log.after_all(), Reply::TimedOut);
         }
         if let Some(id) = self.most_urgent(key) {
             return self.deliver(by, Some(link), id);
         }
         if self.lease_ends_within(by, margin) {
-            return Outcome::reply(After::NOTHING, Reply::LeaseEnding);
+            return Outcome::reply(self.log.after_all(), Reply::LeaseEnding);
         }
         if wait == Some(Nanos::ZERO) {
-            return Outcome::reply(After::NOTHING, Reply::TimedOut);
+            return Outcome::reply(self.log.after_all(), Reply::TimedOut);
         }
         self.begin_wait(key, wait, margin);
         Outcome::NOTHING
@@ -88,7 +88,7 @@ impl Engine {
 
     pub(crate) fn cancel_receive(&mut self, by: SessionSlot, link: LinkId) -> Outcome {
         if self.end_wait(ConsumerKey { session: by, link }) {
-            return Outcome::reply(After::NOTHING, Reply::TimedOut);
+            return Outcome::reply(self.log.after_all(), Reply::TimedOut);
         }
         Outcome::NOTHING
     }
@@ -125,11 +125,12 @@ impl Engine {
         }
     }
 
-    /// Ends a wait with this reply.
+    /// Ends a wait with this reply. That nothing was ready may be so by a change that is not durable
+    /// yet: whoever takes an empty queue for a finished one must not see what a crash undoes.
     pub(crate) fn give_up(&mut self, key: ConsumerKey, reply: Reply, effects: &mut Effects) {
         let was_waiting = self.end_wait(key);
         assert!(was_waiting, "only who waits gives up");
-        effects.reply(self.sessions.at(key.session).id, After::NOTHING, reply);
+        effects.reply(self.sessions.at(key.session).id, self.log.after_all(), reply);
     }
 
     /// The session's first lease ends, by time.

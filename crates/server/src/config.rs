@@ -125,6 +125,12 @@ impl Protocol {
     }
 }
 
+/// The most connections that may be allowed: those that one reactor can number.
+pub(crate) const CONNECTIONS_MAX: usize = 200_000;
+
+/// With less room than this even short answers would be held back.
+pub(crate) const OUTPUT_BYTES_MIN: usize = 4096;
+
 /// The most reactor threads: one lock feeds them, so more would only wait for it.
 pub const THREADS_MAX: usize = 64;
 

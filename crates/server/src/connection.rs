@@ -163,6 +163,10 @@ impl Connection {
         if self.outgoing.len() > before {
             self.outgoing.depend(After::NOTHING);
         }
+        if command.is_some() || self.outgoing.len() > before {
+            // It has ended: what is half sent now is another.
+            self.half_sent_since = None;
+        }
         command.or_else(|| self.end_of_input())
     }
 

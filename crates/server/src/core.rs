@@ -104,7 +104,9 @@ impl Core {
     /// Whether a reactor writes it itself: a write without sync is over sooner than another thread
     /// would wake, and a lone client has nobody who would wait meanwhile.
     pub(crate) fn belongs_here(&self, transfer: &Transfer) -> bool {
-        !transfer.write.syncs() || (self.writes_in_flight == 1 && self.lone.is_sure())
+        let lone = self.writes_in_flight == 1 && self.lone.is_sure();
+        // Nobody waits for a mere flush; whoever asks next would.
+        !transfer.write.syncs() || (lone && transfer.write.frames() > 0)
     }
 
     /// Leaves a write to the committers.

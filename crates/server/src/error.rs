@@ -23,6 +23,16 @@ pub enum StartError {
         /// What was asked for.
         asked: usize,
     },
+    /// So many connections cannot be served.
+    Connections {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// With so few bytes no answer could be given.
+    OutputBytes {
+        /// What was asked for.
+        asked: usize,
+    },
     /// Messages may not be allowed to be so large.
     MessageBytes {
         /// What was asked for.
@@ -53,6 +63,16 @@ impl fmt::Display for StartError {
             Self::Threads { asked } => {
                 write!(f, "{asked} threads are not possible, choose 1 to {}", crate::THREADS_MAX)
             }
+            Self::Connections { asked } => write!(
+                f,
+                "{asked} connections are not possible, choose 1 to {}",
+                crate::config::CONNECTIONS_MAX
+            ),
+            Self::OutputBytes { asked } => write!(
+                f,
+                "{asked} bytes are too few for answers, choose {} or more",
+                crate::config::OUTPUT_BYTES_MIN
+            ),
             Self::MessageBytes { asked } => write!(
                 f,
                 "messages of {asked} bytes are not possible, choose 1 to {}",

@@ -99,6 +99,11 @@ impl<'a> Reactor<'a> {
                 return self.hub.fail(failure);
             }
         }
+        // Who is gone sleeps for good: the last one awake must know that it is.
+        if self.hub.fall_asleep() && self.hub.has_uncommitted() {
+            let core = &mut *self.hub.lock();
+            self.hub.hand_over(core);
+        }
     }
 
     /// One turn.

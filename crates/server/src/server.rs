@@ -10,10 +10,11 @@ use disk::{File, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{BrokerStatistics, StorePolicy, limits};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::clock::Clock;
 use crate::committer::{COMMITTERS, commit, keep_house};
-use crate::config::{Config, Listen, THREADS_MAX};
+use crate::config::{CONNECTIONS_MAX, Config, Limits, Listen, OUTPUT_BYTES_MIN, THREADS_MAX};
 use crate::core::Core;
 use crate::counters::Counters;
 use crate::events::EventSet;
@@ -22,7 +23,7 @@ use crate::hub::{Hub, Parts, Phase};
 use crate::listener::{Acceptor, Listener};
 use crate::post::Post;
 use crate::reactor::Reactor;
-use crate::{Failure, StartError};
+use crate::{Failure, Log, StartError};
 
 /// A broker behind sockets.
 #[derive(Debug)]
@@ -34,9 +35,12 @@ impl Server {
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running then.
-    pub fn start(config: Config) -> Result<Running, StartError> {
+    pub fn start(mut config: Config) -> Result<Running, StartError> {
         check(&config)?;
         raise_descriptor_limit();
+        if config.policy != StorePolicy::Memory {
+            bound_connections(&mut config.limits, &config.log);
+        }
         let disk = open_disk(&config)?;
         let listeners: Vec<Listener> =
             config.listen.iter().copied().map(Listener::bind).collect::<Result<_, _>>()?;
@@ -198,6 +202,13 @@ fn check(config: &Config) -> Result<(), StartError> {
     if !(1..=THREADS_MAX).contains(&config.threads) {
         return Err(StartError::Threads { asked: config.threads });
     }
+    let Limits { connections, output_bytes, .. } = config.limits;
+    if !(1..=CONNECTIONS_MAX).contains(&connections) {
+        return Err(StartError::Connections { asked: connections });
+    }
+    if output_bytes < OUTPUT_BYTES_MIN {
+        return Err(StartError::OutputBytes { asked: output_bytes });
+    }
     let bytes = config.limits.message_bytes;
     if !(1..=limits::MESSAGE_BYTES_MAX).contains(&bytes) {
         return Err(StartError::MessageBytes { asked: bytes });
@@ -280,9 +291,25 @@ fn join(threads: &mut Vec<JoinHandle<()>>) -> Result<(), Failure> {
 
 /// Every connection is a descriptor, and the customary limit of 1,024 is a soft one.
 fn raise_descriptor_limit() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // Where it cannot be raised, accepting pauses at the limit there is.
     let _ = setrlimit(Resource::Nofile, limit);
 }
+
+/// Connections that would leave no descriptors for the journal's files are not allowed.
+fn bound_connections(limits: &mut Limits, log: &Log) {
+    let Some(descriptors) = getrlimit(Resource::Nofile).current else { return };
+    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+    let possible = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(1);
+    if possible < limits.connections {
+        log.line(format_args!(
+            "at most {possible} connections: the system allows {descriptors} open files, of which \
+             {DESCRIPTORS_RESERVED} are kept for the journal (raise `ulimit -n`)"
+        ));
+        limits.connections = possible;
+    }
+}
+
+/// Descriptors for the journal's segments, snapshots and the server itself.
+const DESCRIPTORS_RESERVED: usize = 256;

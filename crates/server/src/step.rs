@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use model::Nanos;
+use model::{Nanos, Reply};
 
 use crate::connection::Connection;
 use crate::connections::reactor_of;
@@ -134,11 +134,16 @@ fn feed(
         };
         let own = connection.id();
         core.broker.handle(now, own, command, &mut core.outputs);
+        let large = core.outputs.iter().any(|output| matches!(output.reply, Reply::CountSoFar(_)));
         // The connection's own reply at once, since its next command waits for it.
         for output in core.outputs.extract_if(.., |output| output.session == own) {
             connection.reply(output, &mut core.shared);
         }
         core.post_outputs(reactor_of(own), hub.posts());
+        if large {
+            // Ten thousand messages were changed: others come before the rest.
+            return commands_max;
+        }
     }
     commands_max
 }

@@ -55,7 +55,10 @@ impl Beanstalkd {
     fn listens(&mut self) -> bool {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+            // A connection to a free port may come from this very port, and be answered by itself.
+            if let Ok(stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))
+                && stream.local_addr().unwrap() != stream.peer_addr().unwrap()
+            {
                 return true;
             }
             if self.process.try_wait().unwrap().is_some() {

@@ -222,7 +222,7 @@ impl Naive {
             Command::CancelReceive { link } => {
                 let consumer = self.session(by).consumers.get_mut(&link)?;
                 consumer.wait.take()?;
-                Some((After::NOTHING, Reply::TimedOut))
+                Some((self.after_all(), Reply::TimedOut))
             }
             Command::Lease { message } => self.lease_by_id(by, message),
             Command::Delete { message } => self.delete(by, message),
@@ -293,7 +293,7 @@ impl Naive {
         };
         let watched = consumer.watched.clone();
         if consumer.wait.take().is_some() {
-            let output = Output { session: by, after: After::NOTHING, reply: Reply::TimedOut };
+            let output = Output { session: by, after: self.after_all(), reply: Reply::TimedOut };
             self.outputs.push(output);
         }
         if let Some(id) = self.best(|message| watched.contains(&message.queue)) {
@@ -301,10 +301,10 @@ impl Naive {
         }
         let soonest = self.held(by).into_iter().min().map(|(until, _)| until);
         if margin > Nanos::ZERO && soonest.is_some_and(|until| until <= self.now + margin) {
-            return Some((After::NOTHING, Reply::LeaseEnding));
+            return Some((self.after_all(), Reply::LeaseEnding));
         }
         if wait == Some(Nanos::ZERO) {
-            return Some((After::NOTHING, Reply::TimedOut));
+            return Some((self.after_all(), Reply::TimedOut));
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -581,7 +581,7 @@ impl Naive {
 
     fn give_up(&mut self, session: SessionId, link: LinkId, reply: Reply) {
         self.session(session).consumers.get_mut(&link).unwrap().wait = None;
-        self.outputs.push(Output { session, after: After::NOTHING, reply });
+        self.outputs.push(Output { session, after: self.after_all(), reply });
     }
 
     fn make_ready(&mut self, id: MessageId) {
