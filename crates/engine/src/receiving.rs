@@ -125,8 +125,9 @@ impl Engine {
         }
     }
 
-    /// Ends a wait with this reply. That nothing was ready may be so by a change that is not durable
-    /// yet: whoever takes an empty queue for a finished one must not see what a crash undoes.
+    /// Ends a wait with this reply. That nothing was ready may be so by a change that is not
+    /// durable yet: whoever takes an empty queue for a finished one must not see what a crash
+    /// undoes.
     pub(crate) fn give_up(&mut self, key: ConsumerKey, reply: Reply, effects: &mut Effects) {
         let was_waiting = self.end_wait(key);
         assert!(was_waiting, "only who waits gives up");
