@@ -1,0 +1,190 @@
+//! Data directories that released versions wrote stay loadable, message by message.
+//!
+//! `golden/vN` is a directory of format version N, `golden/vN.txt` what is in it. A new format
+//! adds a directory: `GOLDEN=v2 cargo test -p dunlin-broker --test golden` writes it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use broker::{Broker, BrokerOptions};
+use disk::{Choice, File, Method, RealDisk};
+use engine::{EngineOptions, QueuePolicies};
+use journal::JournalOptions;
+use model::{
+    Command, LinkId, MessageId, Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply,
+    SessionId, StorePolicy,
+};
+
+const SESSION: SessionId = SessionId(1);
+const LINK: LinkId = LinkId(0);
+const NOW: Nanos = Nanos::from_secs(2_000_000_000);
+
+#[test]
+fn every_released_format_is_read() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    if let Some(version) = std::env::var_os("GOLDEN") {
+        write(&golden.join(version));
+    }
+    let mut read = 0;
+    for entry in fs::read_dir(&golden).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            let expected = fs::read_to_string(path.with_extension("txt")).unwrap();
+            assert_eq!(contents(&copy(&path)), expected, "{}", path.display());
+            read += 1;
+        }
+    }
+    assert!(read >= 1, "there is at least version 1");
+}
+
+/// A broker on a real directory, driven without threads.
+struct Store {
+    disk: RealDisk,
+    broker: Broker<File>,
+}
+
+impl Store {
+    fn open(path: &Path) -> Self {
+        let disk = RealDisk::open(path, Choice::Force(Method::Buffered)).unwrap();
+        let policy = StorePolicy::Always;
+        let journal = JournalOptions {
+            segment_bytes: 64 * 1024,
+            extent_bytes: 16 * 1024,
+            reserve_bytes: 16 * 1024,
+            frame_payload_bytes_max: 4096,
+            ..JournalOptions::new(policy)
+        };
+        let engine = EngineOptions { policy, queue_policies: QueuePolicies::default() };
+        let (mut broker, _) = Broker::open(&disk, BrokerOptions { engine, journal }).unwrap();
+        broker.open_session(SESSION);
+        let mut store = Self { disk, broker };
+        store.settle();
+        store
+    }
+
+    fn run(&mut self, command: Command) -> Reply {
+        let mut outputs: Vec<Output> = Vec::new();
+        self.broker.handle(NOW, SESSION, command, &mut outputs);
+        self.settle();
+        outputs.remove(0).reply
+    }
+
+    fn settle(&mut self) {
+        loop {
+            if let Some(write) = self.broker.poll_write(NOW) {
+                let result = write.perform(&self.disk);
+                self.broker.handle_write(NOW, write, result).unwrap();
+            } else if let Some(chore) = self.broker.poll_chore(NOW) {
+                self.broker.handle_chore(NOW, chore.perform(&self.disk)).unwrap();
+            } else {
+                break;
+            }
+        }
+    }
+}
+
+/// Every kind of record, in a snapshot and behind it.
+fn write(path: &Path) {
+    let _ = fs::remove_dir_all(path);
+    fs::create_dir_all(path).unwrap();
+    let mut store = Store::open(path);
+    fill(&mut store, 1);
+    store.broker.begin_shutdown();
+    store.settle();
+    assert!(store.broker.is_idle());
+    drop(store);
+    let mut store = Store::open(path);
+    fill(&mut store, 41);
+    drop(store);
+    fs::write(path.with_extension("txt"), contents(&copy(path))).unwrap();
+}
+
+fn fill(store: &mut Store, first: u64) {
+    for id in first..first + 40 {
+        let queue = QueueName::new(["default", "mail", "größer"][id as usize % 3]).unwrap();
+        store.run(Command::OpenProducer { link: LINK, queue });
+        let delay = if id % 7 == 0 { Nanos::from_secs(id) } else { Nanos::ZERO };
+        let message = NewMessage {
+            priority: (id % 5) as u32,
+            delay,
+            lease: Nanos::from_secs(60 + id),
+            persistence: Persistence::Persistent,
+            body: vec![id as u8; id as usize].into_boxed_slice(),
+        };
+        assert_eq!(
+            store.run(Command::Put { link: LINK, message }),
+            Reply::Stored { message: MessageId(id) }
+        );
+        settle_some(store, MessageId(id));
+    }
+}
+
+fn settle_some(store: &mut Store, message: MessageId) {
+    let id = message.0;
+    if id % 4 == 0 {
+        assert!(matches!(store.run(Command::Lease { message }), Reply::Delivered(_)));
+        let priority = 1000 + id as u32;
+        let settle = match id % 3 {
+            0 => Command::Bury { message, priority },
+            1 => Command::Release { message, priority, delay: Nanos::ZERO },
+            _ => Command::Release { message, priority, delay: Nanos::from_secs(id) },
+        };
+        assert_eq!(store.run(settle), Reply::Done);
+    }
+    if id % 6 == 5 {
+        assert_eq!(store.run(Command::Delete { message }), Reply::Done);
+    }
+}
+
+fn contents(path: &Path) -> String {
+    let mut store = Store::open(path);
+    let mut text = String::new();
+    for id in 1..=80 {
+        let message = MessageId(id);
+        let Reply::MessageStatistics(job) = store.run(Command::MessageStatistics { message })
+        else {
+            continue;
+        };
+        let Reply::Found { body, .. } = store.run(Command::Peek(Peek::Message(message))) else {
+            panic!("{id} has no body");
+        };
+        writeln!(
+            text,
+            "{id} {} {:?} priority {} delay {} lease {} body {} of {:?}",
+            job.queue,
+            job.state,
+            job.priority,
+            job.delay,
+            job.lease,
+            body.len(),
+            body.first()
+        )
+        .unwrap();
+    }
+    store.broker.check();
+    drop(store);
+    fs::remove_dir_all(path).unwrap();
+    text
+}
+
+/// Opening a directory writes to it.
+fn copy(path: &Path) -> PathBuf {
+    let name =
+        format!("dunlin-golden-{}-{}", std::process::id(), path.file_name().unwrap().display());
+    let target = std::env::temp_dir().join(name);
+    let _ = fs::remove_dir_all(&target);
+    fs::create_dir_all(&target).unwrap();
+    for entry in fs::read_dir(path).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), target.join(entry.file_name())).unwrap();
+    }
+    target
+}
