@@ -111,7 +111,7 @@ fn fill(store: &mut Store, first: u64) {
     for id in first..first + 40 {
         let queue = QueueName::new(["default", "mail", "größer"][id as usize % 3]).unwrap();
         store.run(Command::OpenProducer { link: LINK, queue });
-        let delay = if id % 7 == 0 { Nanos::from_secs(id) } else { Nanos::ZERO };
+        let delay = if id.is_multiple_of(7) { Nanos::from_secs(id) } else { Nanos::ZERO };
         let message = NewMessage {
             priority: (id % 5) as u32,
             delay,
@@ -129,7 +129,7 @@ fn fill(store: &mut Store, first: u64) {
 
 fn settle_some(store: &mut Store, message: MessageId) {
     let id = message.0;
-    if id % 4 == 0 {
+    if id.is_multiple_of(4) {
         assert!(matches!(store.run(Command::Lease { message }), Reply::Delivered(_)));
         let priority = 1000 + id as u32;
         let settle = match id % 3 {
