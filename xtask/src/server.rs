@@ -156,11 +156,19 @@ fn start_original(options: &[String], log: File) -> Result<Server> {
     let (sender, ready) = channel();
     thread::spawn(move || {
         let end = Instant::now() + READY_MAX;
-        while Instant::now() < end && TcpStream::connect(address).is_err() {
+        while Instant::now() < end && !listens(address) {
             thread::sleep(Duration::from_millis(5));
         }
         // The receiver is gone when the server was killed meanwhile.
         let _ = sender.send(address);
     });
     Ok(Server { child, ready })
+}
+
+/// A connection to a port where nobody listens may come from this very port, and be answered by
+/// itself: that is no server.
+fn listens(address: SocketAddr) -> bool {
+    let ends = |stream: TcpStream| Some((stream.local_addr().ok()?, stream.peer_addr().ok()?));
+    let ends = TcpStream::connect(address).ok().and_then(ends);
+    ends.is_some_and(|(local, peer)| local != peer)
 }

@@ -25,7 +25,7 @@ impl Beanstalkd {
             .expect("these tests need beanstalkd: apt-get install beanstalkd");
         let mut server = Self { child, address };
         let deadline = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(address).is_err() {
+        while !listens(address) {
             let ended = server.child.try_wait().expect("the child can be asked");
             assert!(ended.is_none(), "beanstalkd cannot listen on {address}");
             assert!(Instant::now() < deadline, "beanstalkd does not listen on {address}");
@@ -44,6 +44,14 @@ impl Drop for Beanstalkd {
         self.child.kill().expect("the child can be stopped");
         self.child.wait().expect("the child ends");
     }
+}
+
+/// A connection to a port where nobody listens may come from this very port, and be answered by
+/// itself: that is no server.
+fn listens(address: SocketAddr) -> bool {
+    let ends = |stream: TcpStream| Some((stream.local_addr().ok()?, stream.peer_addr().ok()?));
+    let ends = TcpStream::connect(address).ok().and_then(ends);
+    ends.is_some_and(|(local, peer)| local != peer)
 }
 
 /// A small run: ten clients, fifty outstanding commands at most.
