@@ -80,8 +80,7 @@ impl<F: Clone> Broker<F> {
         command: Command,
         outputs: &mut Vec<Output>,
     ) {
-        if let Some(journal) = &mut self.journal {
-            journal.need_for_snapshot(self.engine.snapshot_bytes_max());
+        if let Some(journal) = &self.journal {
             self.engine.set_room(journal.room());
         }
         self.engine.handle(now, session, command, &mut self.effects);
@@ -144,7 +143,6 @@ impl<F: Clone> Broker<F> {
     /// The next piece of housekeeping; at most one is outstanding.
     pub fn poll_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
         let journal = self.journal.as_mut()?;
-        journal.need_for_snapshot(self.engine.snapshot_bytes_max());
         if let Some(chore) = journal.poll_chore(now) {
             return Some(chore);
         }
@@ -228,6 +226,9 @@ impl<F: Clone> Broker<F> {
             for freed in &self.effects.freed {
                 journal.free(freed.lsn, freed.bytes);
             }
+            // Here, so that whoever asks whether the log is stalled before the next command is
+            // told by the same numbers as that command.
+            journal.need_for_snapshot(self.engine.snapshot_bytes_max());
         }
         outputs.append(&mut self.effects.outputs);
         self.effects.clear();
