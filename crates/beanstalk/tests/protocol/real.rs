@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -55,10 +55,7 @@ impl Beanstalkd {
     fn listens(&mut self) -> bool {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            // A connection to a free port may come from this very port, and be answered by itself.
-            if let Ok(stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))
-                && stream.local_addr().unwrap() != stream.peer_addr().unwrap()
-            {
+            if self.answers() {
                 return true;
             }
             if self.process.try_wait().unwrap().is_some() {
@@ -67,6 +64,16 @@ impl Beanstalkd {
             thread::sleep(Duration::from_millis(2));
         }
         false
+    }
+
+    /// A connection alone proves nothing: to a free port it may come from this very port and be
+    /// answered by itself. An empty line is answered and not counted.
+    fn answers(&self) -> bool {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let Ok(mut stream) = TcpStream::connect(address) else { return false };
+        let itself = stream.local_addr().ok() == Some(address);
+        let asked = !itself && stream.write_all(b"\r\n").is_ok();
+        asked && stream.read(&mut [0; 64]).is_ok_and(|count| count > 0)
     }
 
     /// The signal is pending when this returns, so it comes before whatever is sent later.

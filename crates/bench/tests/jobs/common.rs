@@ -1,5 +1,6 @@
 //! A server to drive and what most tests ask of it.
 
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -25,7 +26,7 @@ impl Beanstalkd {
             .expect("these tests need beanstalkd: apt-get install beanstalkd");
         let mut server = Self { child, address };
         let deadline = Instant::now() + Duration::from_secs(10);
-        while !listens(address) {
+        while !answers(address) {
             let ended = server.child.try_wait().expect("the child can be asked");
             assert!(ended.is_none(), "beanstalkd cannot listen on {address}");
             assert!(Instant::now() < deadline, "beanstalkd does not listen on {address}");
@@ -46,12 +47,15 @@ impl Drop for Beanstalkd {
     }
 }
 
-/// A connection to a port where nobody listens may come from this very port, and be answered by
-/// itself: that is no server.
-fn listens(address: SocketAddr) -> bool {
-    let ends = |stream: TcpStream| Some((stream.local_addr().ok()?, stream.peer_addr().ok()?));
-    let ends = TcpStream::connect(address).ok().and_then(ends);
-    ends.is_some_and(|(local, peer)| local != peer)
+/// Whether a server answers there. A connection alone proves nothing: to a port where nobody
+/// listens it may come from this very port and be answered by itself, and one that is closed
+/// before it was served was seen to take beanstalkd's next one with it.
+fn answers(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    let itself = stream.local_addr().ok() == Some(address);
+    let asked = !itself && stream.write_all(b"list-tube-used\r\n").is_ok();
+    let mut answer = [0; 64];
+    asked && stream.read(&mut answer).is_ok_and(|count| answer.starts_with(b"USING") && count > 5)
 }
 
 /// A small run: ten clients, fifty outstanding commands at most.
