@@ -29,7 +29,7 @@ pub(crate) fn word(out: &mut Vec<u8>, word: &str) {
 
 /// Why nothing was done, in the only words that beanstalkd has for it: a limit of ours is
 /// memory that the server does not have.
-pub(crate) const fn refusal(refusal: Refusal) -> &'static str {
+pub(crate) fn refusal(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::StoreFull | Refusal::TooManyQueues | Refusal::TooManyWatched => OUT_OF_MEMORY,
         _ => INTERNAL_ERROR,

@@ -12,7 +12,7 @@
 use alloc::vec::Vec;
 
 use model::{
-    Command, Delivery, LinkId, Nanos, NewMessage, Peek, Persistence, QueueName, Reply, SessionId,
+    Command, Delivery, Destination, LinkId, Nanos, NewMessage, Peek, QueueName, Reply, SessionId,
 };
 
 use crate::answer;
@@ -173,7 +173,7 @@ impl Session {
         assert!(!matches!(awaited, Awaited::Nothing), "invariant: a reply answers a command");
         match (awaited, reply) {
             (Awaited::Opening, reply) => self.closing = matches!(reply, Reply::Refused(_)),
-            (_, Reply::Refused(refusal)) => answer::word(out, answer::refusal(refusal)),
+            (_, Reply::Refused(refusal)) => answer::word(out, answer::refusal(&refusal)),
             (Awaited::StatsTube(tube), Reply::NotFound) if tube == default_tube() => {
                 answer::document(out, &yaml::tube(&yaml::nothing_of(tube)));
             }
@@ -181,7 +181,7 @@ impl Session {
             (awaited, Reply::Done) => self.finish(awaited, out),
             (_, Reply::Stored { message }) => answer::number(out, "INSERTED", message.0),
             (Awaited::Lease, Reply::Delivered(job)) => self.deliver_chosen(&job, shared, out),
-            (_, Reply::Delivered(job)) => answer::job(out, "RESERVED", job.message, &job.body),
+            (_, Reply::Delivered(job)) => answer::job(out, "RESERVED", job.message, job.payload()),
             (_, Reply::TimedOut) => answer::word(out, answer::TIMED_OUT),
             (_, Reply::LeaseEnding) => answer::word(out, answer::DEADLINE_SOON),
             (_, Reply::Found { message, body }) => answer::job(out, "FOUND", message, &body),
@@ -200,6 +200,13 @@ impl Session {
                 answer::document(out, &yaml::server(&broker, shared));
             }
             (_, Reply::Queues(tubes)) => list_tubes(tubes, out),
+            (
+                _,
+                Reply::Drained { .. }
+                | Reply::ConsumerClosed { .. }
+                | Reply::Created(_)
+                | Reply::Subscription(_),
+            ) => unreachable!("what this protocol never asks for"),
         }
     }
 
@@ -273,7 +280,10 @@ impl Session {
     fn open_producer(&mut self) -> Step {
         self.expect = Expect::Consumer;
         let queue = default_tube();
-        self.ask(Awaited::Opening, Command::OpenProducer { link: LINK, queue })
+        self.ask(
+            Awaited::Opening,
+            Command::OpenProducer { link: LINK, to: Destination::Queue(queue) },
+        )
     }
 
     fn open_consumer(&mut self) -> Step {
@@ -329,8 +339,7 @@ impl Session {
             priority: put.priority,
             delay: put.delay,
             lease: put.lease,
-            persistence: Persistence::Persistent,
-            body: body.take(),
+            ..NewMessage::new(body.take().into())
         };
         self.expect = Expect::Line;
         if end != *LINE_END {
@@ -339,7 +348,7 @@ impl Session {
         if shared.draining {
             return say(out, answer::DRAINING);
         }
-        self.ask(Awaited::Plain, Command::Put { link: LINK, message })
+        self.ask(Awaited::Plain, Command::Put { link: LINK, message, transaction: None })
     }
 
     fn skip_excess(&mut self, input: &mut InputBuffer, out: &mut Vec<u8>) -> Step {
@@ -413,7 +422,7 @@ impl Session {
     }
 
     fn use_tube(&mut self, tube: QueueName) -> Step {
-        let command = Command::OpenProducer { link: LINK, queue: tube.clone() };
+        let command = Command::OpenProducer { link: LINK, to: Destination::Queue(tube.clone()) };
         self.ask(Awaited::Use(tube), command)
     }
 
@@ -488,7 +497,7 @@ impl Session {
     /// `reserve-job` makes a worker only when it succeeds.
     fn deliver_chosen(&mut self, job: &Delivery, shared: &mut Shared, out: &mut Vec<u8>) {
         self.become_worker(shared);
-        answer::job(out, "RESERVED", job.message, &job.body);
+        answer::job(out, "RESERVED", job.message, job.payload());
     }
 
     fn become_worker(&mut self, shared: &mut Shared) {

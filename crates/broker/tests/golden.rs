@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 
 use broker::{Broker, BrokerOptions};
 use disk::{Choice, File, Method, RealDisk};
-use engine::{EngineOptions, QueuePolicies};
+use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
-    Command, LinkId, MessageId, Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply,
+    Command, Destination, LinkId, MessageId, Nanos, NewMessage, Output, Peek, QueueName, Reply,
     SessionId, StorePolicy,
 };
 
@@ -62,7 +62,7 @@ impl Store {
             frame_payload_bytes_max: 4096,
             ..JournalOptions::new(policy)
         };
-        let engine = EngineOptions { policy, queue_policies: QueuePolicies::default() };
+        let engine = EngineOptions::new(policy);
         let (mut broker, _) = Broker::open(&disk, BrokerOptions { engine, journal }).unwrap();
         broker.open_session(SESSION);
         let mut store = Self { disk, broker };
@@ -110,17 +110,16 @@ fn write(path: &Path) {
 fn fill(store: &mut Store, first: u64) {
     for id in first..first + 40 {
         let queue = QueueName::new(["default", "mail", "größer"][id as usize % 3]).unwrap();
-        store.run(Command::OpenProducer { link: LINK, queue });
+        store.run(Command::OpenProducer { link: LINK, to: Destination::Queue(queue) });
         let delay = if id.is_multiple_of(7) { Nanos::from_secs(id) } else { Nanos::ZERO };
         let message = NewMessage {
             priority: (id % 5) as u32,
             delay,
             lease: Nanos::from_secs(60 + id),
-            persistence: Persistence::Persistent,
-            body: vec![id as u8; id as usize].into_boxed_slice(),
+            ..NewMessage::new(vec![id as u8; id as usize].into())
         };
         assert_eq!(
-            store.run(Command::Put { link: LINK, message }),
+            store.run(Command::Put { link: LINK, message, transaction: None }),
             Reply::Stored { message: MessageId(id) }
         );
         settle_some(store, MessageId(id));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use broker::{BrokerOptions, verify};
 use disk::RealDisk;
-use engine::{EngineOptions, QueuePolicies};
+use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{BrokerStatistics, StorePolicy};
 
@@ -29,6 +29,6 @@ pub(crate) fn run(directory: &Path) -> Result<(), Error> {
 /// What is stored does not depend on any option.
 fn options() -> BrokerOptions {
     let policy = StorePolicy::Always;
-    let engine = EngineOptions { policy, queue_policies: QueuePolicies::default() };
+    let engine = EngineOptions::new(policy);
     BrokerOptions { engine, journal: JournalOptions::new(policy) }
 }

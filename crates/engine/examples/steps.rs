@@ -4,9 +4,9 @@
 
 use std::time::Instant;
 
-use engine::{Effects, Engine, EngineOptions, QueuePolicies};
+use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, LinkId, Lsn, MessageId, Nanos, NewMessage, Persistence, QueueName, Reply, SessionId,
+    Command, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage, QueueName, Reply, SessionId,
     StorePolicy,
 };
 
@@ -57,7 +57,7 @@ impl Bench {
         };
         bench.engine.open_session(SESSION);
         let queue = QueueName::new("default").unwrap();
-        bench.run(Command::OpenProducer { link: LINK, queue: queue.clone() });
+        bench.run(Command::OpenProducer { link: LINK, to: Destination::Queue(queue.clone()) });
         bench.run(Command::Watch { link: LINK, queue });
         bench
     }
@@ -81,10 +81,9 @@ impl Bench {
             priority: 1024,
             delay: Nanos::ZERO,
             lease: Nanos::from_secs(60),
-            persistence: Persistence::Persistent,
-            body: vec![b'x'; 100].into_boxed_slice(),
+            ..NewMessage::new(vec![b'x'; 100].into())
         };
-        self.run(Command::Put { link: LINK, message });
+        self.run(Command::Put { link: LINK, message, transaction: None });
         if self.ends.len() < MESSAGES as usize {
             self.log.extend_from_slice(&self.effects.records);
             self.ends.push(self.log.len());
@@ -148,5 +147,5 @@ fn report(what: &str, start: Instant) {
 }
 
 fn options() -> EngineOptions {
-    EngineOptions { policy: StorePolicy::Always, queue_policies: QueuePolicies::default() }
+    EngineOptions::new(StorePolicy::Always)
 }

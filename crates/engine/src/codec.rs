@@ -17,13 +17,24 @@
 //!           bits 2-3  durability: 1 written, 2 synced; in Changed 0
 //!           bit  4    order is present
 //!           bit  5    counters are present
-//!           bits 6-7  0
+//!           bit  6    EXTENSION is present
+//!           bit  7    0
 //! STANDING  priority varint (at most 2^32 - 1) · delay varint
 //!           · until u64 when delayed, buried order varint when buried
 //!           · order varint when flagged, else it is the message's number
 //!           · five counters when flagged, varints of at most 2^32 - 1:
 //!             delivered, expired, released, buried, kicked; else all are 0
-//! ENVELOPE  created u64 · lease varint · queue name bytes (UTF-8)
+//! ENVELOPE  created u64 · lease varint · queue name bytes (UTF-8; empty in a subscription)
+//! EXTENSION the last of STANDING (in Changed) or ENVELOPE: a byte that says which of these
+//!           follow, in this order
+//!           bit 0  failed deliveries varint of at most 2^32 - 1
+//!           bit 1  expires u64
+//!           bit 2  dead letter: reason byte (0 expired, 1 attempts, 2 rejected, 3 undeliverable)
+//!                  · at u64 · attempts varint · from bytes (UTF-8)
+//!           bit 3  in Changed: the queue that it was moved to, bytes (UTF-8)
+//!           bit 4  in ENVELOPE: format byte
+//!           bit 5  in ENVELOPE: group varint
+//!           bit 6  in ENVELOPE: subscription varint
 //! ```
 //! Numbers of messages and orders are from 1 to 2^62 - 1. *Location* is the position of the frame
 //! that holds the message's Message record, *record bytes* that record's whole size.
@@ -33,7 +44,8 @@ use alloc::vec::Vec;
 
 use model::{Durability, Lsn, MessageId, Nanos, QueueName};
 
-use crate::record::{Counters, Envelope, RecordError, RecordView, Standing, StoredState};
+use crate::extension::Extension;
+use crate::record::{Counters, Envelope, Place, RecordError, RecordView, Standing, StoredState};
 use crate::wire::{Reader, put_bytes, put_varint};
 
 /// Appends a record.
@@ -43,8 +55,10 @@ pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
             put_envelope(out, MESSAGE, envelope);
             put_bytes(out, body);
         }
-        RecordView::Changed { message, ref standing } => {
-            put_standing(out, CHANGED, Durability::None, message, standing);
+        RecordView::Changed { message, ref standing, moved } => {
+            let extension = Extension::of_change(standing, moved);
+            put_standing(out, CHANGED, Durability::None, message, standing, &extension);
+            extension.put(out);
         }
         RecordView::Deleted { message } => {
             out.push(DELETED);
@@ -99,13 +113,7 @@ impl<'a> Iterator for Records<'a> {
 fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
     Ok(match reader.byte()? {
         MESSAGE => RecordView::Message { envelope: envelope(reader)?, body: reader.bytes()? },
-        CHANGED => {
-            let (durability, message, standing) = standing(reader)?;
-            if durability != Durability::None {
-                return Err(RecordError::Invalid("durability"));
-            }
-            RecordView::Changed { message, standing }
-        }
+        CHANGED => changed(reader)?,
         DELETED => RecordView::Deleted { message: MessageId(number(reader)?) },
         SEQUENCE => RecordView::Sequence {
             next_message: number(reader)?,
@@ -123,22 +131,45 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
 
 fn put_envelope(out: &mut Vec<u8>, kind: u8, envelope: &Envelope<'_>) {
     assert!(envelope.durability != Durability::None, "what memory keeps has no record");
-    put_standing(out, kind, envelope.durability, envelope.message, &envelope.standing);
+    let extension = Extension::of_envelope(envelope);
+    put_standing(out, kind, envelope.durability, envelope.message, &envelope.standing, &extension);
     out.extend_from_slice(&envelope.created.0.to_le_bytes());
     put_varint(out, envelope.lease.0);
-    put_bytes(out, envelope.queue.as_bytes());
+    match envelope.place {
+        Place::Queue(queue) => put_bytes(out, queue.as_bytes()),
+        Place::Subscription(_) => put_bytes(out, &[]),
+    }
+    extension.put(out);
 }
 
 fn envelope<'a>(reader: &mut Reader<'a>) -> Result<Envelope<'a>, RecordError> {
-    let (durability, message, standing) = standing(reader)?;
+    let Head { durability, message, mut standing, extended } = standing(reader)?;
     if durability == Durability::None {
         return Err(RecordError::Invalid("durability"));
     }
     let created = Nanos(reader.fixed()?);
     let lease = Nanos(reader.varint()?);
-    let queue =
-        core::str::from_utf8(reader.bytes()?).map_err(|_| RecordError::Invalid("queue name"))?;
-    Ok(Envelope { message, queue, durability, created, lease, standing })
+    let queue = text(reader, "queue name")?;
+    let extension = if extended { Extension::read(reader)? } else { Extension::default() };
+    extension.apply(&mut standing);
+    let place = match (queue, extension.subscription) {
+        (queue, None) => Place::Queue(queue),
+        ("", Some(number)) => Place::Subscription(number),
+        _ => return Err(RecordError::Invalid("queue name")),
+    };
+    if extension.moved.is_some() {
+        return Err(RecordError::Invalid("extension"));
+    }
+    let (format, group) = (extension.format, extension.group);
+    Ok(Envelope { message, place, durability, created, lease, format, group, standing })
+}
+
+/// What STANDING begins with.
+struct Head<'a> {
+    durability: Durability,
+    message: MessageId,
+    standing: Standing<'a>,
+    extended: bool,
 }
 
 fn put_standing(
@@ -146,10 +177,11 @@ fn put_standing(
     kind: u8,
     durability: Durability,
     message: MessageId,
-    standing: &Standing,
+    standing: &Standing<'_>,
+    extension: &Extension<'_>,
 ) {
     let has_order = standing.order != message.0;
-    let has_counters = standing.counters != Counters::default();
+    let has_counters = Counters { failed: 0, ..standing.counters } != Counters::default();
     let state = match standing.state {
         StoredState::Ready => READY,
         StoredState::Delayed { .. } => DELAYED,
@@ -158,6 +190,7 @@ fn put_standing(
     let mut flags = state | (durability as u8) << DURABILITY_SHIFT;
     flags |= if has_order { HAS_ORDER } else { 0 };
     flags |= if has_counters { HAS_COUNTERS } else { 0 };
+    flags |= if extension.is_empty() { 0 } else { HAS_EXTENSION };
     out.extend_from_slice(&[kind, flags]);
     put_varint(out, message.0);
     put_varint(out, standing.priority.into());
@@ -175,9 +208,10 @@ fn put_standing(
     }
 }
 
-fn standing(reader: &mut Reader<'_>) -> Result<(Durability, MessageId, Standing), RecordError> {
+fn standing<'a>(reader: &mut Reader<'a>) -> Result<Head<'a>, RecordError> {
     let flags = reader.byte()?;
-    if flags & !(STATE_MASK | DURABILITY_MASK | HAS_ORDER | HAS_COUNTERS) != 0 {
+    let known = STATE_MASK | DURABILITY_MASK | HAS_ORDER | HAS_COUNTERS | HAS_EXTENSION;
+    if flags & !known != 0 {
         return Err(RecordError::Invalid("flags"));
     }
     let durability = match (flags & DURABILITY_MASK) >> DURABILITY_SHIFT {
@@ -197,7 +231,21 @@ fn standing(reader: &mut Reader<'_>) -> Result<(Durability, MessageId, Standing)
     };
     let order = if flags & HAS_ORDER != 0 { number(reader)? } else { message.0 };
     let counters = if flags & HAS_COUNTERS != 0 { counters(reader)? } else { Counters::default() };
-    Ok((durability, message, Standing { priority, delay, state, order, counters }))
+    let standing = Standing { priority, delay, state, order, counters, expires: None, dead: None };
+    Ok(Head { durability, message, standing, extended: flags & HAS_EXTENSION != 0 })
+}
+
+fn changed<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
+    let Head { durability, message, mut standing, extended } = standing(reader)?;
+    if durability != Durability::None {
+        return Err(RecordError::Invalid("durability"));
+    }
+    let extension = if extended { Extension::read(reader)? } else { Extension::default() };
+    if !extension.fits_change() {
+        return Err(RecordError::Invalid("extension"));
+    }
+    extension.apply(&mut standing);
+    Ok(RecordView::Changed { message, standing, moved: extension.moved })
 }
 
 fn put_counters(out: &mut Vec<u8>, counters: &Counters) {
@@ -215,17 +263,25 @@ fn counters(reader: &mut Reader<'_>) -> Result<Counters, RecordError> {
         released: reader.small()?,
         buried: reader.small()?,
         kicked: reader.small()?,
+        failed: 0,
     })
 }
 
 /// The number of a message or a place in an order. The bound keeps "the next one" from overflowing
 /// whatever a damaged record says.
-fn number(reader: &mut Reader<'_>) -> Result<u64, RecordError> {
+pub(crate) fn number(reader: &mut Reader<'_>) -> Result<u64, RecordError> {
     let number = reader.varint()?;
     if number == 0 || number >= NUMBER_END {
         return Err(RecordError::Invalid("number"));
     }
     Ok(number)
+}
+
+pub(crate) fn text<'a>(
+    reader: &mut Reader<'a>,
+    field: &'static str,
+) -> Result<&'a str, RecordError> {
+    core::str::from_utf8(reader.bytes()?).map_err(|_| RecordError::Invalid(field))
 }
 
 /// A queue's name as the log has it, checked.
@@ -247,6 +303,7 @@ const DURABILITY_MASK: u8 = 0b1100;
 const DURABILITY_SHIFT: u32 = 2;
 const HAS_ORDER: u8 = 1 << 4;
 const HAS_COUNTERS: u8 = 1 << 5;
+const HAS_EXTENSION: u8 = 1 << 6;
 const NUMBER_END: u64 = 1 << 62;
 
 const _: () = assert!(Durability::Written as u8 == 1 && Durability::Synced as u8 == 2);

@@ -3,8 +3,9 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::Place;
 use crate::{Engine, EngineOptions, QueuePolicies};
-use model::StorePolicy;
+use model::{Format, StorePolicy};
 
 #[test]
 fn every_kind_comes_back() {
@@ -44,11 +45,22 @@ fn bytes_are_as_the_table_says() {
         delay: Nanos(1),
         state: StoredState::Delayed { until: Nanos(0x0102) },
         order: 9,
-        counters: Counters { delivered: 1, expired: 2, released: 3, buried: 4, kicked: 5 },
+        counters: Counters {
+            delivered: 1,
+            expired: 2,
+            released: 3,
+            buried: 4,
+            kicked: 5,
+            failed: 0,
+        },
+        expires: None,
+        dead: None,
     };
     let envelope = Envelope {
         message: MessageId(7),
-        queue: "q",
+        place: Place::Queue("q"),
+        format: Format::RAW,
+        group: 0,
         durability: Durability::Synced,
         created: Nanos(0x0304),
         lease: Nanos(128),
@@ -134,7 +146,8 @@ fn any_bytes_are_taken_or_refused() {
 
 fn recover(chunk: &[u8], frame: &[u8]) -> Result<Engine, RecordError> {
     let queue_policies = QueuePolicies::default();
-    let mut engine = Engine::new(EngineOptions { policy: StorePolicy::Always, queue_policies });
+    let mut engine =
+        Engine::new(EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Always) });
     engine.load(chunk)?;
     engine.replay(Lsn(13), frame, true)?;
     engine.restore_body(Lsn(12), frame)?;
@@ -149,7 +162,7 @@ fn samples_of(number: u64) -> [RecordView<'static>; 5] {
     let envelope = Envelope { message, ..envelope("mail", standing) };
     [
         RecordView::Message { envelope, body: b"body" },
-        RecordView::Changed { message, standing },
+        RecordView::Changed { message, standing, moved: None },
         RecordView::Deleted { message },
         RecordView::Sequence { next_message: 8, next_buried: 5, latest: Nanos(6) },
         RecordView::Located { envelope, location: Lsn(12), record_bytes: 90 },
@@ -161,22 +174,24 @@ fn samples() -> [RecordView<'static>; 5] {
     let envelope = envelope("mail", standing);
     [
         RecordView::Message { envelope, body: b"a\nb" },
-        RecordView::Changed { message: MessageId(7), standing },
+        RecordView::Changed { message: MessageId(7), standing, moved: None },
         RecordView::Deleted { message: MessageId(7) },
         RecordView::Sequence { next_message: 8, next_buried: 5, latest: Nanos(6) },
         RecordView::Located { envelope, location: Lsn(12), record_bytes: 90 },
     ]
 }
 
-fn standing(state: StoredState, order: u64) -> Standing {
+fn standing(state: StoredState, order: u64) -> Standing<'static> {
     let counters = Counters { delivered: 1, released: 2, buried: 3, ..Counters::default() };
-    Standing { priority: 300, delay: Nanos(1), state, order, counters }
+    Standing { priority: 300, delay: Nanos(1), state, order, counters, expires: None, dead: None }
 }
 
-fn envelope(queue: &str, standing: Standing) -> Envelope<'_> {
+fn envelope(queue: &'static str, standing: Standing<'static>) -> Envelope<'static> {
     Envelope {
         message: MessageId(7),
-        queue,
+        place: Place::Queue(queue),
+        format: Format::RAW,
+        group: 0,
         durability: Durability::Synced,
         created: Nanos(5),
         lease: Nanos::from_secs(60),

@@ -40,9 +40,9 @@ impl Engine {
         if !message.is_journalled() || message.location != lsn {
             return;
         }
-        let queue = self.queues.at(message.queue).name.as_str();
+        let place = self.queues.at(message.queue).place();
         let record =
-            RecordView::Message { envelope: message.envelope(id, queue), body: &message.body };
+            RecordView::Message { envelope: message.envelope(id, place), body: &message.body };
         let placed = self.log.append(&record, message.durability, effects);
         effects.freed.push(Freed { lsn, bytes: message.record_bytes.into() });
         (message.location, message.record_bytes) = (placed.lsn, placed.bytes);

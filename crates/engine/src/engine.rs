@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 
 use model::{
-    After, BrokerStatistics, Command, Lsn, MessageId, Nanos, Refusal, Reply, SessionId,
+    After, BrokerStatistics, Command, Formats, Lsn, MessageId, Nanos, Refusal, Reply, SessionId,
     StorePolicy, limits,
 };
 
@@ -23,6 +23,7 @@ use crate::{Effects, EngineOptions, QueuePolicies};
 pub struct Engine {
     pub(crate) policy: StorePolicy,
     pub(crate) queue_policies: QueuePolicies,
+    pub(crate) formats: Formats,
     pub(crate) messages: Pages<Box<Message>>,
     /// Order to id, of those messages whose order is not their id.
     pub(crate) reordered: Pages<MessageId>,
@@ -83,6 +84,7 @@ impl Engine {
         Self {
             policy: options.policy,
             queue_policies: options.queue_policies,
+            formats: options.formats,
             messages: Pages::new(),
             reordered: Pages::new(),
             queues: Queues::new(),
@@ -202,8 +204,8 @@ impl Engine {
 
     fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
         match command {
-            Command::OpenProducer { link, queue } => self.open_producer(by, link, queue),
-            Command::Put { link, message } => self.put(by, link, message, effects),
+            Command::OpenProducer { link, to } => self.open_producer(by, link, to),
+            Command::Put { link, message, .. } => self.put(by, link, message, effects),
             Command::Watch { link, queue } => self.watch(by, link, queue),
             Command::Unwatch { link, queue } => self.unwatch(by, link, &queue),
             Command::Receive { link, wait, margin } => {
@@ -225,6 +227,7 @@ impl Engine {
             Command::QueueStatistics { queue } => self.queue_statistics(&queue),
             Command::BrokerStatistics => self.broker_statistics(),
             Command::ListQueues => self.list_queues(),
+            _ => Outcome::refused(Refusal::NoSuchLink),
         }
     }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::String;
 
-use model::{LinkId, NewMessage, Persistence, QueueName};
+use model::{Destination, LinkId, NewMessage, QueueName};
 
 use super::*;
 use crate::session::ConsumerKey;
@@ -47,14 +47,14 @@ fn one_watched_queue_too_many_is_refused() {
 #[test]
 fn a_body_larger_than_any_segment_is_refused() {
     let mut pair = Pair::new();
-    let body = vec![0; limits::MESSAGE_BYTES_MAX + 1].into_boxed_slice();
+    let body = vec![0; limits::MESSAGE_BYTES_MAX + 1].into();
     let message = NewMessage { body, ..new_message() };
     let refused = Reply::Refused(Refusal::StoreFull);
-    assert_eq!(pair.run(Command::Put { link: LINK, message }), refused);
-    let body = vec![0; limits::MESSAGE_BYTES_MAX].into_boxed_slice();
+    assert_eq!(pair.run(Command::Put { link: LINK, message, transaction: None }), refused);
+    let body = vec![0; limits::MESSAGE_BYTES_MAX].into();
     let message = NewMessage { body, ..new_message() };
     let stored = Reply::Stored { message: MessageId(1) };
-    assert_eq!(pair.run(Command::Put { link: LINK, message }), stored);
+    assert_eq!(pair.run(Command::Put { link: LINK, message, transaction: None }), stored);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_large_kick_stops_at_one_frame_and_says_so() {
     let count = limits::FRAME_RECORDS_MAX as u64 + 1;
     for _ in 0..count {
         let message = NewMessage { delay: Nanos::SECOND, ..new_message() };
-        pair.run(Command::Put { link: LINK, message });
+        pair.run(Command::Put { link: LINK, message, transaction: None });
     }
     let kick = Command::Kick { link: LINK, max: u64::MAX };
     assert_eq!(pair.run(kick.clone()), Reply::CountSoFar(count - 1));
@@ -78,7 +78,7 @@ fn timers_that_are_due_at_once_fire_in_turns() {
     let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
     for _ in 0..in_one_turn + 1 {
         let message = NewMessage { delay: Nanos::SECOND, ..new_message() };
-        pair.run(Command::Put { link: LINK, message });
+        pair.run(Command::Put { link: LINK, message, transaction: None });
     }
     let later = Nanos::from_secs(10);
     pair.engine.handle_timeout(later, &mut Effects::default());
@@ -93,7 +93,7 @@ fn timers_that_are_due_at_once_fire_in_turns() {
 fn time_does_not_go_back() {
     let mut pair = Pair::new();
     pair.engine.handle_timeout(Nanos::from_secs(10), &mut Effects::default());
-    pair.run(Command::Put { link: LINK, message: new_message() });
+    pair.run(Command::Put { link: LINK, message: new_message(), transaction: None });
     assert_eq!(pair.engine.latest_time(), Nanos::from_secs(10));
     pair.engine.check();
 }
@@ -104,7 +104,7 @@ fn times_saturate() {
     pair.watch("default");
     let message = NewMessage { lease: Nanos::MAX, ..new_message() };
     pair.engine.handle_timeout(Nanos::SECOND, &mut Effects::default());
-    pair.run(Command::Put { link: LINK, message });
+    pair.run(Command::Put { link: LINK, message, transaction: None });
     let receive = Command::Receive { link: LINK, wait: Some(Nanos::MAX), margin: Nanos::MAX };
     assert!(matches!(pair.run(receive.clone()), Reply::Delivered(_)));
     assert_eq!(pair.run(receive), Reply::LeaseEnding);
@@ -149,7 +149,7 @@ fn check_sees_what_is_wrong() {
         let mut pair = Pair::new();
         pair.watch("default");
         for _ in 0..3 {
-            pair.run(Command::Put { link: LINK, message: new_message() });
+            pair.run(Command::Put { link: LINK, message: new_message(), transaction: None });
         }
         pair.run(Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO });
         pair.run(Command::Lease { message: MessageId(2) });
@@ -183,7 +183,10 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let queue_policies = QueuePolicies::default();
-        let engine = Engine::new(EngineOptions { policy: StorePolicy::Always, queue_policies });
+        let engine = Engine::new(EngineOptions {
+            queue_policies,
+            ..EngineOptions::new(StorePolicy::Always)
+        });
         let mut pair = Self { engine, frames: Vec::new() };
         pair.engine.open_session(SESSION);
         assert_eq!(pair.produce("default"), Reply::Done);
@@ -213,7 +216,10 @@ impl Pair {
     }
 
     fn produce(&mut self, queue: &str) -> Reply {
-        self.run(Command::OpenProducer { link: LINK, queue: QueueName::new(queue).unwrap() })
+        self.run(Command::OpenProducer {
+            link: LINK,
+            to: Destination::Queue(QueueName::new(queue).unwrap()),
+        })
     }
 }
 
@@ -222,8 +228,7 @@ fn new_message() -> NewMessage {
         priority: 1024,
         delay: Nanos::ZERO,
         lease: Nanos::from_secs(60),
-        persistence: Persistence::Persistent,
-        body: Box::from(*b"body"),
+        ..NewMessage::new((*b"body").into())
     }
 }
 
@@ -233,7 +238,7 @@ fn a_session_that_holds_much_returns_it_in_turns() {
     let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
     let count = 2 * in_one_turn + 1;
     for _ in 0..count {
-        pair.run(Command::Put { link: LINK, message: new_message() });
+        pair.run(Command::Put { link: LINK, message: new_message(), transaction: None });
         let receive = Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO };
         assert!(matches!(pair.run(receive), Reply::Delivered(_)));
     }

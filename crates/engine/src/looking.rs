@@ -4,14 +4,15 @@
 //! shows counts or an absence waits for all that was changed.
 
 use alloc::boxed::Box;
+use core::ops::Range;
 
 use model::{
-    LinkId, MessageId, MessageState, MessageStatistics, Nanos, Peek, QueueName, QueueStatistics,
-    Refusal, Reply,
+    Format, LinkId, MessageId, MessageState, MessageStatistics, Nanos, Peek, QueueName,
+    QueueStatistics, Refusal, Reply,
 };
 
 use crate::engine::{Engine, Outcome};
-use crate::message::State;
+use crate::message::{Message, State};
 use crate::queue::Queue;
 use crate::session::SessionSlot;
 
@@ -92,6 +93,14 @@ impl Engine {
         Outcome::reply(self.log.after_all(), Reply::Queues(names))
     }
 
+    /// Which bytes of a body other protocols see.
+    pub(crate) fn payload_of(&self, message: &Message) -> Range<usize> {
+        if message.format == Format::RAW {
+            return 0..message.body.len();
+        }
+        (self.formats.payload)(message.format, &message.body)
+    }
+
     fn peek_queue(
         &self,
         by: SessionSlot,
@@ -107,7 +116,8 @@ impl Engine {
     fn found(&self, id: Option<MessageId>) -> Outcome {
         let message = id.and_then(|id| Some((id, self.messages.get(id.0)?)));
         let Some((id, message)) = message else { return self.not_found() };
-        let reply = Reply::Found { message: id, body: message.body.clone() };
+        let payload = message.body.get(self.payload_of(message)).unwrap_or_default();
+        let reply = Reply::Found { message: id, body: Box::from(payload) };
         Outcome::reply(message.after(), reply)
     }
 }

@@ -18,17 +18,18 @@
 //! A lease by the message's number takes it out of Delayed and Buried too.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
-use model::{Durability, Lsn, MessageId, Nanos};
+use model::{DeadLetter, Durability, Format, Lsn, MessageId, Nanos, QueueName};
 
 use crate::queue::QueueSlot;
-use crate::record::{Counters, Envelope, Standing, StoredState};
+use crate::record::{Counters, DeadView, Envelope, Place, Standing, StoredState};
 use crate::session::SessionSlot;
 
 /// A million of these lie in memory, each with a body of its own: see the size below.
 #[derive(Debug)]
 pub(crate) struct Message {
-    pub(crate) body: Box<[u8]>,
+    pub(crate) body: Arc<[u8]>,
     pub(crate) created: Nanos,
     pub(crate) lease: Nanos,
     /// The frame with its Message record; [`Lsn::ZERO`] where nothing is journalled.
@@ -47,12 +48,13 @@ pub(crate) struct Message {
     holder: SessionSlot,
     kind: Kind,
     pub(crate) durability: Durability,
+    pub(crate) format: Format,
     /// In recovery: the body is still in the log.
     pub(crate) body_missing: bool,
 }
 
-/// The allocator adds 8 bytes and rounds up to 16: 96 for this, 112 for a body of 100, 8 for the
-/// pointer in the page and under 1 for indexes make 217 bytes a message.
+/// The allocator adds 8 bytes and rounds up to 16: 96 for this, 128 for a body of 100, 8 for the
+/// pointer in the page and under 1 for indexes make 233 bytes a message.
 const _: () = assert!(size_of::<Message>() <= 88);
 
 /// Where a message stands.
@@ -82,11 +84,16 @@ pub(crate) struct History {
     pub(crate) released: u32,
     pub(crate) buried: u32,
     pub(crate) kicked: u32,
+    pub(crate) failed: u32,
+    pub(crate) expires: Option<Nanos>,
+    pub(crate) dead: Option<Box<DeadLetter>>,
+    /// See [`Envelope::group`].
+    pub(crate) group: u64,
 }
 
 impl Message {
     /// A message as a record describes it, not yet in the log.
-    pub(crate) fn new(envelope: &Envelope<'_>, queue: QueueSlot, body: Box<[u8]>) -> Self {
+    pub(crate) fn new(envelope: &Envelope<'_>, queue: QueueSlot, body: Arc<[u8]>) -> Self {
         let mut message = Self {
             body,
             created: envelope.created,
@@ -102,18 +109,24 @@ impl Message {
             holder: SessionSlot(0),
             kind: Kind::Ready,
             durability: envelope.durability,
+            format: envelope.format,
             body_missing: false,
         };
         message.assume(envelope.message, &envelope.standing);
+        if envelope.group != 0 {
+            message.history_mut().group = envelope.group;
+        }
         message
     }
 
     /// Takes over all that a record says about what can change.
-    pub(crate) fn assume(&mut self, id: MessageId, standing: &Standing) {
+    pub(crate) fn assume(&mut self, id: MessageId, standing: &Standing<'_>) {
         self.priority = standing.priority;
         self.set_delay(standing.delay);
         self.set_order(id, standing.order);
         self.set_counters(standing.counters);
+        self.set_expiry(standing.expires);
+        self.set_dead(standing.dead);
         self.set_state(match standing.state {
             StoredState::Ready => State::Ready,
             StoredState::Delayed { until } => State::Delayed { until },
@@ -142,6 +155,25 @@ impl Message {
     pub(crate) fn set_order(&mut self, id: MessageId, order: u64) {
         if order != self.order(id) {
             self.history_mut().order = if order == id.0 { 0 } else { order };
+        }
+    }
+
+    pub(crate) fn set_expiry(&mut self, expires: Option<Nanos>) {
+        if expires != self.expires() {
+            self.history_mut().expires = expires;
+        }
+    }
+
+    fn set_dead(&mut self, dead: Option<DeadView<'_>>) {
+        if let Some(dead) = dead {
+            // What is in the log was a name when it was written; another is not one of ours.
+            let from = QueueName::new(dead.from).ok();
+            self.history_mut().dead = from.map(|from| {
+                let DeadView { reason, at, attempts, .. } = dead;
+                Box::new(DeadLetter { reason, from, at, attempts })
+            });
+        } else if self.dead().is_some() {
+            self.history_mut().dead = None;
         }
     }
 
@@ -184,12 +216,28 @@ impl Message {
                 released: history.released,
                 buried: history.buried,
                 kicked: history.kicked,
+                failed: history.failed,
             }
         })
     }
 
+    /// When its time is over.
+    pub(crate) fn expires(&self) -> Option<Nanos> {
+        self.history.as_ref()?.expires
+    }
+
+    /// Why it is among the dead letters, if it is.
+    pub(crate) fn dead(&self) -> Option<&DeadLetter> {
+        self.history.as_ref()?.dead.as_deref()
+    }
+
+    /// See [`Envelope::group`].
+    pub(crate) fn group(&self) -> u64 {
+        self.history.as_ref().map_or(0, |history| history.group)
+    }
+
     /// What the log is told about it: a lease is not journalled.
-    pub(crate) fn standing(&self, id: MessageId) -> Standing {
+    pub(crate) fn standing(&self, id: MessageId) -> Standing<'_> {
         Standing {
             priority: self.priority,
             delay: self.delay(),
@@ -200,13 +248,22 @@ impl Message {
             },
             order: self.order(id),
             counters: self.counters(),
+            expires: self.expires(),
+            dead: self.dead().map(|dead| DeadView {
+                reason: dead.reason,
+                from: dead.from.as_str(),
+                at: dead.at,
+                attempts: dead.attempts,
+            }),
         }
     }
 
-    pub(crate) fn envelope<'a>(&self, id: MessageId, queue: &'a str) -> Envelope<'a> {
+    pub(crate) fn envelope<'a>(&'a self, id: MessageId, place: Place<'a>) -> Envelope<'a> {
         Envelope {
             message: id,
-            queue,
+            place,
+            format: self.format,
+            group: self.group(),
             durability: self.durability,
             created: self.created,
             lease: self.lease,
@@ -225,6 +282,7 @@ impl Message {
             history.released = counters.released;
             history.buried = counters.buried;
             history.kicked = counters.kicked;
+            history.failed = counters.failed;
         }
     }
 }

@@ -88,6 +88,18 @@ impl Engine {
         message
     }
 
+    /// Gives a message that is in no index another queue.
+    pub(crate) fn move_to_queue(&mut self, id: MessageId, slot: QueueSlot) {
+        let message = self.living(id);
+        if message.queue == slot {
+            return;
+        }
+        let before = self.picture_bytes_of(message);
+        self.living_mut(id).queue = slot;
+        let now = self.picture_bytes_of(self.living(id));
+        self.totals.picture_bytes = self.totals.picture_bytes + now - before;
+    }
+
     /// Gives a message that is in no index another place among the ready.
     pub(crate) fn reorder(&mut self, id: MessageId, order: u64) {
         let message = self.living_mut(id);
@@ -121,7 +133,9 @@ impl Engine {
         // Not `living_mut`: the log is borrowed beside it.
         let Some(message) = self.messages.get_mut(id.0) else { return };
         if message.is_journalled() {
-            let record = RecordView::Changed { message: id, standing: message.standing(id) };
+            let moved = message.dead().map(|_| self.queues.at(message.queue).name.as_str());
+            let standing = message.standing(id);
+            let record = RecordView::Changed { message: id, standing, moved };
             message.changed = self.log.append(&record, message.durability, effects).lsn;
         }
     }

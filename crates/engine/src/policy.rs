@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use model::{QueueName, StorePolicy};
+use model::{Formats, QueueName, StorePolicy};
 
 /// What an engine is made with; fixed for its life.
 #[derive(Clone, Debug)]
@@ -11,6 +11,16 @@ pub struct EngineOptions {
     pub policy: StorePolicy,
     /// The rules of queues.
     pub queue_policies: QueuePolicies,
+    /// How to look into bodies.
+    pub formats: Formats,
+}
+
+impl EngineOptions {
+    /// No queue has rules of its own, and bodies are raw.
+    #[must_use]
+    pub fn new(policy: StorePolicy) -> Self {
+        Self { policy, queue_policies: QueuePolicies::default(), formats: Formats::RAW }
+    }
 }
 
 /// The rules of every queue: some by name, one for all others.

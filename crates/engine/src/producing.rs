@@ -3,7 +3,8 @@
 use alloc::boxed::Box;
 
 use model::{
-    After, Durability, LinkId, MessageId, Nanos, NewMessage, QueueName, Refusal, Reply, limits,
+    After, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, QueueName, Refusal,
+    Reply, limits,
 };
 
 use crate::Effects;
@@ -19,8 +20,11 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         link: LinkId,
-        name: QueueName,
+        to: Destination,
     ) -> Outcome {
+        let Destination::Queue(name) = to else {
+            return Outcome::refused(Refusal::NoSuchLink);
+        };
         let Some(slot) = self.find_or_create(name) else {
             return Outcome::refused(Refusal::TooManyQueues);
         };
@@ -93,10 +97,12 @@ impl Engine {
         let id = MessageId(self.next.message);
         let envelope = Envelope {
             message: id,
-            queue: self.queues.at(slot).name.as_str(),
+            place: self.queues.at(slot).place(),
             durability: self.policy.durability(new.persistence),
             created: self.latest,
             lease: new.lease,
+            format: new.format,
+            group: 0,
             standing: first_standing(self.latest, id, &new),
         };
         let placed = if envelope.durability == Durability::None {
@@ -113,7 +119,7 @@ impl Engine {
     }
 }
 
-fn first_standing(now: Nanos, id: MessageId, new: &NewMessage) -> Standing {
+fn first_standing(now: Nanos, id: MessageId, new: &NewMessage) -> Standing<'static> {
     Standing {
         priority: new.priority,
         delay: new.delay,
@@ -124,5 +130,7 @@ fn first_standing(now: Nanos, id: MessageId, new: &NewMessage) -> Standing {
         },
         order: id.0,
         counters: Counters::default(),
+        expires: new.expires,
+        dead: None,
     }
 }

@@ -7,6 +7,7 @@ use model::{MessageId, Nanos, QueueName, limits};
 use crate::message::State;
 use crate::order_set::OrderSet;
 use crate::policy::QueuePolicy;
+use crate::record::Place;
 use crate::session::ConsumerKey;
 use crate::slab::Slab;
 
@@ -77,6 +78,11 @@ impl Queue {
             deleted_total: 0,
             paused_total: 0,
         }
+    }
+
+    /// Where its messages are, as records say it.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place::Queue(self.name.as_str())
     }
 
     /// The (priority, order) of the message to deliver next; none while paused.

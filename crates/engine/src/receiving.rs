@@ -8,6 +8,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{After, Delivery, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limits};
@@ -298,8 +299,20 @@ impl Engine {
 
     fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (After, Reply) {
         let message = self.living(id);
-        let delivery =
-            Delivery { link, message: id, count: message.delivered, body: message.body.clone() };
+        let delivery = Delivery {
+            link,
+            message: id,
+            count: message.delivered,
+            failed: message.counters().failed,
+            priority: message.priority,
+            created: message.created,
+            expires: message.expires(),
+            durability: message.durability,
+            dead: message.dead().cloned().map(Box::new),
+            format: message.format,
+            payload: self.payload_of(message),
+            body: Arc::clone(&message.body),
+        };
         (message.after(), Reply::Delivered(Box::new(delivery)))
     }
 }

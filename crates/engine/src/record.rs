@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use model::{Durability, Lsn, MessageId, Nanos};
+use model::{DeadReason, Durability, Format, Lsn, MessageId, Nanos};
 
 /// Where a message stands as far as the log knows. Leases are not journalled: a leased message is
 /// written as ready.
@@ -39,11 +39,35 @@ pub struct Counters {
     pub buried: u32,
     /// Times kicked.
     pub kicked: u32,
+    /// Deliveries that failed.
+    pub failed: u32,
 }
 
-/// All that can change about a message while it lives.
+/// How a message came to be among the dead letters: see [`model::DeadLetter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct DeadView<'a> {
+    /// Why.
+    pub reason: DeadReason,
+    /// Where it was taken from.
+    pub from: &'a str,
+    /// When.
+    pub at: Nanos,
+    /// How many deliveries had failed.
+    pub attempts: u32,
+}
+
+/// Where a message waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// In the queue of this name.
+    Queue(&'a str),
+    /// In the subscription of this number.
+    Subscription(u64),
+}
+
+/// All that can change about a message while it lives, but its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing<'a> {
     /// Smaller is more urgent.
     pub priority: u32,
     /// The delay that was last asked for it.
@@ -54,6 +78,10 @@ pub struct Standing {
     pub order: u64,
     /// What happened to it so far.
     pub counters: Counters,
+    /// When its time is over.
+    pub expires: Option<Nanos>,
+    /// Why it is among the dead letters, if it is.
+    pub dead: Option<DeadView<'a>>,
 }
 
 /// All about a message but its body.
@@ -61,16 +89,21 @@ pub struct Standing {
 pub struct Envelope<'a> {
     /// Which.
     pub message: MessageId,
-    /// Its queue.
-    pub queue: &'a str,
+    /// Where it waits.
+    pub place: Place<'a>,
     /// What it survives.
     pub durability: Durability,
     /// When it was stored.
     pub created: Nanos,
     /// How long a consumer may hold it.
     pub lease: Nanos,
+    /// How its body is to be read.
+    pub format: Format,
+    /// The number of the first of all messages that one record stored with this body; zero where
+    /// the record stored this one alone.
+    pub group: u64,
     /// What can change.
-    pub standing: Standing,
+    pub standing: Standing<'a>,
 }
 
 /// One record, borrowed from the bytes it was decoded from.
@@ -88,7 +121,9 @@ pub enum RecordView<'a> {
         /// Which.
         message: MessageId,
         /// How it stands now.
-        standing: Standing,
+        standing: Standing<'a>,
+        /// The queue that it was moved to, if it was moved since it was stored.
+        moved: Option<&'a str>,
     },
     /// In a frame: a message is gone.
     Deleted {
@@ -135,9 +170,12 @@ impl RecordView<'_> {
                 envelope.fields(&mut each);
                 each("body", FieldValue::Bytes(body));
             }
-            Self::Changed { message, standing } => {
+            Self::Changed { message, standing, moved } => {
                 each("message", FieldValue::Number(message.0));
                 standing.fields(&mut each);
+                if let Some(queue) = moved {
+                    each("moved", FieldValue::Text(queue));
+                }
             }
             Self::Deleted { message } => each("message", FieldValue::Number(message.0)),
             Self::Sequence { next_message, next_buried, latest } => {
@@ -200,11 +238,20 @@ impl Envelope<'_> {
         each("durability", FieldValue::Text(durability_word(self.durability)));
         each("created_ns", FieldValue::Number(self.created.0));
         each("lease_ns", FieldValue::Number(self.lease.0));
-        each("queue", FieldValue::Text(self.queue));
+        match self.place {
+            Place::Queue(queue) => each("queue", FieldValue::Text(queue)),
+            Place::Subscription(number) => each("subscription", FieldValue::Number(number)),
+        }
+        if self.format != Format::RAW {
+            each("format", FieldValue::Number(self.format.0.into()));
+        }
+        if self.group != 0 {
+            each("group", FieldValue::Number(self.group));
+        }
     }
 }
 
-impl Standing {
+impl Standing<'_> {
     fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
         each("priority", FieldValue::Number(self.priority.into()));
         each("delay_ns", FieldValue::Number(self.delay.0));
@@ -221,6 +268,12 @@ impl Standing {
         }
         each("order", FieldValue::Number(self.order));
         self.counters.fields(each);
+        if let Some(expires) = self.expires {
+            each("expires_ns", FieldValue::Number(expires.0));
+        }
+        if let Some(dead) = self.dead {
+            dead.fields(each);
+        }
     }
 }
 
@@ -232,9 +285,19 @@ impl Counters {
             ("released", self.released),
             ("buried", self.buried),
             ("kicked", self.kicked),
+            ("failed", self.failed),
         ] {
             each(name, FieldValue::Number(count.into()));
         }
+    }
+}
+
+impl DeadView<'_> {
+    fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
+        each("dead_reason", FieldValue::Text(self.reason.word()));
+        each("dead_from", FieldValue::Text(self.from));
+        each("dead_at_ns", FieldValue::Number(self.at.0));
+        each("dead_attempts", FieldValue::Number(self.attempts.into()));
     }
 }
 

@@ -7,6 +7,7 @@
 //! for nothing.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{Lsn, MessageId};
@@ -16,7 +17,7 @@ use crate::engine::{Engine, Recovery};
 use crate::log::Placed;
 use crate::message::{Message, State};
 use crate::queue::QueueSlot;
-use crate::record::{Envelope, RecordError, RecordView, Standing, StoredState};
+use crate::record::{Envelope, Place, RecordError, RecordView, Standing, StoredState};
 
 impl Engine {
     /// Takes in a chunk of a snapshot.
@@ -62,7 +63,9 @@ impl Engine {
                     let bytes = u32::try_from(size).map_err(|_| RecordError::Invalid("body"))?;
                     self.recover(&envelope, Placed { lsn, bytes }, Some(body))
                 }
-                RecordView::Changed { message, standing } => self.replay_change(message, &standing),
+                RecordView::Changed { message, standing, moved } => {
+                    self.replay_change(message, &standing, moved)
+                }
                 RecordView::Deleted { message } => self.replay_deletion(message),
                 other => Err(RecordError::Misplaced(other.kind())),
             };
@@ -89,7 +92,7 @@ impl Engine {
             if size as u64 != u64::from(message.record_bytes) {
                 return Err(RecordError::WrongBody(envelope.message));
             }
-            message.body = Box::from(body);
+            message.body = Arc::from(body);
             message.body_missing = false;
             self.recovery.bodies_missing -= 1;
         }
@@ -135,16 +138,12 @@ impl Engine {
         if self.messages.get(id.0).is_some() {
             self.forget(id);
         }
-        let slot = match self.queues.find(envelope.queue) {
-            Some(slot) => slot,
-            None => {
-                let name = queue_name(envelope.queue)?;
-                let policy = self.queue_policies.of(&name);
-                self.queues.create(name, policy)
-            }
+        let Place::Queue(queue) = envelope.place else {
+            return Err(RecordError::Invalid("subscription"));
         };
+        let slot = self.recovered_queue(queue)?;
         self.check_places(id, slot, &envelope.standing)?;
-        let mut message = Message::new(envelope, slot, Box::from(body.unwrap_or_default()));
+        let mut message = Message::new(envelope, slot, Arc::from(body.unwrap_or_default()));
         (message.location, message.record_bytes) = (placed.lsn, placed.bytes);
         message.body_missing = body.is_none();
         self.recovery.bodies_missing += u64::from(message.body_missing);
@@ -155,17 +154,31 @@ impl Engine {
         Ok(())
     }
 
-    fn replay_change(&mut self, id: MessageId, standing: &Standing) -> Result<(), RecordError> {
+    fn recovered_queue(&mut self, name: &str) -> Result<QueueSlot, RecordError> {
+        if let Some(slot) = self.queues.find(name) {
+            return Ok(slot);
+        }
+        let name = queue_name(name)?;
+        let policy = self.queue_policies.of(&name);
+        Ok(self.queues.create(name, policy))
+    }
+
+    fn replay_change(
+        &mut self,
+        id: MessageId,
+        standing: &Standing<'_>,
+        moved: Option<&str>,
+    ) -> Result<(), RecordError> {
         let Some(message) = self.messages.get(id.0) else {
             return Err(RecordError::UnknownMessage(id));
         };
-        let slot = message.queue;
+        let before = message.queue;
+        let slot = moved.map_or(Ok(before), |queue| self.recovered_queue(queue))?;
         self.leave(id);
         self.reorder(id, id.0);
         self.check_places(id, slot, standing)?;
-        if let Some(message) = self.messages.get_mut(id.0) {
-            message.assume(id, standing);
-        }
+        self.move_to_queue(id, slot);
+        self.living_mut(id).assume(id, standing);
         self.settle_recovered(id, standing);
         Ok(())
     }
@@ -185,7 +198,7 @@ impl Engine {
     }
 
     /// Enters a message into its indexes and moves the numbers past those it uses.
-    fn settle_recovered(&mut self, id: MessageId, standing: &Standing) {
+    fn settle_recovered(&mut self, id: MessageId, standing: &Standing<'_>) {
         if standing.order != id.0 {
             self.reordered.insert(standing.order, id);
         }
@@ -206,7 +219,7 @@ impl Engine {
         &self,
         id: MessageId,
         slot: QueueSlot,
-        standing: &Standing,
+        standing: &Standing<'_>,
     ) -> Result<(), RecordError> {
         let order = standing.order;
         let of_another = order != id.0 && self.messages.get(order).is_some();

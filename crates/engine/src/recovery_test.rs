@@ -1,6 +1,6 @@
 //! What does not fit together is refused, and says why. What fits is tested in `tests/random.rs`.
 
-use model::{Durability, Nanos, StorePolicy};
+use model::{Durability, Format, Nanos, StorePolicy};
 
 use super::*;
 use crate::codec::encode;
@@ -87,21 +87,21 @@ fn a_deleted_message_needs_no_body() {
 #[test]
 fn a_place_is_taken_once() {
     let buried = Standing { state: StoredState::Buried { order: 3 }, ..standing(1) };
-    let first = RecordView::Changed { message: MessageId(1), standing: buried };
+    let first = RecordView::Changed { message: MessageId(1), standing: buried, moved: None };
     let second = Standing { order: 2, ..buried };
-    let second = RecordView::Changed { message: MessageId(2), standing: second };
+    let second = RecordView::Changed { message: MessageId(2), standing: second, moved: None };
     let frame = bytes(&[message(1, b""), message(2, b""), first, second]);
     assert_eq!(empty().replay(Lsn(1), &frame, false), Err(RecordError::DuplicateOrder(3)));
 
     let reordered = Standing { order: 1, ..standing(2) };
-    let second = RecordView::Changed { message: MessageId(2), standing: reordered };
+    let second = RecordView::Changed { message: MessageId(2), standing: reordered, moved: None };
     let frame = bytes(&[message(1, b""), message(2, b""), second]);
     assert_eq!(empty().replay(Lsn(1), &frame, false), Err(RecordError::DuplicateOrder(1)));
 }
 
 fn empty() -> Engine {
     let queue_policies = QueuePolicies::default();
-    Engine::new(EngineOptions { policy: StorePolicy::Always, queue_policies })
+    Engine::new(EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Always) })
 }
 
 fn bytes(records: &[RecordView<'_>]) -> Vec<u8> {
@@ -123,7 +123,7 @@ fn located(number: u64, record_bytes: u32) -> RecordView<'static> {
 }
 
 fn changed(number: u64) -> RecordView<'static> {
-    RecordView::Changed { message: MessageId(number), standing: standing(number) }
+    RecordView::Changed { message: MessageId(number), standing: standing(number), moved: None }
 }
 
 fn deleted(number: u64) -> RecordView<'static> {
@@ -133,7 +133,9 @@ fn deleted(number: u64) -> RecordView<'static> {
 fn envelope(number: u64) -> Envelope<'static> {
     Envelope {
         message: MessageId(number),
-        queue: "mail",
+        place: Place::Queue("mail"),
+        format: Format::RAW,
+        group: 0,
         durability: Durability::Synced,
         created: Nanos(5),
         lease: Nanos::from_secs(60),
@@ -141,12 +143,14 @@ fn envelope(number: u64) -> Envelope<'static> {
     }
 }
 
-fn standing(number: u64) -> Standing {
+fn standing(number: u64) -> Standing<'static> {
     Standing {
         priority: 1,
         delay: Nanos::ZERO,
         state: StoredState::Ready,
         order: number,
         counters: Counters::default(),
+        expires: None,
+        dead: None,
     }
 }

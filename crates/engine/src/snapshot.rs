@@ -84,8 +84,7 @@ impl Engine {
             return;
         }
         assert!(message.location > Lsn::ZERO, "a journalled message is in the log");
-        let queue = self.queues.at(message.queue).name.as_str();
-        let envelope = message.envelope(id, queue);
+        let envelope = message.envelope(id, self.queues.at(message.queue).place());
         let (location, record_bytes) = (message.location, message.record_bytes);
         encode(&RecordView::Located { envelope, location, record_bytes }, out);
     }

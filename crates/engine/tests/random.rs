@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use model::{
-    Command, Durability, LinkId, MessageId, Nanos, NewMessage, Peek, Persistence, QueueName,
-    Refusal, Reply, SessionId, StorePolicy,
+    Command, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, Peek, Persistence,
+    QueueName, Refusal, Reply, SessionId, StorePolicy,
 };
 use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
@@ -94,7 +94,7 @@ impl World {
     fn new(seed: u64, policy: StorePolicy, release_order: ReleaseOrder) -> Self {
         let queue_policies =
             QueuePolicies { default: QueuePolicy { release_order }, ..QueuePolicies::default() };
-        let options = EngineOptions { policy, queue_policies };
+        let options = EngineOptions { queue_policies, ..EngineOptions::new(policy) };
         Self {
             rng: Rng(seed),
             now: Nanos::SECOND,
@@ -137,7 +137,10 @@ impl World {
         self.naive.open_session(session);
         for link in (0..LINKS).map(|link| LinkId(link as u32)) {
             let queue = self.queue();
-            self.run(session, Command::OpenProducer { link, queue: queue.clone() });
+            self.run(
+                session,
+                Command::OpenProducer { link, to: Destination::Queue(queue.clone()) },
+            );
             self.run(session, Command::Watch { link, queue });
         }
     }
@@ -182,6 +185,7 @@ impl World {
                 Reply::BrokerStatistics(_) => "BrokerStatistics",
                 Reply::Queues(_) => "Queues",
                 Reply::Refused(_) => "another refusal",
+                other => panic!("{other:?} answers nothing of the workload"),
             });
         }
         self.absorb(&expected);
@@ -278,8 +282,10 @@ impl World {
         let priority = self.rng.pick(&[0, 1, 1023, 1024, u32::MAX]);
         let delay = self.delay();
         match self.rng.below(64) {
-            0..4 => Command::OpenProducer { link, queue },
-            4..13 => Command::Put { link, message: self.new_message(priority, delay) },
+            0..4 => Command::OpenProducer { link, to: Destination::Queue(queue) },
+            4..13 => {
+                Command::Put { link, message: self.new_message(priority, delay), transaction: None }
+            }
             13..17 => Command::Watch { link, queue },
             17 => Command::Unwatch { link, queue },
             18..36 => self.receive(link),
@@ -321,7 +327,7 @@ impl World {
         };
         let lease = Nanos(1 + self.rng.below(4_000_000_000));
         let body = (0..self.rng.below(12)).map(|byte| byte as u8).collect();
-        NewMessage { priority, delay, lease, persistence, body }
+        NewMessage { priority, delay, lease, persistence, ..NewMessage::new(body) }
     }
 
     fn delay(&mut self) -> Nanos {

@@ -1,24 +1,143 @@
 //! What a protocol session asks of the engine.
 
-use crate::{LinkId, MessageId, Nanos, NewMessage, QueueName};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use crate::{
+    ClientName, Destination, LinkId, MessageId, Nanos, NewMessage, QueueName, Settlement,
+    Subscription, SubscriptionName, TransactionId,
+};
 
 /// A wish of one session. Each is answered by exactly one [`crate::Reply`], at once, but for
-/// [`Command::Receive`], whose answer may come later.
+/// [`Command::Receive`], whose answer may come later, and [`Command::Credit`], which brings
+/// deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Point a producer at a queue, creating both; points it elsewhere if it exists. → `Done`
+    /// Say which client this session belongs to. At most one session is a client's at a time.
+    /// → `Done`, `Refused`
+    Identify {
+        /// The client.
+        client: ClientName,
+    },
+    /// Point a producer at a destination, creating both; points it elsewhere if it exists.
+    /// → `Done`, `Refused`
     OpenProducer {
         /// The producer.
         link: LinkId,
         /// Where its messages go from now on.
-        queue: QueueName,
+        to: Destination,
     },
-    /// Store a message in the queue of a producer. → `Stored`, `Refused`
+    /// Forget a producer. → `Done`, also when it was not there
+    CloseProducer {
+        /// The producer.
+        link: LinkId,
+    },
+    /// Store a message at the destination of a producer. In a transaction it is stored when that
+    /// commits. → `Stored`; `Done` in a transaction, or where no subscription takes it; `Refused`,
+    /// which dooms the transaction
     Put {
         /// A producer that was opened.
         link: LinkId,
         /// What to store.
         message: NewMessage,
+        /// The transaction it is part of.
+        transaction: Option<TransactionId>,
+    },
+    /// The same without a producer. The destination is created. → as [`Command::Put`]
+    PutTo {
+        /// Where it goes.
+        to: Destination,
+        /// What to store.
+        message: NewMessage,
+        /// The transaction it is part of.
+        transaction: Option<TransactionId>,
+    },
+    /// Make a destination of a new name that goes with this session. What is sent there is kept in
+    /// memory only. → `Created`, `Refused`
+    CreateTemporary {
+        /// A topic, or else a queue.
+        topic: bool,
+    },
+    /// Delete a destination that this session created, with its messages; its consumers are told
+    /// `ConsumerClosed`. → `Done`, `NotFound`
+    DeleteTemporary {
+        /// Which.
+        destination: Destination,
+    },
+    /// Open a consumer of a queue, creating the queue. It gets nothing before it has credit, and
+    /// holds what it takes until it settles it or its session ends. → `Done`, `Refused`
+    OpenConsumer {
+        /// A consumer that is not open.
+        link: LinkId,
+        /// The queue.
+        queue: QueueName,
+        /// Which messages it is for; `None`: all.
+        selector: Option<Arc<str>>,
+        /// Whether it takes them.
+        mode: ConsumerMode,
+    },
+    /// Open a consumer of a subscription, creating topic and subscription. A named one that is
+    /// there, but of another topic or selector, is made anew. → `Done`, `Refused`
+    Subscribe {
+        /// A consumer that is not open.
+        link: LinkId,
+        /// The subscription.
+        subscription: Box<Subscription>,
+    },
+    /// Forget a consumer. What it holds stays held by the session. A subscription that is not
+    /// durable goes with its last consumer. → `Done`, also when it was not there
+    CloseConsumer {
+        /// The consumer.
+        link: LinkId,
+    },
+    /// Deliver to a consumer until it got `limit` messages since it was opened. → no reply of its
+    /// own; with `drain`, once nothing more is there for it: `Drained`, and the limit is what was
+    /// delivered
+    Credit {
+        /// A consumer that was opened by `OpenConsumer` or `Subscribe`; another is ignored.
+        link: LinkId,
+        /// How many in all.
+        limit: u64,
+        /// Use up the limit now or give it back.
+        drain: bool,
+    },
+    /// End a named subscription and delete its messages. → `Done`, `NotFound`, `Refused` while it
+    /// has consumers
+    Unsubscribe {
+        /// Which.
+        name: SubscriptionName,
+    },
+    /// → `Subscription`, `NotFound`
+    FindSubscription {
+        /// Which.
+        name: SubscriptionName,
+    },
+    /// Say what became of a message that this session holds. In a transaction it happens when that
+    /// commits, and when it rolls back the message is as after [`Settlement::Fail`].
+    /// → `Done`, `NotFound` unless held by this session and in no transaction
+    Settle {
+        /// The message.
+        message: MessageId,
+        /// What became of it.
+        settlement: Settlement,
+        /// The transaction it is part of.
+        transaction: Option<TransactionId>,
+    },
+    /// Begin a transaction. → `Done`, `Refused`
+    Begin {
+        /// A number that this session has not used.
+        transaction: TransactionId,
+    },
+    /// Do all that was said in a transaction, in one frame. → `Done`; `Refused`, and it is rolled
+    /// back
+    Commit {
+        /// Which.
+        transaction: TransactionId,
+    },
+    /// Do nothing of what was said in a transaction. → `Done`, `Refused`
+    Rollback {
+        /// Which.
+        transaction: TransactionId,
     },
     /// Add a queue to those a consumer receives from; creates both. Idempotent. → `Done`, `Refused`
     Watch {
@@ -120,6 +239,15 @@ pub enum Command {
     BrokerStatistics,
     /// → `Queues`, in the order of their names
     ListQueues,
+}
+
+/// Whether a consumer takes the messages that it gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsumerMode {
+    /// It holds them, and nobody else gets them.
+    Take,
+    /// It gets copies of the ready messages from the first to the last and changes nothing.
+    Browse,
 }
 
 /// Which message to look at.

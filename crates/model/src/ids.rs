@@ -47,7 +47,30 @@ pub struct SessionId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// The name of a queue: 1 to [`limits::QUEUE_NAME_BYTES_MAX`] bytes of UTF-8 without control
+/// A transaction of a session; the protocol chooses the number, and none twice in one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransactionId(pub u64);
+
+/// Where messages are sent. A queue and a topic may have the same name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Destination {
+    /// Each message goes to one consumer.
+    Queue(QueueName),
+    /// Each message goes to every subscription.
+    Topic(QueueName),
+}
+
+impl Destination {
+    /// Its name, whichever it is.
+    #[must_use]
+    pub fn name(&self) -> &QueueName {
+        match self {
+            Self::Queue(name) | Self::Topic(name) => name,
+        }
+    }
+}
+
+/// The name of a queue or a topic: 1 to [`limits::QUEUE_NAME_BYTES_MAX`] bytes of UTF-8 without control
 /// characters. Protocols may allow less. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueName(Arc<str>);

@@ -13,13 +13,19 @@ mod ids;
 pub mod limits;
 mod message;
 mod output;
+mod settlement;
 mod statistics;
+mod subscription;
 mod time;
 
-pub use command::{Command, Peek};
+pub use command::{Command, ConsumerMode, Peek};
 pub use durability::{After, Durability, Persistence, StorePolicy};
-pub use ids::{LinkId, Lsn, MessageId, NameError, QueueName, SessionId};
-pub use message::NewMessage;
+pub use ids::{
+    Destination, LinkId, Lsn, MessageId, NameError, QueueName, SessionId, TransactionId,
+};
+pub use message::{Format, Formats, NewMessage, PayloadReader, PropertyReader, Value};
 pub use output::{Delivery, Output, Refusal, Reply};
+pub use settlement::{DeadLetter, DeadReason, Settlement};
 pub use statistics::{BrokerStatistics, MessageState, MessageStatistics, QueueStatistics};
+pub use subscription::{ClientName, Subscription, SubscriptionName};
 pub use time::Nanos;

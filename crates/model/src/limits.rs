@@ -23,3 +23,24 @@ pub const FRAME_RECORDS_MAX: usize = 10_000;
 /// Timers that fire in one call; the rest fire in the next, so that a hundred thousand leases
 /// that end at once stall nobody.
 pub const TIMERS_PER_TURN_MAX: usize = 1_024;
+
+/// Subscriptions that may exist at once, durable or not.
+pub const SUBSCRIPTIONS_MAX: usize = 100_000;
+
+/// Subscriptions of one topic: a message for all of them is one record.
+pub const TOPIC_SUBSCRIPTIONS_MAX: usize = 10_000;
+
+/// Different selectors of the consumers of one queue: each message is held against each.
+pub const QUEUE_SELECTORS_MAX: usize = 256;
+
+/// Transactions that one session may have open.
+pub const SESSION_TRANSACTIONS_MAX: usize = 1_024;
+
+/// Messages that one transaction may store or settle.
+pub const TRANSACTION_RECORDS_MAX: usize = 200_000;
+
+/// Bytes of the messages that one transaction may store: it is one frame, in one segment.
+pub const TRANSACTION_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Ready messages that one step looks at for a consumer that browses or selects.
+pub const SCAN_MESSAGES_MAX: usize = 1_024;

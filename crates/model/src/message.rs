@@ -1,6 +1,8 @@
-//! The message as its sender hands it over.
+//! The message as its sender hands it over, and how its bytes are read.
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::ops::Range;
 
 use crate::{Nanos, Persistence};
 
@@ -11,10 +13,91 @@ pub struct NewMessage {
     pub priority: u32,
     /// How long it stays hidden; zero: ready at once.
     pub delay: Nanos,
-    /// How long a consumer may hold it before it is ready again.
+    /// How long a consumer that asks for no other time may hold it before it is ready again.
     pub lease: Nanos,
+    /// The moment from which nobody may receive it any more.
+    pub expires: Option<Nanos>,
     /// What its sender asks of the store.
     pub persistence: Persistence,
-    /// Opaque bytes.
-    pub body: Box<[u8]>,
+    /// How `body` is to be read.
+    pub format: Format,
+    /// The bytes, opaque to everyone but [`Formats`].
+    pub body: Arc<[u8]>,
+}
+
+impl NewMessage {
+    /// A persistent, raw message that is ready at once and may be held for a minute; of the most
+    /// urgent priority.
+    #[must_use]
+    pub fn new(body: Arc<[u8]>) -> Self {
+        Self {
+            priority: 0,
+            delay: Nanos::ZERO,
+            lease: Nanos::from_secs(60),
+            expires: None,
+            persistence: Persistence::Persistent,
+            format: Format::RAW,
+            body,
+        }
+    }
+}
+
+/// How the bytes of a body are to be read. It is stored with each message, so a number never
+/// changes its meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Format(pub u8);
+
+impl Format {
+    /// The bytes are the payload, and there are no properties.
+    pub const RAW: Self = Self(0);
+}
+
+/// How to look into bodies of every format that the house knows: pure functions, which whoever
+/// knows the protocols hands to the engine. They are total: any bytes have an answer.
+#[derive(Clone, Copy)]
+pub struct Formats {
+    /// A header field or property by the name that selectors use.
+    pub property: PropertyReader,
+    /// Which of the bytes a consumer of another protocol is to see.
+    pub payload: PayloadReader,
+}
+
+/// See [`Formats::property`].
+pub type PropertyReader = for<'m> fn(Format, &'m [u8], &str) -> Value<'m>;
+
+/// See [`Formats::payload`].
+pub type PayloadReader = fn(Format, &[u8]) -> Range<usize>;
+
+impl Formats {
+    /// Knows [`Format::RAW`] only.
+    pub const RAW: Self =
+        Self { property: |_, _, _| Value::Null, payload: |_, body| 0..body.len() };
+}
+
+impl Default for Formats {
+    fn default() -> Self {
+        Self::RAW
+    }
+}
+
+impl fmt::Debug for Formats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Formats")
+    }
+}
+
+/// What a header field or property holds, as selectors see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Value<'m> {
+    /// There is none, or it is null, or of a type that selectors do not know.
+    #[default]
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// Any of the integers.
+    Integer(i64),
+    /// Any of the floating-point numbers.
+    Float(f64),
+    /// Text.
+    String(&'m str),
 }

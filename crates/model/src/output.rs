@@ -1,11 +1,13 @@
 //! What the engine tells a protocol session.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::{
-    After, BrokerStatistics, LinkId, MessageId, MessageStatistics, QueueName, QueueStatistics,
-    SessionId,
+    After, BrokerStatistics, DeadLetter, Destination, Durability, Format, LinkId, MessageId,
+    MessageStatistics, Nanos, QueueName, QueueStatistics, SessionId, Subscription,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -31,7 +33,7 @@ pub enum Reply {
     },
     /// The engine will not, and nothing changed.
     Refused(Refusal),
-    /// A message was leased to the session.
+    /// A message was leased to the session, or shown to a consumer that browses.
     Delivered(Box<Delivery>),
     /// No message came in time.
     TimedOut,
@@ -43,9 +45,25 @@ pub enum Reply {
     Found {
         /// Which.
         message: MessageId,
-        /// Its body.
+        /// The payload of its body.
         body: Box<[u8]>,
     },
+    /// A consumer was to use up its credit: nothing more is there for it.
+    Drained {
+        /// The consumer.
+        link: LinkId,
+        /// How many messages it got since it was opened, which is its limit now.
+        delivered: u64,
+    },
+    /// What a consumer received from is gone, and the consumer with it. Answers no command.
+    ConsumerClosed {
+        /// The consumer.
+        link: LinkId,
+    },
+    /// A temporary destination was made.
+    Created(Destination),
+    /// A named subscription as it is.
+    Subscription(Box<Subscription>),
     /// So many messages were changed.
     Count(u64),
     /// So many messages were changed, as many as one command may change
@@ -61,7 +79,7 @@ pub enum Reply {
     Queues(Vec<QueueName>),
 }
 
-/// A leased message.
+/// A leased or browsed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The consumer that received it; `None` where it was leased by its identity.
@@ -70,12 +88,55 @@ pub struct Delivery {
     pub message: MessageId,
     /// How many times it has been delivered, with this one.
     pub count: u32,
+    /// How many deliveries before this one failed.
+    pub failed: u32,
+    /// Smaller is more urgent.
+    pub priority: u32,
+    /// When it was stored.
+    pub created: Nanos,
+    /// From when on nobody may receive it.
+    pub expires: Option<Nanos>,
+    /// What it survives.
+    pub durability: Durability,
+    /// Why it is among the dead letters, if it is.
+    pub dead: Option<Box<DeadLetter>>,
+    /// How the body is to be read.
+    pub format: Format,
+    /// Which of the body's bytes are for a protocol that does not know the format.
+    pub payload: Range<usize>,
     /// Its body.
-    pub body: Box<[u8]>,
+    pub body: Arc<[u8]>,
+}
+
+impl Delivery {
+    /// The first delivery of a raw message that lives in memory.
+    #[must_use]
+    pub fn new(message: MessageId, body: Arc<[u8]>) -> Self {
+        Self {
+            link: None,
+            message,
+            count: 1,
+            failed: 0,
+            priority: 0,
+            created: Nanos::ZERO,
+            expires: None,
+            durability: Durability::None,
+            dead: None,
+            format: Format::RAW,
+            payload: 0..body.len(),
+            body,
+        }
+    }
+
+    /// What a protocol that does not know the format is to see.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        self.body.get(self.payload.clone()).unwrap_or_default()
+    }
 }
 
 /// Why the engine refuses a command. Every one leaves the engine as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The journal has no room for another message until space returns; deletes still work.
@@ -86,4 +147,32 @@ pub enum Refusal {
     TooManyWatched,
     /// The link was not opened.
     NoSuchLink,
+    /// The link is open already.
+    LinkInUse,
+    /// Another session is this client's.
+    ClientInUse,
+    /// The subscription has a consumer and is not shared, or not shared in this way.
+    SubscriptionInUse,
+    /// There are [`crate::limits::SUBSCRIPTIONS_MAX`] subscriptions, or so many of one topic as
+    /// fit into one frame.
+    TooManySubscriptions,
+    /// Consumers of the queue use [`crate::limits::QUEUE_SELECTORS_MAX`] different selectors.
+    TooManySelectors,
+    /// Not a selector.
+    InvalidSelector {
+        /// The byte where it ceases to be one.
+        position: usize,
+        /// Why.
+        reason: Box<str>,
+    },
+    /// The session has no such transaction.
+    NoSuchTransaction,
+    /// The session has [`crate::limits::SESSION_TRANSACTIONS_MAX`] transactions, or the number is
+    /// in use.
+    TooManyTransactions,
+    /// The transaction holds more than [`crate::limits::TRANSACTION_RECORDS_MAX`] messages or
+    /// [`crate::limits::TRANSACTION_BYTES_MAX`] bytes.
+    TransactionTooLarge,
+    /// A part of the transaction was refused before, so that it can only be rolled back.
+    TransactionFailed,
 }

@@ -243,7 +243,10 @@ fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
 }
 
 fn broker_options(config: &Config) -> BrokerOptions {
-    let engine = EngineOptions { policy: config.policy, queue_policies: config.queues.clone() };
+    let engine = EngineOptions {
+        queue_policies: config.queues.clone(),
+        ..EngineOptions::new(config.policy)
+    };
     let journal =
         JournalOptions::new(config.policy).with_message_bytes_max(config.limits.message_bytes);
     let journal = match config.segment_bytes {

@@ -24,7 +24,7 @@ fn reserve() -> Wish {
 
 fn delivered(id: u64) -> Reply {
     let body = b"body".to_vec().into();
-    Reply::Delivered(Box::new(Delivery { link: None, message: MessageId(id), count: 1, body }))
+    Reply::Delivered(Box::new(Delivery::new(MessageId(id), body)))
 }
 
 fn oracle(puts: &[Wish]) -> Oracle {
@@ -89,7 +89,7 @@ fn ids_and_bodies_are_checked() {
     assert!(accepts(&oracle, 11, 1, &put(0, 0), &stored(2)));
     oracle.answered(at(11), 1, &put(0, 0), &stored(2));
     let body = b"bodY".to_vec().into();
-    let other = Delivery { link: None, message: MessageId(2), count: 1, body };
+    let other = Delivery::new(MessageId(2), body);
     assert!(!accepts(&oracle, 12, 1, &reserve(), &Reply::Delivered(Box::new(other))));
 }
 

@@ -1,7 +1,7 @@
 //! What a seed decides before anything happens.
 
 use broker::BrokerOptions;
-use engine::{EngineOptions, QueuePolicies};
+use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{Nanos, StorePolicy};
 
@@ -75,10 +75,7 @@ impl Scenario {
     /// The broker's options.
     #[must_use]
     pub fn options(&self) -> BrokerOptions {
-        BrokerOptions {
-            engine: EngineOptions { policy: self.policy, queue_policies: QueuePolicies::default() },
-            journal: self.journal.clone(),
-        }
+        BrokerOptions { engine: EngineOptions::new(self.policy), journal: self.journal.clone() }
     }
 
     /// How late a periodic sync may be: a write under way, then the sync itself, and a step.

@@ -167,12 +167,9 @@ fn likely_reply(command: &Command) -> Reply {
     match command {
         Command::Put { .. } => Reply::Stored { message: MessageId(7) },
         Command::Receive { .. } => Reply::TimedOut,
-        Command::Lease { message } => Reply::Delivered(Box::new(Delivery {
-            link: None,
-            message: *message,
-            count: 1,
-            body: Box::from(*b"body"),
-        })),
+        Command::Lease { message } => {
+            Reply::Delivered(Box::new(Delivery::new(*message, b"body".to_vec().into())))
+        }
         Command::Peek(Peek::Message(message)) => {
             Reply::Found { message: *message, body: Box::from(*b"body") }
         }

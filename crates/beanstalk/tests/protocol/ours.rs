@@ -25,7 +25,7 @@ pub(crate) struct Ours {
 impl Ours {
     pub(crate) fn new() -> Self {
         let queue_policies = QueuePolicies::default();
-        let options = EngineOptions { policy: StorePolicy::Memory, queue_policies };
+        let options = EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Memory) };
         Self {
             engine: Engine::new(options),
             effects: Effects::default(),

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use beanstalk::Shared;
 use model::{
-    BrokerStatistics, Command, Delivery, MessageId, MessageState, MessageStatistics, Nanos, Peek,
-    QueueName, QueueStatistics, Refusal, Reply,
+    BrokerStatistics, Command, Delivery, Destination, MessageId, MessageState, MessageStatistics,
+    Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
 };
 
 use crate::connection::Connection;
@@ -164,8 +164,10 @@ impl<'a> Player<'a> {
 
 fn command_text(command: &Command) -> String {
     match command {
-        Command::OpenProducer { link, queue } => format!("open-producer {} {queue}", link.0),
-        Command::Put { link, message } => format!(
+        Command::OpenProducer { link, to: Destination::Queue(queue) } => {
+            format!("open-producer {} {queue}", link.0)
+        }
+        Command::Put { link, message, .. } => format!(
             "put {} priority={} delay={} lease={} {:?} \"{}\"",
             link.0,
             message.priority,
@@ -199,6 +201,7 @@ fn command_text(command: &Command) -> String {
         Command::QueueStatistics { queue } => format!("queue-statistics {queue}"),
         Command::BrokerStatistics => "broker-statistics".into(),
         Command::ListQueues => "list-queues".into(),
+        other => panic!("this protocol never asks for {other:?}"),
     }
 }
 
@@ -210,10 +213,7 @@ fn reply(text: &str) -> Reply {
         "done" => Reply::Done,
         "stored" => Reply::Stored { message: message() },
         "refused" => Reply::Refused(refusal(words[1])),
-        "delivered" => {
-            let (message, body) = (message(), body());
-            Reply::Delivered(Box::new(Delivery { link: None, message, count: 1, body }))
-        }
+        "delivered" => Reply::Delivered(Box::new(Delivery::new(message(), body().into()))),
         "timed-out" => Reply::TimedOut,
         "lease-ending" => Reply::LeaseEnding,
         "not-found" => Reply::NotFound,

@@ -28,11 +28,14 @@ pub(crate) struct Snapshot {
 /// What of a message must survive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Durable {
-    pub(crate) queue: String,
+    /// Its [`engine::Place`].
+    pub(crate) place: String,
     pub(crate) durability: Durability,
     pub(crate) created: Nanos,
     pub(crate) lease: Nanos,
-    pub(crate) standing: Standing,
+    /// All of it but `dead`, which follows.
+    pub(crate) standing: Standing<'static>,
+    pub(crate) dead: String,
     pub(crate) location: Lsn,
     pub(crate) record_bytes: u32,
     pub(crate) body: Vec<u8>,
@@ -150,11 +153,12 @@ pub(crate) fn durable(
             continue;
         };
         let message = Durable {
-            queue: envelope.queue.to_owned(),
+            place: format!("{:?}", envelope.place),
             durability: envelope.durability,
             created: envelope.created,
             lease: envelope.lease,
-            standing: envelope.standing,
+            standing: without_dead(&envelope.standing),
+            dead: format!("{:?}", envelope.standing.dead),
             location,
             record_bytes,
             body: body(envelope.message),
@@ -162,4 +166,9 @@ pub(crate) fn durable(
         assert!(all.insert(envelope.message, message).is_none());
     }
     all
+}
+
+fn without_dead(standing: &Standing<'_>) -> Standing<'static> {
+    let &Standing { priority, delay, state, order, counters, expires, .. } = standing;
+    Standing { priority, delay, state, order, counters, expires, dead: None }
 }

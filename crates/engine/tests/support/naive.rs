@@ -2,12 +2,13 @@
 //! there is nothing in it to get wrong except the rules themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use engine::{Counters, ReleaseOrder};
 use model::{
-    After, BrokerStatistics, Command, Delivery, Durability, LinkId, Lsn, MessageId, MessageState,
-    MessageStatistics, Nanos, NewMessage, Output, Peek, Persistence, QueueName, QueueStatistics,
-    Refusal, Reply, SessionId, StorePolicy,
+    After, BrokerStatistics, Command, Delivery, Destination, Durability, LinkId, Lsn, MessageId,
+    MessageState, MessageStatistics, Nanos, NewMessage, Output, Peek, Persistence, QueueName,
+    QueueStatistics, Refusal, Reply, SessionId, StorePolicy,
 };
 
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct Message {
     pub(crate) durability: Durability,
     pub(crate) changed: Lsn,
     pub(crate) counters: Counters,
-    pub(crate) body: Box<[u8]>,
+    pub(crate) body: Arc<[u8]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,12 +202,12 @@ impl Naive {
 
     fn answer(&mut self, by: SessionId, command: &Command) -> Answer {
         match command.clone() {
-            Command::OpenProducer { link, queue } => {
+            Command::OpenProducer { link, to: Destination::Queue(queue) } => {
                 self.queues.entry(queue.clone()).or_default();
                 self.session(by).producers.insert(link, queue);
                 done(After::NOTHING)
             }
-            Command::Put { link, message } => self.put(by, link, message),
+            Command::Put { link, message, .. } => self.put(by, link, message),
             Command::Watch { link, queue } => {
                 self.queues.entry(queue.clone()).or_default();
                 self.session(by).consumers.entry(link).or_default().watched.insert(queue);
@@ -252,6 +253,7 @@ impl Naive {
                 let names = self.queues.keys().cloned().collect();
                 Some((self.after_all(), Reply::Queues(names)))
             }
+            other => panic!("{other:?} is not of the workload"),
         }
     }
 
@@ -421,7 +423,7 @@ impl Naive {
         let Some(message) = id.and_then(|id| self.messages.get(&id)) else {
             return self.not_found();
         };
-        let reply = Reply::Found { message: id?, body: message.body.clone() };
+        let reply = Reply::Found { message: id?, body: Box::from(&*message.body) };
         Some((self.after(id?), reply))
     }
 
@@ -533,8 +535,14 @@ impl Naive {
         let message = self.message(id);
         message.state = State::Leased(to, until);
         message.counters.delivered += 1;
-        let (count, body) = (message.counters.delivered, message.body.clone());
-        let delivery = Delivery { link, message: id, count, body };
+        let delivery = Delivery {
+            link,
+            count: message.counters.delivered,
+            priority: message.priority,
+            created: message.created,
+            durability: message.durability,
+            ..Delivery::new(id, message.body.clone())
+        };
         (self.after(id), Reply::Delivered(Box::new(delivery)))
     }
 

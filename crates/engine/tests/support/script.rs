@@ -23,12 +23,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use engine::{
-    Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, RecordView, ReleaseOrder, Standing,
-    StoredState, describe,
+    Effects, Engine, EngineOptions, Place, QueuePolicies, QueuePolicy, RecordView, ReleaseOrder,
+    Standing, StoredState, describe,
 };
 use model::{
-    After, Command, Durability, LinkId, MessageId, Nanos, NewMessage, Output, Peek, Persistence,
-    QueueName, Reply, SessionId, StorePolicy,
+    After, Command, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, Output, Peek,
+    Persistence, QueueName, Reply, SessionId, StorePolicy,
 };
 
 use super::log::{Log, Snapshot};
@@ -58,7 +58,7 @@ impl Script {
     fn new(policy: StorePolicy, release_order: ReleaseOrder) -> Self {
         let default = QueuePolicy { release_order };
         let queue_policies = QueuePolicies { default, named: BTreeMap::new() };
-        let options = EngineOptions { policy, queue_policies };
+        let options = EngineOptions { queue_policies, ..EngineOptions::new(policy) };
         Self {
             engine: Engine::new(options.clone()),
             options,
@@ -155,12 +155,15 @@ impl<'a> Words<'a> {
 
     fn command(&self, words: &[&str]) -> Command {
         match *words {
-            ["producer", link, queue] => {
-                Command::OpenProducer { link: self::link(link), queue: name(queue) }
-            }
-            ["put", link, body] => {
-                Command::Put { link: self::link(link), message: self.new_message(body) }
-            }
+            ["producer", link, queue] => Command::OpenProducer {
+                link: self::link(link),
+                to: Destination::Queue(name(queue)),
+            },
+            ["put", link, body] => Command::Put {
+                link: self::link(link),
+                message: self.new_message(body),
+                transaction: None,
+            },
             ["watch", link, queue] => Command::Watch { link: self::link(link), queue: name(queue) },
             ["unwatch", link, queue] => {
                 Command::Unwatch { link: self::link(link), queue: name(queue) }
@@ -202,7 +205,7 @@ impl<'a> Words<'a> {
             delay: self.time("delay"),
             lease: self.named.get("lease").map_or(Nanos::from_secs(60), |span| time(span)),
             persistence,
-            body: body.as_bytes().into(),
+            ..NewMessage::new(body.as_bytes().into())
         }
     }
 
@@ -296,9 +299,9 @@ fn shown_record(record: &RecordView<'_>) -> String {
     match record {
         RecordView::Message { envelope, .. } => {
             let standing = shown_standing(&envelope.standing);
-            format!("message {} of {} {standing}", envelope.message, envelope.queue)
+            format!("message {} of {} {standing}", envelope.message, shown_place(envelope.place))
         }
-        RecordView::Changed { message, standing } => {
+        RecordView::Changed { message, standing, .. } => {
             format!("changed {message} {}", shown_standing(standing))
         }
         RecordView::Deleted { message } => format!("deleted {message}"),
@@ -306,7 +309,14 @@ fn shown_record(record: &RecordView<'_>) -> String {
     }
 }
 
-fn shown_standing(standing: &Standing) -> String {
+fn shown_place(place: Place<'_>) -> String {
+    match place {
+        Place::Queue(queue) => queue.to_owned(),
+        Place::Subscription(number) => format!("subscription {number}"),
+    }
+}
+
+fn shown_standing(standing: &Standing<'_>) -> String {
     let state = match standing.state {
         StoredState::Ready => "ready".to_owned(),
         StoredState::Delayed { until } => format!("delayed until {}", shown_time(until)),
@@ -338,6 +348,7 @@ fn shown_reply(reply: &Reply) -> String {
             let names = names.iter().map(|name| name.as_str());
             ["queues"].into_iter().chain(names).collect::<Vec<_>>().join(" ")
         }
+        other => format!("{other:?}"),
     }
 }
 

@@ -1,0 +1,155 @@
+//! What few messages have, at the end of their records: see EXTENSION in `codec.rs`.
+
+use alloc::vec::Vec;
+
+use model::{DeadReason, Format, Nanos};
+
+use crate::codec::{number, text};
+use crate::record::{DeadView, Envelope, Place, RecordError, Standing};
+use crate::wire::{Reader, put_bytes, put_varint};
+
+/// All that may follow; what is not there has its default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extension<'a> {
+    failed: u32,
+    expires: Option<Nanos>,
+    dead: Option<DeadView<'a>>,
+    pub(crate) moved: Option<&'a str>,
+    pub(crate) format: Format,
+    pub(crate) group: u64,
+    pub(crate) subscription: Option<u64>,
+}
+
+impl<'a> Extension<'a> {
+    pub(crate) fn of_envelope(envelope: &Envelope<'a>) -> Self {
+        let subscription = match envelope.place {
+            Place::Queue(_) => None,
+            Place::Subscription(number) => Some(number),
+        };
+        let (format, group) = (envelope.format, envelope.group);
+        Self { format, group, subscription, ..Self::of_change(&envelope.standing, None) }
+    }
+
+    pub(crate) fn of_change(standing: &Standing<'a>, moved: Option<&'a str>) -> Self {
+        let &Standing { counters, expires, dead, .. } = standing;
+        Self { failed: counters.failed, expires, dead, moved, ..Self::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Nothing in it belongs to an envelope.
+    pub(crate) fn fits_change(&self) -> bool {
+        self.format == Format::RAW && self.group == 0 && self.subscription.is_none()
+    }
+
+    pub(crate) fn apply(&self, standing: &mut Standing<'a>) {
+        standing.counters.failed = self.failed;
+        standing.expires = self.expires;
+        standing.dead = self.dead;
+    }
+
+    /// Appends it, unless there is nothing in it.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        if self.is_empty() {
+            return;
+        }
+        let present = [
+            (self.failed != 0, FAILED),
+            (self.expires.is_some(), EXPIRES),
+            (self.dead.is_some(), DEAD),
+            (self.moved.is_some(), MOVED),
+            (self.format != Format::RAW, FORMAT),
+            (self.group != 0, GROUP),
+            (self.subscription.is_some(), SUBSCRIPTION),
+        ];
+        out.push(present.iter().map(|(is, bit)| if *is { *bit } else { 0 }).sum());
+        if self.failed != 0 {
+            put_varint(out, self.failed.into());
+        }
+        if let Some(expires) = self.expires {
+            out.extend_from_slice(&expires.0.to_le_bytes());
+        }
+        if let Some(dead) = &self.dead {
+            put_dead(out, dead);
+        }
+        if let Some(queue) = self.moved {
+            put_bytes(out, queue.as_bytes());
+        }
+        if self.format != Format::RAW {
+            out.push(self.format.0);
+        }
+        if self.group != 0 {
+            put_varint(out, self.group);
+        }
+        if let Some(number) = self.subscription {
+            put_varint(out, number);
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
+        let bits = reader.byte()?;
+        if bits == 0 || bits & !KNOWN != 0 {
+            return Err(RecordError::Invalid("extension"));
+        }
+        let has = |bit: u8| bits & bit != 0;
+        let mut read = Self::default();
+        if has(FAILED) {
+            read.failed = reader.small()?;
+        }
+        if has(EXPIRES) {
+            read.expires = Some(Nanos(reader.fixed()?));
+        }
+        if has(DEAD) {
+            read.dead = Some(dead(reader)?);
+        }
+        if has(MOVED) {
+            read.moved = Some(text(reader, "queue name")?);
+        }
+        if has(FORMAT) {
+            read.format = Format(reader.byte()?);
+        }
+        if has(GROUP) {
+            read.group = number(reader)?;
+        }
+        if has(SUBSCRIPTION) {
+            read.subscription = Some(number(reader)?);
+        }
+        Ok(read)
+    }
+}
+
+fn put_dead(out: &mut Vec<u8>, dead: &DeadView<'_>) {
+    out.push(match dead.reason {
+        DeadReason::Expired => 0,
+        DeadReason::Attempts => 1,
+        DeadReason::Rejected => 2,
+        DeadReason::Undeliverable => 3,
+    });
+    out.extend_from_slice(&dead.at.0.to_le_bytes());
+    put_varint(out, dead.attempts.into());
+    put_bytes(out, dead.from.as_bytes());
+}
+
+fn dead<'a>(reader: &mut Reader<'a>) -> Result<DeadView<'a>, RecordError> {
+    let reason = match reader.byte()? {
+        0 => DeadReason::Expired,
+        1 => DeadReason::Attempts,
+        2 => DeadReason::Rejected,
+        3 => DeadReason::Undeliverable,
+        _ => return Err(RecordError::Invalid("reason")),
+    };
+    let at = Nanos(reader.fixed()?);
+    let attempts = reader.small()?;
+    Ok(DeadView { reason, from: text(reader, "origin")?, at, attempts })
+}
+
+const FAILED: u8 = 1;
+const EXPIRES: u8 = 1 << 1;
+const DEAD: u8 = 1 << 2;
+const MOVED: u8 = 1 << 3;
+const FORMAT: u8 = 1 << 4;
+const GROUP: u8 = 1 << 5;
+const SUBSCRIPTION: u8 = 1 << 6;
+const KNOWN: u8 = FAILED | EXPIRES | DEAD | MOVED | FORMAT | GROUP | SUBSCRIPTION;

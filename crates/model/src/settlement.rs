@@ -1,0 +1,56 @@
+//! What becomes of a message that was delivered.
+
+use crate::{Nanos, QueueName};
+
+/// What became of a held message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It is done with, and deleted.
+    Accept,
+    /// It was not looked at: ready again at its place, as if it had not been delivered.
+    Release,
+    /// Its delivery failed: ready again at its place, and one failure more; when there are too
+    /// many of them, among the dead letters.
+    Fail,
+    /// It cannot be dealt with: among the dead letters, for this reason.
+    Park(DeadReason),
+}
+
+/// Why a message was set among the dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeadReason {
+    /// Its time was over before anybody received it.
+    Expired,
+    /// Too many deliveries failed.
+    Attempts,
+    /// A consumer rejected it.
+    Rejected,
+    /// A consumer said that it can never deal with it.
+    Undeliverable,
+}
+
+impl DeadReason {
+    /// The reason in a word, as consumers of dead letters see it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Attempts => "attempts",
+            Self::Rejected => "rejected",
+            Self::Undeliverable => "undeliverable",
+        }
+    }
+}
+
+/// How a message came to be among the dead letters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Why.
+    pub reason: DeadReason,
+    /// The queue it was taken from, or the topic whose subscription it was taken from.
+    pub from: QueueName,
+    /// When.
+    pub at: Nanos,
+    /// How many deliveries had failed.
+    pub attempts: u32,
+}
