@@ -77,15 +77,15 @@ pub(crate) struct Outcome {
 }
 
 impl Engine {
-    /// An engine without messages, queues or sessions.
+    /// An engine without messages or sessions, and with no queues but those that are kept.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
         Self {
             policy: options.policy,
+            queues: Queues::new(&options.queue_policies),
             queue_policies: options.queue_policies,
             messages: Pages::new(),
             reordered: Pages::new(),
-            queues: Queues::new(),
             sessions: Sessions::new(),
             timers: Timers::default(),
             log: Log::new(options.policy),
