@@ -57,6 +57,8 @@ pub(crate) struct Totals {
     pub(crate) waiting: u64,
     /// What all journalled messages may take in a snapshot.
     pub(crate) picture_bytes: u64,
+    /// See [`Engine::steps`].
+    pub(crate) steps: u64,
 }
 
 /// How far recovery has come.
@@ -108,6 +110,7 @@ impl Engine {
     pub fn close_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
         self.advance(now);
         let Some(slot) = self.sessions.slot(session) else { return };
+        self.took_steps(limits::COMMAND_STEPS);
         let idle = self.close_links(slot);
         self.begin_close(slot);
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
@@ -183,6 +186,14 @@ impl Engine {
         self.latest
     }
 
+    /// What all calls so far have cost, in steps of some 50 ns: [`limits::COMMAND_STEPS`] a command
+    /// or timer, and one each time it moved a message, looked at a queue or entered a waiting
+    /// consumer there. Who must not be kept busy for long by one client counts these.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.totals.steps
+    }
+
     /// All queues together.
     #[must_use]
     pub fn statistics(&self) -> BrokerStatistics {
@@ -201,6 +212,7 @@ impl Engine {
     }
 
     fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
+        self.took_steps(limits::COMMAND_STEPS);
         match command {
             Command::OpenProducer { link, queue } => self.open_producer(by, link, queue),
             Command::Put { link, message } => self.put(by, link, message, effects),
@@ -229,6 +241,7 @@ impl Engine {
     }
 
     fn fire(&mut self, timer: Timer, effects: &mut Effects) {
+        self.took_steps(limits::COMMAND_STEPS);
         let woken = match timer {
             Timer::Delay(queue) => self.end_delay(queue),
             Timer::Pause(queue) => self.end_pause(queue),
@@ -255,6 +268,10 @@ impl Engine {
 
     fn advance(&mut self, now: Nanos) {
         self.latest = self.latest.max(now);
+    }
+
+    pub(crate) fn took_steps(&mut self, count: usize) {
+        self.totals.steps += count as u64;
     }
 }
 

@@ -204,6 +204,12 @@ impl Pair {
         effects.outputs.pop().expect("every command here is answered at once").reply
     }
 
+    fn steps_of(&mut self, command: Command) -> u64 {
+        let before = self.engine.steps();
+        self.run(command);
+        self.engine.steps() - before
+    }
+
     fn watch(&mut self, queue: &str) -> Reply {
         self.run(Command::Watch { link: LINK, queue: QueueName::new(queue).unwrap() })
     }
@@ -247,4 +253,27 @@ fn a_session_that_holds_much_returns_it_in_turns() {
         pair.engine.handle_timeout(Nanos::ZERO, &mut effects);
     }
     assert_eq!(pair.engine.statistics().expired_total, 0, "a return is no expiry");
+}
+
+#[test]
+fn steps_count_what_a_command_looks_at_and_moves() {
+    const WATCHED: u64 = 1_000;
+    let mut pair = Pair::new();
+    let per_command = limits::COMMAND_STEPS as u64;
+    let put = Command::Put { link: LINK, message: new_message() };
+    let receive = Command::Receive { link: LINK, wait: Some(Nanos::ZERO), margin: Nanos::ZERO };
+    assert_eq!(pair.steps_of(put.clone()), per_command + 1);
+    assert_eq!(pair.steps_of(receive.clone()), per_command + 1 + 1);
+    for index in 1..WATCHED {
+        pair.watch(&format!("q{index}"));
+    }
+    assert_eq!(pair.steps_of(put), per_command + 1);
+    assert_eq!(pair.steps_of(receive.clone()), per_command + WATCHED + 1);
+    assert_eq!(pair.steps_of(receive), per_command + WATCHED, "nothing was there to move");
+    assert_eq!(pair.steps_of(Command::ListQueues), per_command + WATCHED);
+    let before = pair.engine.steps();
+    let mut effects = Effects::default();
+    pair.engine.close_session(Nanos(1), SESSION, &mut effects);
+    let closing = per_command + WATCHED + 2;
+    assert_eq!(pair.engine.steps() - before, closing, "each queue, and two leases returned");
 }

@@ -20,6 +20,10 @@ pub const CONSUMER_QUEUES_MAX: usize = 10_000;
 /// several frames or refused.
 pub const FRAME_RECORDS_MAX: usize = 10_000;
 
+/// What a command costs by itself, beside the messages it moves and the queues it looks at, each
+/// of which is a step of some 50 ns: its parsing, its lookups, its frame and its reply.
+pub const COMMAND_STEPS: usize = 16;
+
 /// Timers that fire in one call; the rest fire in the next, so that a hundred thousand leases
 /// that end at once stall nobody.
 pub const TIMERS_PER_TURN_MAX: usize = 1_024;
