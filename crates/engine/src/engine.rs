@@ -148,13 +148,17 @@ impl Engine {
         self.timers.first().map(|(at, _)| at)
     }
 
-    /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things: call it again
-    /// while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
+    /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things, and fewer where
+    /// they take more than [`limits::STEPS_PER_TURN_MAX`]: call it again while
+    /// [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
         self.advance(now);
+        let last_step = self.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             match self.timers.first() {
-                Some((at, timer)) if at <= self.latest => self.fire(timer, effects),
+                Some((at, timer)) if at <= self.latest && self.totals.steps < last_step => {
+                    self.fire(timer, effects);
+                }
                 _ => break,
             }
         }

@@ -277,3 +277,33 @@ fn steps_count_what_a_command_looks_at_and_moves() {
     let closing = per_command + WATCHED + 2;
     assert_eq!(pair.engine.steps() - before, closing, "each queue, and two leases returned");
 }
+
+#[test]
+fn waits_that_end_together_end_in_turns_bounded_by_steps() {
+    const WATCHED: usize = 5_000;
+    const WAITING: u64 = 40;
+    let mut pair = Pair::new();
+    let mut effects = Effects::default();
+    for index in 1..=WAITING {
+        let session = SessionId(SESSION.0 + index);
+        pair.engine.open_session(session);
+        for queue in 0..WATCHED {
+            let queue = QueueName::new(&format!("q{queue}")).unwrap();
+            let watch = Command::Watch { link: LINK, queue };
+            pair.engine.handle(Nanos(1), session, watch, &mut effects);
+        }
+        let receive = Command::Receive { link: LINK, wait: Some(Nanos(9)), margin: Nanos::ZERO };
+        pair.engine.handle(Nanos(1), session, receive, &mut effects);
+    }
+    effects.clear();
+    let mut calls = 0;
+    while pair.engine.poll_timeout().is_some() {
+        let before = pair.engine.steps();
+        pair.engine.handle_timeout(Nanos(10), &mut effects);
+        let steps = (pair.engine.steps() - before) as usize;
+        assert!(steps <= limits::STEPS_PER_TURN_MAX + 2 * WATCHED, "{steps} steps");
+        calls += 1;
+    }
+    assert_eq!(effects.outputs.len() as u64, WAITING, "each is told");
+    assert!(calls >= 3, "{calls} calls");
+}
