@@ -4,7 +4,7 @@
 //! contains no socket, no clock and no queue; it knows no other protocol. What it promises, and
 //! where it departs from beanstalkd, is in `docs/protocols/beanstalkd.md`.
 //!
-//! How a server drives one connection:
+//! How a server drives one connection, on an engine that keeps the queue [`default_tube`]:
 //!
 //! 1. [`Session::new`] when the connection opens.
 //! 2. [`InputBuffer::append`] for whatever bytes arrive.
@@ -32,5 +32,5 @@ mod watched;
 mod yaml;
 
 pub use input::InputBuffer;
-pub use session::Session;
+pub use session::{Session, default_tube};
 pub use shared::{Facts, JournalFacts, Shared};

@@ -97,7 +97,6 @@ enum Awaited {
     Use(QueueName),
     Watch(QueueName),
     Ignore(QueueName),
-    StatsTube(QueueName),
     /// The only one that may come later.
     Receive,
     Lease,
@@ -174,9 +173,6 @@ impl Session {
         match (awaited, reply) {
             (Awaited::Opening, reply) => self.closing = matches!(reply, Reply::Refused(_)),
             (_, Reply::Refused(refusal)) => answer::word(out, answer::refusal(&refusal)),
-            (Awaited::StatsTube(tube), Reply::NotFound) if tube == default_tube() => {
-                answer::document(out, &yaml::tube(&yaml::nothing_of(tube)));
-            }
             (_, Reply::NotFound) => answer::word(out, answer::NOT_FOUND),
             (awaited, Reply::Done) => self.finish(awaited, out),
             (_, Reply::Stored { message }) => answer::number(out, "INSERTED", message.0),
@@ -199,7 +195,7 @@ impl Session {
             (_, Reply::BrokerStatistics(broker)) => {
                 answer::document(out, &yaml::server(&broker, shared));
             }
-            (_, Reply::Queues(tubes)) => list_tubes(tubes, out),
+            (_, Reply::Queues(tubes)) => list_tubes(&tubes, out),
             (
                 _,
                 Reply::Drained { .. }
@@ -393,7 +389,7 @@ impl Session {
             }
             Request::Stats => self.ask(Plain, Command::BrokerStatistics),
             Request::StatsJob(message) => self.ask(Plain, Command::MessageStatistics { message }),
-            Request::StatsTube(tube) => self.stats_tube(tube),
+            Request::StatsTube(tube) => self.ask(Plain, Command::QueueStatistics { queue: tube }),
             Request::ListTubes => self.ask(Plain, Command::ListQueues),
             Request::ListTubeUsed => self.say_used(out),
             Request::ListTubesWatched => self.list_watched(out),
@@ -429,11 +425,6 @@ impl Session {
     fn watch(&mut self, tube: QueueName) -> Step {
         let command = Command::Watch { link: LINK, queue: tube.clone() };
         self.ask(Awaited::Watch(tube), command)
-    }
-
-    fn stats_tube(&mut self, tube: QueueName) -> Step {
-        let command = Command::QueueStatistics { queue: tube.clone() };
-        self.ask(Awaited::StatsTube(tube), command)
     }
 
     fn ignore(&mut self, tube: QueueName, out: &mut Vec<u8>) -> Step {
@@ -529,23 +520,43 @@ fn line_length(bytes: &[u8]) -> Option<usize> {
 
 /// A list that no client could want is not made: thousands who ask for it and do not read would
 /// fill the memory.
-fn list_tubes(tubes: Vec<QueueName>, out: &mut Vec<u8>) {
-    let tubes = with_default(tubes);
+fn list_tubes(tubes: &[QueueName], out: &mut Vec<u8>) {
     let bytes: usize = tubes.iter().map(|tube| tube.as_str().len() + 5).sum();
     if bytes > LIST_BYTES_MAX {
         return answer::word(out, answer::OUT_OF_MEMORY);
     }
-    answer::document(out, &yaml::list(&tubes));
+    answer::document(out, &yaml::list(tubes));
 }
 
-/// The engine drops a queue that nobody uses; beanstalkd keeps this one tube for ever.
-fn with_default(mut tubes: Vec<QueueName>) -> Vec<QueueName> {
-    if let Err(place) = tubes.binary_search(&default_tube()) {
-        tubes.insert(place, default_tube());
-    }
-    tubes
-}
-
-fn default_tube() -> QueueName {
+/// The tube that every connection begins with. The protocol has it exist for ever: whoever
+/// configures the engine keeps the queue of this name.
+///
+/// # Panics
+/// Never: it is a name that is allowed.
+#[must_use]
+pub fn default_tube() -> QueueName {
     QueueName::new("default").expect("invariant: a short word is a queue's name")
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+
+    #[test]
+    fn a_list_of_tubes_is_given_up_to_its_bound() {
+        let line = "- \n".len() + 200;
+        let most = LIST_BYTES_MAX / (line + 2);
+        let tubes = |count| -> Vec<_> {
+            let names = (0..count).map(|index| format!("{index:0>200}"));
+            names.map(|name| QueueName::new(&name).unwrap()).collect()
+        };
+        let mut out = Vec::new();
+        list_tubes(&tubes(most), &mut out);
+        assert!(out.len() > most * line, "{} bytes", out.len());
+        out.clear();
+        list_tubes(&tubes(most + 1), &mut out);
+        assert_eq!(out, answer::OUT_OF_MEMORY.as_bytes());
+    }
 }

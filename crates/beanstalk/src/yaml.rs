@@ -102,26 +102,6 @@ pub(crate) fn tube(tube: &QueueStatistics) -> String {
     document.0
 }
 
-/// A tube that holds nothing and that nobody uses.
-pub(crate) fn nothing_of(tube: QueueName) -> QueueStatistics {
-    QueueStatistics {
-        queue: tube,
-        urgent: 0,
-        ready: 0,
-        leased: 0,
-        delayed: 0,
-        buried: 0,
-        messages_total: 0,
-        producers: 0,
-        consumers: 0,
-        waiting: 0,
-        deleted_total: 0,
-        paused_total: 0,
-        pause: Nanos::ZERO,
-        pause_left: Nanos::ZERO,
-    }
-}
-
 /// `stats`.
 pub(crate) fn server(broker: &BrokerStatistics, shared: &Shared) -> String {
     let mut document = Document::new();

@@ -190,6 +190,12 @@ impl<F: Clone> Broker<F> {
         self.engine.statistics()
     }
 
+    /// What all calls so far have cost the engine: see [`Engine::steps`].
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.engine.steps()
+    }
+
     /// No `now` before this one may be given: the latest time that recovery found.
     #[must_use]
     pub fn started_at(&self) -> Nanos {

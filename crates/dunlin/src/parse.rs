@@ -132,7 +132,7 @@ pub(crate) fn release_order(text: &str) -> Result<ReleaseOrder, String> {
 pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
     let mut policies = QueuePolicies::default();
     for QueueSetting { queue, release_order } in settings {
-        let policy = QueuePolicy { release_order: *release_order };
+        let policy = QueuePolicy { release_order: *release_order, ..QueuePolicy::default() };
         match queue {
             Some(name) => {
                 policies.named.insert(name.clone(), policy);

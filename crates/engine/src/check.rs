@@ -21,6 +21,9 @@ impl Engine {
         for (slot, queue) in self.queues.iter() {
             self.check_queue(slot, queue);
         }
+        for (name, _) in self.queue_policies.kept() {
+            assert!(self.queues.find(name.as_str()).is_some(), "queue {name} is kept");
+        }
         let mut timers =
             self.queues.iter().map(|(slot, queue)| self.queue_timers(slot, queue)).sum();
         for (slot, session) in self.sessions.iter() {

@@ -58,6 +58,8 @@ pub(crate) struct Totals {
     pub(crate) waiting: u64,
     /// What all journalled messages may take in a snapshot.
     pub(crate) picture_bytes: u64,
+    /// See [`Engine::steps`].
+    pub(crate) steps: u64,
 }
 
 /// How far recovery has come.
@@ -78,16 +80,16 @@ pub(crate) struct Outcome {
 }
 
 impl Engine {
-    /// An engine without messages, queues or sessions.
+    /// An engine without messages or sessions, and with no queues but those that are kept.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
         Self {
             policy: options.policy,
+            queues: Queues::new(&options.queue_policies),
             queue_policies: options.queue_policies,
             formats: options.formats,
             messages: Pages::new(),
             reordered: Pages::new(),
-            queues: Queues::new(),
             sessions: Sessions::new(),
             timers: Timers::default(),
             log: Log::new(options.policy),
@@ -110,6 +112,7 @@ impl Engine {
     pub fn close_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
         self.advance(now);
         let Some(slot) = self.sessions.slot(session) else { return };
+        self.took_steps(limits::COMMAND_STEPS);
         let idle = self.close_links(slot);
         self.begin_close(slot);
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
@@ -147,13 +150,17 @@ impl Engine {
         self.timers.first().map(|(at, _)| at)
     }
 
-    /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things: call it again
-    /// while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
+    /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things, and fewer where
+    /// they take more than [`limits::STEPS_PER_TURN_MAX`]: call it again while
+    /// [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
         self.advance(now);
+        let last_step = self.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             match self.timers.first() {
-                Some((at, timer)) if at <= self.latest => self.fire(timer, effects),
+                Some((at, timer)) if at <= self.latest && self.totals.steps < last_step => {
+                    self.fire(timer, effects);
+                }
                 _ => break,
             }
         }
@@ -185,6 +192,14 @@ impl Engine {
         self.latest
     }
 
+    /// What all calls so far have cost, in steps of some 50 ns: [`limits::COMMAND_STEPS`] a command
+    /// or timer, and one each time it moved a message, looked at a queue or entered a waiting
+    /// consumer there. Who must not be kept busy for long by one client counts these.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.totals.steps
+    }
+
     /// All queues together.
     #[must_use]
     pub fn statistics(&self) -> BrokerStatistics {
@@ -203,6 +218,7 @@ impl Engine {
     }
 
     fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
+        self.took_steps(limits::COMMAND_STEPS);
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),
             Command::Put { link, message, .. } => self.put(by, link, message, effects),
@@ -232,6 +248,7 @@ impl Engine {
     }
 
     fn fire(&mut self, timer: Timer, effects: &mut Effects) {
+        self.took_steps(limits::COMMAND_STEPS);
         let woken = match timer {
             Timer::Delay(queue) => self.end_delay(queue),
             Timer::Pause(queue) => self.end_pause(queue),
@@ -258,6 +275,10 @@ impl Engine {
 
     fn advance(&mut self, now: Nanos) {
         self.latest = self.latest.max(now);
+    }
+
+    pub(crate) fn took_steps(&mut self, count: usize) {
+        self.totals.steps += count as u64;
     }
 }
 

@@ -207,6 +207,12 @@ impl Pair {
         effects.outputs.pop().expect("every command here is answered at once").reply
     }
 
+    fn steps_of(&mut self, command: Command) -> u64 {
+        let before = self.engine.steps();
+        self.run(command);
+        self.engine.steps() - before
+    }
+
     fn watch(&mut self, queue: &str) -> Reply {
         self.run(Command::Watch { link: LINK, queue: QueueName::new(queue).unwrap() })
     }
@@ -252,4 +258,57 @@ fn a_session_that_holds_much_returns_it_in_turns() {
         pair.engine.handle_timeout(Nanos::ZERO, &mut effects);
     }
     assert_eq!(pair.engine.statistics().expired_total, 0, "a return is no expiry");
+}
+
+#[test]
+fn steps_count_what_a_command_looks_at_and_moves() {
+    const WATCHED: u64 = 1_000;
+    let mut pair = Pair::new();
+    let per_command = limits::COMMAND_STEPS as u64;
+    let put = Command::Put { link: LINK, message: new_message(), transaction: None };
+    let receive = Command::Receive { link: LINK, wait: Some(Nanos::ZERO), margin: Nanos::ZERO };
+    assert_eq!(pair.steps_of(put.clone()), per_command + 1);
+    assert_eq!(pair.steps_of(receive.clone()), per_command + 1 + 1);
+    for index in 1..WATCHED {
+        pair.watch(&format!("q{index}"));
+    }
+    assert_eq!(pair.steps_of(put), per_command + 1);
+    assert_eq!(pair.steps_of(receive.clone()), per_command + WATCHED + 1);
+    assert_eq!(pair.steps_of(receive), per_command + WATCHED, "nothing was there to move");
+    assert_eq!(pair.steps_of(Command::ListQueues), per_command + WATCHED);
+    let before = pair.engine.steps();
+    let mut effects = Effects::default();
+    pair.engine.close_session(Nanos(1), SESSION, &mut effects);
+    let closing = per_command + WATCHED + 2;
+    assert_eq!(pair.engine.steps() - before, closing, "each queue, and two leases returned");
+}
+
+#[test]
+fn waits_that_end_together_end_in_turns_bounded_by_steps() {
+    const WATCHED: usize = 5_000;
+    const WAITING: u64 = 40;
+    let mut pair = Pair::new();
+    let mut effects = Effects::default();
+    for index in 1..=WAITING {
+        let session = SessionId(SESSION.0 + index);
+        pair.engine.open_session(session);
+        for queue in 0..WATCHED {
+            let queue = QueueName::new(&format!("q{queue}")).unwrap();
+            let watch = Command::Watch { link: LINK, queue };
+            pair.engine.handle(Nanos(1), session, watch, &mut effects);
+        }
+        let receive = Command::Receive { link: LINK, wait: Some(Nanos(9)), margin: Nanos::ZERO };
+        pair.engine.handle(Nanos(1), session, receive, &mut effects);
+    }
+    effects.clear();
+    let mut calls = 0;
+    while pair.engine.poll_timeout().is_some() {
+        let before = pair.engine.steps();
+        pair.engine.handle_timeout(Nanos(10), &mut effects);
+        let steps = (pair.engine.steps() - before) as usize;
+        assert!(steps <= limits::STEPS_PER_TURN_MAX + 2 * WATCHED, "{steps} steps");
+        calls += 1;
+    }
+    assert_eq!(effects.outputs.len() as u64, WAITING, "each is told");
+    assert!(calls >= 3, "{calls} calls");
 }

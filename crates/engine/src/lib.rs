@@ -55,8 +55,9 @@
 //!
 //! # Costs
 //!
-//! Every step takes time logarithmic in the number of messages, whatever their states, plus what
-//! it delivers, and a receive looks once at each queue its consumer watches. Closing a session
+//! Every command takes time logarithmic in the number of messages, whatever their states, plus what
+//! it delivers, and a receive looks once at each queue its consumer watches; [`Engine::steps`]
+//! counts what it comes to. Closing a session
 //! returns all that it holds, and a kick moves all that it is asked to, in one call: about 0.3 µs
 //! a message. A ready message of 100 bytes takes 233 bytes of memory in all.
 #![no_std]

@@ -88,7 +88,8 @@ impl Engine {
         Outcome::reply(self.log.after_all(), reply)
     }
 
-    pub(crate) fn list_queues(&self) -> Outcome {
+    pub(crate) fn list_queues(&mut self) -> Outcome {
+        self.took_steps(self.queues.count());
         let names = self.queues.names().cloned().collect();
         Outcome::reply(self.log.after_all(), Reply::Queues(names))
     }

@@ -50,6 +50,7 @@ impl Engine {
 
     /// Puts a message that is in no index into that of its new state.
     pub(crate) fn enter(&mut self, id: MessageId, state: State) {
+        self.took_steps(1);
         let message = self.living_mut(id);
         message.set_state(state);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);

@@ -26,9 +26,10 @@ impl EngineOptions {
 /// The rules of every queue: some by name, one for all others.
 #[derive(Clone, Debug, Default)]
 pub struct QueuePolicies {
-    /// For queues that are not named.
+    /// For queues that are not named; one that is kept is so from its first use on.
     pub default: QueuePolicy,
-    /// For these queues, whole: nothing is inherited from `default`.
+    /// For these queues, whole: nothing is inherited from `default`. Those that are kept exist
+    /// from the start.
     pub named: BTreeMap<QueueName, QueuePolicy>,
 }
 
@@ -37,6 +38,9 @@ pub struct QueuePolicies {
 pub struct QueuePolicy {
     /// Where a released message lines up.
     pub release_order: ReleaseOrder,
+    /// It stays, with its counts and its pause, though nothing points to it. Any other queue goes
+    /// with its last message, producer and consumer.
+    pub kept: bool,
 }
 
 /// Where a released message lines up among those of its priority. A lease that ends by time or
@@ -55,5 +59,16 @@ impl QueuePolicies {
     #[must_use]
     pub fn of(&self, queue: &QueueName) -> QueuePolicy {
         self.named.get(queue).copied().unwrap_or(self.default)
+    }
+
+    /// Keeps this queue, whatever else its rules are.
+    pub fn keep(&mut self, queue: QueueName) {
+        self.named.entry(queue).or_insert(self.default).kept = true;
+    }
+
+    /// The queues that exist from the start.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (&QueueName, QueuePolicy)> {
+        let named = self.named.iter().map(|(name, policy)| (name, *policy));
+        named.filter(|(_, policy)| policy.kept)
     }
 }

@@ -6,13 +6,13 @@ use model::{MessageId, Nanos, QueueName, limits};
 
 use crate::message::State;
 use crate::order_set::OrderSet;
-use crate::policy::QueuePolicy;
+use crate::policy::{QueuePolicies, QueuePolicy};
 use crate::record::Place;
 use crate::session::ConsumerKey;
 use crate::slab::Slab;
 
 /// Where a queue is kept. Used again after the queue went, when nothing points to it: a queue
-/// lives as long as a message, a producer or a consumer does.
+/// lives as long as a message, a producer or a consumer does, or for ever by its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueueSlot(pub(crate) u32);
 
@@ -100,9 +100,9 @@ impl Queue {
         self.pause.map(|pause| pause.until)
     }
 
-    /// Nothing points to it.
+    /// Nothing points to it, and nothing else keeps it.
     pub(crate) fn is_idle(&self) -> bool {
-        self.producers == 0 && self.consumers == 0 && self.counts.sum() == 0
+        !self.policy.kept && self.producers == 0 && self.consumers == 0 && self.counts.sum() == 0
     }
 }
 
@@ -149,8 +149,14 @@ impl Counts {
 }
 
 impl Queues {
-    pub(crate) const fn new() -> Self {
-        Self { slots: Slab::new(), names: BTreeMap::new(), count_max: limits::QUEUES_MAX }
+    /// Those that exist from the start.
+    pub(crate) fn new(policies: &QueuePolicies) -> Self {
+        let (slots, names) = (Slab::new(), BTreeMap::new());
+        let mut queues = Self { slots, names, count_max: limits::QUEUES_MAX };
+        for (name, policy) in policies.kept() {
+            queues.create(name.clone(), policy);
+        }
+        queues
     }
 
     pub(crate) fn create(&mut self, name: QueueName, policy: QueuePolicy) -> QueueSlot {

@@ -66,9 +66,10 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link };
-        if self.sessions.consumer(key).is_none() {
+        let Some(consumer) = self.sessions.consumer(key) else {
             return Outcome::refused(Refusal::NoSuchLink);
-        }
+        };
+        self.took_steps(consumer.watched.len());
         // A protocol has one receive outstanding a consumer; should one send a second, the first
         // ends, for each is answered once.
         if self.end_wait(key) {
@@ -169,6 +170,7 @@ impl Engine {
             self.end_watch(queue, None);
             touched.insert(queue);
         }
+        self.took_steps(touched.len());
         touched
     }
 
@@ -228,10 +230,12 @@ impl Engine {
         for &queue in &consumer.watched {
             self.queues.at_mut(queue).waiting.insert(ticket, key);
         }
+        let entered = consumer.watched.len();
         if margin != Nanos::ZERO {
             session.margins.insert(key.link);
         }
         let margin_begins = session.margin_begins(key.link, session.first_lease());
+        self.took_steps(entered);
         self.timers.change(Timer::Wait(key), None, until);
         self.timers.change(Timer::Margin(key), None, margin_begins);
         self.totals.waiting += 1;
@@ -250,6 +254,8 @@ impl Engine {
             for &queue in &consumer.watched {
                 self.queues.at_mut(queue).waiting.remove(&wait.ticket);
             }
+            let left = consumer.watched.len();
+            self.took_steps(left);
         }
         self.timers.change(Timer::Wait(key), wait.until, None);
         self.timers.change(Timer::Margin(key), margin_begins, None);

@@ -92,8 +92,10 @@ const EXPECTED: [&str; 17] = [
 
 impl World {
     fn new(seed: u64, policy: StorePolicy, release_order: ReleaseOrder) -> Self {
-        let queue_policies =
-            QueuePolicies { default: QueuePolicy { release_order }, ..QueuePolicies::default() };
+        let queue_policies = QueuePolicies {
+            default: QueuePolicy { release_order, ..QueuePolicy::default() },
+            ..QueuePolicies::default()
+        };
         let options = EngineOptions { queue_policies, ..EngineOptions::new(policy) };
         Self {
             rng: Rng(seed),

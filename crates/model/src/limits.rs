@@ -20,6 +20,14 @@ pub const CONSUMER_QUEUES_MAX: usize = 10_000;
 /// several frames or refused.
 pub const FRAME_RECORDS_MAX: usize = 10_000;
 
+/// What a command costs by itself, beside the messages it moves and the queues it looks at, each
+/// of which is a step of some 50 ns: its parsing, its lookups, its frame and its reply.
+pub const COMMAND_STEPS: usize = 16;
+
+/// Steps after which a turn of a server begins nothing more and a call that fires timers ends:
+/// some 3 ms. What has begun is finished, so one command may exceed it.
+pub const STEPS_PER_TURN_MAX: usize = 65_536;
+
 /// Timers that fire in one call; the rest fire in the next, so that a hundred thousand leases
 /// that end at once stall nobody.
 pub const TIMERS_PER_TURN_MAX: usize = 1_024;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use beanstalk::Shared;
+use beanstalk::{Shared, default_tube};
 use broker::{Broker, BrokerOptions, Recovery};
 use disk::{File, RealDisk};
 use engine::EngineOptions;
@@ -243,10 +243,9 @@ fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
 }
 
 fn broker_options(config: &Config) -> BrokerOptions {
-    let engine = EngineOptions {
-        queue_policies: config.queues.clone(),
-        ..EngineOptions::new(config.policy)
-    };
+    let mut queue_policies = config.queues.clone();
+    queue_policies.keep(default_tube());
+    let engine = EngineOptions { queue_policies, ..EngineOptions::new(config.policy) };
     let journal =
         JournalOptions::new(config.policy).with_message_bytes_max(config.limits.message_bytes);
     let journal = match config.segment_bytes {

@@ -21,6 +21,24 @@ fn a_job_goes_round() {
 }
 
 #[test]
+fn the_default_tube_is_kept_on_a_fresh_server_and_after_its_last_user() {
+    let server = start(memory());
+    let mut client = connect(&server);
+    assert_eq!(client.ask("use a"), "USING a");
+    assert_eq!(client.ask("watch a"), "WATCHING 2");
+    assert_eq!(client.ask("ignore default"), "WATCHING 1");
+    assert_eq!(client.ask("pause-tube default 9"), "PAUSED");
+    assert_eq!(client.ask("pause-tube b 9"), "NOT_FOUND");
+    assert!(client.ask("stats-tube default").starts_with("OK "));
+    let shown = std::iter::repeat_with(|| client.line()).take_while(|line| !line.is_empty());
+    let shown: Vec<_> = shown.collect();
+    assert!(shown.contains(&"pause: 9\n".to_owned()), "{shown:?}");
+    assert!(client.ask("list-tubes").starts_with("OK "));
+    let listed: Vec<_> = (0..3).map(|_| client.line()).collect();
+    assert_eq!(listed, ["---\n", "- a\n", "- default\n"]);
+}
+
+#[test]
 fn a_waiting_worker_of_another_reactor_is_served() {
     let server = start(memory());
     let mut workers: Vec<_> = (0..8).map(|_| connect(&server)).collect();

@@ -143,6 +143,25 @@ impl FaultyDisk {
         state.stopped = true;
     }
 
+    /// Lets somebody look who is not part of the simulation: no fault strikes, nothing is counted
+    /// or drawn.
+    ///
+    /// # Panics
+    /// When it changed anything.
+    pub fn undisturbed<T>(&self, look: impl FnOnce() -> T) -> T {
+        let before = {
+            let mut state = self.0.borrow_mut();
+            let before = state.clone();
+            state.faults.clear();
+            (state.random, state.stopped, state.trace) = (None, false, false);
+            before
+        };
+        let seen = look();
+        let after = self.0.replace(before);
+        assert!(after.holds_the_same_as(&self.0.borrow()), "who only looks changes nothing");
+        seen
+    }
+
     /// The process died: all that it wrote is still there, and still unsynced.
     pub fn kill(&self) {
         self.0.borrow_mut().restart();
@@ -485,6 +504,14 @@ impl State {
             owner.is_some_and(|(_, owner)| owner == number)
         };
         self.inodes.retain(|number, inode| owned(number, inode));
+    }
+
+    fn holds_the_same_as(&self, other: &Self) -> bool {
+        let same = |(a, b): (&Inode, &Inode)| {
+            a.name == b.name && a.pending.len() == b.pending.len() && a.image == b.image
+        };
+        self.inodes.keys().eq(other.inodes.keys())
+            && self.inodes.values().zip(other.inodes.values()).all(same)
     }
 
     fn restart(&mut self) {

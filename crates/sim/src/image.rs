@@ -14,7 +14,7 @@ use crate::Rng;
 pub const SECTOR_BYTES: usize = 512;
 
 /// Content of one file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     /// What a reading process sees.
     cache: Vec<u8>,

@@ -311,10 +311,14 @@ impl<D: Disk> World<D> {
     }
 
     fn open(&mut self) -> Result<Broker<D::File>, broker::OpenError> {
+        let options = self.scenario.options();
         if self.scenario.policy == StorePolicy::Memory {
-            return Ok(Broker::in_memory(self.scenario.options().engine));
+            return Ok(Broker::in_memory(options.engine));
         }
-        let (broker, _) = Broker::open(&self.disk, self.scenario.options())?;
+        let look = || broker::verify(&self.disk, options.clone());
+        let seen = self.faulty.undisturbed(look);
+        let (broker, recovery) = Broker::open(&self.disk, options)?;
+        assert_eq!(seen.ok(), Some(recovery), "who verifies sees what recovery finds");
         Ok(broker)
     }
 

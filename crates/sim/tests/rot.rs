@@ -36,9 +36,19 @@ fn store() -> FaultyDisk {
     disk
 }
 
+/// Opens a store, of which `verify` must have said the same before.
 fn open(disk: &FaultyDisk) -> Result<BTreeMap<u64, Kept>, OpenError> {
-    let (mut broker, _) = Broker::open(disk, scenario().options())?;
+    let seen = disk.undisturbed(|| broker::verify(disk, scenario().options()));
+    let opened = Broker::open(disk, scenario().options());
+    let recovery = opened.as_ref().map(|(_, recovery)| recovery);
+    assert_eq!(seen.as_ref().ok(), recovery.as_ref().ok().copied());
+    assert_eq!(seen.err().map(said), recovery.err().map(said));
+    let (mut broker, _) = opened?;
     Ok(inspect(&mut broker, NOW, 300))
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }
 
 #[test]

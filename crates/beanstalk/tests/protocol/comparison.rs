@@ -4,7 +4,6 @@
 use crate::differential::Pair;
 use crate::random::Random;
 
-/// Beside a first one that stays on `default`, so that no broker drops that tube.
 const PEERS: usize = 4;
 
 const TUBES: [&str; 5] = ["default", "a", "b", "123", "null"];
@@ -47,6 +46,17 @@ fn tubes_come_and_go_alike() {
     pair.send(0, "delete {0}\r\nlist-tubes\r\nstats-tube a\r\nstats-tube b\r\n");
     pair.send(0, "watch c\r\nignore b\r\nlist-tubes\r\nuse default\r\nlist-tubes\r\n");
     pair.send(0, "pause-tube b 1\r\nstats-tube c\r\n");
+    pair.half_close_all();
+}
+
+#[test]
+fn the_default_tube_is_there_before_anybody_and_after() {
+    let Some(mut pair) = Pair::start(1) else { return };
+    pair.send(0, "use a\r\nwatch a\r\nignore default\r\nlist-tubes\r\nstats\r\n");
+    pair.send(0, "pause-tube default 1000\r\nstats-tube default\r\npause-tube b 1\r\n");
+    pair.send(0, "use default\r\nput 0 0 1000 1\r\nx\r\nuse a\r\nstats-tube default\r\n");
+    pair.send(0, "delete {0}\r\nstats-tube default\r\nlist-tubes\r\n");
+    pair.send(0, "pause-tube default 0\r\nstats-tube default\r\nstats\r\n");
     pair.half_close_all();
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use beanstalk::Shared;
+use beanstalk::{Shared, default_tube};
 use engine::{Effects, Engine, EngineOptions, QueuePolicies};
 use model::{Nanos, SessionId, StorePolicy};
 
@@ -24,7 +24,8 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn new() -> Self {
-        let queue_policies = QueuePolicies::default();
+        let mut queue_policies = QueuePolicies::default();
+        queue_policies.keep(default_tube());
         let options = EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Memory) };
         Self {
             engine: Engine::new(options),

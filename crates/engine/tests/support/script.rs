@@ -1,7 +1,7 @@
 //! The language of the scripts in `testdata`.
 //!
 //! ```text
-//! store always|never|memory|25ms [release-order=back]   begins, with an empty engine
+//! store always|never|memory|25ms [release-order=back] [kept=QUEUE]   begins, with an empty engine
 //! SESSION open | SESSION close
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
@@ -50,14 +50,12 @@ struct Words<'a> {
 
 impl Default for Script {
     fn default() -> Self {
-        Self::new(StorePolicy::Always, ReleaseOrder::Front)
+        Self::new(StorePolicy::Always, QueuePolicies::default())
     }
 }
 
 impl Script {
-    fn new(policy: StorePolicy, release_order: ReleaseOrder) -> Self {
-        let default = QueuePolicy { release_order };
-        let queue_policies = QueuePolicies { default, named: BTreeMap::new() };
+    fn new(policy: StorePolicy, queue_policies: QueuePolicies) -> Self {
         let options = EngineOptions { queue_policies, ..EngineOptions::new(policy) };
         Self {
             engine: Engine::new(options.clone()),
@@ -73,7 +71,7 @@ impl Script {
     pub(crate) fn run(&mut self, line: &str) -> String {
         let words = Words::new(line);
         match words.placed[..] {
-            ["store", policy] => *self = Self::new(store(policy), words.release_order()),
+            ["store", policy] => *self = Self::new(store(policy), words.queue_policies()),
             ["wait", span] => return self.wait(time(span)),
             ["room", bytes] => self.engine.set_room(bytes.parse().unwrap()),
             ["restate", lsn] => self.restate(lsn.parse().unwrap()),
@@ -217,12 +215,18 @@ impl<'a> Words<'a> {
         self.named.get(name).map_or(Nanos::ZERO, |span| time(span))
     }
 
-    fn release_order(&self) -> ReleaseOrder {
-        match self.named.get("release-order") {
+    fn queue_policies(&self) -> QueuePolicies {
+        let release_order = match self.named.get("release-order") {
             None => ReleaseOrder::Front,
             Some(&"back") => ReleaseOrder::Back,
             Some(other) => panic!("{other}"),
+        };
+        let default = QueuePolicy { release_order, kept: false };
+        let mut policies = QueuePolicies { default, named: BTreeMap::new() };
+        if let Some(queue) = self.named.get("kept") {
+            policies.keep(QueueName::new(queue).unwrap());
         }
+        policies
     }
 }
 

@@ -1,0 +1,194 @@
+//! A parsed selector: steps over a small stack of values.
+//!
+//! The steps stand in the order in which they are taken, operands before their operator, and jumps
+//! lead only forwards. So each is taken once at most, nothing calls itself, and how deep the stack
+//! grows is known before the first message.
+
+use alloc::boxed::Box;
+use core::borrow::Borrow;
+
+use crate::limits;
+use crate::operators::{self, Arithmetic, Comparison};
+use crate::pattern::Pattern;
+use crate::value::{Properties, Truth, Value};
+
+/// One step. Operands are taken off the stack, the result is put onto it. Numbers in steps are
+/// places in the tables of the [`Program`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Step {
+    Boolean(bool),
+    Integer(i64),
+    Float(f64),
+    String(usize),
+    Name(usize),
+    Plus,
+    Negate,
+    Arithmetic(Arithmetic),
+    Compare(Comparison),
+    Between,
+    Outside,
+    In(usize),
+    Like(usize),
+    IsNull,
+    Not,
+    And,
+    Or,
+    /// Goes on at a later step if the topmost value is this boolean, and leaves it there: it
+    /// decides an AND or OR alone.
+    SkipIf(bool, usize),
+}
+
+/// The steps and what they refer to.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) steps: Box<[Step]>,
+    pub(crate) names: Box<[Box<str>]>,
+    pub(crate) strings: Box<[Box<str>]>,
+    /// Sorted, for IN.
+    pub(crate) lists: Box<[Box<[Box<str>]>]>,
+    pub(crate) patterns: Box<[Pattern]>,
+    /// How many values are on the stack at once.
+    pub(crate) operands_max: usize,
+}
+
+/// Enough for nearly every selector, and soon made ready.
+const OPERANDS_USUAL: usize = 8;
+
+impl Step {
+    /// How many values a step takes off the stack and puts onto it.
+    pub(crate) fn effect(self) -> (usize, usize) {
+        match self {
+            Step::Boolean(_) | Step::Integer(_) | Step::Float(_) => (0, 1),
+            Step::String(_) | Step::Name(_) => (0, 1),
+            Step::Plus | Step::Negate | Step::In(_) | Step::Like(_) => (1, 1),
+            Step::IsNull | Step::Not | Step::SkipIf(..) => (1, 1),
+            Step::Arithmetic(_) | Step::Compare(_) | Step::And | Step::Or => (2, 1),
+            Step::Between | Step::Outside => (3, 1),
+        }
+    }
+}
+
+impl Program {
+    /// What the selector says of a message.
+    pub(crate) fn evaluate(&self, properties: &(impl Properties + ?Sized)) -> Truth {
+        if self.operands_max <= OPERANDS_USUAL {
+            self.run(properties, &mut [Value::Null; OPERANDS_USUAL])
+        } else {
+            self.run(properties, &mut [Value::Null; limits::OPERANDS_MAX])
+        }
+    }
+
+    fn run<'v>(
+        &'v self,
+        properties: &'v (impl Properties + ?Sized),
+        slots: &mut [Value<'v>],
+    ) -> Truth {
+        let mut operands = Operands { slots, count: 0 };
+        let mut next = 0;
+        while let Some(step) = self.steps.get(next) {
+            next += 1;
+            match *step {
+                Step::SkipIf(decided, target) => {
+                    assert!(target >= next, "jumps lead forwards");
+                    if operands.top() == Value::Boolean(decided) {
+                        next = target;
+                    }
+                }
+                step => self.take(step, properties, &mut operands),
+            }
+        }
+        assert!(operands.count == 1, "a program leaves one value");
+        operands.top().truth()
+    }
+
+    #[inline]
+    fn take<'v>(
+        &'v self,
+        step: Step,
+        properties: &'v (impl Properties + ?Sized),
+        operands: &mut Operands<'_, 'v>,
+    ) {
+        match step {
+            Step::Boolean(value) => operands.push(Value::Boolean(value)),
+            Step::Integer(value) => operands.push(Value::Integer(value)),
+            Step::Float(value) => operands.push(Value::Float(value)),
+            Step::String(index) => operands.push(Value::String(at(&self.strings, index))),
+            Step::Name(index) => operands.push(properties.property(at(&self.names, index))),
+            Step::Plus => operands.unary(operators::plus),
+            Step::Negate => operands.unary(operators::negate),
+            Step::Arithmetic(operator) => operands.binary(|l, r| operator.apply(l, r)),
+            Step::Compare(operator) => operands.binary(|l, r| operator.apply(l, r).into()),
+            Step::Between => operands.ternary(|v, l, h| operators::between(v, l, h).into()),
+            Step::Outside => operands.ternary(|v, l, h| operators::outside(v, l, h).into()),
+            Step::In(index) => operands.unary(|value| is_in(value, at(&self.lists, index)).into()),
+            Step::Like(index) => {
+                operands.unary(|value| is_like(value, at(&self.patterns, index)).into());
+            }
+            Step::IsNull => operands.unary(|value| Value::Boolean(value == Value::Null)),
+            Step::Not => operands.unary(|value| operators::not(value.truth()).into()),
+            Step::And => operands.binary(|l, r| operators::and(l.truth(), r.truth()).into()),
+            Step::Or => operands.binary(|l, r| operators::or(l.truth(), r.truth()).into()),
+            Step::SkipIf(..) => unreachable!("jumps are taken where the next step is chosen"),
+        }
+    }
+}
+
+/// IN, over a sorted list: unknown for null, false for what is no string.
+fn is_in(value: Value<'_>, list: &[Box<str>]) -> Truth {
+    let found = |text: &str| list.binary_search_by(|entry| (**entry).cmp(text)).is_ok();
+    (value != Value::Null).then(|| value.string().is_some_and(found))
+}
+
+/// LIKE: unknown for null, false for what is no string.
+fn is_like(value: Value<'_>, pattern: &Pattern) -> Truth {
+    (value != Value::Null).then(|| value.string().is_some_and(|text| pattern.matches(text)))
+}
+
+fn at<T: ?Sized>(table: &[impl Borrow<T>], index: usize) -> &T {
+    table
+        .get(index)
+        .map(Borrow::borrow)
+        .expect("invariant: a step refers to what was drafted with it")
+}
+
+/// The stack.
+struct Operands<'s, 'v> {
+    slots: &'s mut [Value<'v>],
+    count: usize,
+}
+
+impl<'v> Operands<'_, 'v> {
+    fn push(&mut self, value: Value<'v>) {
+        *self.slots.get_mut(self.count).expect("invariant: the draft counted the operands") = value;
+        self.count += 1;
+    }
+
+    fn pop(&mut self) -> Value<'v> {
+        assert!(self.count > 0, "an operator has its operands");
+        self.count -= 1;
+        self.slots.get(self.count).copied().unwrap_or(Value::Null)
+    }
+
+    fn top(&self) -> Value<'v> {
+        assert!(self.count > 0, "a value is there to look at");
+        self.slots.get(self.count - 1).copied().unwrap_or(Value::Null)
+    }
+
+    fn unary(&mut self, apply: impl FnOnce(Value<'v>) -> Value<'v>) {
+        let operand = self.pop();
+        self.push(apply(operand));
+    }
+
+    fn binary(&mut self, apply: impl FnOnce(Value<'v>, Value<'v>) -> Value<'v>) {
+        let right = self.pop();
+        let left = self.pop();
+        self.push(apply(left, right));
+    }
+
+    fn ternary(&mut self, apply: impl FnOnce(Value<'v>, Value<'v>, Value<'v>) -> Value<'v>) {
+        let high = self.pop();
+        let low = self.pop();
+        let value = self.pop();
+        self.push(apply(value, low, high));
+    }
+}

@@ -1,0 +1,69 @@
+//! The selector itself: its text, and the program that the text became.
+
+use alloc::boxed::Box;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+
+use crate::error::ParseError;
+use crate::parser;
+use crate::program::Program;
+use crate::value::Properties;
+
+/// A valid message selector. Two are equal if their texts are.
+#[derive(Clone)]
+pub struct Selector {
+    text: Box<str>,
+    program: Program,
+}
+
+impl Selector {
+    /// Reads a selector.
+    ///
+    /// # Errors
+    /// Where and why the text is none, or that it exceeds one of the [`limits`](crate::limits).
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        Ok(Selector { text: text.into(), program: parser::parse(text)? })
+    }
+
+    /// Whether it is true of a message. What is unknown does not match.
+    pub fn matches(&self, properties: &(impl Properties + ?Sized)) -> bool {
+        self.program.evaluate(properties) == Some(true)
+    }
+
+    /// The text as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The properties and header fields that it may ask for, each once. What they say is all that
+    /// a match depends on.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.program.names.iter().map(|name| &**name)
+    }
+}
+
+impl PartialEq for Selector {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Selector {}
+
+impl Hash for Selector {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl fmt::Debug for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Selector").field(&self.text).finish()
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

@@ -1,0 +1,100 @@
+//! What is refused: a table of places and reasons, and each limit.
+
+use std::fmt::Write;
+use std::{env, fs};
+
+use selector::{ParseError, Properties, Reason, Selector, Value, limits};
+
+const TABLE: &str = include_str!("errors.txt");
+
+#[test]
+fn errors_say_what_is_wrong_and_where() {
+    let mut written = String::new();
+    for line in TABLE.lines().filter(|line| !line.starts_with("  ")) {
+        writeln!(written, "{line}").unwrap();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let error = refusal(line);
+        assert_eq!(line[..error.position].chars().count() + 1, error.column, "{line}");
+        writeln!(written, "  {error}").unwrap();
+    }
+    if env::var_os("UPDATE").is_some() {
+        fs::write("tests/errors.txt", &written).unwrap();
+    } else {
+        assert_eq!(written, TABLE);
+    }
+}
+
+#[test]
+fn a_text_of_the_longest_length_is_read_and_a_longer_one_is_not() {
+    let longest = format!("a = '{}'", "x".repeat(limits::TEXT_BYTES_MAX - 6));
+    assert!(Selector::parse(&longest).is_ok());
+    assert_eq!(refusal(&(longest + " ")).reason, Reason::TextTooLong);
+}
+
+#[test]
+fn what_nests_is_read_to_its_limit() {
+    let most = limits::DEPTH_MAX;
+    let parentheses = |depth: usize| format!("{}TRUE{}", "(".repeat(depth), ")".repeat(depth));
+    let nots = |depth: usize| format!("{}TRUE", "NOT ".repeat(depth));
+    let signs = |depth: usize| format!("a = {}a", "- ".repeat(depth));
+    for nest in [&parentheses as &dyn Fn(usize) -> String, &nots, &signs] {
+        assert!(Selector::parse(&nest(most)).is_ok());
+        assert_eq!(refusal(&nest(most + 1)).reason, Reason::TooDeep);
+        // Far beyond it nothing is called any deeper.
+        assert_eq!(refusal(&nest(10_000)).reason, Reason::TooDeep);
+    }
+    assert_eq!(refusal(&parentheses(most + 1)).position, most + 1);
+}
+
+#[test]
+fn operands_that_wait_are_counted() {
+    let nested = |depth: usize| format!("1 = {}1{}", "1 + 1 * (".repeat(depth), ")".repeat(depth));
+    // The left side of the comparison waits, and two values at each level; then comes the last.
+    let most = (limits::OPERANDS_MAX - 2) / 2;
+    assert!(!Selector::parse(&nested(most)).unwrap().matches(&Nothing));
+    assert_eq!(refusal(&nested(most + 1)).reason, Reason::TooDeep);
+}
+
+#[test]
+fn steps_are_counted() {
+    // Each disjunct has three steps; each but the first is skipped to and joined in two more.
+    let most = (limits::STEPS_MAX + 2) / 5;
+    let chain = |count: usize| vec!["a = 1"; count].join(" OR ");
+    let selector = Selector::parse(&chain(most)).unwrap();
+    assert!(!selector.matches(&Nothing));
+    assert_eq!(refusal(&chain(most + 1)).reason, Reason::TooManySteps);
+    let sum = |count: usize| format!("{} = 2", vec!["1"; count].join("+"));
+    assert!(Selector::parse(&sum(limits::STEPS_MAX / 2 - 1)).is_ok());
+    assert_eq!(refusal(&sum(limits::STEPS_MAX / 2 + 1)).reason, Reason::TooManySteps);
+}
+
+#[test]
+fn a_long_list_is_one_step() {
+    let list: Vec<_> = (0..8_000).map(|n| format!("'{n}'")).collect();
+    let selector = Selector::parse(&format!("'7999' IN ({})", list.join(","))).unwrap();
+    assert!(selector.matches(&Nothing));
+}
+
+#[test]
+fn a_wild_run_has_a_length() {
+    let run = |count: usize| format!("a LIKE '%_{}%'", "x".repeat(count));
+    let most = limits::WILD_RUN_CHARS_MAX - 1;
+    assert!(Selector::parse(&run(most)).is_ok());
+    let error = refusal(&run(most + 1));
+    assert_eq!((error.reason, error.column), (Reason::WildRunTooLong, 8));
+}
+
+/// A message without properties.
+struct Nothing;
+
+impl Properties for Nothing {
+    fn property(&self, _: &str) -> Value<'_> {
+        Value::Null
+    }
+}
+
+fn refusal(text: &str) -> ParseError {
+    Selector::parse(text).expect_err(text)
+}

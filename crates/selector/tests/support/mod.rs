@@ -1,0 +1,44 @@
+//! Messages for tests, and the three values of a selector over one.
+
+use std::collections::BTreeMap;
+
+use selector::{Properties, Selector, Value};
+
+/// A property as a test holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Owned {
+    Boolean(bool),
+    Integer(i64),
+    Float(f64),
+    String(String),
+}
+
+/// The properties of one message.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message(pub(crate) BTreeMap<String, Owned>);
+
+impl Properties for Message {
+    fn property(&self, name: &str) -> Value<'_> {
+        match self.0.get(name) {
+            None => Value::Null,
+            Some(Owned::Boolean(value)) => Value::Boolean(*value),
+            Some(Owned::Integer(value)) => Value::Integer(*value),
+            Some(Owned::Float(value)) => Value::Float(*value),
+            Some(Owned::String(value)) => Value::String(value),
+        }
+    }
+}
+
+/// What a condition is: `None` is unknown. A match tells only true from the rest; the same
+/// condition behind NOT tells false from unknown.
+pub(crate) fn truth(text: &str, message: &Message) -> Option<bool> {
+    let parse =
+        |text: &str| Selector::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let (holds, fails) = (parse(text), parse(&format!("NOT ({text})")));
+    match (holds.matches(message), fails.matches(message)) {
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => None,
+        (true, true) => panic!("{text} is true and false of {message:?}"),
+    }
+}
