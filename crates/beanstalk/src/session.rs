@@ -38,7 +38,7 @@ const MARGIN: Nanos = Nanos::SECOND;
 
 /// What one call may answer by itself before the server must get the chance to send it: twenty
 /// bytes can ask for a list of ten thousand watched tubes, again and again.
-const ANSWERS_BYTES_MAX: usize = 1024 * 1024;
+const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of the longest list of tubes that is given: some 100,000 tubes.
 const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -208,6 +208,11 @@ impl Connection {
         }
     }
 
+    /// Bytes of answers that have not left.
+    pub(crate) fn unsent(&self) -> usize {
+        self.outgoing.len()
+    }
+
     /// Whether it holds replies that wait for a write.
     pub(crate) fn is_held(&self) -> bool {
         self.outgoing.is_held() && !self.broken

@@ -1,5 +1,6 @@
 //! What `stats` says about this process and its machine.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +20,22 @@ pub(crate) struct ProcessFacts {
     os: String,
     platform: String,
     journal: Arc<JournalGauges>,
+    processor: Lately,
+}
+
+/// Processor time of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ProcessorTimes {
+    user: Nanos,
+    system: Nanos,
+}
+
+/// Processor time as it was a tick ago at most. Whoever asks holds the broker's lock, and reading
+/// `/proc` takes tens of microseconds; the kernel counts in ticks, so that nothing is missed.
+#[derive(Debug, Default)]
+struct Lately {
+    read_at: Cell<Option<Nanos>>,
+    times: Cell<ProcessorTimes>,
 }
 
 /// The journal's figures as the last completed write left them.
@@ -54,7 +71,39 @@ impl ProcessFacts {
             os: text(uname.version()),
             platform: text(uname.machine()),
             journal,
+            processor: Lately::default(),
         }
+    }
+
+    fn processor(&self) -> ProcessorTimes {
+        self.processor.at(self.clock.uptime(), ProcessorTimes::read)
+    }
+}
+
+impl Lately {
+    /// What was read last, or what `read` gives when that is a tick ago.
+    fn at(&self, now: Nanos, read: impl FnOnce() -> Option<ProcessorTimes>) -> ProcessorTimes {
+        let is_old = |at: Nanos| now.since(at) >= TICK;
+        if self.read_at.get().is_none_or(is_old) {
+            self.read_at.set(Some(now));
+            // Without `/proc`, or a descriptor for it, what is known stays.
+            self.times.set(read().unwrap_or(self.times.get()));
+        }
+        self.times.get()
+    }
+}
+
+impl ProcessorTimes {
+    fn read() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/self/stat").ok()?)
+    }
+
+    /// The process's name, in brackets, may hold anything: fields are counted from behind it.
+    fn parse(stat: &str) -> Option<Self> {
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let mut ticks = fields.split(' ').skip(USER_TIME_FIELD - FIRST_FIELD);
+        let mut next = || Some(Nanos(ticks.next()?.parse::<u64>().ok()?.checked_mul(TICK.0)?));
+        Some(Self { user: next()?, system: next()? })
     }
 }
 
@@ -68,11 +117,11 @@ impl Facts for ProcessFacts {
     }
 
     fn user_time(&self) -> Nanos {
-        processor_time(USER_TIME_FIELD)
+        self.processor().user
     }
 
     fn system_time(&self) -> Nanos {
-        processor_time(SYSTEM_TIME_FIELD)
+        self.processor().system
     }
 
     fn uptime(&self) -> Nanos {
@@ -118,26 +167,12 @@ fn instance(clock: &Clock) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Processor time of this process, as `/proc` counts it; zero where there is no `/proc`.
-fn processor_time(field: usize) -> Nanos {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    parse_processor_time(&stat, field).unwrap_or(Nanos::ZERO)
-}
-
-/// The process's name, in brackets, may hold anything: fields are counted from behind it.
-fn parse_processor_time(stat: &str, field: usize) -> Option<Nanos> {
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let ticks: u64 = fields.split(' ').nth(field - FIRST_FIELD)?.parse().ok()?;
-    Some(Nanos::from_millis(ticks * TICK_MILLIS))
-}
-
-/// Of `/proc/self/stat`, counted from 1 as proc(5) does.
+/// Of `/proc/self/stat`, counted from 1 as proc(5) does; that in the kernel is the next.
 const USER_TIME_FIELD: usize = 14;
-const SYSTEM_TIME_FIELD: usize = 15;
 /// The first one behind the name.
 const FIRST_FIELD: usize = 3;
 /// The kernel counts for its users in hundredths of a second, whatever it does inside.
-const TICK_MILLIS: u64 = 10;
+const TICK: Nanos = Nanos::from_millis(10);
 
 #[cfg(test)]
 mod tests {
@@ -146,9 +181,29 @@ mod tests {
     #[test]
     fn processor_time_is_found_behind_any_name() {
         let stat = "12 (a ) b) S 1 12 12 0 -1 4194304 1 0 0 0 250 13 0 0 20 0 1 0 5";
-        assert_eq!(parse_processor_time(stat, USER_TIME_FIELD), Some(Nanos::from_millis(2_500)));
-        assert_eq!(parse_processor_time(stat, SYSTEM_TIME_FIELD), Some(Nanos::from_millis(130)));
-        assert_eq!(parse_processor_time("", USER_TIME_FIELD), None);
+        let times =
+            ProcessorTimes { user: Nanos::from_millis(2_500), system: Nanos::from_millis(130) };
+        assert_eq!(ProcessorTimes::parse(stat), Some(times));
+        assert_eq!(ProcessorTimes::parse(""), None);
+        assert_eq!(ProcessorTimes::parse("1 (a) S 1 2 3"), None);
+    }
+
+    #[test]
+    fn processor_time_is_read_once_a_tick() {
+        let lately = Lately::default();
+        let reads = Cell::new(0);
+        let user = |now| {
+            let read = || {
+                reads.set(reads.get() + 1);
+                let user = Nanos(reads.get());
+                (reads.get() != 2).then_some(ProcessorTimes { user, ..Default::default() })
+            };
+            lately.at(Nanos(now), read).user
+        };
+        assert_eq!((user(5), user(6), user(4 + TICK.0)), (Nanos(1), Nanos(1), Nanos(1)));
+        assert_eq!(reads.get(), 1);
+        assert_eq!(user(5 + TICK.0), Nanos(1), "what cannot be read anew stays");
+        assert_eq!(user(5 + 2 * TICK.0), Nanos(3));
     }
 
     #[test]

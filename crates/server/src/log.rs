@@ -1,9 +1,16 @@
 //! The log: one line an event on standard error, with the time in UTC. Events are starts, ends and
 //! troubles, never single messages.
+//!
+//! Any thread may log, a reactor too, so that nothing here waits: standard error is often a pipe,
+//! and whoever should read it may sleep. Lines for which there is no room are counted instead.
 
 use std::fmt;
-use std::io::Write as _;
+use std::os::fd::AsFd;
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::write;
 
 /// Where lines go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,15 +23,56 @@ pub enum Log {
 }
 
 impl Log {
-    /// Writes one line.
+    /// Writes one line, or drops it where that would have to wait.
     pub fn line(self, text: fmt::Arguments<'_>) {
         if self == Self::Stderr {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-            // Whoever closed standard error does not want to know.
-            let _ = writeln!(std::io::stderr().lock(), "{} {text}", Timestamp(now));
+            STDERR.line(std::io::stderr(), text);
         }
     }
 }
+
+/// Standard error, of all servers in this process.
+static STDERR: Outlet = Outlet { lost: Mutex::new(0) };
+
+/// Where lines leave the process, one writer at a time.
+struct Outlet {
+    /// Lines dropped since the last that was written.
+    lost: Mutex<u64>,
+}
+
+impl Outlet {
+    fn line(&self, out: impl AsFd, text: fmt::Arguments<'_>) {
+        let mut lost = self.lost.lock().expect("invariant: nobody panics while writing a line");
+        if *lost > 0
+            && write_now(&out, format_args!("{lost} lines of this log were not read in time"))
+        {
+            *lost = 0;
+        }
+        if *lost > 0 || !write_now(&out, text) {
+            *lost += 1;
+        }
+    }
+}
+
+/// Writes a line with the time before it; false where that would have to wait.
+fn write_now(out: impl AsFd, text: fmt::Arguments<'_>) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let mut line = format!("{} {text}", Timestamp(now));
+    line.truncate(line.floor_char_boundary(LINE_BYTES_MAX - 1));
+    line.push('\n');
+    let mut polled = [PollFd::new(&out, PollFlags::OUT)];
+    let room = poll(&mut polled, Some(&Timespec::default()));
+    let [polled] = polled;
+    if room.is_err() || !polled.revents().intersects(PollFlags::OUT | PollFlags::ERR) {
+        return false;
+    }
+    // Whoever closed standard error does not want to know.
+    let _ = write(&out, line.as_bytes());
+    true
+}
+
+/// What a pipe takes at once when it says that it takes anything: POSIX calls it `PIPE_BUF`.
+const LINE_BYTES_MAX: usize = 4096;
 
 /// Time since the Unix epoch, shown as `2026-01-31T23:59:59.999Z`.
 struct Timestamp(Duration);
@@ -56,7 +104,40 @@ const fn civil(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
+
+    #[test]
+    fn a_pipe_that_nobody_reads_costs_lines_and_no_time() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let outlet = Outlet { lost: Mutex::new(0) };
+        let mut written = 0;
+        while *outlet.lost.lock().unwrap() == 0 {
+            outlet.line(&writer, format_args!("{}", "x".repeat(2 * LINE_BYTES_MAX)));
+            written += 1;
+        }
+        outlet.line(&writer, format_args!("lost"));
+        let mut read = vec![0; (written - 1) * LINE_BYTES_MAX];
+        reader.read_exact(&mut read).unwrap();
+        assert!(read.ends_with(b"x\n"));
+
+        outlet.line(&writer, format_args!("there again"));
+        drop(writer);
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).unwrap();
+        let lines: Vec<_> = rest.lines().map(|line| line.split_once(' ').unwrap().1).collect();
+        assert_eq!(lines, ["2 lines of this log were not read in time", "there again"]);
+    }
+
+    #[test]
+    fn a_log_that_nobody_can_read_is_not_missed() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let outlet = Outlet { lost: Mutex::new(0) };
+        outlet.line(&writer, format_args!("into the void"));
+        assert_eq!(*outlet.lost.lock().unwrap(), 0);
+    }
 
     #[test]
     fn timestamps_are_utc_dates() {

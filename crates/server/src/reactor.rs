@@ -107,7 +107,7 @@ impl<'a> Reactor<'a> {
     }
 
     /// One turn.
-    fn turn(&mut self) -> Result<(), Failure> {
+    pub(crate) fn turn(&mut self) -> Result<(), Failure> {
         self.wait()?; //             for sockets, timers, completed writes and other threads
         self.read(); //              sockets -> input, without the lock
         let commit = self.step(); // input -> commands -> broker -> frames and replies, locked
@@ -235,6 +235,7 @@ impl<'a> Reactor<'a> {
 
     /// Opens the gates as far as the log is durable, and sends what they let out.
     fn release(&mut self) {
+        self.expire();
         if self.hub.phase() == Phase::Halted {
             return;
         }
@@ -251,6 +252,24 @@ impl<'a> Reactor<'a> {
         }
         // Taken and put back: its memory is used again in each turn.
         self.lists.touched = touched;
+    }
+
+    /// Gives up the connections whose deadline has passed. One that this turn did not reach may
+    /// have sent what it owes: it is looked at when it was served.
+    fn expire(&mut self) {
+        while let Some(session) = self.deadlines.pop_due(self.now) {
+            let Some(connection) = self.connections.get_mut(session) else { continue };
+            connection.marks().watched = None;
+            if connection.marks().attention {
+                continue;
+            }
+            let deadline = connection.deadline(&self.hub.limits, self.now);
+            if deadline.is_some_and(|deadline| deadline <= self.now) {
+                self.lists.finish(session, connection.marks());
+            } else {
+                self.deadlines.watch(session, &mut connection.marks().watched, deadline);
+            }
+        }
     }
 
     fn touch_holding(&mut self) {

@@ -226,7 +226,7 @@ fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError> {
 }
 
 /// Recovers the broker and puts around it what the threads share.
-fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
+pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
     let options = broker_options(config);
     let segment_bytes = disk.as_ref().map_or(0, |_| options.journal.segment_bytes);
     let clock = Clock::new();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use model::{Nanos, Reply};
+use model::{Nanos, limits};
 
 use crate::connection::Connection;
 use crate::connections::reactor_of;
@@ -14,7 +14,6 @@ impl Reactor<'_> {
     /// Steps the broker with everything that has come in, and decides who writes what became of
     /// it. Takes the lock once, and not at all when there is nothing to do.
     pub(crate) fn step(&mut self) -> Commit {
-        self.expire();
         // The flag is taken before what it stands for: what comes later raises it again.
         let mail = self.hub.post(self.index).take_mail();
         if mail {
@@ -35,20 +34,6 @@ impl Reactor<'_> {
         self.hub.commit(core, &self.lists.active, self.now)
     }
 
-    /// Gives up the connections whose deadline has passed.
-    fn expire(&mut self) {
-        while let Some(session) = self.deadlines.pop_due(self.now) {
-            let Some(connection) = self.connections.get_mut(session) else { continue };
-            connection.marks().watched = None;
-            let deadline = connection.deadline(&self.hub.limits, self.now);
-            if deadline.is_some_and(|deadline| deadline <= self.now) {
-                self.lists.finish(session, connection.marks());
-            } else {
-                self.deadlines.watch(session, &mut connection.marks().watched, deadline);
-            }
-        }
-    }
-
     fn open_arrivals(&mut self, core: &mut Core) {
         for socket in std::mem::take(&mut self.lists.arrivals) {
             let session = self.connections.next_id();
@@ -64,8 +49,12 @@ impl Reactor<'_> {
         }
     }
 
+    /// So many as [`CLOSING_STEPS_PER_TURN`] allow; the rest in the next turn.
     fn close_finished(&mut self, core: &mut Core) {
-        for session in std::mem::take(&mut self.lists.finished) {
+        let last_step = core.broker.steps() + CLOSING_STEPS_PER_TURN;
+        while core.broker.steps() < last_step
+            && let Some(session) = self.lists.finished.pop()
+        {
             let Some(mut connection) = self.connections.remove(session) else { continue };
             self.deadlines.forget(session, connection.marks().watched);
             connection.close(&mut core.shared);
@@ -93,59 +82,60 @@ impl Reactor<'_> {
         }
     }
 
+    /// Serves those in the list until the turn is spent. Who was not reached is first in the next.
     fn run(&mut self, core: &mut Core) {
         let completions = self.hub.completions();
-        let mut left = COMMANDS_PER_TURN;
         let stalled = core.broker.stalled() && !self.lists.attention.is_empty();
         self.stalled_at = stalled.then_some(completions);
-        if stalled {
-            return;
-        }
+        let mut left = STEPS_PER_TURN;
+        let mut served = 0;
         let mut attention = std::mem::take(&mut self.lists.attention);
-        for session in attention.drain(..) {
-            let Some(connection) = self.connections.get_mut(session) else { continue };
+        for session in &attention {
+            if left == 0 || core.broker.stalled() {
+                break;
+            }
+            served += 1;
+            let Some(connection) = self.connections.get_mut(*session) else { continue };
             connection.marks().attention = false;
-            self.lists.touch(session, connection.marks());
-            let share = left.min(COMMANDS_PER_CONNECTION);
-            let count = feed(connection, core, self.hub, self.now, share);
-            left -= count;
-            if count > 0 {
-                self.lists.active.push(session);
+            self.lists.touch(*session, connection.marks());
+            let before = core.broker.steps();
+            let spent = feed(connection, core, self.hub, self.now, left.min(STEPS_PER_CONNECTION));
+            left = left.saturating_sub(spent);
+            if core.broker.steps() > before {
+                self.lists.active.push(*session);
             }
         }
+        attention.drain(..served);
         self.lists.attention = attention;
     }
 }
 
-/// Feeds the broker with the commands of one connection, so many at most; returns how many.
+/// Feeds the broker with the commands of one connection until they have cost so many steps; returns
+/// what they did cost. The last may cost more than was left.
 fn feed(
     connection: &mut Connection,
     core: &mut Core,
     hub: &Hub,
     now: Nanos,
-    commands_max: usize,
-) -> usize {
-    for count in 0..commands_max {
-        if core.broker.stalled() {
-            return count;
-        }
-        let Some(command) = connection.next_command(&mut core.shared, &hub.limits) else {
-            return count;
-        };
+    steps_max: u64,
+) -> u64 {
+    let mut spent = 0;
+    while spent < steps_max && !core.broker.stalled() {
+        let before = connection.unsent();
+        let command = connection.next_command(&mut core.shared, &hub.limits);
+        spent += (connection.unsent() - before).div_ceil(ANSWER_BYTES_PER_STEP) as u64;
+        let Some(command) = command else { break };
+        let before = core.broker.steps();
         let own = connection.id();
         core.broker.handle(now, own, command, &mut core.outputs);
-        let large = core.outputs.iter().any(|output| matches!(output.reply, Reply::CountSoFar(_)));
+        spent += core.broker.steps() - before;
         // The connection's own reply at once, since its next command waits for it.
         for output in core.outputs.extract_if(.., |output| output.session == own) {
             connection.reply(output, &mut core.shared);
         }
         core.post_outputs(reactor_of(own), hub.posts());
-        if large {
-            // Ten thousand messages were changed: others come before the rest.
-            return commands_max;
-        }
     }
-    commands_max
+    spent
 }
 
 impl Lists {
@@ -154,8 +144,19 @@ impl Lists {
     }
 }
 
-/// Commands of one connection in a turn, so that a pipelining one shares the broker with others.
-const COMMANDS_PER_CONNECTION: usize = 256;
+/// Steps of all connections in a turn: bounds how long the lock is held, to a few milliseconds.
+const STEPS_PER_TURN: u64 = limits::STEPS_PER_TURN_MAX as u64;
 
-/// Commands of all connections in a turn: bounds how long the lock is held, to a few milliseconds.
-const COMMANDS_PER_TURN: usize = 4_096;
+/// Steps of one connection in a turn, so that a pipelining one shares the broker with others: some
+/// 256 puts.
+const STEPS_PER_CONNECTION: u64 = 256 * limits::COMMAND_STEPS as u64;
+
+/// Steps of connections that close in a turn: those who stay go before those who leave.
+const CLOSING_STEPS_PER_TURN: u64 = STEPS_PER_TURN / 4;
+
+/// What a session answers by itself costs a step for so many bytes.
+const ANSWER_BYTES_PER_STEP: usize = 16;
+
+#[cfg(test)]
+#[path = "step_test.rs"]
+mod tests;

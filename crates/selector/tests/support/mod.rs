@@ -1,4 +1,9 @@
 //! Messages for tests, and the three values of a selector over one.
+#![allow(dead_code, reason = "each test uses its part of it")]
+#![allow(clippy::indexing_slicing, reason = "a broken test may panic")]
+
+pub(crate) mod oracle;
+pub(crate) mod rng;
 
 use std::collections::BTreeMap;
 

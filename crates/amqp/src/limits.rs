@@ -1,0 +1,23 @@
+//! The named limits of the codec: what a peer may make us hold, walk or recurse into.
+//!
+//! Each is checked on the claimed size or count, before anything is allocated or walked.
+
+/// Bytes that every peer accepts in one frame: MIN-MAX-FRAME-SIZE (2.8.11). A smaller
+/// `max-frame-size` in an open is refused.
+pub const FRAME_BYTES_MIN: u32 = 512;
+
+/// Bytes of a frame before the peer's open was read, SASL included. The specification asks for 512
+/// (2.4.1, 5.3.1); clients with long properties or tokens send more.
+pub const FRAME_BYTES_BEFORE_OPEN_MAX: u32 = 4096;
+
+/// Bytes of a delivery tag (2.8.7).
+pub const DELIVERY_TAG_BYTES_MAX: usize = 32;
+
+/// Lists, maps, arrays and described values inside one another.
+pub const NESTING_MAX: u32 = 32;
+
+/// Elements of an array whose elements take no bytes, such as null: nothing else bounds them.
+pub const EMPTY_ELEMENTS_MAX: u32 = 1024;
+
+/// Symbols in one field, such as capabilities or outcomes.
+pub const SYMBOLS_MAX: u32 = 128;

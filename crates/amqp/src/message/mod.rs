@@ -1,0 +1,179 @@
+//! Messages (part 3): where the sections of one are, and what they say.
+//!
+//! A message stays the bytes that its sender sent: the bare message, from properties to body, is
+//! never encoded anew (3.2). [`Message::scan`] finds the sections and checks all of them but the
+//! inside of the body, which is nobody's but the receiver's. What is looked up later cannot fail.
+
+mod header;
+mod properties;
+mod sections;
+mod write;
+
+use crate::decode_error::{DecodeError, DecodeErrorKind as Kind};
+use crate::types::reader::{Reader, Result};
+use crate::types::{Map, Value, descriptor};
+
+pub use header::{Header, PRIORITY_DEFAULT};
+pub use properties::Properties;
+pub use sections::{BodyKind, Section};
+pub use write::{
+    application_properties, data, data_head, delivery_annotations, message_annotations, value,
+};
+
+use sections::Sections;
+
+/// The format of messages that this module reads, as transfers name it (3.2.16).
+pub const MESSAGE_FORMAT: u32 = 0;
+
+/// A message whose sections were found.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    bytes: &'a [u8],
+    sections: Sections,
+    header: Header,
+}
+
+impl<'a> Message<'a> {
+    /// Finds the sections of a message. One without a body passes, although 3.2 wants one:
+    /// clients send it.
+    ///
+    /// # Errors
+    /// When a section is malformed, not known, or not where it may be.
+    pub fn scan(bytes: &'a [u8]) -> core::result::Result<Message<'a>, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let (mut sections, mut header) = (Sections::default(), Header::default());
+        while !reader.is_empty() {
+            let misplaced = reader.error(Kind::SectionOrder);
+            let unknown = reader.error(Kind::UnknownDescriptor);
+            let code = reader.composite()?;
+            let section = Section::of(code).ok_or(unknown)?;
+            if !sections.may_follow(code) {
+                return Err(misplaced);
+            }
+            if section == Section::Header {
+                header = Header::read(&mut reader)?;
+            } else {
+                sections::check(code, &mut reader)?;
+            }
+            sections.end(section, code, reader.position());
+        }
+        Ok(Message { bytes, sections, header })
+    }
+
+    /// What the header says, or its defaults.
+    pub fn header(&self) -> Header {
+        self.header
+    }
+
+    /// The immutable properties (3.2.4), decoded now.
+    pub fn properties(&self) -> Properties<'a> {
+        let section = self.section(Section::Properties);
+        if section.is_empty() {
+            return Properties::default();
+        }
+        let mut reader = Reader::new(section);
+        let properties = reader.composite().and_then(|_| Properties::read(&mut reader));
+        debug_assert!(properties.is_ok(), "properties were checked by the scan");
+        properties.unwrap_or_default()
+    }
+
+    /// The value of a message annotation (3.2.3).
+    pub fn message_annotation(&self, symbol: &str) -> Option<Value<'a>> {
+        self.message_annotations()?.get(symbol)
+    }
+
+    /// The value of an application property (3.2.5).
+    pub fn application_property(&self, name: &str) -> Option<Value<'a>> {
+        self.application_properties()?.get(name)
+    }
+
+    /// Annotations for the next hop only (3.2.2).
+    pub fn delivery_annotations(&self) -> Option<Map<'a>> {
+        self.map(Section::DeliveryAnnotations)
+    }
+
+    /// Annotations that stay with the message (3.2.3).
+    pub fn message_annotations(&self) -> Option<Map<'a>> {
+        self.map(Section::MessageAnnotations)
+    }
+
+    /// What the application added (3.2.5).
+    pub fn application_properties(&self) -> Option<Map<'a>> {
+        self.map(Section::ApplicationProperties)
+    }
+
+    fn map(&self, section: Section) -> Option<Map<'a>> {
+        let mut reader = Reader::new(self.section(section));
+        reader.composite().ok()?;
+        let code = reader.byte().ok()?;
+        let (body, count) = reader.map_body(code).ok()?;
+        Some(Map { count, elements: body.rest() })
+    }
+}
+
+/// The body (3.2.6 to 3.2.8).
+impl<'a> Message<'a> {
+    /// What the body is made of.
+    pub fn body_kind(&self) -> BodyKind {
+        self.sections.body_kind()
+    }
+
+    /// The contents of the data sections, in their order; none where the body is of another kind.
+    pub fn data(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let is_data = self.body_kind() == BodyKind::Data;
+        let mut reader = Reader::new(if is_data { self.section(Section::Body) } else { &[] });
+        core::iter::from_fn(move || {
+            reader.composite().ok()?;
+            let code = reader.byte().ok()?;
+            reader.binary_of(code).ok()
+        })
+    }
+
+    /// The body where it is one value, decoded now; nothing where it is of another kind.
+    ///
+    /// # Errors
+    /// When the value is malformed inside.
+    pub fn value(&self) -> Result<Option<Value<'a>>> {
+        match self.body_kind() {
+            BodyKind::Value => self.value_reader()?.value().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A reader of the value that is the body.
+    pub(crate) fn value_reader(&self) -> Result<Reader<'a>> {
+        let mut reader = Reader::new(self.section(Section::Body));
+        match reader.composite()? {
+            descriptor::AMQP_VALUE => Ok(reader),
+            _ => Err(DecodeError::new(Kind::UnknownDescriptor, 0)),
+        }
+    }
+}
+
+/// Its bytes.
+impl<'a> Message<'a> {
+    /// The whole message.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// A section with its descriptor; empty where it is absent. Several data or sequence sections
+    /// are one body.
+    pub fn section(&self, section: Section) -> &'a [u8] {
+        self.bytes.get(self.sections.range(section)).unwrap_or_default()
+    }
+
+    /// Everything but the header and the delivery annotations, which a broker writes anew: what
+    /// goes to the next receiver unchanged.
+    pub fn without_header(&self) -> &'a [u8] {
+        let start = self.sections.range(Section::MessageAnnotations).start;
+        self.bytes.get(start..).unwrap_or_default()
+    }
+
+    /// Properties, application properties, body and footer: what follows the annotations when a
+    /// broker adds to these.
+    pub fn without_annotations(&self) -> &'a [u8] {
+        let start = self.sections.range(Section::Properties).start;
+        self.bytes.get(start..).unwrap_or_default()
+    }
+}

@@ -1,0 +1,92 @@
+//! The properties: what the sender says about a message, for good (3.2.4).
+
+use alloc::vec::Vec;
+
+use crate::encode;
+use crate::types::list_reader::ListReader;
+use crate::types::reader::{Reader, Result};
+use crate::types::{Value, descriptor};
+
+/// What the sender says about a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Properties<'a> {
+    /// The message's name: a ulong, uuid, binary or string (3.2.11 to 3.2.14).
+    pub message_id: Option<Value<'a>>,
+    /// Who made it.
+    pub user_id: Option<&'a [u8]>,
+    /// The address of the node that it is for.
+    pub to: Option<&'a str>,
+    /// What it is about; JMS's type.
+    pub subject: Option<&'a str>,
+    /// The address of the node that answers go to.
+    pub reply_to: Option<&'a str>,
+    /// What it answers: a ulong, uuid, binary or string.
+    pub correlation_id: Option<Value<'a>>,
+    /// The MIME type of its data.
+    pub content_type: Option<&'a str>,
+    /// How its data is compressed.
+    pub content_encoding: Option<&'a str>,
+    /// When it is worth nothing any more; milliseconds since 1970.
+    pub absolute_expiry_time: Option<i64>,
+    /// When it was made; milliseconds since 1970.
+    pub creation_time: Option<i64>,
+    /// The group that it belongs to.
+    pub group_id: Option<&'a str>,
+    /// Its place in the group.
+    pub group_sequence: Option<u32>,
+    /// The group that answers belong to.
+    pub reply_to_group_id: Option<&'a str>,
+}
+
+impl<'a> Properties<'a> {
+    /// The fields behind the section's descriptor.
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Properties<'a>> {
+        let mut list = ListReader::new(reader)?;
+        let properties = Properties {
+            message_id: message_id(&mut list, "message-id")?,
+            user_id: list.binary()?,
+            to: list.str()?,
+            subject: list.str()?,
+            reply_to: list.str()?,
+            correlation_id: message_id(&mut list, "correlation-id")?,
+            content_type: list.symbol()?,
+            content_encoding: list.symbol()?,
+            absolute_expiry_time: list.timestamp()?,
+            creation_time: list.timestamp()?,
+            group_id: list.str()?,
+            group_sequence: list.uint()?,
+            reply_to_group_id: list.str()?,
+        };
+        list.finish()?;
+        Ok(properties)
+    }
+
+    /// Appends the section.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        encode::composite(out, descriptor::PROPERTIES, |list| {
+            list.value(self.message_id);
+            list.binary(self.user_id);
+            list.string(self.to);
+            list.string(self.subject);
+            list.string(self.reply_to);
+            list.value(self.correlation_id);
+            list.symbol(self.content_type);
+            list.symbol(self.content_encoding);
+            list.timestamp(self.absolute_expiry_time);
+            list.timestamp(self.creation_time);
+            list.string(self.group_id);
+            list.uint(self.group_sequence);
+            list.string(self.reply_to_group_id);
+        });
+    }
+}
+
+fn message_id<'a>(list: &mut ListReader<'a>, name: &'static str) -> Result<Option<Value<'a>>> {
+    let id = list.value()?;
+    match id {
+        None | Some(Value::Ulong(_) | Value::Uuid(_) | Value::Binary(_) | Value::String(_)) => {
+            Ok(id)
+        }
+        Some(_) => Err(list.invalid(name)),
+    }
+}

@@ -1,0 +1,137 @@
+//! Which sections there are, their order (3.2), and where each ends.
+
+use core::ops::Range;
+
+use crate::message::Properties;
+use crate::types::reader::{Reader, Result};
+use crate::types::{code, descriptor};
+
+/// The sections of a message in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// How to deliver it (3.2.1).
+    Header,
+    /// For the next hop (3.2.2).
+    DeliveryAnnotations,
+    /// For all hops (3.2.3).
+    MessageAnnotations,
+    /// Immutable, of the specification (3.2.4).
+    Properties,
+    /// Immutable, of the application (3.2.5).
+    ApplicationProperties,
+    /// Immutable as well (3.2.6 to 3.2.8).
+    Body,
+    /// What can be told only after the body (3.2.9).
+    Footer,
+}
+
+/// What a body is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyKind {
+    /// There is none.
+    Empty,
+    /// One or more data sections.
+    Data,
+    /// One or more sequence sections.
+    Sequence,
+    /// One value.
+    Value,
+}
+
+const COUNT: usize = Section::Footer as usize + 1;
+
+/// Where each section ends. It begins where the one before it ends, and an absent one is empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sections {
+    ends: [usize; COUNT],
+    /// The descriptor of the section that was read last; 0 before the first.
+    last: u64,
+    body: u64,
+}
+
+impl Section {
+    /// The section with this descriptor.
+    pub(super) fn of(code: u64) -> Option<Section> {
+        let section = match code {
+            descriptor::HEADER => Section::Header,
+            descriptor::DELIVERY_ANNOTATIONS => Section::DeliveryAnnotations,
+            descriptor::MESSAGE_ANNOTATIONS => Section::MessageAnnotations,
+            descriptor::PROPERTIES => Section::Properties,
+            descriptor::APPLICATION_PROPERTIES => Section::ApplicationProperties,
+            descriptor::DATA | descriptor::AMQP_SEQUENCE | descriptor::AMQP_VALUE => Section::Body,
+            descriptor::FOOTER => Section::Footer,
+            _ => return None,
+        };
+        Some(section)
+    }
+}
+
+impl Sections {
+    /// Whether a section may come next. Descriptors rise in the order of the sections; data and
+    /// sequences may repeat, and a body is of one kind.
+    pub(super) fn may_follow(&self, code: u64) -> bool {
+        let in_body = |code| Section::of(code) == Some(Section::Body);
+        if in_body(self.last) && in_body(code) {
+            return code == self.last && code != descriptor::AMQP_VALUE;
+        }
+        code > self.last
+    }
+
+    /// Notes that `section` ends at `position`.
+    pub(super) fn end(&mut self, section: Section, code: u64, position: usize) {
+        for end in self.ends.iter_mut().skip(section as usize) {
+            debug_assert!(*end <= position, "sections follow one another");
+            *end = position;
+        }
+        self.last = code;
+        if section == Section::Body {
+            self.body = code;
+        }
+    }
+
+    pub(super) fn range(&self, section: Section) -> Range<usize> {
+        let end = |index: usize| self.ends.get(index).copied().unwrap_or_default();
+        let index = section as usize;
+        let start = index.checked_sub(1).map_or(0, end);
+        start..end(index)
+    }
+
+    pub(super) fn body_kind(&self) -> BodyKind {
+        match self.body {
+            descriptor::DATA => BodyKind::Data,
+            descriptor::AMQP_SEQUENCE => BodyKind::Sequence,
+            descriptor::AMQP_VALUE => BodyKind::Value,
+            _ => BodyKind::Empty,
+        }
+    }
+}
+
+/// Keys of annotations and footers: symbols, and ulongs that are reserved (3.2.10).
+const ANNOTATION_KEYS: [u8; 5] =
+    [code::SYMBOL_8, code::SYMBOL_32, code::SMALL_ULONG, code::ULONG, code::ULONG_0];
+
+/// Keys of application properties (3.2.5).
+const PROPERTY_KEYS: [u8; 2] = [code::STRING_8, code::STRING_32];
+
+/// Passes over the section `code`, which is no header, and checks it.
+pub(super) fn check(code: u64, reader: &mut Reader<'_>) -> Result<()> {
+    match code {
+        descriptor::PROPERTIES => Properties::read(reader).map(drop),
+        descriptor::APPLICATION_PROPERTIES => check_map(reader, &PROPERTY_KEYS),
+        descriptor::DATA => {
+            let code = reader.byte()?;
+            reader.binary_of(code).map(drop)
+        }
+        descriptor::AMQP_SEQUENCE => {
+            let code = reader.byte()?;
+            reader.list_body(code).map(drop)
+        }
+        descriptor::AMQP_VALUE => reader.skip(),
+        _ => check_map(reader, &ANNOTATION_KEYS),
+    }
+}
+
+fn check_map(reader: &mut Reader<'_>, keys: &[u8]) -> Result<()> {
+    let code = reader.byte()?;
+    reader.map_with_keys(code, keys).map(drop)
+}

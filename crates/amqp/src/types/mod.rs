@@ -1,0 +1,19 @@
+//! The type system (part 1): values as they lie in the bytes, and lists, maps and arrays of them.
+//!
+//! A [`Value`] borrows. Whoever has one knows that everything inside of it is well formed: sizes,
+//! counts, UTF-8 and nesting were checked when it was decoded, so walking it cannot fail.
+
+pub(crate) mod code;
+mod compound;
+pub(crate) mod descriptor;
+mod fields;
+pub(crate) mod list_reader;
+pub(crate) mod reader;
+mod symbols;
+mod value;
+
+pub use compound::{Array, Described, List, Map};
+pub use descriptor::Descriptor;
+pub use fields::Fields;
+pub use symbols::Symbols;
+pub use value::Value;

@@ -1,0 +1,88 @@
+//! Random selectors: against an evaluator of trees, and against the laws of three-valued logic.
+
+#![allow(clippy::indexing_slicing, reason = "a broken test may panic")]
+
+mod support;
+
+use support::oracle::{self, Printer, Tree};
+use support::rng::Rng;
+use support::{Owned, truth};
+
+#[test]
+fn selectors_are_what_their_trees_are() {
+    let mut seen = [0; 3];
+    for seed in 0..4_000 {
+        let mut rng = Rng(seed);
+        let depth = rng.below(6);
+        let tree = oracle::condition(&mut rng, depth);
+        let bare = print(&tree, &mut rng, usize::MAX);
+        let wrapped = print(&tree, &mut rng, 3);
+        for _ in 0..5 {
+            let message = oracle::message(&mut rng);
+            let expected = match oracle::evaluate(&tree, &message) {
+                Some(Owned::Boolean(truth)) => Some(truth),
+                _ => None,
+            };
+            assert_eq!(truth(&bare, &message), expected, "seed {seed}: {bare} of {message:?}");
+            assert_eq!(truth(&wrapped, &message), expected, "seed {seed}: {wrapped}: {message:?}");
+            seen[expected.map_or(2, usize::from)] += 1;
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 2_000), "all truths come up: {seen:?}");
+}
+
+#[test]
+fn the_laws_of_logic_hold_as_far_as_they_are_three_valued() {
+    for seed in 0..1_000 {
+        let mut rng = Rng(seed);
+        let message = oracle::message(&mut rng);
+        let [p, q, r] = [(); 3].map(|()| random(&mut rng));
+        let is = |text: String| truth(&text, &message);
+        let same = |left: String, right: String| {
+            let (left_truth, right_truth) = (is(left.clone()), is(right.clone()));
+            assert_eq!(left_truth, right_truth, "seed {seed}: {left}; {right}: {message:?}");
+        };
+        same(format!("NOT ({p} AND {q})"), format!("NOT {p} OR NOT {q}"));
+        same(format!("NOT ({p} OR {q})"), format!("NOT {p} AND NOT {q}"));
+        same(format!("{p} AND {q}"), format!("{q} AND {p}"));
+        same(format!("{p} OR {q}"), format!("{q} OR {p}"));
+        same(format!("{p} AND ({q} OR {r})"), format!("{p} AND {q} OR {p} AND {r}"));
+        same(format!("{p} OR {q} AND {r}"), format!("({p} OR {q}) AND ({p} OR {r})"));
+        same(format!("({p} AND {q}) AND {r}"), format!("{p} AND ({q} AND {r})"));
+        same(format!("NOT NOT {p}"), p.clone());
+        same(format!("{p} AND {p}"), p.clone());
+        assert_ne!(is(format!("{p} AND NOT {p}")), Some(true), "seed {seed}: {p}");
+        assert_ne!(is(format!("{p} OR NOT {p}")), Some(false), "seed {seed}: {p}");
+        assert!(is(format!("{p} IS NULL")).is_some(), "seed {seed}: {p}");
+    }
+}
+
+#[test]
+fn abbreviations_are_what_they_abbreviate() {
+    for seed in 0..200 {
+        let mut rng = Rng(seed);
+        let message = oracle::message(&mut rng);
+        for (short, long) in [
+            ("a BETWEEN b AND c", "a >= b AND a <= c"),
+            ("a NOT BETWEEN b AND c", "a < b OR a > c"),
+            ("a IN ('a', 'b')", "a = 'a' OR a = 'b'"),
+            ("a NOT IN ('a', 'b')", "NOT (a = 'a' OR a = 'b')"),
+            ("a NOT LIKE 'a%'", "NOT a LIKE 'a%'"),
+            ("a IS NOT NULL", "NOT a IS NULL"),
+            ("a - b = c", "a + -b = c"),
+            ("a > b", "b < a"),
+            ("a >= b", "b <= a"),
+        ] {
+            assert_eq!(truth(short, &message), truth(long, &message), "{short}: {message:?}");
+        }
+    }
+}
+
+fn random(rng: &mut Rng) -> String {
+    let tree = oracle::condition(rng, 2);
+    format!("({})", print(&tree, rng, 10))
+}
+
+fn print(tree: &Tree, rng: &mut Rng, parentheses: usize) -> String {
+    Printer { rng, parentheses }.print(tree, 0)
+}

@@ -1,0 +1,171 @@
+//! What a turn does at most, and for whom: counted in steps, without a clock.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+
+use model::StorePolicy;
+
+use super::*;
+use crate::events::EventSet;
+use crate::{Config, Log};
+
+/// One reactor of a broker in memory, whose turns are taken by the test.
+struct Turns<'a> {
+    reactor: Reactor<'a>,
+}
+
+struct Client {
+    socket: UnixStream,
+}
+
+fn hub() -> Hub {
+    let config =
+        Config { policy: StorePolicy::Memory, threads: 1, log: Log::Quiet, ..Config::default() };
+    crate::server::build(&config, None).unwrap()
+}
+
+impl<'a> Turns<'a> {
+    fn new(hub: &'a Hub) -> Self {
+        let event_set = EventSet::new(hub.post(0).bell()).unwrap();
+        Self { reactor: Reactor::new(hub, 0, event_set, None) }
+    }
+
+    fn connect(&mut self) -> Client {
+        let (socket, theirs) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let hub = self.reactor.hub;
+        hub.connections.fetch_add(1, Ordering::Relaxed);
+        hub.post(0).deliver(theirs.into());
+        self.turn();
+        Client { socket }
+    }
+
+    /// Takes a turn; something must be there to do. Gives the steps that it took.
+    fn turn(&mut self) -> u64 {
+        let before = self.reactor.hub.lock().broker.steps();
+        self.reactor.turn().unwrap();
+        self.reactor.hub.lock().broker.steps() - before
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.reactor.lists.attention.is_empty() || !self.reactor.lists.finished.is_empty()
+    }
+
+    /// Takes turns until all that was sent is answered.
+    fn settle(&mut self) {
+        self.turn();
+        while self.is_busy() {
+            self.turn();
+        }
+    }
+
+    fn open(&self) -> usize {
+        self.reactor.hub.connections.load(Ordering::Relaxed)
+    }
+}
+
+impl Client {
+    fn send(&mut self, commands: &str) {
+        self.socket.write_all(commands.as_bytes()).unwrap();
+    }
+
+    /// The lines that have come since the last call.
+    fn lines(&mut self) -> Vec<String> {
+        let mut bytes = vec![0; 1 << 20];
+        let count = self.socket.read(&mut bytes).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..count]).lines().map(str::to_owned).collect()
+    }
+
+    /// Watches so many tubes more, in turns that are taken on the way.
+    fn watch(&mut self, turns: &mut Turns<'_>, count: usize) {
+        for chunk in (0..count).collect::<Vec<_>>().chunks(1_000) {
+            let commands: String =
+                chunk.iter().map(|index| format!("watch t{index}\r\n")).collect();
+            self.send(&commands);
+            turns.settle();
+            assert_eq!(self.lines().len(), chunk.len());
+        }
+    }
+}
+
+const PUT: &str = "put 0 0 60 1\r\nx\r\n";
+
+#[test]
+fn who_watches_ten_thousand_tubes_does_not_keep_others_waiting() {
+    const WATCHED: usize = 9_999;
+    let hub = hub();
+    let mut turns = Turns::new(&hub);
+    let (mut greedy, mut other) = (turns.connect(), turns.connect());
+    greedy.watch(&mut turns, WATCHED);
+    greedy.send(&"reserve-with-timeout 0\r\n".repeat(200));
+    let mut answered = 0;
+    for asked in 1..=50 {
+        other.send(PUT);
+        let steps = turns.turn();
+        assert_eq!(other.lines(), [format!("INSERTED {asked}")], "in the turn in which it asked");
+        assert!(steps < 3 * WATCHED as u64, "{steps} steps in a turn");
+        answered += greedy.lines().len();
+    }
+    assert!((50..=150).contains(&answered), "a reserve a turn, with its body: {answered} lines");
+}
+
+#[test]
+fn who_was_not_reached_comes_first_in_the_next_turn() {
+    const CLIENTS: usize = 60;
+    let per_turn = (STEPS_PER_TURN / STEPS_PER_CONNECTION) as usize;
+    let hub = hub();
+    let mut turns = Turns::new(&hub);
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| turns.connect()).collect();
+    for client in &mut clients {
+        client.send(&PUT.repeat(2_000));
+    }
+    let mut rounds = vec![0; CLIENTS];
+    for turn in 1..=2 * CLIENTS.div_ceil(per_turn) {
+        let steps = turns.turn();
+        assert!(steps <= STEPS_PER_TURN + 17, "{steps} steps in a turn");
+        for (client, rounds) in clients.iter_mut().zip(&mut rounds) {
+            *rounds += usize::from(!client.lines().is_empty());
+        }
+        let (least, most) = (rounds.iter().min().unwrap(), rounds.iter().max().unwrap());
+        assert!(most - least <= 1, "everybody once before anybody twice, in turn {turn}");
+    }
+    assert!(rounds.iter().all(|rounds| *rounds >= 2), "{rounds:?}");
+}
+
+#[test]
+fn those_who_leave_do_not_keep_waiting_those_who_stay() {
+    const LEAVING: usize = 40;
+    const WATCHED: usize = 2_000;
+    let hub = hub();
+    let mut turns = Turns::new(&hub);
+    let mut leaving: Vec<_> = (0..LEAVING).map(|_| turns.connect()).collect();
+    for client in &mut leaving {
+        client.watch(&mut turns, WATCHED);
+    }
+    let mut staying = turns.connect();
+    drop(leaving);
+    let mut count = 0;
+    while turns.open() > 1 {
+        staying.send(PUT);
+        let steps = turns.turn();
+        assert_eq!(staying.lines().len(), 1, "answered in the turn in which it asked");
+        assert!(steps < CLOSING_STEPS_PER_TURN + 2 * WATCHED as u64, "{steps} steps in a turn");
+        count += 1;
+    }
+    let least = (LEAVING * WATCHED) as u64 / (CLOSING_STEPS_PER_TURN + WATCHED as u64);
+    assert!(count > least, "{count} turns");
+}
+
+#[test]
+fn what_a_session_answers_by_itself_is_paid_for() {
+    let hub = hub();
+    let mut turns = Turns::new(&hub);
+    let mut client = turns.connect();
+    client.watch(&mut turns, 4_999);
+    client.send(&"list-tubes-watched\r\n".repeat(100));
+    turns.turn();
+    let lines = client.lines();
+    let lists = lines.iter().filter(|line| line.starts_with("OK ")).count();
+    assert_eq!(lists, 2, "of 39 kB or 2,430 steps each");
+}
