@@ -69,11 +69,8 @@ impl Engine {
 
     fn check_queue(&self, slot: QueueSlot, queue: &Queue) {
         let name = &queue.name;
-        assert_eq!(
-            self.queues.find(name.as_str()),
-            Some(slot),
-            "queue {name} is found by its name"
-        );
+        let found = self.queues.find(name.as_str()) == Some(slot);
+        assert_eq!(found, queue.is_named(), "queue {name} is found by its name if it has one");
         assert!(!queue.is_idle(), "queue {name} is there for something");
         let counts = &queue.counts;
         assert_eq!(counts.ready, queue.ready.count(), "ready in {name}");
@@ -120,6 +117,7 @@ impl Engine {
     fn check_consumer(&self, key: ConsumerKey, session: &Session, consumer: &Consumer) -> usize {
         for &slot in &consumer.watched {
             let queue = self.queues.at(slot);
+            assert!(queue.consumers.contains(&key), "a queue knows its consumers");
             let waiting = consumer.wait.and_then(|wait| queue.waiting.get(&wait.ticket));
             let expected = consumer.wait.map(|_| &key);
             assert_eq!(waiting, expected, "who waits is entered in each queue it watches");
@@ -157,7 +155,8 @@ impl Engine {
         assert_eq!(by_queue, totals, "messages by state, summed over queues");
         let leases: usize = self.sessions.iter().map(|(_, session)| session.leases.len()).sum();
         assert_eq!(leases as u64, totals.leased, "leases of all sessions");
-        assert_eq!(self.queues.iter().count(), self.queues.count(), "queues by name");
+        let named = self.queues.iter().filter(|(_, queue)| queue.is_named());
+        assert_eq!(named.count(), self.queues.count(), "queues by name");
         let open = self.sessions.iter().filter(|(_, session)| !session.closing);
         assert_eq!(open.count(), self.sessions.count(), "sessions by id");
         self.check_links();
@@ -171,8 +170,8 @@ impl Engine {
         let opened: u64 = sessions().map(|session| session.producers.len() as u64).sum();
         let pointed: u64 = self.queues.iter().map(|(_, queue)| queue.producers).sum();
         assert_eq!(pointed, opened, "producers, summed over queues");
-        let watched: u64 = consumers().map(|consumer| consumer.watched.len() as u64).sum();
-        let watching: u64 = self.queues.iter().map(|(_, queue)| queue.consumers).sum();
+        let watched: usize = consumers().map(|consumer| consumer.watched.len()).sum();
+        let watching: usize = self.queues.iter().map(|(_, queue)| queue.consumers.len()).sum();
         assert_eq!(watching, watched, "consumers, summed over queues");
         let waits = consumers().filter(|consumer| consumer.wait.is_some());
         let entered: usize = waits.map(|consumer| consumer.watched.len()).sum();

@@ -72,7 +72,7 @@ impl Engine {
             buried: queue.counts.buried,
             messages_total: queue.messages_total,
             producers: queue.producers,
-            consumers: queue.consumers,
+            consumers: queue.consumers.len() as u64,
             waiting: queue.waiting.len() as u64,
             deleted_total: queue.deleted_total,
             paused_total: queue.paused_total,

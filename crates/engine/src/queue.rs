@@ -8,17 +8,19 @@ use crate::message::State;
 use crate::order_set::OrderSet;
 use crate::policy::{QueuePolicies, QueuePolicy};
 use crate::record::Place;
-use crate::session::ConsumerKey;
+use crate::session::{ConsumerKey, SessionSlot};
 use crate::slab::Slab;
 
 /// Where a queue is kept. Used again after the queue went, when nothing points to it: a queue
-/// lives as long as a message, a producer or a consumer does, or for ever by its policy.
+/// lives as long as a message, a producer or a consumer does, or as its role or policy says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueueSlot(pub(crate) u32);
 
 #[derive(Debug)]
 pub(crate) struct Queue {
+    /// Its own, or that of the topic which it takes messages of.
     pub(crate) name: QueueName,
+    pub(crate) role: Role,
     pub(crate) policy: QueuePolicy,
     pub(crate) ready: OrderSet,
     /// By when the delay ends.
@@ -30,10 +32,26 @@ pub(crate) struct Queue {
     pub(crate) pause: Option<Pause>,
     pub(crate) counts: Counts,
     pub(crate) producers: u64,
-    pub(crate) consumers: u64,
+    /// Messages for it in transactions that are open.
+    pub(crate) uncommitted: u64,
+    pub(crate) consumers: BTreeSet<ConsumerKey>,
     pub(crate) messages_total: u64,
     pub(crate) deleted_total: u64,
     pub(crate) paused_total: u64,
+}
+
+/// What a queue is to the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Found by its name.
+    Named,
+    /// Found by its name, until it is deleted or its session ends.
+    Temporary(SessionSlot),
+    /// Holds the messages of the subscription of this number.
+    Subscription { number: u64, durable: bool },
+    /// Found by nobody any more: its messages are forgotten in steps, those that are held when
+    /// they come back.
+    Leaving,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,9 +80,10 @@ pub(crate) struct Queues {
 }
 
 impl Queue {
-    fn new(name: QueueName, policy: QueuePolicy) -> Self {
+    fn new(name: QueueName, policy: QueuePolicy, role: Role) -> Self {
         Self {
             name,
+            role,
             policy,
             ready: OrderSet::default(),
             delayed: BTreeSet::new(),
@@ -73,7 +92,8 @@ impl Queue {
             pause: None,
             counts: Counts::default(),
             producers: 0,
-            consumers: 0,
+            uncommitted: 0,
+            consumers: BTreeSet::new(),
             messages_total: 0,
             deleted_total: 0,
             paused_total: 0,
@@ -82,7 +102,32 @@ impl Queue {
 
     /// Where its messages are, as records say it.
     pub(crate) fn place(&self) -> Place<'_> {
-        Place::Queue(self.name.as_str())
+        match self.role {
+            Role::Subscription { number, .. } => Place::Subscription(number),
+            Role::Named | Role::Temporary(_) | Role::Leaving => Place::Queue(self.name.as_str()),
+        }
+    }
+
+    /// What is stored in it is never journalled, whatever its sender asks.
+    pub(crate) fn is_memory_only(&self) -> bool {
+        match self.role {
+            Role::Named | Role::Subscription { durable: true, .. } => false,
+            Role::Temporary(_) | Role::Subscription { durable: false, .. } | Role::Leaving => true,
+        }
+    }
+
+    pub(crate) fn is_named(&self) -> bool {
+        matches!(self.role, Role::Named | Role::Temporary(_))
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.role == Role::Leaving
+    }
+
+    /// When the next of its messages is to be forgotten: at once, while there is one that nobody
+    /// holds in a queue that is leaving.
+    pub(crate) fn forgets_at(&self) -> Option<Nanos> {
+        (self.is_leaving() && self.counts.sum() > self.counts.leased).then_some(Nanos::ZERO)
     }
 
     /// The (priority, order) of the message to deliver next; none while paused.
@@ -102,7 +147,13 @@ impl Queue {
 
     /// Nothing points to it, and nothing else keeps it.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.policy.kept && self.producers == 0 && self.consumers == 0 && self.counts.sum() == 0
+        let stays = match self.role {
+            Role::Named => self.policy.kept,
+            Role::Temporary(_) | Role::Subscription { .. } => true,
+            Role::Leaving => false,
+        };
+        let pointed = self.producers + self.uncommitted + self.counts.sum();
+        !stays && pointed == 0 && self.consumers.is_empty()
     }
 }
 
@@ -160,17 +211,51 @@ impl Queues {
     }
 
     pub(crate) fn create(&mut self, name: QueueName, policy: QueuePolicy) -> QueueSlot {
-        let slot = QueueSlot(self.slots.insert(Queue::new(name.clone(), policy)));
+        self.create_named(name, policy, Role::Named)
+    }
+
+    /// A queue of this name that goes with a session.
+    pub(crate) fn create_temporary(&mut self, name: QueueName, by: SessionSlot) -> QueueSlot {
+        self.create_named(name, QueuePolicy::default(), Role::Temporary(by))
+    }
+
+    /// The queue of a subscription, which has no name of its own.
+    pub(crate) fn create_subscription(
+        &mut self,
+        topic: QueueName,
+        number: u64,
+        durable: bool,
+        policy: QueuePolicy,
+    ) -> QueueSlot {
+        let role = Role::Subscription { number, durable };
+        QueueSlot(self.slots.insert(Queue::new(topic, policy, role)))
+    }
+
+    fn create_named(&mut self, name: QueueName, policy: QueuePolicy, role: Role) -> QueueSlot {
+        let slot = QueueSlot(self.slots.insert(Queue::new(name.clone(), policy, role)));
         let before = self.names.insert(name, slot);
         assert!(before.is_none(), "a queue is created once");
         slot
+    }
+
+    /// From now on nobody finds it.
+    pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
+        let queue = self.at_mut(slot);
+        assert!(!queue.is_leaving(), "a queue leaves once");
+        let role = core::mem::replace(&mut queue.role, Role::Leaving);
+        let name = queue.name.clone();
+        if matches!(role, Role::Named | Role::Temporary(_)) {
+            self.names.remove(&name);
+        }
     }
 
     /// Forgets a queue that nothing points to.
     pub(crate) fn remove(&mut self, slot: QueueSlot) {
         let queue = self.slots.remove(slot.0).expect("invariant: only an existing queue is idle");
         assert!(queue.is_idle() && queue.waiting.is_empty(), "only an idle queue goes");
-        self.names.remove(&queue.name);
+        if queue.role == Role::Named {
+            self.names.remove(&queue.name);
+        }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<QueueSlot> {

@@ -37,7 +37,7 @@ impl Engine {
         let consumer = self.sessions.at_mut(by).consumers.entry(link).or_default();
         consumer.watched.insert(slot);
         let queue = self.queues.at_mut(slot);
-        queue.consumers += 1;
+        queue.consumers.insert(key);
         if let Some(wait) = consumer.wait {
             queue.waiting.insert(wait.ticket, key);
         }
@@ -51,7 +51,7 @@ impl Engine {
             && consumer.watched.remove(&slot)
         {
             let ticket = consumer.wait.map(|wait| wait.ticket);
-            self.end_watch(slot, ticket);
+            self.end_watch(key, slot, ticket);
             self.remove_if_idle(slot);
         }
         Outcome::reply(After::NOTHING, Reply::Done)
@@ -166,9 +166,11 @@ impl Engine {
             self.close_producer(queue);
             touched.insert(queue);
         }
-        for queue in consumers.into_values().flat_map(|consumer| consumer.watched) {
-            self.end_watch(queue, None);
-            touched.insert(queue);
+        for (link, consumer) in consumers {
+            for queue in consumer.watched {
+                self.end_watch(ConsumerKey { session: slot, link }, queue, None);
+                touched.insert(queue);
+            }
         }
         self.took_steps(touched.len());
         touched
@@ -211,10 +213,10 @@ impl Engine {
     }
 
     /// Takes a consumer, and its place if it waits, from a queue.
-    fn end_watch(&mut self, slot: QueueSlot, ticket: Option<u64>) {
+    fn end_watch(&mut self, key: ConsumerKey, slot: QueueSlot, ticket: Option<u64>) {
         let queue = self.queues.at_mut(slot);
-        assert!(queue.consumers > 0, "a queue knows its consumers");
-        queue.consumers -= 1;
+        let was_known = queue.consumers.remove(&key);
+        assert!(was_known, "a queue knows its consumers");
         if let Some(ticket) = ticket {
             queue.waiting.remove(&ticket);
         }
