@@ -11,6 +11,11 @@
 //! Sequence  4 · next message varint · next buried order varint · latest time u64
 //! Located   5 · flags · message varint · STANDING · ENVELOPE · location varint
 //!             · record bytes varint
+//! Shared    6 · copies varint (at least 1) · of each: flags · message varint · STANDING · ENVELOPE
+//!             · body bytes
+//! Subscribed   7 · see registration.rs
+//! Unsubscribed 8 · subscription varint
+//! Subscriptions 9 · next subscription varint
 //!
 //! flags     one byte
 //!           bits 0-1  state: 0 ready, 1 delayed, 2 buried
@@ -33,31 +38,36 @@
 //!                  · at u64 · attempts varint · from bytes (UTF-8)
 //!           bit 3  in Changed: the queue that it was moved to, bytes (UTF-8)
 //!           bit 4  in ENVELOPE: format byte
-//!           bit 5  in ENVELOPE: group varint
+//!           bit 5  in Located: group varint, the number of the first message of the Shared record
+//!                  that holds this one
 //!           bit 6  in ENVELOPE: subscription varint
 //! ```
 //! Numbers of messages and orders are from 1 to 2^62 - 1. *Location* is the position of the frame
-//! that holds the message's Message record, *record bytes* that record's whole size.
+//! that holds the message's Message or Shared record, *record bytes* that record's whole size.
 //! A put of 100 bytes into a queue named `default` with a lease of a minute is 130 bytes.
 
 use alloc::vec::Vec;
 
 use model::{Durability, Lsn, MessageId, Nanos, QueueName};
 
+use crate::copies::Copies;
 use crate::extension::Extension;
 use crate::record::{Counters, Envelope, Place, RecordError, RecordView, Standing, StoredState};
+use crate::registration::SubscriptionView;
 use crate::wire::{Reader, put_bytes, put_varint};
 
 /// Appends a record.
 pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
     match *record {
         RecordView::Message { ref envelope, body } => {
-            put_envelope(out, MESSAGE, envelope);
+            out.push(MESSAGE);
+            put_envelope(out, envelope);
             put_bytes(out, body);
         }
         RecordView::Changed { message, ref standing, moved } => {
             let extension = Extension::of_change(standing, moved);
-            put_standing(out, CHANGED, Durability::None, message, standing, &extension);
+            out.push(CHANGED);
+            put_standing(out, Durability::None, message, standing, &extension);
             extension.put(out);
         }
         RecordView::Deleted { message } => {
@@ -71,9 +81,27 @@ pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&latest.0.to_le_bytes());
         }
         RecordView::Located { ref envelope, location, record_bytes } => {
-            put_envelope(out, LOCATED, envelope);
+            out.push(LOCATED);
+            put_envelope(out, envelope);
             put_varint(out, location.0);
             put_varint(out, record_bytes.into());
+        }
+        RecordView::Shared { copies, body } => {
+            out.push(SHARED);
+            copies.put(out);
+            put_bytes(out, body);
+        }
+        RecordView::Subscribed(ref subscription) => {
+            out.push(SUBSCRIBED);
+            subscription.put(out);
+        }
+        RecordView::Unsubscribed { number } => {
+            out.push(UNSUBSCRIBED);
+            put_varint(out, number);
+        }
+        RecordView::Subscriptions { next } => {
+            out.push(SUBSCRIPTIONS);
+            put_varint(out, next);
         }
     }
 }
@@ -125,14 +153,18 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
             location: Lsn(reader.varint()?),
             record_bytes: reader.small()?,
         },
+        SHARED => RecordView::Shared { copies: Copies::read(reader)?, body: reader.bytes()? },
+        SUBSCRIBED => RecordView::Subscribed(SubscriptionView::read(reader)?),
+        UNSUBSCRIBED => RecordView::Unsubscribed { number: number(reader)? },
+        SUBSCRIPTIONS => RecordView::Subscriptions { next: number(reader)? },
         kind => return Err(RecordError::UnknownKind(kind)),
     })
 }
 
-fn put_envelope(out: &mut Vec<u8>, kind: u8, envelope: &Envelope<'_>) {
+pub(crate) fn put_envelope(out: &mut Vec<u8>, envelope: &Envelope<'_>) {
     assert!(envelope.durability != Durability::None, "what memory keeps has no record");
     let extension = Extension::of_envelope(envelope);
-    put_standing(out, kind, envelope.durability, envelope.message, &envelope.standing, &extension);
+    put_standing(out, envelope.durability, envelope.message, &envelope.standing, &extension);
     out.extend_from_slice(&envelope.created.0.to_le_bytes());
     put_varint(out, envelope.lease.0);
     match envelope.place {
@@ -142,7 +174,7 @@ fn put_envelope(out: &mut Vec<u8>, kind: u8, envelope: &Envelope<'_>) {
     extension.put(out);
 }
 
-fn envelope<'a>(reader: &mut Reader<'a>) -> Result<Envelope<'a>, RecordError> {
+pub(crate) fn envelope<'a>(reader: &mut Reader<'a>) -> Result<Envelope<'a>, RecordError> {
     let Head { durability, message, mut standing, extended } = standing(reader)?;
     if durability == Durability::None {
         return Err(RecordError::Invalid("durability"));
@@ -174,7 +206,6 @@ struct Head<'a> {
 
 fn put_standing(
     out: &mut Vec<u8>,
-    kind: u8,
     durability: Durability,
     message: MessageId,
     standing: &Standing<'_>,
@@ -191,7 +222,7 @@ fn put_standing(
     flags |= if has_order { HAS_ORDER } else { 0 };
     flags |= if has_counters { HAS_COUNTERS } else { 0 };
     flags |= if extension.is_empty() { 0 } else { HAS_EXTENSION };
-    out.extend_from_slice(&[kind, flags]);
+    out.push(flags);
     put_varint(out, message.0);
     put_varint(out, standing.priority.into());
     put_varint(out, standing.delay.0);
@@ -294,6 +325,10 @@ const CHANGED: u8 = 2;
 const DELETED: u8 = 3;
 const SEQUENCE: u8 = 4;
 const LOCATED: u8 = 5;
+const SHARED: u8 = 6;
+const SUBSCRIBED: u8 = 7;
+const UNSUBSCRIBED: u8 = 8;
+const SUBSCRIPTIONS: u8 = 9;
 
 const STATE_MASK: u8 = 0b11;
 const READY: u8 = 0;

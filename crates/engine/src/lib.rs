@@ -67,6 +67,7 @@ extern crate alloc;
 mod check;
 mod codec;
 mod compaction;
+mod copies;
 mod effects;
 mod engine;
 mod extension;
@@ -82,6 +83,7 @@ mod queue;
 mod receiving;
 mod record;
 mod recovery;
+mod registration;
 mod session;
 mod settling;
 mod slab;
@@ -90,10 +92,12 @@ mod timers;
 mod wire;
 
 pub use codec::describe;
+pub use copies::Copies;
 pub use effects::{Effects, FrameEnd, Freed};
 pub use engine::Engine;
 pub use policy::{EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 pub use record::{
     Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,
 };
+pub use registration::SubscriptionView;
 pub use snapshot::SnapshotCursor;

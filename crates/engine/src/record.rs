@@ -8,6 +8,9 @@ use core::fmt;
 
 use model::{DeadReason, Durability, Format, Lsn, MessageId, Nanos};
 
+use crate::copies::Copies;
+use crate::registration::SubscriptionView;
+
 /// Where a message stands as far as the log knows. Leases are not journalled: a leased message is
 /// written as ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +133,20 @@ pub enum RecordView<'a> {
         /// Which.
         message: MessageId,
     },
+    /// In a frame: messages of one body were stored, or are stored anew by compaction.
+    Shared {
+        /// All but the body, of each.
+        copies: Copies<'a>,
+        /// The body.
+        body: &'a [u8],
+    },
+    /// In a frame: there is a new durable subscription. In a snapshot: there is one.
+    Subscribed(SubscriptionView<'a>),
+    /// In a frame: a durable subscription is gone, and all messages that wait in it.
+    Unsubscribed {
+        /// Its number.
+        number: u64,
+    },
     /// In a snapshot: where the engine's own numbers stood.
     Sequence {
         /// The next message's number.
@@ -139,11 +156,16 @@ pub enum RecordView<'a> {
         /// The latest moment the engine knew.
         latest: Nanos,
     },
+    /// In a snapshot, unless it is 1: where the numbers of subscriptions stood.
+    Subscriptions {
+        /// The next one's number.
+        next: u64,
+    },
     /// In a snapshot: a message whose body is in the log.
     Located {
         /// All but the body.
         envelope: Envelope<'a>,
-        /// The frame with its Message record.
+        /// The frame with its Message or Shared record.
         location: Lsn,
         /// The size of that record.
         record_bytes: u32,
@@ -160,10 +182,15 @@ impl RecordView<'_> {
             Self::Deleted { .. } => "deleted",
             Self::Sequence { .. } => "sequence",
             Self::Located { .. } => "located",
+            Self::Shared { .. } => "shared",
+            Self::Subscribed(_) => "subscribed",
+            Self::Unsubscribed { .. } => "unsubscribed",
+            Self::Subscriptions { .. } => "subscriptions",
         }
     }
 
-    /// Names and values of all its fields but the kind, in the order of the byte tables.
+    /// Names and values of all its fields but the kind, in the order of the byte tables. Of a
+    /// record for several messages those of the first.
     pub fn fields(&self, mut each: impl FnMut(&'static str, FieldValue<'_>)) {
         match *self {
             Self::Message { envelope, body } => {
@@ -178,6 +205,16 @@ impl RecordView<'_> {
                 }
             }
             Self::Deleted { message } => each("message", FieldValue::Number(message.0)),
+            Self::Shared { copies, body } => {
+                each("copies", FieldValue::Number(copies.count().into()));
+                if let Some(first) = copies.iter().next() {
+                    first.fields(&mut each);
+                }
+                each("body", FieldValue::Bytes(body));
+            }
+            Self::Subscribed(subscription) => subscription.fields(&mut each),
+            Self::Unsubscribed { number } => each("subscription", FieldValue::Number(number)),
+            Self::Subscriptions { next } => each("next_subscription", FieldValue::Number(next)),
             Self::Sequence { next_message, next_buried, latest } => {
                 each("next_message", FieldValue::Number(next_message));
                 each("next_buried", FieldValue::Number(next_buried));
@@ -323,6 +360,10 @@ pub enum RecordError {
     Misplaced(&'static str),
     /// A change of a message that does not exist.
     UnknownMessage(MessageId),
+    /// A message of a subscription that does not exist, or the end of one.
+    UnknownSubscription(u64),
+    /// A number or a name is that of two subscriptions.
+    DuplicateSubscription(u64),
     /// A snapshot holds this message twice.
     DuplicateMessage(MessageId),
     /// Two messages claim one place in the order.
@@ -343,6 +384,12 @@ impl fmt::Display for RecordError {
             Self::Invalid(field) => write!(f, "a record's {field} is not valid"),
             Self::Misplaced(kind) => write!(f, "a {kind} record does not belong here"),
             Self::UnknownMessage(id) => write!(f, "message {id} is changed but does not exist"),
+            Self::UnknownSubscription(number) => {
+                write!(f, "subscription {number} is used but does not exist")
+            }
+            Self::DuplicateSubscription(number) => {
+                write!(f, "subscription {number} or one of its name is there twice")
+            }
             Self::DuplicateMessage(id) => write!(f, "message {id} is there twice"),
             Self::DuplicateOrder(order) => write!(f, "place {order} is taken twice"),
             Self::MissingBody(id) => write!(f, "the body of message {id} is nowhere in the log"),

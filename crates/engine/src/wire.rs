@@ -73,6 +73,12 @@ impl<'a> Reader<'a> {
         Ok(first)
     }
 
+    /// What was read since this reader was cloned to that one.
+    pub(crate) fn until(&self, later: &Self) -> &'a [u8] {
+        let length = self.rest.len() - later.rest.len();
+        self.rest.get(..length).unwrap_or_default()
+    }
+
     /// Bytes that are left.
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
