@@ -89,7 +89,8 @@ impl Engine {
     }
 
     fn queue_timers(&self, slot: QueueSlot, queue: &Queue) -> usize {
-        self.check_timer(Timer::Delay(slot), queue.first_delay())
+        self.check_timer(Timer::Forget(slot), queue.forgets_at())
+            + self.check_timer(Timer::Delay(slot), queue.first_delay())
             + self.check_timer(Timer::Pause(slot), queue.pause_ends())
     }
 

@@ -10,6 +10,7 @@ use model::{
     StorePolicy, limits,
 };
 
+use crate::groups::Groups;
 use crate::log::Log;
 use crate::message::Message;
 use crate::pages::Pages;
@@ -30,6 +31,7 @@ pub struct Engine {
     pub(crate) queues: Queues,
     pub(crate) sessions: Sessions,
     pub(crate) timers: Timers,
+    pub(crate) groups: Groups,
     pub(crate) log: Log,
     pub(crate) next: Next,
     /// The latest moment it was told.
@@ -92,7 +94,8 @@ impl Engine {
             reordered: Pages::new(),
             sessions: Sessions::new(),
             timers: Timers::default(),
-            log: Log::new(options.policy),
+            groups: Groups::default(),
+            log: Log::new(options.policy, options.frame_bytes_max),
             next: Next { message: 1, buried: 1, ticket: 1 },
             latest: Nanos::ZERO,
             totals: Totals::default(),
@@ -250,6 +253,7 @@ impl Engine {
     fn fire(&mut self, timer: Timer, effects: &mut Effects) {
         self.took_steps(limits::COMMAND_STEPS);
         let woken = match timer {
+            Timer::Forget(queue) => return self.forget_next(queue, effects),
             Timer::Delay(queue) => self.end_delay(queue),
             Timer::Pause(queue) => self.end_pause(queue),
             Timer::Lease(holder) if self.sessions.at(holder).closing => {

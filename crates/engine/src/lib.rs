@@ -71,6 +71,8 @@ mod copies;
 mod effects;
 mod engine;
 mod extension;
+mod groups;
+mod leaving;
 mod log;
 mod looking;
 mod message;

@@ -12,6 +12,8 @@ pub(crate) struct Log {
     pub(crate) last: Lsn,
     /// Bytes that puts may still use.
     pub(crate) room: u64,
+    /// The largest frame that the journal takes.
+    frame_bytes_max: usize,
     /// What "persistent" means here.
     policy_level: Durability,
     /// The last whole frame of at least that level.
@@ -20,11 +22,20 @@ pub(crate) struct Log {
 }
 
 /// The frame whose records are being appended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct OpenFrame {
     records: usize,
+    records_max: usize,
+    bytes: usize,
     level: Durability,
     live_bytes: u64,
+}
+
+/// Where the frame of a transaction began.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    start: usize,
+    room: u64,
 }
 
 /// Where a record went.
@@ -35,8 +46,9 @@ pub(crate) struct Placed {
 }
 
 impl Log {
-    pub(crate) fn new(policy: StorePolicy) -> Self {
+    pub(crate) fn new(policy: StorePolicy, frame_bytes_max: usize) -> Self {
         Self {
+            frame_bytes_max,
             last: Lsn::ZERO,
             room: u64::MAX,
             policy_level: policy.durability(model::Persistence::Persistent),
@@ -45,7 +57,7 @@ impl Log {
         }
     }
 
-    /// Appends a new message's record if there is room for it.
+    /// Appends a record of something new if there is room for it.
     pub(crate) fn store(
         &mut self,
         record: &RecordView<'_>,
@@ -55,12 +67,12 @@ impl Log {
         let start = effects.records.len();
         encode(record, &mut effects.records);
         let bytes = effects.records.len() - start;
-        if bytes as u64 > self.room {
+        if bytes as u64 > self.room || self.open.bytes + bytes > self.frame_bytes_max {
             effects.records.truncate(start);
             return None;
         }
         self.room -= bytes as u64;
-        Some(self.place(bytes, bytes, level))
+        Some(self.place(bytes, live_bytes(record, bytes), level))
     }
 
     /// Appends a record of what is stored already; puts leave room for these.
@@ -73,16 +85,15 @@ impl Log {
         let start = effects.records.len();
         encode(record, &mut effects.records);
         let bytes = effects.records.len() - start;
-        let live_bytes = if matches!(record, RecordView::Message { .. }) { bytes } else { 0 };
-        self.place(bytes, live_bytes, level)
+        self.place(bytes, live_bytes(record, bytes), level)
     }
 
     /// Ends the frame, if one has begun.
     pub(crate) fn seal(&mut self, effects: &mut Effects) {
-        if self.open.records == 0 {
+        let OpenFrame { records, level, live_bytes, .. } = core::mem::take(&mut self.open);
+        if records == 0 {
             return;
         }
-        let OpenFrame { level, live_bytes, .. } = core::mem::take(&mut self.open);
         self.last = self.last.next();
         if level >= self.policy_level {
             self.last_at_policy_level = self.last;
@@ -100,6 +111,38 @@ impl Log {
         After::new(lsn, self.policy_level)
     }
 
+    /// What waits for all of the open frame; nothing where there is none.
+    pub(crate) fn after_open(&self) -> After {
+        if self.is_sealed() {
+            After::NOTHING
+        } else {
+            After::new(self.last.next(), self.open.level)
+        }
+    }
+
+    /// The frame that begins now holds all of a transaction.
+    pub(crate) fn begin_transaction(&mut self, effects: &Effects) -> Draft {
+        assert!(self.is_sealed(), "a transaction is a frame of its own");
+        self.open.records_max = limits::TRANSACTION_RECORDS_MAX;
+        Draft { start: effects.records.len(), room: self.room }
+    }
+
+    /// Takes back all that was appended since the transaction's frame began.
+    pub(crate) fn take_back(&mut self, draft: &Draft, effects: &mut Effects) {
+        effects.records.truncate(draft.start);
+        self.room = draft.room;
+        self.open = OpenFrame::default();
+    }
+
+    /// Ends the open frame if it could not take one more record of so many bytes. Only where what
+    /// one call does need not be one frame.
+    pub(crate) fn make_way(&mut self, bytes: usize, effects: &mut Effects) {
+        let is_full = self.open.records == self.open.records_max;
+        if is_full || self.open.bytes + bytes > self.frame_bytes_max {
+            self.seal(effects);
+        }
+    }
+
     /// True between commands.
     pub(crate) fn is_sealed(&self) -> bool {
         self.open.records == 0
@@ -108,11 +151,34 @@ impl Log {
     fn place(&mut self, bytes: usize, live_bytes: usize, level: Durability) -> Placed {
         assert!(level != Durability::None, "what memory keeps has no record");
         let lsn = self.last.next();
+        self.open.bytes += bytes;
         let bytes = u32::try_from(bytes).expect("invariant: bodies are far below 4 GiB");
         self.open.records += 1;
         self.open.level = self.open.level.max(level);
         self.open.live_bytes += live_bytes as u64;
-        assert!(self.open.records <= limits::FRAME_RECORDS_MAX, "a command fits into one frame");
+        assert!(self.open.records <= self.open.records_max, "a command fits into one frame");
         Placed { lsn, bytes }
+    }
+}
+
+impl Draft {
+    /// How large the frame is by now.
+    pub(crate) fn bytes(&self, effects: &Effects) -> usize {
+        effects.records.len() - self.start
+    }
+}
+
+impl Default for OpenFrame {
+    fn default() -> Self {
+        let records_max = limits::FRAME_RECORDS_MAX;
+        Self { records: 0, records_max, bytes: 0, level: Durability::None, live_bytes: 0 }
+    }
+}
+
+/// What of a record's bytes lives until it is freed.
+fn live_bytes(record: &RecordView<'_>, bytes: usize) -> usize {
+    match record {
+        RecordView::Message { .. } | RecordView::Shared { .. } => bytes,
+        _ => 0,
     }
 }

@@ -33,7 +33,7 @@ impl Engine {
     }
 
     pub(crate) fn message_statistics(&self, id: MessageId) -> Outcome {
-        let Some(message) = self.messages.get(id.0) else { return self.not_found() };
+        let Some(message) = self.find(id) else { return self.not_found() };
         let (state, until) = match message.state() {
             State::Ready => (MessageState::Ready, Nanos::ZERO),
             State::Delayed { until } => (MessageState::Delayed, until),
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     fn found(&self, id: Option<MessageId>) -> Outcome {
-        let message = id.and_then(|id| Some((id, self.messages.get(id.0)?)));
+        let message = id.and_then(|id| Some((id, self.find(id)?)));
         let Some((id, message)) = message else { return self.not_found() };
         let payload = message.body.get(self.payload_of(message)).unwrap_or_default();
         let reply = Reply::Found { message: id, body: Box::from(payload) };

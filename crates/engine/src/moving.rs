@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 
 use model::{After, MessageId, Nanos};
 
+use crate::Effects;
 use crate::engine::Engine;
 use crate::log::Placed;
 use crate::message::{Message, State};
@@ -15,7 +16,6 @@ use crate::queue::QueueSlot;
 use crate::record::RecordView;
 use crate::session::SessionSlot;
 use crate::timers::Timer;
-use crate::{Effects, Freed};
 
 impl Engine {
     /// Takes a message out of the index of its state.
@@ -24,8 +24,10 @@ impl Engine {
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
         let slot = message.queue;
         let queue = self.queues.at_mut(slot);
+        let forgets_at = queue.forgets_at();
         queue.counts.subtract(state, priority);
         self.totals.counts.subtract(state, priority);
+        self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let was_there = match state {
             State::Ready => queue.ready.remove(priority, order),
             State::Buried { order } => queue.buried.remove(&order) == Some(id),
@@ -55,8 +57,10 @@ impl Engine {
         message.set_state(state);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
         let queue = self.queues.at_mut(slot);
+        let forgets_at = queue.forgets_at();
         queue.counts.add(state, priority);
         self.totals.counts.add(state, priority);
+        self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let is_new = match state {
             State::Ready => queue.ready.insert(priority, order),
             State::Buried { order } => queue.buried.insert(order, id).is_none(),
@@ -133,7 +137,7 @@ impl Engine {
     pub(crate) fn journal_change(&mut self, id: MessageId, effects: &mut Effects) {
         // Not `living_mut`: the log is borrowed beside it.
         let Some(message) = self.messages.get_mut(id.0) else { return };
-        if message.is_journalled() {
+        if message.is_journalled() && !self.queues.at(message.queue).is_leaving() {
             let moved = message.dead().map(|_| self.queues.at(message.queue).name.as_str());
             let standing = message.standing(id);
             let record = RecordView::Changed { message: id, standing, moved };
@@ -141,7 +145,8 @@ impl Engine {
         }
     }
 
-    /// Tells the log that a message is gone; says what its deletion waits for.
+    /// Tells the log that a message is gone; says what its deletion waits for. With a queue that
+    /// is leaving its messages went, as far as the log knows.
     pub(crate) fn journal_deletion(
         &mut self,
         id: MessageId,
@@ -151,9 +156,12 @@ impl Engine {
         if !message.is_journalled() {
             return After::NOTHING;
         }
+        self.groups.release(message, effects);
+        if self.queues.at(message.queue).is_leaving() {
+            return message.after();
+        }
         let record = RecordView::Deleted { message: id };
         let Placed { lsn, .. } = self.log.append(&record, message.durability, effects);
-        effects.freed.push(Freed { lsn: message.location, bytes: message.record_bytes.into() });
         After::new(lsn, message.durability)
     }
 

@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use model::{Formats, QueueName, StorePolicy};
+use model::{Formats, QueueName, StorePolicy, limits};
 
 /// What an engine is made with; fixed for its life.
 #[derive(Clone, Debug)]
@@ -13,13 +13,20 @@ pub struct EngineOptions {
     pub queue_policies: QueuePolicies,
     /// How to look into bodies.
     pub formats: Formats,
+    /// Bytes of the largest frame that the journal takes: what would need a larger one is refused.
+    pub frame_bytes_max: usize,
 }
 
 impl EngineOptions {
     /// No queue has rules of its own, and bodies are raw.
     #[must_use]
     pub fn new(policy: StorePolicy) -> Self {
-        Self { policy, queue_policies: QueuePolicies::default(), formats: Formats::RAW }
+        Self {
+            policy,
+            queue_policies: QueuePolicies::default(),
+            formats: Formats::RAW,
+            frame_bytes_max: FRAME_BYTES_MAX,
+        }
     }
 }
 
@@ -72,3 +79,7 @@ impl QueuePolicies {
         named.filter(|(_, policy)| policy.kept)
     }
 }
+
+/// Enough for the largest transaction, and for the largest body beside the envelopes of as many
+/// copies as a topic may have subscriptions.
+const FRAME_BYTES_MAX: usize = limits::TRANSACTION_BYTES_MAX;

@@ -4,10 +4,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{MessageId, Nanos, QueueName, limits};
 
-use crate::message::State;
+use crate::message::{Message, State};
 use crate::order_set::OrderSet;
 use crate::policy::{QueuePolicies, QueuePolicy};
-use crate::record::Place;
+use crate::record::{Envelope, Place};
 use crate::session::{ConsumerKey, SessionSlot};
 use crate::slab::Slab;
 
@@ -272,6 +272,11 @@ impl Queues {
 
     pub(crate) fn at_mut(&mut self, slot: QueueSlot) -> &mut Queue {
         self.slots.get_mut(slot.0).expect("invariant: who points to a queue keeps it alive")
+    }
+
+    /// All about a message but its body.
+    pub(crate) fn envelope_of<'a>(&'a self, id: MessageId, message: &'a Message) -> Envelope<'a> {
+        message.envelope(id, self.at(message.queue).place())
     }
 
     /// All by slot.

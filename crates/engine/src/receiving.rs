@@ -103,7 +103,7 @@ impl Engine {
         id: MessageId,
         effects: &mut Effects,
     ) -> Outcome {
-        let state = self.messages.get(id.0).map(|message| message.state());
+        let state = self.find(id).map(|message| message.state());
         match state {
             None | Some(State::Leased { .. }) => self.not_found(),
             Some(State::Ready) => self.deliver(by, None, id),
@@ -213,7 +213,7 @@ impl Engine {
     }
 
     /// Takes a consumer, and its place if it waits, from a queue.
-    fn end_watch(&mut self, key: ConsumerKey, slot: QueueSlot, ticket: Option<u64>) {
+    pub(crate) fn end_watch(&mut self, key: ConsumerKey, slot: QueueSlot, ticket: Option<u64>) {
         let queue = self.queues.at_mut(slot);
         let was_known = queue.consumers.remove(&key);
         assert!(was_known, "a queue knows its consumers");

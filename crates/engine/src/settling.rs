@@ -16,10 +16,11 @@ impl Engine {
         id: MessageId,
         effects: &mut Effects,
     ) -> Outcome {
-        match self.messages.get(id.0).map(|message| message.state()) {
-            None => return self.not_found(),
-            Some(State::Leased { holder, .. }) if holder != by => return self.not_found(),
-            Some(_) => {}
+        if self.held_queue(by, id).is_none() {
+            match self.find(id).map(|message| message.state()) {
+                None | Some(State::Leased { .. }) => return self.not_found(),
+                Some(_) => {}
+            }
         }
         self.leave(id);
         let message = self.take(id);
@@ -121,7 +122,7 @@ impl Engine {
     }
 
     pub(crate) fn kick_message(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
-        match self.messages.get(id.0).map(|message| (message.state(), message.queue)) {
+        match self.find(id).map(|message| (message.state(), message.queue)) {
             Some((State::Buried { .. } | State::Delayed { .. }, queue)) => {
                 self.make_ready(id, effects).waking(queue)
             }

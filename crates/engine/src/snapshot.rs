@@ -79,12 +79,13 @@ impl Engine {
         self.messages.iter_from(cursor.next).next().is_some_and(|(number, _)| number < end)
     }
 
+    /// What went with its subscription is not shown.
     fn picture(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
-        if !message.is_journalled() {
+        if !message.is_journalled() || self.queues.at(message.queue).is_leaving() {
             return;
         }
         assert!(message.location > Lsn::ZERO, "a journalled message is in the log");
-        let envelope = message.envelope(id, self.queues.at(message.queue).place());
+        let envelope = self.queues.envelope_of(id, message);
         let (location, record_bytes) = (message.location, message.record_bytes);
         encode(&RecordView::Located { envelope, location, record_bytes }, out);
     }

@@ -15,6 +15,8 @@ use crate::session::{ConsumerKey, SessionSlot};
 /// what gives up waiting for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
+    /// A queue that is leaving holds a message to be forgotten.
+    Forget(QueueSlot),
     /// The delay of the queue's first delayed message ends.
     Delay(QueueSlot),
     /// The queue's pause ends.

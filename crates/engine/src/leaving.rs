@@ -1,0 +1,70 @@
+//! Queues that are gone: deleted temporary ones, and those of subscriptions that ended.
+//!
+//! Nobody finds such a queue, and what it holds is forgotten in steps, a message each time its
+//! timer fires: so the end of a queue with a million messages stalls nobody. What a session holds
+//! stays held and goes when it comes back. None of this is journalled: memory-only messages never
+//! are, and those of a durable subscription went with its Unsubscribed record.
+
+use model::{Durability, Lsn, MessageId};
+
+use crate::Effects;
+use crate::engine::Engine;
+use crate::log::Placed;
+use crate::message::Message;
+use crate::queue::QueueSlot;
+use crate::session::ConsumerKey;
+use crate::timers::Timer;
+
+impl Engine {
+    /// Begins the end of a queue. Its consumers lose it, and hear that if they were opened for it.
+    pub(crate) fn begin_leaving(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        let queue = self.queues.at(slot);
+        let consumers = queue.consumers.clone();
+        let before = queue.forgets_at();
+        self.took_steps(consumers.len());
+        for key in consumers {
+            self.lose_queue(key, slot, effects);
+        }
+        self.queues.begin_leaving(slot);
+        let now = self.queues.at(slot).forgets_at();
+        self.timers.change(Timer::Forget(slot), before, now);
+    }
+
+    /// Forgets a message of a queue that is leaving, by time.
+    pub(crate) fn forget_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        let queue = self.queues.at(slot);
+        let ready = queue.ready.first().map(|(_, order)| self.message_of(order));
+        let delayed = || queue.delayed.first().map(|(_, id)| *id);
+        let buried = || queue.buried.first_key_value().map(|(_, id)| *id);
+        let id = ready.or_else(delayed).or_else(buried);
+        let id = id.expect("invariant: the timer is set while there is something to forget");
+        self.leave(id);
+        let message = self.take(id);
+        self.groups.release(&message, effects);
+        self.remove_if_idle(slot);
+    }
+
+    /// Whoever asks by its number finds a message unless its queue is gone.
+    pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
+        let message = self.messages.get(id.0)?;
+        (!self.queues.at(message.queue).is_leaving()).then_some(message)
+    }
+
+    /// A message that is about to be forgotten lets go of its place in the log.
+    pub(crate) fn forget_record(&mut self, id: MessageId, effects: &mut Effects) {
+        let bytes = self.picture_bytes_of(self.living(id));
+        self.totals.picture_bytes -= bytes;
+        let Some(message) = self.messages.get_mut(id.0) else { return };
+        assert!(self.queues.at(message.queue).is_leaving(), "what stays keeps its record");
+        self.groups.release(message, effects);
+        message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
+        message.durability = Durability::None;
+    }
+
+    fn lose_queue(&mut self, key: ConsumerKey, slot: QueueSlot, _effects: &mut Effects) {
+        let Some(consumer) = self.sessions.consumer_mut(key) else { return };
+        consumer.watched.remove(&slot);
+        let ticket = consumer.wait.map(|wait| wait.ticket);
+        self.end_watch(key, slot, ticket);
+    }
+}
