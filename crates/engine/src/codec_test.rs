@@ -3,6 +3,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::DeadView;
 use crate::Place;
 use crate::{Engine, EngineOptions, QueuePolicies};
 use model::{Format, StorePolicy};
@@ -79,13 +80,13 @@ fn bytes_are_as_the_table_says() {
 fn fields_that_cannot_be_are_refused() {
     let cases: [(&[u8], RecordError); 9] = [
         (&[0], RecordError::UnknownKind(0)),
-        (&[6], RecordError::UnknownKind(6)),
+        (&[10], RecordError::UnknownKind(10)),
         (&[3, 0], RecordError::Invalid("number")),
         (
             &[3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40],
             RecordError::Invalid("number"),
         ),
-        (&[2, 0b100_0000, 1, 0, 0], RecordError::Invalid("flags")),
+        (&[2, 0b1000_0000, 1, 0, 0], RecordError::Invalid("flags")),
         (&[2, 0b0011, 1, 0, 0], RecordError::Invalid("state")),
         (&[2, 0b0100, 1, 0, 0], RecordError::Invalid("durability")),
         (&[1, 0b1100, 1, 0, 0], RecordError::Invalid("durability")),
@@ -103,7 +104,7 @@ fn fields_that_cannot_be_are_refused() {
 fn records_read_well() {
     let shown: Vec<_> = samples().iter().map(|record| record.to_string()).collect();
     let standing = "priority=300 delay_ns=1 state=\"buried\" buried_order=4 order=9 delivered=1 \
-                    expired=0 released=2 buried=3 kicked=0";
+                    expired=0 released=2 buried=3 kicked=0 failed=0";
     let envelope = "durability=\"synced\" created_ns=5 lease_ns=60000000000 queue=\"mail\"";
     assert_eq!(shown[0], format!("message message=7 {standing} {envelope} body=3:\"a\\nb\""));
     assert_eq!(shown[1], format!("changed message=7 {standing}"));
@@ -111,6 +112,11 @@ fn records_read_well() {
     assert_eq!(shown[3], "sequence next_message=8 next_buried=5 latest_ns=6");
     let place = "location=12 record_bytes=90";
     assert_eq!(shown[4], format!("located message=7 {standing} {envelope} {place}"));
+    let dead = "expires_ns=88 dead_reason=\"attempts\" dead_from=\"orders\" dead_at_ns=77 \
+                dead_attempts=10";
+    assert!(shown[5].contains(&format!("failed=300 {dead} durability")), "{}", shown[5]);
+    assert!(shown[5].contains("subscription=3 format=2 group=6 body"), "{}", shown[5]);
+    assert!(shown[6].ends_with(&format!("failed=300 {dead} moved=\"DLQ\"")), "{}", shown[6]);
 }
 
 /// Damage that a checksum missed, or a foreign file, must be refused, not crash the server.
@@ -169,16 +175,34 @@ fn samples_of(number: u64) -> [RecordView<'static>; 5] {
     ]
 }
 
-fn samples() -> [RecordView<'static>; 5] {
+fn samples() -> Vec<RecordView<'static>> {
     let standing = standing(StoredState::Buried { order: 4 }, 9);
     let envelope = envelope("mail", standing);
-    [
+    let dead = dead_standing();
+    let extended = extended_envelope();
+    alloc::vec![
         RecordView::Message { envelope, body: b"a\nb" },
         RecordView::Changed { message: MessageId(7), standing, moved: None },
         RecordView::Deleted { message: MessageId(7) },
         RecordView::Sequence { next_message: 8, next_buried: 5, latest: Nanos(6) },
         RecordView::Located { envelope, location: Lsn(12), record_bytes: 90 },
+        RecordView::Message { envelope: extended, body: b"body" },
+        RecordView::Changed { message: MessageId(7), standing: dead, moved: Some("DLQ") },
     ]
+}
+
+/// All that may be in an envelope's extension.
+fn extended_envelope() -> Envelope<'static> {
+    let place = Place::Subscription(3);
+    Envelope { place, format: Format(2), group: 6, ..envelope("", dead_standing()) }
+}
+
+fn dead_standing() -> Standing<'static> {
+    let (from, at) = ("orders", Nanos(77));
+    let dead = DeadView { reason: model::DeadReason::Attempts, from, at, attempts: 10 };
+    let counters = Counters { failed: 300, ..Counters::default() };
+    let ready = standing(StoredState::Ready, 7);
+    Standing { counters, expires: Some(Nanos(88)), dead: Some(dead), ..ready }
 }
 
 fn standing(state: StoredState, order: u64) -> Standing<'static> {
