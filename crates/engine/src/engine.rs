@@ -4,6 +4,7 @@
 //! moves between states, and only that, in `moving`.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 
 use model::{
     After, BrokerStatistics, Command, Formats, Lsn, MessageId, Nanos, Refusal, Reply, SessionId,
@@ -16,7 +17,9 @@ use crate::message::Message;
 use crate::pages::Pages;
 use crate::queue::{Counts, QueueSlot, Queues};
 use crate::session::{SessionSlot, Sessions};
+use crate::subscriptions::Subscriptions;
 use crate::timers::{Timer, Timers};
+use crate::topics::Topics;
 use crate::{Effects, EngineOptions, QueuePolicies};
 
 /// Queues, leases and timers. See the crate's documentation for how to drive it.
@@ -29,6 +32,8 @@ pub struct Engine {
     /// Order to id, of those messages whose order is not their id.
     pub(crate) reordered: Pages<MessageId>,
     pub(crate) queues: Queues,
+    pub(crate) topics: Topics,
+    pub(crate) subscriptions: Subscriptions,
     pub(crate) sessions: Sessions,
     pub(crate) timers: Timers,
     pub(crate) groups: Groups,
@@ -49,6 +54,8 @@ pub(crate) struct Next {
     pub(crate) buried: u64,
     /// Of a place among those who wait.
     pub(crate) ticket: u64,
+    /// In the name of a temporary destination.
+    pub(crate) temporary: u64,
 }
 
 /// What is counted over all queues.
@@ -79,6 +86,8 @@ pub(crate) struct Recovery {
 pub(crate) struct Outcome {
     answer: Option<(After, Reply)>,
     woken: Option<QueueSlot>,
+    /// Where it is more than one.
+    woken_too: BTreeSet<QueueSlot>,
 }
 
 impl Engine {
@@ -92,11 +101,13 @@ impl Engine {
             formats: options.formats,
             messages: Pages::new(),
             reordered: Pages::new(),
+            topics: Topics::new(),
+            subscriptions: Subscriptions::new(),
             sessions: Sessions::new(),
             timers: Timers::default(),
             groups: Groups::default(),
             log: Log::new(options.policy, options.frame_bytes_max),
-            next: Next { message: 1, buried: 1, ticket: 1 },
+            next: Next { message: 1, buried: 1, ticket: 1, temporary: 1 },
             latest: Nanos::ZERO,
             totals: Totals::default(),
             recovery: Recovery::default(),
@@ -116,7 +127,9 @@ impl Engine {
         self.advance(now);
         let Some(slot) = self.sessions.slot(session) else { return };
         self.took_steps(limits::COMMAND_STEPS);
+        self.drop_transactions(slot);
         let idle = self.close_links(slot);
+        self.end_temporaries(slot, effects);
         self.begin_close(slot);
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             let Some(queue) = self.return_lease(slot) else { break };
@@ -224,7 +237,29 @@ impl Engine {
         self.took_steps(limits::COMMAND_STEPS);
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),
-            Command::Put { link, message, .. } => self.put(by, link, message, effects),
+            Command::Identify { client } => self.identify(by, client),
+            Command::CloseProducer { link } => self.close_producer(by, link),
+            Command::Put { link, message, transaction } => {
+                self.put(by, link, message, transaction, effects)
+            }
+            Command::PutTo { to, message, transaction } => {
+                self.put_to(by, to, message, transaction, effects)
+            }
+            Command::CreateTemporary { topic } => self.create_temporary(by, topic),
+            Command::DeleteTemporary { destination } => {
+                self.delete_temporary(by, &destination, effects)
+            }
+            Command::Subscribe { link, subscription } => {
+                self.subscribe(by, link, subscription, effects)
+            }
+            Command::Unsubscribe { name } => self.unsubscribe(&name, effects),
+            Command::FindSubscription { name } => self.find_subscription(&name),
+            Command::Begin { transaction } => self.begin(by, transaction),
+            Command::Commit { transaction } => self.commit(by, transaction, effects),
+            Command::Rollback { transaction } => self.rollback(by, transaction, effects),
+            Command::Settle { message, settlement, transaction: Some(transaction) } => {
+                self.settle_in_transaction(by, transaction, message, settlement)
+            }
             Command::Watch { link, queue } => self.watch(by, link, queue),
             Command::Unwatch { link, queue } => self.unwatch(by, link, &queue),
             Command::Receive { link, wait, margin } => {
@@ -271,7 +306,7 @@ impl Engine {
         if let Some((after, reply)) = outcome.answer {
             effects.reply(session, after, reply);
         }
-        if let Some(queue) = outcome.woken {
+        for queue in outcome.woken.into_iter().chain(outcome.woken_too) {
             self.serve(queue, effects);
         }
         self.log.seal(effects);
@@ -287,10 +322,10 @@ impl Engine {
 }
 
 impl Outcome {
-    pub(crate) const NOTHING: Self = Self { answer: None, woken: None };
+    pub(crate) const NOTHING: Self = Self { answer: None, woken: None, woken_too: BTreeSet::new() };
 
     pub(crate) const fn reply(after: After, reply: Reply) -> Self {
-        Self { answer: Some((after, reply)), woken: None }
+        Self { answer: Some((after, reply)), woken: None, woken_too: BTreeSet::new() }
     }
 
     /// A refusal reflects nothing that could be undone, and never waits.
@@ -298,9 +333,17 @@ impl Outcome {
         Self::reply(After::NOTHING, Reply::Refused(refusal))
     }
 
-    pub(crate) const fn waking(mut self, queue: QueueSlot) -> Self {
-        self.woken = Some(queue);
+    pub(crate) fn waking(mut self, queue: QueueSlot) -> Self {
+        if self.woken.is_some_and(|other| other != queue) {
+            self.woken_too.insert(queue);
+        } else {
+            self.woken = Some(queue);
+        }
         self
+    }
+
+    pub(crate) fn waking_all(self, queues: impl IntoIterator<Item = QueueSlot>) -> Self {
+        queues.into_iter().fold(self, Self::waking)
     }
 }
 

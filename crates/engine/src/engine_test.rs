@@ -279,8 +279,9 @@ fn steps_count_what_a_command_looks_at_and_moves() {
     let before = pair.engine.steps();
     let mut effects = Effects::default();
     pair.engine.close_session(Nanos(1), SESSION, &mut effects);
-    let closing = per_command + WATCHED + 2;
-    assert_eq!(pair.engine.steps() - before, closing, "each queue, and two leases returned");
+    let closing = per_command + 1 + WATCHED + 2;
+    let what = "a producer, each queue, and two leases returned";
+    assert_eq!(pair.engine.steps() - before, closing, "{what}");
 }
 
 #[test]

@@ -16,18 +16,22 @@ use crate::session::ConsumerKey;
 use crate::timers::Timer;
 
 impl Engine {
-    /// Begins the end of a queue. Its consumers lose it, and hear that if they were opened for it.
-    pub(crate) fn begin_leaving(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        let queue = self.queues.at(slot);
-        let consumers = queue.consumers.clone();
-        let before = queue.forgets_at();
+    /// A queue loses its consumers. Those that were opened for it hear of it.
+    pub(crate) fn dismiss_consumers(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        let consumers = self.queues.at(slot).consumers.clone();
         self.took_steps(consumers.len());
         for key in consumers {
             self.lose_queue(key, slot, effects);
         }
+        assert!(self.queues.at(slot).consumers.is_empty(), "nobody consumes from it any more");
+    }
+
+    /// Begins the end of a queue that nobody consumes from.
+    pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
         self.queues.begin_leaving(slot);
-        let now = self.queues.at(slot).forgets_at();
-        self.timers.change(Timer::Forget(slot), before, now);
+        let forgets_at = self.queues.at(slot).forgets_at();
+        self.timers.change(Timer::Forget(slot), None, forgets_at);
+        self.remove_if_idle(slot);
     }
 
     /// Forgets a message of a queue that is leaving, by time.

@@ -13,7 +13,7 @@ pub(crate) struct Log {
     /// Bytes that puts may still use.
     pub(crate) room: u64,
     /// The largest frame that the journal takes.
-    frame_bytes_max: usize,
+    pub(crate) frame_bytes_max: usize,
     /// What "persistent" means here.
     policy_level: Durability,
     /// The last whole frame of at least that level.
@@ -29,6 +29,15 @@ struct OpenFrame {
     bytes: usize,
     level: Durability,
     live_bytes: u64,
+}
+
+/// Why a record is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// The journal has no room for it until space returns.
+    InLog,
+    /// The frame would be larger than the journal takes.
+    InFrame,
 }
 
 /// Where the frame of a transaction began.
@@ -63,16 +72,21 @@ impl Log {
         record: &RecordView<'_>,
         level: Durability,
         effects: &mut Effects,
-    ) -> Option<Placed> {
+    ) -> Result<Placed, NoRoom> {
         let start = effects.records.len();
         encode(record, &mut effects.records);
         let bytes = effects.records.len() - start;
-        if bytes as u64 > self.room || self.open.bytes + bytes > self.frame_bytes_max {
+        let no_room = if self.open.bytes + bytes > self.frame_bytes_max {
+            Some(NoRoom::InFrame)
+        } else {
+            (bytes as u64 > self.room).then_some(NoRoom::InLog)
+        };
+        if let Some(no_room) = no_room {
             effects.records.truncate(start);
-            return None;
+            return Err(no_room);
         }
         self.room -= bytes as u64;
-        Some(self.place(bytes, live_bytes(record, bytes), level))
+        Ok(self.place(bytes, live_bytes(record, bytes), level))
     }
 
     /// Appends a record of what is stored already; puts leave room for these.
@@ -120,10 +134,12 @@ impl Log {
         }
     }
 
-    /// The frame that begins now holds all of a transaction.
-    pub(crate) fn begin_transaction(&mut self, effects: &Effects) -> Draft {
+    /// The frame that begins now holds all of a transaction. So many of its bytes are left for what
+    /// is appended to it after all that is stored.
+    pub(crate) fn begin_transaction(&mut self, reserved_bytes: usize, effects: &Effects) -> Draft {
         assert!(self.is_sealed(), "a transaction is a frame of its own");
         self.open.records_max = limits::TRANSACTION_RECORDS_MAX;
+        self.open.bytes = reserved_bytes;
         Draft { start: effects.records.len(), room: self.room }
     }
 
@@ -158,13 +174,6 @@ impl Log {
         self.open.live_bytes += live_bytes as u64;
         assert!(self.open.records <= self.open.records_max, "a command fits into one frame");
         Placed { lsn, bytes }
-    }
-}
-
-impl Draft {
-    /// How large the frame is by now.
-    pub(crate) fn bytes(&self, effects: &Effects) -> usize {
-        effects.records.len() - self.start
     }
 }
 

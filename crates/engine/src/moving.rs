@@ -12,7 +12,7 @@ use crate::Effects;
 use crate::engine::Engine;
 use crate::log::Placed;
 use crate::message::{Message, State};
-use crate::queue::QueueSlot;
+use crate::queue::{QueueSlot, Role};
 use crate::record::RecordView;
 use crate::session::SessionSlot;
 use crate::timers::Timer;
@@ -165,9 +165,18 @@ impl Engine {
         After::new(lsn, message.durability)
     }
 
-    /// Forgets a queue when nothing points to it any more.
+    /// Forgets a queue when nothing points to it any more. One of a subscription that is not durable
+    /// goes with its last consumer.
     pub(crate) fn remove_if_idle(&mut self, slot: QueueSlot) {
         let Some(queue) = self.queues.get(slot) else { return };
+        if let Role::Subscription { number, durable: false } = queue.role
+            && queue.consumers.is_empty()
+        {
+            let topic = self.subscriptions.at(number).topic;
+            self.withdraw(number);
+            self.topics.remove_if_idle(topic);
+            return;
+        }
         if queue.is_idle() {
             self.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
             self.queues.remove(slot);

@@ -1,19 +1,39 @@
-//! Producers: opening one, and storing messages.
+//! Producers: opening one, and storing messages in a queue or in all subscriptions of a topic.
+//!
+//! A message is stored in two steps. First its records go into the open frame and it is *drafted*;
+//! then it is *admitted* to its queue. Between the two all can be taken back, which is how a
+//! transaction that finds no room leaves nothing behind.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use model::{
-    After, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, QueueName, Refusal,
-    Reply, limits,
+    After, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, Refusal, Reply,
+    TransactionId, limits,
 };
 
 use crate::Effects;
+use crate::copies::CopiesDraft;
 use crate::engine::{Engine, Outcome};
-use crate::log::Placed;
-use crate::message::{Message, State};
+use crate::log::{NoRoom, Placed};
+use crate::matching::matches;
+use crate::message::Message;
 use crate::queue::QueueSlot;
-use crate::record::{Counters, Envelope, RecordView, Standing, StoredState};
+use crate::record::{Counters, Envelope, Place, RecordView, Standing, StoredState};
 use crate::session::SessionSlot;
+use crate::targets::Target;
+use crate::topics::TopicSlot;
+
+/// A message that is in the open frame, if it is journalled, and not yet in its queue.
+pub(crate) type Drafted = (MessageId, Box<Message>);
+
+/// The subscriptions that take a message: first those that are durable.
+#[derive(Debug, Default)]
+struct Takers {
+    durable: Vec<QueueSlot>,
+    others: Vec<QueueSlot>,
+}
 
 impl Engine {
     pub(crate) fn open_producer(
@@ -22,16 +42,20 @@ impl Engine {
         link: LinkId,
         to: Destination,
     ) -> Outcome {
-        let Destination::Queue(name) = to else {
-            return Outcome::refused(Refusal::NoSuchLink);
+        let target = match self.target(to) {
+            Ok(target) => target,
+            Err(refusal) => return Outcome::refused(refusal),
         };
-        let Some(slot) = self.find_or_create(name) else {
-            return Outcome::refused(Refusal::TooManyQueues);
-        };
-        self.queues.at_mut(slot).producers += 1;
-        if let Some(before) = self.sessions.at_mut(by).producers.insert(link, slot) {
-            self.close_producer(before);
-            self.remove_if_idle(before);
+        *self.producers_of(target) += 1;
+        if let Some(before) = self.sessions.at_mut(by).producers.insert(link, target) {
+            self.end_producer(before);
+        }
+        Outcome::reply(After::NOTHING, Reply::Done)
+    }
+
+    pub(crate) fn close_producer(&mut self, by: SessionSlot, link: LinkId) -> Outcome {
+        if let Some(target) = self.sessions.at_mut(by).producers.remove(&link) {
+            self.end_producer(target);
         }
         Outcome::reply(After::NOTHING, Reply::Done)
     }
@@ -41,96 +65,267 @@ impl Engine {
         by: SessionSlot,
         link: LinkId,
         new: NewMessage,
+        transaction: Option<TransactionId>,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(slot) = self.producer_queue(by, link) else {
-            return Outcome::refused(Refusal::NoSuchLink);
+        let Some(target) = self.sessions.at(by).producers.get(&link).copied() else {
+            return self.refuse_part(by, transaction, Refusal::NoSuchLink);
         };
-        let Some((id, message)) = self.journal_put(slot, new, effects) else {
+        self.put_at(by, target, new, transaction, effects)
+    }
+
+    pub(crate) fn put_to(
+        &mut self,
+        by: SessionSlot,
+        to: Destination,
+        new: NewMessage,
+        transaction: Option<TransactionId>,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let target = match self.target(to) {
+            Ok(target) => target,
+            Err(refusal) => return self.refuse_part(by, transaction, refusal),
+        };
+        let outcome = self.put_at(by, target, new, transaction, effects);
+        self.remove_target_if_idle(target);
+        outcome
+    }
+
+    /// Where a producer's messages go, if that is a queue.
+    pub(crate) fn producer_queue(&self, by: SessionSlot, link: LinkId) -> Option<QueueSlot> {
+        match self.sessions.at(by).producers.get(&link)? {
+            Target::Queue(slot) => Some(*slot),
+            Target::Topic(_) => None,
+        }
+    }
+
+    /// A producer points there no more.
+    pub(crate) fn end_producer(&mut self, target: Target) {
+        let producers = self.producers_of(target);
+        assert!(*producers > 0, "a destination knows its producers");
+        *producers -= 1;
+        self.remove_target_if_idle(target);
+    }
+
+    fn put_at(
+        &mut self,
+        by: SessionSlot,
+        target: Target,
+        new: NewMessage,
+        transaction: Option<TransactionId>,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if self.is_gone(target) {
+            return self.refuse_part(by, transaction, Refusal::NoSuchDestination);
+        }
+        if new.body.len() > limits::MESSAGE_BYTES_MAX {
+            return self.refuse_part(by, transaction, Refusal::StoreFull);
+        }
+        match (transaction, target) {
+            (Some(transaction), _) => self.put_in_transaction(by, transaction, target, new),
+            (None, Target::Queue(slot)) => self.put_in_queue(slot, new, effects),
+            (None, Target::Topic(slot)) => self.publish(by, slot, &new, effects),
+        }
+    }
+
+    fn put_in_queue(&mut self, slot: QueueSlot, new: NewMessage, effects: &mut Effects) -> Outcome {
+        let Ok((id, message)) = self.draft_alone(slot, &new, effects) else {
             return Outcome::refused(Refusal::StoreFull);
         };
-        let (state, after) = (message.state(), message.after());
-        self.next.message += 1;
+        let after = message.after();
+        self.admit(id, message);
+        Outcome::reply(after, Reply::Stored { message: id }).waking(slot)
+    }
+
+    fn publish(
+        &mut self,
+        by: SessionSlot,
+        topic: TopicSlot,
+        new: &NewMessage,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let mut drafted = Vec::new();
+        if self.draft_copies(by, topic, new, &mut drafted, effects).is_err() {
+            return Outcome::refused(Refusal::StoreFull);
+        }
+        let Some((first, _)) = drafted.first() else {
+            return Outcome::reply(After::NOTHING, Reply::Done);
+        };
+        let reply = Reply::Stored { message: *first };
+        let mut outcome = Outcome::reply(self.log.after_open(), reply);
+        for (id, message) in drafted {
+            outcome = outcome.waking(message.queue);
+            self.admit(id, message);
+        }
+        outcome
+    }
+
+    /// Drafts what comes of one message.
+    pub(crate) fn draft(
+        &mut self,
+        by: SessionSlot,
+        target: Target,
+        new: &NewMessage,
+        drafted: &mut Vec<Drafted>,
+        effects: &mut Effects,
+    ) -> Result<(), NoRoom> {
+        match target {
+            Target::Queue(slot) => drafted.push(self.draft_alone(slot, new, effects)?),
+            Target::Topic(slot) => self.draft_copies(by, slot, new, drafted, effects)?,
+        }
+        Ok(())
+    }
+
+    /// A message takes its place in its queue.
+    pub(crate) fn admit(&mut self, id: MessageId, message: Box<Message>) {
+        let (state, slot) = (message.state(), message.queue);
         self.picture_changed(&message, true);
-        self.messages.insert(id.0, Box::new(message));
+        self.messages.insert(id.0, message);
         self.enter(id, state);
         self.queues.at_mut(slot).messages_total += 1;
         self.totals.messages += 1;
-        let outcome = Outcome::reply(after, Reply::Stored { message: id });
-        if state == State::Ready { outcome.waking(slot) } else { outcome }
     }
 
-    /// Where a producer's messages go.
-    pub(crate) fn producer_queue(&self, by: SessionSlot, link: LinkId) -> Option<QueueSlot> {
-        self.sessions.at(by).producers.get(&link).copied()
-    }
-
-    /// The queue of that name; none when it would be one too many.
-    pub(crate) fn find_or_create(&mut self, name: QueueName) -> Option<QueueSlot> {
-        if let Some(slot) = self.queues.find(name.as_str()) {
-            return Some(slot);
-        }
-        if self.queues.is_full() {
-            return None;
-        }
-        let policy = self.queue_policies.of(&name);
-        Some(self.queues.create(name, policy))
-    }
-
-    pub(crate) fn close_producer(&mut self, slot: QueueSlot) {
-        let queue = self.queues.at_mut(slot);
-        assert!(queue.producers > 0, "a queue knows its producers");
-        queue.producers -= 1;
-    }
-
-    /// A new message with its record in the log; none when there is no room for it. A body larger
-    /// than any segment takes never has room.
-    fn journal_put(
+    /// A message of one queue, with its record.
+    fn draft_alone(
         &mut self,
         slot: QueueSlot,
-        new: NewMessage,
+        new: &NewMessage,
         effects: &mut Effects,
-    ) -> Option<(MessageId, Message)> {
-        if new.body.len() > limits::MESSAGE_BYTES_MAX {
-            return None;
-        }
+    ) -> Result<Drafted, NoRoom> {
+        let queue = self.queues.at(slot);
+        let asked = self.policy.durability(new.persistence);
+        let level = if queue.is_memory_only() { Durability::None } else { asked };
         let id = MessageId(self.next.message);
-        let envelope = Envelope {
+        let envelope = Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
+        let mut message = Message::new(&envelope, slot, Arc::clone(&new.body));
+        if level != Durability::None {
+            let record = RecordView::Message { envelope, body: &new.body };
+            message.set_stored(0, self.log.store(&record, level, effects)?);
+        }
+        self.next.message += 1;
+        Ok((id, Box::new(message)))
+    }
+
+    /// A message for each subscription of a topic that takes it.
+    fn draft_copies(
+        &mut self,
+        by: SessionSlot,
+        topic: TopicSlot,
+        new: &NewMessage,
+        drafted: &mut Vec<Drafted>,
+        effects: &mut Effects,
+    ) -> Result<(), NoRoom> {
+        let Takers { mut durable, mut others } = self.takers(by, topic, new);
+        let level = self.policy.durability(new.persistence);
+        if level == Durability::None {
+            durable.append(&mut others);
+            others = core::mem::take(&mut durable);
+        }
+        if let [slot] = durable[..] {
+            drafted.push(self.draft_alone(slot, new, effects)?);
+        } else if !durable.is_empty() {
+            self.draft_shared(&durable, level, new, drafted, effects)?;
+        }
+        for slot in others {
+            let id = MessageId(self.next.message);
+            let envelope = self.envelope_of_new(id, Durability::None, new);
+            let message = Message::new(&envelope, slot, Arc::clone(&new.body));
+            self.next.message += 1;
+            drafted.push((id, Box::new(message)));
+        }
+        Ok(())
+    }
+
+    /// Copies for several durable subscriptions, as one record.
+    fn draft_shared(
+        &mut self,
+        slots: &[QueueSlot],
+        level: Durability,
+        new: &NewMessage,
+        drafted: &mut Vec<Drafted>,
+        effects: &mut Effects,
+    ) -> Result<(), NoRoom> {
+        let first = self.next.message;
+        let mut copies = CopiesDraft::default();
+        for (&slot, number) in slots.iter().zip(first..) {
+            let place = self.queues.at(slot).place();
+            let id = MessageId(number);
+            copies.push(&Envelope { place, ..self.envelope_of_new(id, level, new) });
+        }
+        let record = RecordView::Shared { copies: copies.copies(), body: &new.body };
+        let placed = self.log.store(&record, level, effects)?;
+        for (&slot, number) in slots.iter().zip(first..) {
+            let id = MessageId(number);
+            let envelope = self.envelope_of_new(id, level, new);
+            let mut message = Message::new(&envelope, slot, Arc::clone(&new.body));
+            message.set_stored(first, placed);
+            self.groups.join(first, placed);
+            drafted.push((id, Box::new(message)));
+        }
+        self.next.message += slots.len() as u64;
+        Ok(())
+    }
+
+    fn takers(&mut self, by: SessionSlot, topic: TopicSlot, new: &NewMessage) -> Takers {
+        let client = self.sessions.at(by).client.as_ref();
+        let mut takers = Takers::default();
+        let mut steps = 0;
+        for number in &self.topics.at(topic).subscriptions {
+            let entry = self.subscriptions.at(*number);
+            steps += 1;
+            if entry.asks.without.is_some() && entry.asks.without.as_ref() == client {
+                continue;
+            }
+            if let Some(selector) = &entry.selector {
+                steps += 1;
+                if !matches(selector, &self.formats, new.format, &new.body) {
+                    continue;
+                }
+            }
+            let durable = entry.asks.is_durable();
+            if durable { &mut takers.durable } else { &mut takers.others }.push(entry.queue);
+        }
+        self.took_steps(steps);
+        takers
+    }
+
+    /// A new message as records describe it, but for its place.
+    fn envelope_of_new(
+        &self,
+        id: MessageId,
+        durability: Durability,
+        new: &NewMessage,
+    ) -> Envelope<'static> {
+        Envelope {
             message: id,
-            place: self.queues.at(slot).place(),
-            durability: self.policy.durability(new.persistence),
+            place: Place::Queue(""),
+            durability,
             created: self.latest,
             lease: new.lease,
             format: new.format,
             group: 0,
-            standing: first_standing(self.latest, id, &new),
-        };
-        let placed = if envelope.durability == Durability::None {
-            None
-        } else {
-            let record = RecordView::Message { envelope, body: &new.body };
-            Some(self.log.store(&record, envelope.durability, effects)?)
-        };
-        let mut message = Message::new(&envelope, slot, new.body);
-        if let Some(Placed { lsn, bytes }) = placed {
-            (message.location, message.changed, message.record_bytes) = (lsn, lsn, bytes);
+            standing: Standing {
+                priority: new.priority,
+                delay: new.delay,
+                state: if new.delay == Nanos::ZERO {
+                    StoredState::Ready
+                } else {
+                    StoredState::Delayed { until: self.latest + new.delay }
+                },
+                order: id.0,
+                counters: Counters::default(),
+                expires: new.expires,
+                dead: None,
+            },
         }
-        Some((id, message))
     }
 }
 
-fn first_standing(now: Nanos, id: MessageId, new: &NewMessage) -> Standing<'static> {
-    Standing {
-        priority: new.priority,
-        delay: new.delay,
-        state: if new.delay == Nanos::ZERO {
-            StoredState::Ready
-        } else {
-            StoredState::Delayed { until: now + new.delay }
-        },
-        order: id.0,
-        counters: Counters::default(),
-        expires: new.expires,
-        dead: None,
+impl Message {
+    /// Its record was just written.
+    fn set_stored(&mut self, group: u64, placed: Placed) {
+        self.set_placed(group, placed);
+        self.changed = placed.lsn;
     }
 }

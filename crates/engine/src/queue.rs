@@ -242,6 +242,7 @@ impl Queues {
     pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
         let queue = self.at_mut(slot);
         assert!(!queue.is_leaving(), "a queue leaves once");
+        assert!(queue.consumers.is_empty(), "a queue leaves when its consumers are gone");
         let role = core::mem::replace(&mut queue.role, Role::Leaving);
         let name = queue.name.clone();
         if matches!(role, Role::Named | Role::Temporary(_)) {

@@ -31,8 +31,9 @@ impl Engine {
         if watched >= limits::CONSUMER_QUEUES_MAX {
             return Outcome::refused(Refusal::TooManyWatched);
         }
-        let Some(slot) = self.find_or_create(name) else {
-            return Outcome::refused(Refusal::TooManyQueues);
+        let slot = match self.find_or_create(name) {
+            Ok(slot) => slot,
+            Err(refusal) => return Outcome::refused(refusal),
         };
         let consumer = self.sessions.at_mut(by).consumers.entry(link).or_default();
         consumer.watched.insert(slot);
@@ -162,9 +163,9 @@ impl Engine {
         let session = self.sessions.at_mut(slot);
         let producers = core::mem::take(&mut session.producers);
         let consumers = core::mem::take(&mut session.consumers);
-        for queue in producers.into_values() {
-            self.close_producer(queue);
-            touched.insert(queue);
+        let closed = producers.len();
+        for target in producers.into_values() {
+            self.end_producer(target);
         }
         for (link, consumer) in consumers {
             for queue in consumer.watched {
@@ -172,7 +173,7 @@ impl Engine {
                 touched.insert(queue);
             }
         }
-        self.took_steps(touched.len());
+        self.took_steps(closed + touched.len());
         touched
     }
 

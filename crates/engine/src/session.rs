@@ -3,10 +3,16 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use model::{LinkId, MessageId, Nanos, SessionId};
+use model::{
+    After, ClientName, Destination, LinkId, MessageId, Nanos, Refusal, Reply, SessionId,
+    TransactionId,
+};
 
+use crate::engine::{Engine, Outcome};
 use crate::queue::QueueSlot;
 use crate::slab::Slab;
+use crate::targets::Target;
+use crate::transactions::Transaction;
 
 /// Where a session is kept. Used again after the session closed, when nothing points to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,12 +28,19 @@ pub(crate) struct ConsumerKey {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    pub(crate) producers: BTreeMap<LinkId, QueueSlot>,
+    /// Whose it is.
+    pub(crate) client: Option<ClientName>,
+    pub(crate) producers: BTreeMap<LinkId, Target>,
     pub(crate) consumers: BTreeMap<LinkId, Consumer>,
     /// What it holds, by when the lease ends.
     pub(crate) leases: BTreeSet<(Nanos, MessageId)>,
     /// Consumers that wait and want to know before a lease ends.
     pub(crate) margins: BTreeSet<LinkId>,
+    pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
+    /// What it holds and has settled in a transaction that is open.
+    pub(crate) settling: BTreeSet<MessageId>,
+    /// The temporary destinations that go with it.
+    pub(crate) temporary: BTreeSet<Destination>,
     /// Its peer is gone, and what it holds is being returned.
     pub(crate) closing: bool,
 }
@@ -53,6 +66,7 @@ pub(crate) struct Wait {
 pub(crate) struct Sessions {
     slots: Slab<Session>,
     ids: BTreeMap<SessionId, SessionSlot>,
+    clients: BTreeMap<ClientName, SessionSlot>,
 }
 
 impl Session {
@@ -69,9 +83,19 @@ impl Session {
     }
 }
 
+impl Engine {
+    pub(crate) fn identify(&mut self, by: SessionSlot, client: ClientName) -> Outcome {
+        if self.sessions.identify(by, client) {
+            Outcome::reply(After::NOTHING, Reply::Done)
+        } else {
+            Outcome::refused(Refusal::ClientInUse)
+        }
+    }
+}
+
 impl Sessions {
     pub(crate) const fn new() -> Self {
-        Self { slots: Slab::new(), ids: BTreeMap::new() }
+        Self { slots: Slab::new(), ids: BTreeMap::new(), clients: BTreeMap::new() }
     }
 
     /// Opens it unless it is open.
@@ -81,22 +105,47 @@ impl Sessions {
         }
         let slot = self.slots.insert(Session {
             id,
+            client: None,
             producers: BTreeMap::new(),
             consumers: BTreeMap::new(),
             leases: BTreeSet::new(),
             margins: BTreeSet::new(),
+            transactions: BTreeMap::new(),
+            settling: BTreeSet::new(),
+            temporary: BTreeSet::new(),
             closing: false,
         });
         self.ids.insert(id, SessionSlot(slot));
+    }
+
+    /// Makes it a client's, and no other's; false when another session is that client's.
+    pub(crate) fn identify(&mut self, slot: SessionSlot, client: ClientName) -> bool {
+        if self.clients.get(&client).is_some_and(|other| *other != slot) {
+            return false;
+        }
+        let before = self.at_mut(slot).client.replace(client.clone());
+        if let Some(before) = before {
+            self.clients.remove(&before);
+        }
+        self.clients.insert(client, slot);
+        true
+    }
+
+    pub(crate) fn find_client(&self, client: &ClientName) -> Option<SessionSlot> {
+        self.clients.get(client).copied()
     }
 
     /// From now on it can ask for nothing; what it holds is still to be returned.
     pub(crate) fn begin_close(&mut self, slot: SessionSlot) {
         let session = self.at_mut(slot);
         assert!(session.margins.is_empty(), "a session closes without waits");
+        assert!(session.transactions.is_empty(), "a session closes without transactions");
         session.closing = true;
-        let id = session.id;
+        let (id, client) = (session.id, session.client.take());
         self.ids.remove(&id);
+        if let Some(client) = client {
+            self.clients.remove(&client);
+        }
     }
 
     /// Forgets it. Nothing may point to it.

@@ -166,11 +166,12 @@ impl Engine {
         Outcome::reply(self.log.after_all(), Reply::NotFound)
     }
 
-    /// The queue of a message that this session leases.
-    fn held_queue(&self, by: SessionSlot, id: MessageId) -> Option<QueueSlot> {
+    /// The queue of a message that this session leases, and has not settled in a transaction.
+    pub(crate) fn held_queue(&self, by: SessionSlot, id: MessageId) -> Option<QueueSlot> {
         let message = self.messages.get(id.0)?;
+        let settling = || self.sessions.at(by).settling.contains(&id);
         match message.state() {
-            State::Leased { holder, .. } if holder == by => Some(message.queue),
+            State::Leased { holder, .. } if holder == by && !settling() => Some(message.queue),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ pub const MESSAGE_BYTES_DEFAULT: usize = 65_535;
 /// The largest body that may be configured: one frame must fit into one segment.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Queues that may exist at once.
+/// Queues that may exist at once, and topics.
 pub const QUEUES_MAX: usize = 1_000_000;
 
 /// Queues that one consumer may watch at once.
@@ -40,6 +40,12 @@ pub const TOPIC_SUBSCRIPTIONS_MAX: usize = 10_000;
 
 /// Different selectors of the consumers of one queue: each message is held against each.
 pub const QUEUE_SELECTORS_MAX: usize = 256;
+
+/// Temporary queues and topics that one session may have.
+pub const SESSION_TEMPORARY_MAX: usize = 1_024;
+
+/// What the names of temporary queues and topics begin with; nobody else may use such a name.
+pub const TEMPORARY_PREFIX: &str = "temporary/";
 
 /// Transactions that one session may have open.
 pub const SESSION_TRANSACTIONS_MAX: usize = 1_024;

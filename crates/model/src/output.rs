@@ -141,12 +141,15 @@ impl Delivery {
 pub enum Refusal {
     /// The journal has no room for another message until space returns; deletes still work.
     StoreFull,
-    /// There are [`crate::limits::QUEUES_MAX`] queues.
+    /// There are [`crate::limits::QUEUES_MAX`] queues, or topics, or this session has
+    /// [`crate::limits::SESSION_TEMPORARY_MAX`] temporary ones.
     TooManyQueues,
     /// The consumer watches [`crate::limits::CONSUMER_QUEUES_MAX`] queues.
     TooManyWatched,
     /// The link was not opened.
     NoSuchLink,
+    /// A temporary destination that is not there any more.
+    NoSuchDestination,
     /// The link is open already.
     LinkInUse,
     /// Another session is this client's.

@@ -1,0 +1,296 @@
+//! Subscriptions of topics: each has a queue of its own, into which a copy of every message that
+//! it takes goes when that is published.
+//!
+//! A named subscription belongs to a client, or to all; a durable one is a record of the log and
+//! lives until it is unsubscribed. Any other goes with its last consumer. Numbers are given once
+//! and never again, for records of messages name subscriptions by them.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use model::{
+    After, Durability, LinkId, Persistence, Refusal, Reply, Subscription, SubscriptionName, limits,
+};
+use selector::Selector;
+
+use crate::codec::encode;
+use crate::engine::{Engine, Outcome};
+use crate::matching::parse_selector;
+use crate::queue::QueueSlot;
+use crate::record::RecordView;
+use crate::registration::SubscriptionView;
+use crate::session::{ConsumerKey, SessionSlot};
+use crate::topics::TopicSlot;
+use crate::{Effects, QueuePolicy};
+
+/// All subscriptions, by number and by name.
+#[derive(Debug)]
+pub(crate) struct Subscriptions {
+    numbers: BTreeMap<u64, Entry>,
+    names: BTreeMap<SubscriptionName, u64>,
+    /// The number of the next one.
+    pub(crate) next: u64,
+}
+
+/// A subscription that is there.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) asks: Box<Subscription>,
+    pub(crate) selector: Option<Selector>,
+    pub(crate) topic: TopicSlot,
+    /// Where its messages are.
+    pub(crate) queue: QueueSlot,
+    /// What it takes in a snapshot.
+    pub(crate) record_bytes: u64,
+}
+
+/// What has to be done so that a consumer gets the subscription it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// It is there as asked.
+    This(u64),
+    /// There is none.
+    New,
+    /// There is one of that name, but of another topic or selector.
+    Instead(u64),
+}
+
+impl Subscriptions {
+    pub(crate) const fn new() -> Self {
+        Self { numbers: BTreeMap::new(), names: BTreeMap::new(), next: 1 }
+    }
+
+    pub(crate) fn insert(&mut self, number: u64, entry: Entry) {
+        if let Some(name) = entry.asks.name.clone() {
+            let before = self.names.insert(name, number);
+            assert!(before.is_none(), "a name is of one subscription");
+        }
+        let before = self.numbers.insert(number, entry);
+        assert!(before.is_none(), "a number is of one subscription");
+        self.next = self.next.max(number + 1);
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Entry> {
+        let entry = self.numbers.remove(&number)?;
+        if let Some(name) = &entry.asks.name {
+            self.names.remove(name);
+        }
+        Some(entry)
+    }
+
+    pub(crate) fn find(&self, name: &SubscriptionName) -> Option<u64> {
+        self.names.get(name).copied()
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&Entry> {
+        self.numbers.get(&number)
+    }
+
+    pub(crate) fn at(&self, number: u64) -> &Entry {
+        self.get(number).expect("invariant: a topic knows subscriptions that are there")
+    }
+
+    /// All from this number on, ascending.
+    pub(crate) fn iter_from(&self, number: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        self.numbers.range(number..).map(|(number, entry)| (*number, entry))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    pub(crate) fn names_len(&self) -> usize {
+        self.names.len()
+    }
+}
+
+impl Entry {
+    fn is_as(&self, asked: &Subscription) -> bool {
+        self.asks.topic == asked.topic
+            && self.asks.selector == asked.selector
+            && self.asks.without == asked.without
+    }
+}
+
+impl Engine {
+    pub(crate) fn subscribe(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        asked: Box<Subscription>,
+        effects: &mut Effects,
+    ) -> Outcome {
+        match self.subscribed(by, link, asked, effects) {
+            Ok(outcome) => outcome,
+            Err(refusal) => Outcome::refused(refusal),
+        }
+    }
+
+    pub(crate) fn unsubscribe(
+        &mut self,
+        name: &SubscriptionName,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let Some(number) = self.subscriptions.find(name) else { return self.not_found() };
+        if self.has_consumers(number) {
+            return Outcome::refused(Refusal::SubscriptionInUse);
+        }
+        self.end_subscription(number, effects);
+        Outcome::reply(self.log.after_open(), Reply::Done)
+    }
+
+    /// It reflects the last change of it, which may not be durable yet.
+    pub(crate) fn find_subscription(&self, name: &SubscriptionName) -> Outcome {
+        let Some(number) = self.subscriptions.find(name) else { return self.not_found() };
+        let reply = Reply::Subscription(self.subscriptions.at(number).asks.clone());
+        Outcome::reply(self.log.after_all(), reply)
+    }
+
+    /// Ends a subscription; its messages are forgotten in steps.
+    pub(crate) fn end_subscription(&mut self, number: u64, effects: &mut Effects) {
+        let &Entry { queue, topic, record_bytes, .. } = self.subscriptions.at(number);
+        if record_bytes > 0 {
+            let level = self.policy.durability(Persistence::Persistent);
+            self.log.append(&RecordView::Unsubscribed { number }, level, effects);
+        }
+        self.dismiss_consumers(queue, effects);
+        self.withdraw(number);
+        self.topics.remove_if_idle(topic);
+    }
+
+    /// Takes a subscription that nobody consumes from out of its topic.
+    pub(crate) fn withdraw(&mut self, number: u64) {
+        let entry = self.subscriptions.remove(number);
+        let entry = entry.expect("invariant: a subscription ends once");
+        self.totals.picture_bytes -= entry.record_bytes;
+        let was_there = self.topics.at_mut(entry.topic).subscriptions.remove(&number);
+        assert!(was_there, "a topic knows its subscriptions");
+        self.begin_leaving(entry.queue);
+    }
+
+    /// Enters a subscription. `record_bytes` is the size of its record, zero where it has none.
+    pub(crate) fn register(
+        &mut self,
+        number: u64,
+        asks: Box<Subscription>,
+        selector: Option<Selector>,
+        topic: TopicSlot,
+        record_bytes: u64,
+    ) -> QueueSlot {
+        let durable = asks.is_durable();
+        let policy = QueuePolicy { kept: false, ..self.queue_policies.of(&asks.topic) };
+        let queue = self.queues.create_subscription(asks.topic.clone(), number, durable, policy);
+        self.topics.at_mut(topic).subscriptions.insert(number);
+        self.totals.picture_bytes += record_bytes;
+        let entry = Entry { asks, selector, topic, queue, record_bytes };
+        self.subscriptions.insert(number, entry);
+        queue
+    }
+
+    fn subscribed(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        asked: Box<Subscription>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        if self.sessions.at(by).consumers.contains_key(&link) {
+            return Err(Refusal::LinkInUse);
+        }
+        let selector = asked.selector.as_deref().map(parse_selector).transpose()?;
+        let (queue, after) = match self.wanted(&asked)? {
+            Wanted::This(number) => (self.subscriptions.at(number).queue, self.log.after_all()),
+            Wanted::Instead(number) => {
+                self.begin_subscription(asked, selector, Some(number), effects)?
+            }
+            Wanted::New => self.begin_subscription(asked, selector, None, effects)?,
+        };
+        self.open_taker(by, link, queue);
+        Ok(Outcome::reply(after, Reply::Done).waking(queue))
+    }
+
+    /// What has to be done for it, unless others prevent it.
+    fn wanted(&self, asked: &Subscription) -> Result<Wanted, Refusal> {
+        let known = asked.name.as_ref().and_then(|name| self.subscriptions.find(name));
+        let Some(number) = known else { return Ok(Wanted::New) };
+        let entry = self.subscriptions.at(number);
+        let fits = entry.is_as(asked);
+        let may_join = asked.shared && fits;
+        let in_use = self.has_consumers(number) && !may_join;
+        if in_use || entry.asks.shared != asked.shared {
+            return Err(Refusal::SubscriptionInUse);
+        }
+        Ok(if fits { Wanted::This(number) } else { Wanted::Instead(number) })
+    }
+
+    /// Makes a subscription, ends the one that it replaces, and says what waits for that.
+    fn begin_subscription(
+        &mut self,
+        asked: Box<Subscription>,
+        selector: Option<Selector>,
+        replaced: Option<u64>,
+        effects: &mut Effects,
+    ) -> Result<(QueueSlot, After), Refusal> {
+        let topic = self.find_or_create_topic(asked.topic.clone())?;
+        let number = self.subscriptions.next;
+        let level = self.policy.durability(Persistence::Persistent);
+        let record = SubscriptionView::of(number, &asked).map(RecordView::Subscribed);
+        let record = record.filter(|_| level != Durability::None);
+        let record_bytes = record.as_ref().map_or(0, encoded_bytes);
+        if let Err(refusal) = self.may_subscribe(topic, &asked, replaced, record_bytes) {
+            self.topics.remove_if_idle(topic);
+            return Err(refusal);
+        }
+        if let Some(replaced) = replaced {
+            // It may be of the same topic, which must not go in between.
+            self.topics.at_mut(topic).uncommitted += 1;
+            self.end_subscription(replaced, effects);
+            self.topics.at_mut(topic).uncommitted -= 1;
+        }
+        if let Some(record) = record {
+            self.log.append(&record, level, effects);
+        }
+        let after = self.log.after_open();
+        Ok((self.register(number, asked, selector, topic, record_bytes), after))
+    }
+
+    fn may_subscribe(
+        &self,
+        slot: TopicSlot,
+        asked: &Subscription,
+        replaced: Option<u64>,
+        record_bytes: u64,
+    ) -> Result<(), Refusal> {
+        let topic = self.topics.at(slot);
+        if topic.temporary.is_some() && asked.is_durable() {
+            return Err(Refusal::NoSuchDestination);
+        }
+        let others = self.subscriptions.len() - usize::from(replaced.is_some());
+        let is_counted = replaced.is_some_and(|number| topic.subscriptions.contains(&number));
+        let beside = topic.subscriptions.len() - usize::from(is_counted);
+        if others >= limits::SUBSCRIPTIONS_MAX || beside >= limits::TOPIC_SUBSCRIPTIONS_MAX {
+            return Err(Refusal::TooManySubscriptions);
+        }
+        if record_bytes > self.log.room {
+            return Err(Refusal::StoreFull);
+        }
+        Ok(())
+    }
+
+    fn open_taker(&mut self, by: SessionSlot, link: LinkId, queue: QueueSlot) {
+        let key = ConsumerKey { session: by, link };
+        self.sessions.at_mut(by).consumers.entry(link).or_default().watched.insert(queue);
+        self.queues.at_mut(queue).consumers.insert(key);
+    }
+
+    fn has_consumers(&self, number: u64) -> bool {
+        !self.queues.at(self.subscriptions.at(number).queue).consumers.is_empty()
+    }
+}
+
+fn encoded_bytes(record: &RecordView<'_>) -> u64 {
+    let mut bytes = Vec::new();
+    encode(record, &mut bytes);
+    bytes.len() as u64
+}

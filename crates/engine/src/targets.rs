@@ -1,0 +1,91 @@
+//! Where producers and transactions point to: a queue or a topic, which they keep alive.
+
+use model::{Destination, QueueName, Refusal, limits};
+
+use crate::engine::Engine;
+use crate::queue::QueueSlot;
+use crate::topics::TopicSlot;
+
+/// A destination that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Queue(QueueSlot),
+    Topic(TopicSlot),
+}
+
+impl Engine {
+    /// The destination of that name, made now if it is to be.
+    pub(crate) fn target(&mut self, to: Destination) -> Result<Target, Refusal> {
+        match to {
+            Destination::Queue(name) => self.find_or_create(name).map(Target::Queue),
+            Destination::Topic(name) => self.find_or_create_topic(name).map(Target::Topic),
+        }
+    }
+
+    /// The queue of that name, made now if it is to be.
+    pub(crate) fn find_or_create(&mut self, name: QueueName) -> Result<QueueSlot, Refusal> {
+        if let Some(slot) = self.queues.find(name.as_str()) {
+            return Ok(slot);
+        }
+        if is_reserved(&name) {
+            return Err(Refusal::NoSuchDestination);
+        }
+        if self.queues.is_full() {
+            return Err(Refusal::TooManyQueues);
+        }
+        let policy = self.queue_policies.of(&name);
+        Ok(self.queues.create(name, policy))
+    }
+
+    /// The topic of that name, made now if it is to be.
+    pub(crate) fn find_or_create_topic(&mut self, name: QueueName) -> Result<TopicSlot, Refusal> {
+        if let Some(slot) = self.topics.find(name.as_str()) {
+            return Ok(slot);
+        }
+        if is_reserved(&name) {
+            return Err(Refusal::NoSuchDestination);
+        }
+        if self.topics.is_full() {
+            return Err(Refusal::TooManyQueues);
+        }
+        Ok(self.topics.create(name, None))
+    }
+
+    /// It was deleted, and only who points to it still knows it.
+    pub(crate) fn is_gone(&self, target: Target) -> bool {
+        match target {
+            Target::Queue(slot) => self.queues.at(slot).is_leaving(),
+            Target::Topic(slot) => self.topics.at(slot).leaving,
+        }
+    }
+
+    /// How many producers point to it.
+    pub(crate) fn producers_of(&mut self, target: Target) -> &mut u64 {
+        match target {
+            Target::Queue(slot) => &mut self.queues.at_mut(slot).producers,
+            Target::Topic(slot) => &mut self.topics.at_mut(slot).producers,
+        }
+    }
+
+    /// How many messages open transactions hold for it.
+    pub(crate) fn uncommitted_of(&mut self, target: Target) -> &mut u64 {
+        match target {
+            Target::Queue(slot) => &mut self.queues.at_mut(slot).uncommitted,
+            Target::Topic(slot) => &mut self.topics.at_mut(slot).uncommitted,
+        }
+    }
+
+    /// Forgets it when nothing points to it any more.
+    pub(crate) fn remove_target_if_idle(&mut self, target: Target) {
+        match target {
+            Target::Queue(slot) => self.remove_if_idle(slot),
+            Target::Topic(slot) => self.topics.remove_if_idle(slot),
+        }
+    }
+}
+
+/// Names of temporary destinations are the engine's to give: one that is gone never becomes a queue
+/// that collects for ever what its late senders send.
+fn is_reserved(name: &QueueName) -> bool {
+    name.as_str().starts_with(limits::TEMPORARY_PREFIX)
+}

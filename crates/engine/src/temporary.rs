@@ -1,0 +1,87 @@
+//! Queues and topics that go with the session that made them. What is sent there is in memory
+//! only.
+
+use alloc::format;
+
+use model::{After, Destination, QueueName, Refusal, Reply, limits};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::session::SessionSlot;
+
+impl Engine {
+    pub(crate) fn create_temporary(&mut self, by: SessionSlot, topic: bool) -> Outcome {
+        let is_full = if topic { self.topics.is_full() } else { self.queues.is_full() };
+        if is_full || self.sessions.at(by).temporary.len() >= limits::SESSION_TEMPORARY_MAX {
+            return Outcome::refused(Refusal::TooManyQueues);
+        }
+        let name = self.temporary_name(topic);
+        let made = if topic {
+            self.topics.create(name.clone(), Some(by));
+            Destination::Topic(name)
+        } else {
+            self.queues.create_temporary(name.clone(), by);
+            Destination::Queue(name)
+        };
+        self.sessions.at_mut(by).temporary.insert(made.clone());
+        Outcome::reply(After::NOTHING, Reply::Created(made))
+    }
+
+    pub(crate) fn delete_temporary(
+        &mut self,
+        by: SessionSlot,
+        destination: &Destination,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if !self.sessions.at_mut(by).temporary.remove(destination) {
+            return Outcome::reply(After::NOTHING, Reply::NotFound);
+        }
+        self.end_temporary(destination, effects);
+        Outcome::reply(After::NOTHING, Reply::Done)
+    }
+
+    /// All that a session made goes with it.
+    pub(crate) fn end_temporaries(&mut self, by: SessionSlot, effects: &mut Effects) {
+        let temporary = core::mem::take(&mut self.sessions.at_mut(by).temporary);
+        self.took_steps(temporary.len());
+        for destination in temporary {
+            self.end_temporary(&destination, effects);
+        }
+    }
+
+    fn end_temporary(&mut self, destination: &Destination, effects: &mut Effects) {
+        match destination {
+            Destination::Queue(name) => {
+                let slot = self.queues.find(name.as_str());
+                let slot = slot.expect("invariant: a temporary queue is there until its end");
+                self.dismiss_consumers(slot, effects);
+                self.begin_leaving(slot);
+            }
+            Destination::Topic(name) => {
+                let slot = self.topics.find(name.as_str());
+                let slot = slot.expect("invariant: a temporary topic is there until its end");
+                for number in self.topics.at(slot).subscriptions.clone() {
+                    self.end_subscription(number, effects);
+                }
+                self.topics.begin_leaving(slot);
+                self.topics.remove_if_idle(slot);
+            }
+        }
+    }
+
+    /// A name that no destination has, nor had before the last restart: who still knows an old one
+    /// must not reach somebody else by it.
+    fn temporary_name(&mut self, topic: bool) -> QueueName {
+        let kind = if topic { "topic" } else { "queue" };
+        self.next.temporary = self.next.temporary.max(self.latest.0);
+        loop {
+            let name = format!("{}{kind}/{}", limits::TEMPORARY_PREFIX, self.next.temporary);
+            let name = QueueName::new(&name).expect("invariant: the name is short and plain");
+            self.next.temporary += 1;
+            let queue = self.queues.find(name.as_str());
+            if queue.is_none() && self.topics.find(name.as_str()).is_none() {
+                return name;
+            }
+        }
+    }
+}
