@@ -175,6 +175,27 @@ fn sigusr1_drains_and_sighup_shows_the_counters() {
 }
 
 #[test]
+fn a_log_that_nobody_reads_holds_up_nothing() {
+    let directory = Directory::new("unread");
+    let server = serve(&directory, &["--store", "none"]);
+    let mut client = server.connect();
+    // Until the pipe, of 64 KiB, has taken nothing for a while.
+    let (mut unread, mut unheard) = (0, 0);
+    while unheard < 100 {
+        server.signal(Signal::HUP);
+        assert!(client.put("x").starts_with("INSERTED "));
+        let now = server.unread_log();
+        unheard = if now > unread || now < 40_000 { 0 } else { unheard + 1 };
+        unread = now;
+    }
+    server.signal(Signal::TERM);
+    assert!(client.is_closed());
+    let (status, log) = server.end();
+    assert_eq!(status.code(), Some(0));
+    assert!((40_000..=65_536).contains(&log.len()), "{} bytes", log.len());
+}
+
+#[test]
 fn a_second_sigint_ends_it_at_once() {
     let directory = Directory::new("interrupted");
     let server = serve(&directory, &["--store", "none"]);
