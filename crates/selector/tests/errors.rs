@@ -49,6 +49,12 @@ fn what_nests_is_read_to_its_limit() {
 }
 
 #[test]
+fn what_stands_side_by_side_does_not_nest() {
+    let many = vec!["(NOT (- - a > 1))"; 2 * limits::DEPTH_MAX].join(" OR ");
+    assert!(Selector::parse(&many).is_ok());
+}
+
+#[test]
 fn operands_that_wait_are_counted() {
     let nested = |depth: usize| format!("1 = {}1{}", "1 + 1 * (".repeat(depth), ")".repeat(depth));
     // The left side of the comparison waits, and two values at each level; then comes the last.
