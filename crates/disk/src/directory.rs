@@ -9,7 +9,8 @@ use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, fdatasync, fstat, fsync, mkdirat, openat, renameat,
     statat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::failed;
 use crate::file::{read_all, write_all};
@@ -23,6 +24,7 @@ pub struct RealDisk {
     path: PathBuf,
     directory: OwnedFd,
     probe: Probe,
+    salt: u64,
     counts: Counts,
     _lock: Lock,
 }
@@ -45,7 +47,7 @@ impl RealDisk {
         create_with_parents(path)?;
         let (directory, lock) = hold(path)?;
         let probe = measure(&directory, path, choice)?;
-        Ok(Self::new(path, directory, lock, probe))
+        Self::new(path, directory, lock, probe)
     }
 
     /// Takes a directory that must exist, to look into it: creates and measures nothing.
@@ -54,12 +56,13 @@ impl RealDisk {
     /// [`OpenError`]: another process holds it, or it cannot be opened.
     pub fn open_existing(path: &Path) -> Result<Self, OpenError> {
         let (directory, lock) = hold(path)?;
-        Ok(Self::new(path, directory, lock, Probe::unmeasured()))
+        Self::new(path, directory, lock, Probe::unmeasured())
     }
 
-    fn new(path: &Path, directory: OwnedFd, lock: Lock, probe: Probe) -> Self {
+    fn new(path: &Path, directory: OwnedFd, lock: Lock, probe: Probe) -> Result<Self, OpenError> {
+        let salt = draw_salt().map_err(|errno| OpenError::io("draw a salt for", path, errno))?;
         let counts = Counts::default();
-        Self { path: path.to_owned(), directory, probe, counts, _lock: lock }
+        Ok(Self { path: path.to_owned(), directory, probe, salt, counts, _lock: lock })
     }
 
     /// How this directory is written to, and why.
@@ -133,6 +136,10 @@ impl RealDisk {
 impl Disk for RealDisk {
     type File = File;
 
+    fn salt(&self) -> u64 {
+        self.salt
+    }
+
     fn names(&self) -> Result<Vec<String>, DiskError> {
         self.file_names().map_err(|errno| failed("list", &self.path, errno))
     }
@@ -194,6 +201,13 @@ impl Disk for RealDisk {
         unlinkat(&self.directory, name, AtFlags::empty())
             .map_err(|errno| self.failed("remove", name, errno))
     }
+}
+
+fn draw_salt() -> Result<u64, Errno> {
+    let mut salt = [0; 8];
+    let filled = retry_on_intr(|| getrandom(&mut salt, GetRandomFlags::empty()))?;
+    assert_eq!(filled, salt.len(), "so few bytes come whole");
+    Ok(u64::from_le_bytes(salt))
 }
 
 fn hold(path: &Path) -> Result<(OwnedFd, Lock), OpenError> {

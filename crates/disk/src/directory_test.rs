@@ -147,3 +147,10 @@ fn a_file_in_the_way_is_an_error_that_names_it() {
     let error = RealDisk::open(&path, Choice::Auto).unwrap_err().to_string();
     assert!(error.contains("way/file"), "{error}");
 }
+
+#[test]
+fn each_opening_draws_a_salt_of_its_own() {
+    let scratch = Scratch::new("salt");
+    let salts: Vec<u64> = (0..3).map(|_| scratch.open(Method::Buffered).salt()).collect();
+    assert!(salts[0] != salts[1] && salts[1] != salts[2], "{salts:?}");
+}

@@ -27,6 +27,11 @@ pub trait Disk {
     /// An open file. Cloning gives another handle to the same file.
     type File: Clone;
 
+    /// A number that nobody outside can guess, the same as long as this value lives: drawn at
+    /// random where clients may be hostile. By it recovery tells the journal's own bytes from those
+    /// that clients chose.
+    fn salt(&self) -> u64;
+
     /// The names of all files in the directory, in no particular order.
     ///
     /// # Errors

@@ -10,7 +10,10 @@ use model::{Lsn, Nanos};
 
 use crate::buffer::AlignedBuffer;
 use crate::chore::{UNFINISHED_NAME, finish, prepare};
-use crate::format::{Epoch, FORMAT_VERSION, Mark, SegmentHeader, SegmentNumber, copy_to, u32_at};
+use crate::format::{
+    Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Life, Mark, Opening, SegmentHeader,
+    SegmentNumber, copy_to, u32_at,
+};
 use crate::housekeeping::{Housekeeping, SlotFile};
 use crate::reader::SegmentReader;
 use crate::segments::{Segment, Segments, Spare};
@@ -93,7 +96,7 @@ pub(crate) struct Reading<F> {
 /// A segment's file as found.
 #[derive(Debug)]
 struct SegmentFile<F> {
-    number: SegmentNumber,
+    life: Life,
     file: F,
     bytes: u64,
     /// The mark of its first batch, whole or not; `None`: it holds nothing of this life.
@@ -184,15 +187,16 @@ fn survey_one<D: Disk>(disk: &D, number: SegmentNumber) -> Result<SegmentFile<D:
         let cause = "the segment's header is not one".into();
         return Err(OpenError::Corrupt { file: name, offset: 0, cause });
     };
-    if header.version != FORMAT_VERSION {
+    if !(FORMAT_VERSION_OLDEST..=FORMAT_VERSION).contains(&header.version) {
         return Err(OpenError::Version { file: name, found: header.version });
     }
     let left = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(BLOCK_BYTES);
     // A file whose header tells another number was being recycled: nothing in it matters.
     let own = header.number == number;
+    let life = Life::of(number, &header);
     let batch = blocks.get(BLOCK_BYTES..).filter(|_| own);
-    let first = batch.and_then(|batch| Mark::decode(batch, number, left));
-    Ok(SegmentFile { number, file, bytes, first })
+    let first = batch.and_then(|batch| Mark::decode(batch, life, left));
+    Ok(SegmentFile { life, file, bytes, first })
 }
 
 fn load(
@@ -258,7 +262,8 @@ impl<D: Disk> Walk<'_, D> {
         // Where an older segment is there and only its frames are not, they may never have been
         // durable: what later marks claim will tell.
         let frames_lost = self.files.first().is_some_and(|file| file.first.is_none());
-        match self.files.iter().find_map(|file| file.first.map(|mark| (file.number, mark.lsn))) {
+        match self.files.iter().find_map(|file| file.first.map(|mark| (file.life.number, mark.lsn)))
+        {
             Some((number, lsn)) if !frames_lost => Err(OpenError::Missing {
                 lsn: wanted,
                 cause: format!("the oldest segment, {}, begins with {lsn}", number.file_name()),
@@ -299,8 +304,8 @@ impl<D: Disk> Walk<'_, D> {
         recover: &mut impl Recover,
     ) -> Result<u64, OpenError> {
         let bytes = self.read_segment(index)?;
-        let number = self.file(index).number;
-        let mut reader = SegmentReader::new(&bytes, number, BLOCK_BYTES, Some(*next), *epoch);
+        let life = self.file(index).life;
+        let mut reader = SegmentReader::new(&bytes, life, BLOCK_BYTES, Some(*next), *epoch);
         loop {
             let offset = reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
@@ -311,7 +316,7 @@ impl<D: Disk> Walk<'_, D> {
                 self.recovered.frames += 1;
                 recover
                     .replay(frame.lsn, frame.payload, frame.lsn <= self.end)
-                    .map_err(|cause| corrupt(number, offset, cause))?;
+                    .map_err(|cause| corrupt(life, offset, cause))?;
             }
         }
         *next = reader.expected().unwrap_or(*next);
@@ -348,9 +353,9 @@ impl<D: Disk> Walk<'_, D> {
             let from =
                 tail.filter(|tail| tail.index == index).map_or(BLOCK_BYTES as u64, |t| t.offset);
             let bytes = self.read_segment(index)?;
-            let number = self.file(index).number;
             let from = usize::try_from(from).unwrap_or(usize::MAX);
-            let rest = SegmentReader::new(&bytes, number, from, None, Epoch::default());
+            let life = self.file(index).life;
+            let rest = SegmentReader::new(&bytes, life, from, None, Epoch::default());
             if rest.synced_claimed() > claimed {
                 claimed = rest.synced_claimed();
                 by = "a later batch";
@@ -362,7 +367,7 @@ impl<D: Disk> Walk<'_, D> {
         }
         let cause = format!("frame {next} should be here; {by} says that {claimed} was synced");
         match tail {
-            Some(tail) => Err(corrupt(self.file(tail.index).number, tail.offset, cause)),
+            Some(tail) => Err(corrupt(self.file(tail.index).life, tail.offset, cause)),
             None => Err(OpenError::Missing { lsn: next, cause }),
         }
     }
@@ -398,15 +403,15 @@ impl<D: Disk> Walk<'_, D> {
         recover: &mut impl Recover,
     ) -> Result<(), OpenError> {
         let bytes = self.read_segment(index)?;
-        let number = self.file(index).number;
-        let mut reader = SegmentReader::new(&bytes, number, BLOCK_BYTES, None, Epoch::default());
+        let life = self.file(index).life;
+        let mut reader = SegmentReader::new(&bytes, life, BLOCK_BYTES, None, Epoch::default());
         let mut wanted = wanted.iter().peekable();
         while let Some(batch) = reader.next_batch() {
             for frame in batch.frames() {
                 if wanted.next_if(|lsn| **lsn == frame.lsn).is_some() {
                     recover
                         .restore(frame.lsn, frame.payload)
-                        .map_err(|cause| corrupt(number, reader.offset() as u64, cause))?;
+                        .map_err(|cause| corrupt(life, reader.offset() as u64, cause))?;
                 }
             }
             if wanted.peek().is_none() {
@@ -418,7 +423,7 @@ impl<D: Disk> Walk<'_, D> {
         match wanted.next() {
             None => Ok(()),
             Some(lsn) => {
-                Err(corrupt(number, offset, format!("frame {lsn} should be here or behind")))
+                Err(corrupt(life, offset, format!("frame {lsn} should be here or behind")))
             }
         }
     }
@@ -451,18 +456,18 @@ fn settle<D: Disk>(
     for extent in &reading.unsure {
         make_sure(disk, &reading.files, extent)?;
     }
-    let epoch = Epoch(reading.epoch.0 + 1);
-    write_epoch(disk, epoch, reading.epoch_file.as_ref())?;
+    let opening = Opening { epoch: Epoch(reading.epoch.0 + 1), salt: disk.salt() };
+    write_epoch(disk, opening.epoch, reading.epoch_file.as_ref())?;
     let slots = open_slots(disk, &reading.names)?;
     if let Some((slot, header)) = &reading.snapshot {
         seal_again(disk, slots.get(slot.index()), header)?;
     }
-    let segments = arrange(disk, &options, epoch, &reading)?;
+    let segments = arrange(disk, &options, opening, &reading)?;
     // The names of what was just created.
     disk.sync_directory()?;
     let (slot, header) = reading.snapshot.unwrap_or_default();
     let house = Housekeeping::new(slots, header, slot, reading.recovered.bytes);
-    let mut journal = Journal::new(options, epoch, reading.next, segments, house);
+    let mut journal = Journal::new(options, opening, reading.next, segments, house);
     journal.need_for_snapshot(reading.live.snapshot_bytes);
     for (lsn, bytes) in &reading.live.records {
         journal.segments.keep(*lsn, *bytes);
@@ -512,57 +517,58 @@ fn make_unreadable<D: Disk>(disk: &D, file: &D::File) -> Result<(), DiskError> {
 fn arrange<D: Disk>(
     disk: &D,
     options: &JournalOptions,
-    epoch: Epoch,
+    opening: Opening,
     reading: &Reading<D::File>,
 ) -> Result<Segments<D::File>, DiskError> {
     let mut table = BTreeMap::new();
     let mut idle = Vec::new();
     for (index, found) in reading.files.iter().enumerate() {
         let tail = reading.tail.filter(|tail| index <= tail.index);
-        let SegmentFile { number, ref file, bytes: initialised, .. } = *found;
-        match (tail, found.first) {
+        let SegmentFile { life, ref file, bytes: initialised, first } = *found;
+        // An older version's segment that no frame came to be in has no place in the log.
+        let used = |mark: &Mark| life.takes_batches() || mark.lsn < reading.next;
+        match (tail, first.filter(used)) {
             (Some(tail), Some(mark)) => {
                 // Behind the end a crash may have left blocks that the length tells of and that
                 // were never written: they are filled again.
                 let end = if index == tail.index { tail.offset } else { initialised };
                 let first = mark.lsn;
-                table.insert(first, segment(number, file.clone(), first, end, end));
+                table.insert(first, segment(life, file.clone(), first, end, end));
             }
             _ => {
                 let initialised = initialised.min(options.reserve_bytes);
-                idle.push(Spare { number, file: file.clone(), initialised });
+                idle.push(Spare { life, file: file.clone(), initialised });
             }
         }
     }
-    let highest = reading.files.last().map_or(0, |file| file.number.0);
+    let highest = reading.files.last().map_or(0, |file| file.life.number.0);
+    let header = |number| SegmentHeader::new(number, opening);
     let mut next_number = SegmentNumber(highest + 1);
     if reading.names.iter().any(|name| name == UNFINISHED_NAME)
-        && let Some(bytes) = finish(disk, next_number, epoch, options.reserve_bytes)?
+        && let Some(bytes) = finish(disk, &header(next_number), options.reserve_bytes)?
     {
         let file = disk.open(&next_number.file_name())?;
-        idle.push(Spare { number: next_number, file, initialised: bytes });
+        let life = Life::new(next_number, opening.salt);
+        idle.push(Spare { life, file, initialised: bytes });
         next_number = SegmentNumber(next_number.0 + 1);
     }
-    if table.is_empty() {
+    let newest = table.last_key_value().map(|(_, segment)| segment.life);
+    if !newest.is_some_and(Life::takes_batches) {
         // A full device may have no room for a new file.
         let old = idle.pop();
         let bytes = old.as_ref().map_or(options.reserve_bytes, |old| old.initialised);
-        let file = prepare(disk, next_number, epoch, old.as_ref(), bytes)?;
-        let first = segment(next_number, file, reading.next, BLOCK_BYTES as u64, bytes);
-        table.insert(reading.next, first);
+        let file = prepare(disk, &header(next_number), old.as_ref(), bytes)?;
+        let life = Life::new(next_number, opening.salt);
+        let first = segment(life, file, reading.next, BLOCK_BYTES as u64, bytes);
+        let before = table.insert(reading.next, first);
+        assert!(before.is_none(), "the log goes on behind all its segments");
         next_number = SegmentNumber(next_number.0 + 1);
     }
     Ok(Segments::new(table, idle, next_number))
 }
 
-fn segment<F>(
-    number: SegmentNumber,
-    file: F,
-    first: Lsn,
-    end: u64,
-    initialised: u64,
-) -> Segment<F> {
-    Segment { number, file, first, end, initialised, live_bytes: 0, died_at: Lsn::ZERO }
+fn segment<F>(life: Life, file: F, first: Lsn, end: u64, initialised: u64) -> Segment<F> {
+    Segment { life, file, first, end, initialised, live_bytes: 0, died_at: Lsn::ZERO }
 }
 
 fn open_slots<D: Disk>(disk: &D, names: &[String]) -> Result<[SlotFile<D::File>; 2], DiskError> {
@@ -618,8 +624,8 @@ fn write_epoch<D: Disk>(disk: &D, epoch: Epoch, file: Option<&D::File>) -> Resul
     disk.write(&file, 0, &bytes, WriteMode::Synced)
 }
 
-fn corrupt(number: SegmentNumber, offset: u64, cause: String) -> OpenError {
-    OpenError::Corrupt { file: number.file_name(), offset, cause }
+fn corrupt(life: Life, offset: u64, cause: String) -> OpenError {
+    OpenError::Corrupt { file: life.number.file_name(), offset, cause }
 }
 
 /// Bytes that are written again with one call.
