@@ -53,6 +53,6 @@ impl From<Map<'_>> for Fields {
 
 impl core::fmt::Debug for Fields {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_map().entries(self.as_map().iter()).finish()
+        self.as_map().fmt(f)
     }
 }
