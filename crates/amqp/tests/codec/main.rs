@@ -2,6 +2,9 @@
 //! there and back, and a foreign codec as the oracle.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod hostile;
+mod hostile_frames;
+mod hostile_messages;
 mod specification;
 
 /// Bytes from hexadecimal digits; spaces are for people.
