@@ -2,9 +2,12 @@
 //! there and back, and a foreign codec as the oracle.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod fuzz_body;
+mod golden;
 mod hostile;
 mod hostile_frames;
 mod hostile_messages;
+mod mutated;
 mod specification;
 
 /// Bytes from hexadecimal digits; spaces are for people.
