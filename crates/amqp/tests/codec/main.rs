@@ -8,7 +8,12 @@ mod hostile;
 mod hostile_frames;
 mod hostile_messages;
 mod mutated;
+mod oracle;
+mod oracle_messages;
+mod round_trip;
 mod specification;
+mod strategy;
+mod transfers;
 
 /// Bytes from hexadecimal digits; spaces are for people.
 fn bytes(hex: &str) -> Vec<u8> {
