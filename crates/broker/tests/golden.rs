@@ -128,6 +128,7 @@ fn write(path: &Path) {
     let mut store = Store::open(path);
     fill(&mut store, 41);
     drop(store);
+    fs::remove_file(path.join("lock")).unwrap();
     fs::write(path.with_extension("txt"), contents(&copy(path, "written"))).unwrap();
 }
 
