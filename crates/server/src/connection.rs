@@ -12,6 +12,7 @@ use model::{After, Command, Nanos, Output, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{SendFlags, send};
 
+use crate::buffered::Buffered;
 use crate::config::Limits;
 use crate::outgoing::Outgoing;
 
@@ -35,6 +36,8 @@ pub(crate) struct Connection {
     unfinished: bool,
     active_at: Nanos,
     half_sent_since: Option<Nanos>,
+    /// Bytes in its buffers, as they were counted last.
+    held: usize,
     marks: Marks,
 }
 
@@ -79,6 +82,7 @@ impl Connection {
             unfinished: true,
             active_at: now,
             half_sent_since: None,
+            held: 0,
             marks: Marks::default(),
         }
     }
@@ -113,9 +117,10 @@ impl Connection {
         }
     }
 
-    /// Reads once, at most as much as `scratch` holds.
-    pub(crate) fn receive(&mut self, scratch: &mut [u8], limits: &Limits, now: Nanos) {
-        if !self.may_receive(limits) {
+    /// Reads once, at most as much as `scratch` holds; nothing while `allowance` or more bytes of
+    /// answers are unsent.
+    pub(crate) fn receive(&mut self, scratch: &mut [u8], allowance: usize, now: Nanos) {
+        if !self.may_receive(allowance) {
             return;
         }
         match retry_on_intr(|| read(&self.socket, &mut *scratch)) {
@@ -133,16 +138,16 @@ impl Connection {
         }
     }
 
-    fn may_receive(&self, limits: &Limits) -> bool {
+    fn may_receive(&self, allowance: usize) -> bool {
         self.readable
             && !self.broken
             && self.input.len() < INPUT_BYTES_MAX
-            && !self.is_backlogged(limits)
+            && !self.is_backlogged(allowance)
     }
 
     /// Whether the peer leaves so much unread that its commands must wait.
-    fn is_backlogged(&self, limits: &Limits) -> bool {
-        self.outgoing.len() >= limits.output_bytes
+    fn is_backlogged(&self, allowance: usize) -> bool {
+        self.outgoing.len() >= allowance
     }
 
     /// From here on the input that is there is all there will be, and its session need not know:
@@ -154,8 +159,12 @@ impl Connection {
     }
 
     /// The next command for the broker.
-    pub(crate) fn next_command(&mut self, shared: &mut Shared, limits: &Limits) -> Option<Command> {
-        if self.broken || self.is_backlogged(limits) {
+    pub(crate) fn next_command(
+        &mut self,
+        shared: &mut Shared,
+        allowance: usize,
+    ) -> Option<Command> {
+        if self.broken || self.is_backlogged(allowance) {
             return None;
         }
         let before = self.outgoing.len();
@@ -208,6 +217,18 @@ impl Connection {
         }
     }
 
+    /// Counts what its buffers hold now.
+    pub(crate) fn recount(&mut self, buffered: &Buffered) {
+        let held = self.input.len() + self.session.collected_bytes() + self.outgoing.len();
+        buffered.change(self.held, held);
+        self.held = held;
+    }
+
+    /// Bytes in its buffers when they were counted last.
+    pub(crate) const fn held(&self) -> usize {
+        self.held
+    }
+
     /// Bytes of answers that have not left.
     pub(crate) fn unsent(&self) -> usize {
         self.outgoing.len()
@@ -219,8 +240,9 @@ impl Connection {
     }
 
     /// Whether the next turn has something to do for it without any news.
-    pub(crate) fn needs_attention(&self, limits: &Limits) -> bool {
-        self.may_receive(limits) || (self.unfinished && !self.broken && !self.is_backlogged(limits))
+    pub(crate) fn needs_attention(&self, allowance: usize) -> bool {
+        self.may_receive(allowance)
+            || (self.unfinished && !self.broken && !self.is_backlogged(allowance))
     }
 
     /// Whether nothing can come of it any more.
@@ -243,7 +265,8 @@ impl Connection {
     }
 
     /// Ends the session's part; the broker's is the reactor's to end.
-    pub(crate) fn close(self, shared: &mut Shared) {
+    pub(crate) fn close(self, shared: &mut Shared, buffered: &Buffered) {
+        buffered.change(self.held, 0);
         self.session.close(shared);
     }
 }
