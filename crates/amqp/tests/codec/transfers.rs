@@ -54,11 +54,13 @@ proptest! {
         };
         let stream = cut(&transfer, &payload, frame_bytes_max);
         let frames = read_back(&stream, frame_bytes_max);
-        prop_assert_eq!(frames.iter().flat_map(|(_, part)| part.to_vec()).collect::<Vec<_>>(), payload);
+        let whole: Vec<u8> = frames.iter().flat_map(|(_, part)| part.to_vec()).collect();
+        prop_assert_eq!(whole, payload);
         let (first, rest) = frames.split_first().unwrap();
         prop_assert_eq!(&Transfer { more, ..first.0.clone() }, &transfer);
         for (next, part) in rest {
-            prop_assert_eq!(next, &Transfer { handle: 300, more: next.more, ..Transfer::default() });
+            let more = next.more;
+            prop_assert_eq!(next, &Transfer { handle: 300, more, ..Transfer::default() });
             prop_assert!(!part.is_empty());
         }
         let last = frames.len() - 1;
