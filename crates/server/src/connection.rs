@@ -274,3 +274,45 @@ impl Connection {
 /// Bytes of input that wait for the session. It takes bodies out as they arrive, so more only
 /// waits behind a command that waits.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::{Clock, nanos};
+    use crate::facts::ProcessFacts;
+
+    #[test]
+    fn each_command_has_the_whole_time_to_be_sent() {
+        let (mut peer, socket) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut shared =
+            Shared::new(100, Box::new(ProcessFacts::new(Clock::new(), Arc::default())));
+        let mut connection = Connection::new(SessionId(1), socket.into(), &mut shared, Nanos(0));
+        let limits = Limits::default();
+        let most = nanos(limits.half_sent.unwrap());
+        let mut sends_at = |bytes: &[u8], seconds| {
+            let now = Nanos::from_secs(seconds);
+            peer.write_all(bytes).unwrap();
+            connection.notice(true, false, false);
+            connection.receive(&mut [0; 1024], 1024, now);
+            while connection.next_command(&mut shared, usize::MAX).is_some() {
+                let (session, after) = (SessionId(1), After::NOTHING);
+                let reply = model::Reply::Done;
+                connection.reply(Output { session, after, reply }, &mut shared);
+            }
+            connection.deadline(&limits, now)
+        };
+        let ends_from = |seconds| Some(Nanos::from_secs(seconds) + most);
+        assert_eq!(sends_at(b"use ", 10), ends_from(10));
+        assert_eq!(sends_at(b"a", 20), ends_from(10), "more of the same does not help");
+        assert_eq!(sends_at(b"\r\n", 30), None);
+        assert_eq!(sends_at(b"use b", 40), ends_from(40));
+        assert_eq!(sends_at(b"\r\nuse c", 50), ends_from(50), "another is half sent now");
+        assert_eq!(sends_at(b"\r\nlist-tube-used\r\nus", 60), ends_from(60));
+        assert_eq!(sends_at(b"e d\r\n", 70), None);
+    }
+}

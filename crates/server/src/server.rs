@@ -219,7 +219,7 @@ fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError> {
+pub(crate) fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError> {
     if config.policy == StorePolicy::Memory {
         return Ok(None);
     }

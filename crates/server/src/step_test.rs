@@ -238,3 +238,52 @@ fn of_those_who_send_half_bodies_who_holds_the_most_is_closed() {
     turns.settle();
     assert_eq!((turns.open(), hub.buffered.bytes()), (1, 0));
 }
+
+/// That a queue is empty may be so by a delete that a crash undoes: nobody hears of it before that
+/// delete is durable. Nobody writes here but the test.
+#[test]
+fn that_nothing_is_there_waits_for_what_took_it_away() {
+    let data = std::env::temp_dir().join(format!("dunlin-step-{}", std::process::id()));
+    let (threads, log, listen) = (1, Log::Quiet, Vec::new());
+    let config = Config { data: data.clone(), threads, log, listen, ..Config::default() };
+    let disk = crate::server::open_disk(&config).unwrap();
+    let hub = crate::server::build(&config, disk).unwrap();
+    keep_house(&hub);
+    let mut turns = Turns::new(&hub);
+    let (mut worker, mut other) = (turns.connect(), turns.connect());
+    worker.send(&format!("{PUT}reserve\r\ndelete 1\r\n"));
+    turns.turn();
+    other.send("reserve-with-timeout 0\r\nlist-tube-used\r\n");
+    turns.turn();
+    turns.turn_if_any();
+    assert!(worker.lines().is_empty() && other.lines().is_empty(), "nothing is durable yet");
+    write_all(&hub);
+    turns.turn();
+    assert_eq!(worker.lines(), ["INSERTED 1", "RESERVED 1 1", "x", "DELETED"]);
+    assert_eq!(other.lines(), ["TIMED_OUT", "USING default"]);
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
+}
+
+/// What the housekeeper would do.
+fn keep_house(hub: &Hub) {
+    let disk = hub.disk.as_ref().unwrap();
+    let mut core = hub.lock();
+    core.poll_chore(hub.clock.now());
+    while let Some(chore) = core.take_chore() {
+        hub.complete_chore(&mut core, chore.perform(disk)).unwrap();
+        core.poll_chore(hub.clock.now());
+    }
+}
+
+/// What the committers would do.
+fn write_all(hub: &Hub) {
+    let mut core = hub.lock();
+    hub.hand_over(&mut core);
+    while let Some(transfer) = core.take_handed() {
+        let result = transfer.perform(hub.disk.as_ref().unwrap());
+        hub.complete(&mut core, transfer, result).unwrap();
+        hub.hand_over(&mut core);
+    }
+}
