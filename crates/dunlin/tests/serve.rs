@@ -259,6 +259,26 @@ fn without_descriptors_it_waits_instead_of_spinning() {
     assert!(stderr.contains("cannot accept connections"), "{stderr}");
 }
 
+#[test]
+fn connections_leave_the_journal_its_descriptors() {
+    let directory = Directory::new("few-descriptors");
+    let mut command = dunlin_after(&directory, "ulimit -n 260");
+    command.arg("serve").args(ANY);
+    let server = Server::start(command);
+    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(client.ask("list-tube-used"), "USING default");
+    }
+    assert!(server.connect().is_closed(), "the fifth is one too many");
+    assert_eq!(clients[0].put("x"), "INSERTED 1");
+    server.signal(Signal::TERM);
+    let (status, stderr) = server.end();
+    assert_eq!(status.code(), Some(0));
+    assert!(stderr.contains("at most 4 connections: the system allows 260"), "{stderr}");
+    assert!(stderr.contains("raise `ulimit -n`"), "{stderr}");
+    assert!(stderr.contains("refusing connections: 4 are open"), "{stderr}");
+}
+
 fn processor_ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<_> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
