@@ -33,7 +33,7 @@ mod walk;
 
 pub use chore::{Chore, ChoreDone};
 pub use counters::Counters;
-pub use disk::{Disk, DiskError, DiskErrorKind, WriteMode};
+pub use disk::{Disk, DiskError, DiskErrorKind, TakeFile, WriteMode, read_whole};
 pub use error::{JournalFailed, OpenError};
 pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
 pub use gate::{Durable, Gate};

@@ -12,8 +12,7 @@ use crate::buffer::AlignedBuffer;
 use crate::chore::{UNFINISHED_NAME, finish, prepare};
 use crate::epoch::{read_epoch, write_epoch};
 use crate::format::{
-    Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Life, Mark, Opening, SegmentHeader,
-    SegmentNumber, copy_to, u32_at,
+    Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Life, Mark, Opening, SegmentHeader, SegmentNumber,
 };
 use crate::housekeeping::{Housekeeping, SlotFile};
 use crate::segments::{Segment, Segments, Spare};
@@ -135,7 +134,6 @@ fn read<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Reading<D::File
         files: &files,
         begin: snapshot.map_or(Lsn::ZERO, |(_, header)| header.begin),
         end: snapshot.map_or(Lsn::ZERO, |(_, header)| header.end),
-        buffer: Vec::new(),
         unsure: VecDeque::new(),
         recovered,
     };

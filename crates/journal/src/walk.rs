@@ -1,6 +1,7 @@
 //! The walk along the log: which frames there are, and whether the end of them is one.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use model::Lsn;
 
@@ -17,11 +18,20 @@ pub(crate) struct Walk<'a, D: Disk> {
     pub(crate) begin: Lsn,
     /// … and of none after this one.
     pub(crate) end: Lsn,
-    /// One segment's bytes.
-    pub(crate) buffer: Vec<u8>,
     /// The batches that were replayed and that no later mark says were synced.
     pub(crate) unsure: VecDeque<Extent>,
     pub(crate) recovered: Recovered,
+}
+
+/// How far the log was followed.
+struct End {
+    tail: Option<Tail>,
+    /// The first frame that was not found.
+    next: Lsn,
+    /// Of the last frame found.
+    epoch: Epoch,
+    /// What the rest of the disk says was synced.
+    claimed: Lsn,
 }
 
 /// Replayed batches and where they lie.
@@ -69,34 +79,37 @@ impl<D: Disk> Walk<'_, D> {
         start: usize,
         recover: &mut impl Recover,
     ) -> Result<(Option<Tail>, Lsn), OpenError> {
-        let mut index = start;
-        let mut tail = None;
         let first = self.files.get(start).and_then(|file| file.first);
-        let mut next = first.map_or(self.begin.next(), |mark| mark.lsn);
-        let mut epoch = Epoch::default();
-        while index < self.files.len() {
-            let offset = self.replay_segment(index, &mut next, &mut epoch, recover)?;
-            tail = Some(Tail { index, offset });
-            match self.continuation(index, next, epoch) {
-                Some(later) => index = later,
-                None => break,
+        let next = first.map_or(self.begin.next(), |mark| mark.lsn);
+        let mut end = End { tail: None, next, epoch: Epoch::default(), claimed: self.end };
+        let mut goes_on = start;
+        self.read_segments(start.., |walk, index, bytes| {
+            if index != goes_on {
+                return Ok(ControlFlow::Continue(()));
             }
-        }
-        self.judge_end(tail, next)?;
-        Ok((tail, next))
+            let offset = walk.replay_segment(index, bytes, &mut end, recover)?;
+            end.tail = Some(Tail { index, offset });
+            if let Some(later) = walk.continuation(index, end.next, end.epoch) {
+                goes_on = later;
+                return Ok(ControlFlow::Continue(()));
+            }
+            end.claimed = end.claimed.max(walk.claimed(index, bytes, offset));
+            Ok(ControlFlow::Break(()))
+        })?;
+        self.judge(&mut end)?;
+        Ok((end.tail, end.next))
     }
 
     /// Replays the batches of one segment; tells where the first that is not whole begins.
     fn replay_segment(
         &mut self,
         index: usize,
-        next: &mut Lsn,
-        epoch: &mut Epoch,
+        bytes: &[u8],
+        end: &mut End,
         recover: &mut impl Recover,
     ) -> Result<u64, OpenError> {
-        let bytes = self.read_segment(index)?;
         let life = self.file(index).life;
-        let mut reader = SegmentReader::new(&bytes, life, BLOCK_BYTES, Some(*next), *epoch);
+        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, Some(end.next), end.epoch);
         loop {
             let offset = reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
@@ -110,11 +123,9 @@ impl<D: Disk> Walk<'_, D> {
                     .map_err(|cause| corrupt(life, offset, cause))?;
             }
         }
-        *next = reader.expected().unwrap_or(*next);
-        *epoch = reader.epoch();
-        let offset = reader.offset() as u64;
-        self.buffer = bytes;
-        Ok(offset)
+        end.next = reader.expected().unwrap_or(end.next);
+        end.epoch = reader.epoch();
+        Ok(reader.offset() as u64)
     }
 
     /// A batch was replayed whose mark, or the snapshot, says that all up to `synced` was synced.
@@ -135,31 +146,29 @@ impl<D: Disk> Walk<'_, D> {
         (index + 1..self.files.len()).find(|later| self.file(*later).first.is_some_and(continues))
     }
 
-    /// The log may end before `next` unless something says that `next` was durable.
-    fn judge_end(&mut self, tail: Option<Tail>, next: Lsn) -> Result<(), OpenError> {
-        let mut claimed = self.end;
-        let mut by = "the snapshot";
-        let first = tail.map_or(0, |tail| tail.index);
-        for index in first..self.files.len() {
-            let from =
-                tail.filter(|tail| tail.index == index).map_or(BLOCK_BYTES as u64, |t| t.offset);
-            let bytes = self.read_segment(index)?;
-            let from = usize::try_from(from).unwrap_or(usize::MAX);
-            let life = self.file(index).life;
-            let rest = SegmentReader::new(&bytes, life, from, None, Epoch::default());
-            if rest.synced_claimed() > claimed {
-                claimed = rest.synced_claimed();
-                by = "a later batch";
-            }
-            self.buffer = bytes;
-        }
-        if claimed < next {
+    /// The highest position that any mark of a segment from `offset` on claims to have been synced.
+    fn claimed(&self, index: usize, bytes: &[u8], offset: u64) -> Lsn {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let life = self.file(index).life;
+        SegmentReader::new(bytes, life, from, None, Epoch::default()).synced_claimed()
+    }
+
+    /// The log may end there unless something says that the next frame was durable.
+    fn judge(&mut self, end: &mut End) -> Result<(), OpenError> {
+        let behind = end.tail.map_or(0, |tail| tail.index + 1);
+        self.read_segments(behind.., |walk, index, bytes| {
+            end.claimed = end.claimed.max(walk.claimed(index, bytes, BLOCK_BYTES as u64));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let (claimed, lsn) = (end.claimed, end.next);
+        if claimed < lsn {
             return Ok(());
         }
-        let cause = format!("frame {next} should be here; {by} says that {claimed} was synced");
-        match tail {
+        let by = if claimed == self.end { "the snapshot" } else { "a later batch" };
+        let cause = format!("frame {lsn} should be here; {by} says that {claimed} was synced");
+        match end.tail {
             Some(tail) => Err(corrupt(self.file(tail.index).life, tail.offset, cause)),
-            None => Err(OpenError::Missing { lsn: next, cause }),
+            None => Err(OpenError::Missing { lsn, cause }),
         }
     }
 
@@ -177,31 +186,43 @@ impl<D: Disk> Walk<'_, D> {
         wanted.sort_unstable();
         wanted.dedup();
         let in_log = tail.map_or(0, |tail| tail.index + 1);
-        let mut later = Lsn(u64::MAX);
+        let pieces = self.where_wanted(in_log, &wanted);
+        let indexes: Vec<_> = pieces.iter().map(|(index, _)| *index).collect();
+        let mut pieces = pieces.iter();
+        self.read_segments(indexes, |walk, index, bytes| {
+            let Some((_, here)) = pieces.next() else { return Ok(ControlFlow::Break(())) };
+            walk.restore_segment(index, bytes, here, recover)?;
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// The segments in which the wanted frames lie, and which of them lie there.
+    fn where_wanted<'w>(&self, in_log: usize, wanted: &'w [Lsn]) -> Vec<(usize, &'w [Lsn])> {
+        let mut pieces = Vec::new();
+        let mut rest = wanted;
         for index in (0..in_log).rev() {
             let Some(mark) = self.file(index).first else { continue };
-            let from = wanted.partition_point(|lsn| *lsn < mark.lsn);
-            let to = wanted.partition_point(|lsn| *lsn < later);
-            let here = wanted.get(from..to).unwrap_or_default();
+            let (before, here) = rest.split_at(rest.partition_point(|lsn| *lsn < mark.lsn));
             if !here.is_empty() {
-                self.restore_segment(index, here, recover)?;
+                pieces.push((index, here));
             }
-            later = mark.lsn;
+            rest = before;
         }
-        Ok(())
+        pieces
     }
 
     fn restore_segment(
-        &mut self,
+        &self,
         index: usize,
+        bytes: &[u8],
         wanted: &[Lsn],
         recover: &mut impl Recover,
     ) -> Result<(), OpenError> {
-        let bytes = self.read_segment(index)?;
         let life = self.file(index).life;
-        let mut reader = SegmentReader::new(&bytes, life, BLOCK_BYTES, None, Epoch::default());
+        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default());
         let mut wanted = wanted.iter().peekable();
-        while let Some(batch) = reader.next_batch() {
+        while wanted.peek().is_some() {
+            let Some(batch) = reader.next_batch() else { break };
             for frame in batch.frames() {
                 if wanted.next_if(|lsn| **lsn == frame.lsn).is_some() {
                     recover
@@ -209,28 +230,33 @@ impl<D: Disk> Walk<'_, D> {
                         .map_err(|cause| corrupt(life, reader.offset() as u64, cause))?;
                 }
             }
-            if wanted.peek().is_none() {
-                break;
-            }
         }
         let offset = reader.offset() as u64;
-        self.buffer = bytes;
-        match wanted.next() {
-            None => Ok(()),
-            Some(lsn) => {
-                Err(corrupt(life, offset, format!("frame {lsn} should be here or behind")))
-            }
-        }
+        wanted.next().map_or(Ok(()), |lsn| {
+            Err(corrupt(life, offset, format!("frame {lsn} should be here or behind")))
+        })
     }
 
-    fn read_segment(&mut self, index: usize) -> Result<Vec<u8>, OpenError> {
-        let mut bytes = std::mem::take(&mut self.buffer);
-        let file = self.file(index);
-        bytes.resize(usize::try_from(file.bytes).unwrap_or(usize::MAX), 0);
-        let read = self.disk.read(&file.file, 0, &mut bytes)?;
-        bytes.truncate(read);
-        self.recovered.bytes += read as u64;
-        Ok(bytes)
+    /// Reads segments one after the other until `take` breaks off.
+    fn read_segments(
+        &mut self,
+        indexes: impl IntoIterator<Item = usize>,
+        mut take: impl FnMut(&mut Self, usize, &[u8]) -> Result<ControlFlow<()>, OpenError>,
+    ) -> Result<(), OpenError> {
+        let indexes = indexes.into_iter().take_while(|index| *index < self.files.len());
+        let indexes: Vec<_> = indexes.collect();
+        let files = indexes.iter().map(|index| self.file(*index));
+        let files: Vec<_> = files.map(|found| (found.file.clone(), found.bytes)).collect();
+        let mut outcome = Ok(());
+        self.disk.read_files(&files, &mut |place, bytes| {
+            self.recovered.bytes += bytes.len() as u64;
+            let Some(index) = indexes.get(place) else { return ControlFlow::Break(()) };
+            take(self, *index, bytes).unwrap_or_else(|error| {
+                outcome = Err(error);
+                ControlFlow::Break(())
+            })
+        })?;
+        outcome
     }
 
     fn file(&self, index: usize) -> &SegmentFile<D::File> {
