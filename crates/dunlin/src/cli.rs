@@ -38,11 +38,16 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Journal {
     /// Recover as `serve` would, change nothing, and say what was found or what is wrong
+    ///
+    /// Only reads, so a copy or a read-only file system will do. Refused while a server uses the
+    /// directory, since it changes the files that would be read; no server can start meanwhile.
     Verify {
         /// Its directory
         dir: PathBuf,
     },
     /// Print everything that can be read, whatever is damaged
+    ///
+    /// Only reads, as verify does.
     Dump {
         /// Its directory
         dir: PathBuf,
