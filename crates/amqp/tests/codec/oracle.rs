@@ -17,6 +17,8 @@ use serde_amqp::{from_slice, to_vec};
 use crate::strategy;
 
 proptest! {
+    #![proptest_config(strategy::config())]
+
     #[test]
     fn performatives_pass_through_the_oracle(ours in strategy::performative()) {
         let mut encoded = Vec::new();

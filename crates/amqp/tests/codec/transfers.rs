@@ -5,6 +5,8 @@ use amqp::performative::{Performative, Transfer, TransferFrames};
 use amqp::state::DeliveryState;
 use proptest::prelude::*;
 
+use crate::strategy;
+
 /// The payload and `more` of each frame, as the peer reads them.
 fn read_back(mut stream: &[u8], frame_bytes_max: u32) -> Vec<(Transfer<'_>, &[u8])> {
     let mut read = Vec::new();
@@ -30,6 +32,8 @@ fn cut(transfer: &Transfer<'_>, payload: &[u8], frame_bytes_max: u32) -> Vec<u8>
 }
 
 proptest! {
+    #![proptest_config(strategy::config())]
+
     #[test]
     fn a_delivery_is_whole_again(
         length in 0_usize..5000,
