@@ -29,6 +29,7 @@ fn hostile_values_are_refused() {
         ("a list smaller than its count", "c0 00", SizeMismatch, 0),
         ("a long list smaller than its count", "d0 00000003 000000", SizeMismatch, 0),
         ("a list of 4 GiB", "d0 ffffffff 00000001 40", Truncated, 5),
+        ("a list of one element more than bytes", "c0 02 02 40", TooManyElements, 0),
         ("a list of 2^32 elements", "d0 00000005 ffffffff 40", TooManyElements, 0),
         ("a list with less elements than bytes", "c0 03 01 4040", SizeMismatch, 4),
         ("an element that leaves its list", "c0 03 01 5201 40", TrailingBytes, 5),
