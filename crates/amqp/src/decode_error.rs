@@ -42,7 +42,7 @@ pub enum DecodeErrorKind {
     NotBoolean,
     /// A char that is no Unicode scalar value (1.6.16).
     NotChar,
-    /// A descriptor that is itself described, or neither ulong nor symbol (1.3).
+    /// A descriptor that is itself described, or neither ulong nor symbol (1.5).
     BadDescriptor,
     /// A composite type that is not known, or not allowed there.
     UnknownDescriptor,

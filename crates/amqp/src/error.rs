@@ -53,7 +53,7 @@ impl From<DecodeError> for Error {
     }
 }
 
-/// The conditions of the specification (2.8.15 to 2.8.18, 3.5.11, 4.5.8).
+/// The conditions of the specification (2.8.15 to 2.8.18, 4.5.8).
 pub mod condition {
     /// An unexpected failure inside of the broker.
     pub const INTERNAL_ERROR: &str = "amqp:internal-error";

@@ -70,6 +70,7 @@ impl Frame<'_> {
         if doff < DOFF_MIN || body_start > length {
             return Err(DecodeError::new(Kind::BadFrameHeader, 0));
         }
+        assert!(length >= FRAME_HEAD_BYTES, "a frame holds its head, whatever its peer claims");
         let kind = FrameKind::of(kind)?;
         let Some(frame) = bytes.get(..length) else {
             return Ok(Split::Needs(length - bytes.len()));
@@ -116,7 +117,6 @@ pub(crate) fn write_head(
     let [s0, s1, s2, s3] = size.to_be_bytes();
     let [c0, c1] = channel.to_be_bytes();
     let head = [s0, s1, s2, s3, DOFF_MIN, kind.code(), c0, c1];
-    if let Some(room) = out.get_mut(start..start + FRAME_HEAD_BYTES) {
-        room.copy_from_slice(&head);
-    }
+    let room = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut);
+    *room.expect("invariant: room for the head was made where the frame begins") = head;
 }

@@ -2,7 +2,7 @@
 //!
 //! Each is checked on the claimed size or count, before anything is allocated or walked.
 
-/// Bytes that every peer accepts in one frame: MIN-MAX-FRAME-SIZE (2.8.11). A smaller
+/// Bytes that every peer accepts in one frame: MIN-MAX-FRAME-SIZE (2.8.19). A smaller
 /// `max-frame-size` in an open is refused.
 pub const FRAME_BYTES_MIN: u32 = 512;
 

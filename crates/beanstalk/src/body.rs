@@ -35,6 +35,11 @@ impl Body {
         input.consume(taken);
     }
 
+    /// Bytes that have arrived.
+    pub(crate) const fn len(&self) -> usize {
+        self.received.len()
+    }
+
     pub(crate) const fn is_whole(&self) -> bool {
         self.missing == 0
     }

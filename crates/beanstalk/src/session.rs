@@ -239,6 +239,15 @@ impl Session {
         self.half_sent
     }
 
+    /// Bytes of a body that has not come as a whole, taken from the input already.
+    #[must_use]
+    pub const fn collected_bytes(&self) -> usize {
+        match &self.expect {
+            Expect::Body(_, body) => body.len(),
+            _ => 0,
+        }
+    }
+
     /// The last [`poll_command`](Self::poll_command) gave nothing although there may be more to
     /// do, since it has answered a great deal without the engine: send that, then call again.
     #[must_use]

@@ -12,6 +12,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use broker::{Broker, BrokerOptions};
@@ -38,11 +39,34 @@ fn every_released_format_is_read() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             let expected = fs::read_to_string(path.with_extension("txt")).unwrap();
-            assert_eq!(contents(&copy(&path)), expected, "{}", path.display());
+            assert_eq!(contents(&copy(&path, "read")), expected, "{}", path.display());
             read += 1;
         }
     }
     assert!(read >= 1, "there is at least version 1");
+}
+
+/// What an older version wrote is read, gone on with in the newest, and read again: with what
+/// became of it the log holds both.
+#[test]
+fn a_log_goes_on_behind_every_released_format() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for entry in fs::read_dir(&golden).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.is_dir() {
+            continue;
+        }
+        let expected = fs::read_to_string(path.with_extension("txt")).unwrap();
+        let directory = copy(&path, "goes-on");
+        for first in [81, 121] {
+            let mut store = Store::open(&directory);
+            fill(&mut store, first);
+            store.broker.check();
+        }
+        assert!(described(&directory, 1..=80) == expected, "{}", path.display());
+        assert_eq!(described(&directory, 81..=160).lines().count(), 80 - 13, "{}", path.display());
+        fs::remove_dir_all(directory).unwrap();
+    }
 }
 
 /// A broker on a real directory, driven without threads.
@@ -104,7 +128,8 @@ fn write(path: &Path) {
     let mut store = Store::open(path);
     fill(&mut store, 41);
     drop(store);
-    fs::write(path.with_extension("txt"), contents(&copy(path))).unwrap();
+    fs::remove_file(path.join("lock")).unwrap();
+    fs::write(path.with_extension("txt"), contents(&copy(path, "written"))).unwrap();
 }
 
 fn fill(store: &mut Store, first: u64) {
@@ -144,9 +169,15 @@ fn settle_some(store: &mut Store, message: MessageId) {
 }
 
 fn contents(path: &Path) -> String {
+    let text = described(path, 1..=80);
+    fs::remove_dir_all(path).unwrap();
+    text
+}
+
+fn described(path: &Path, ids: RangeInclusive<u64>) -> String {
     let mut store = Store::open(path);
     let mut text = String::new();
-    for id in 1..=80 {
+    for id in ids {
         let message = MessageId(id);
         let Reply::MessageStatistics(job) = store.run(Command::MessageStatistics { message })
         else {
@@ -169,15 +200,13 @@ fn contents(path: &Path) -> String {
         .unwrap();
     }
     store.broker.check();
-    drop(store);
-    fs::remove_dir_all(path).unwrap();
     text
 }
 
 /// Opening a directory writes to it.
-fn copy(path: &Path) -> PathBuf {
-    let name =
-        format!("dunlin-golden-{}-{}", std::process::id(), path.file_name().unwrap().display());
+fn copy(path: &Path, purpose: &str) -> PathBuf {
+    let version = path.file_name().unwrap().display();
+    let name = format!("dunlin-golden-{}-{purpose}-{version}", std::process::id());
     let target = std::env::temp_dir().join(name);
     let _ = fs::remove_dir_all(&target);
     fs::create_dir_all(&target).unwrap();

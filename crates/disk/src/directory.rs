@@ -4,17 +4,19 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use journal::{Disk, DiskError, WriteMode};
+use journal::{Disk, DiskError, TakeFile, WriteMode};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, fdatasync, fstat, fsync, mkdirat, openat, renameat,
     statat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::failed;
-use crate::file::{read_all, write_all};
+use crate::file::{Access, read_all, write_all};
 use crate::lock::{LOCK_NAME, Lock};
 use crate::probe::{SCRATCH_NAME, measure};
+use crate::read_ahead::read_ahead;
 use crate::{Choice, DiskCounters, File, OpenError, Probe};
 
 /// One directory of the operating system, held exclusively while this value lives.
@@ -22,9 +24,12 @@ use crate::{Choice, DiskCounters, File, OpenError, Probe};
 pub struct RealDisk {
     path: PathBuf,
     directory: OwnedFd,
+    /// What existing files are opened for.
+    access: Access,
     probe: Probe,
+    salt: u64,
     counts: Counts,
-    _lock: Lock,
+    _lock: Option<Lock>,
 }
 
 #[derive(Debug, Default)]
@@ -43,23 +48,34 @@ impl RealDisk {
     /// demands direct I/O of a file system that has none.
     pub fn open(path: &Path, choice: Choice) -> Result<Self, OpenError> {
         create_with_parents(path)?;
-        let (directory, lock) = hold(path)?;
+        let directory = open_existing(path)?;
+        let lock = Lock::take(&directory, path)?;
         let probe = measure(&directory, path, choice)?;
-        Ok(Self::new(path, directory, lock, probe))
+        Self::new(path, directory, Some(lock), probe)
     }
 
-    /// Takes a directory that must exist, to look into it: creates and measures nothing.
+    /// Opens a directory that must exist, to look into it: writes nothing, so that a copy on a
+    /// read-only file system will do, and keeps others from using it meanwhile.
     ///
     /// # Errors
-    /// [`OpenError`]: another process holds it, or it cannot be opened.
+    /// [`OpenError`]: another process uses it, or it cannot be opened.
     pub fn open_existing(path: &Path) -> Result<Self, OpenError> {
-        let (directory, lock) = hold(path)?;
-        Ok(Self::new(path, directory, lock, Probe::unmeasured()))
+        let directory = open_existing(path)?;
+        let lock = Lock::share(&directory, path)?;
+        let disk = Self::new(path, directory, lock, Probe::unmeasured())?;
+        Ok(Self { access: Access::Look, ..disk })
     }
 
-    fn new(path: &Path, directory: OwnedFd, lock: Lock, probe: Probe) -> Self {
+    fn new(
+        path: &Path,
+        directory: OwnedFd,
+        lock: Option<Lock>,
+        probe: Probe,
+    ) -> Result<Self, OpenError> {
+        let salt = draw_salt().map_err(|errno| OpenError::io("draw a salt for", path, errno))?;
         let counts = Counts::default();
-        Self { path: path.to_owned(), directory, probe, counts, _lock: lock }
+        let access = Access::Write;
+        Ok(Self { path: path.to_owned(), directory, access, probe, salt, counts, _lock: lock })
     }
 
     /// How this directory is written to, and why.
@@ -78,9 +94,9 @@ impl RealDisk {
         }
     }
 
-    fn open_file(&self, name: &str, create: bool) -> Result<File, DiskError> {
-        let operation = if create { "create" } else { "open" };
-        File::open(&self.directory, self.path.join(name), name, create, self.probe.method)
+    fn open_file(&self, name: &str, access: Access) -> Result<File, DiskError> {
+        let operation = if access == Access::Create { "create" } else { "open" };
+        File::open(&self.directory, self.path.join(name), name, access, self.probe.method)
             .map_err(|errno| self.failed(operation, name, errno))
     }
 
@@ -99,6 +115,10 @@ impl RealDisk {
     fn flush(&self, file: &File) -> Result<(), DiskError> {
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
         fdatasync(file.cached()).map_err(|errno| failed("sync", file.path(), errno))
+    }
+
+    fn expect_changes(&self) {
+        assert!(self.access != Access::Look, "who only looks changes nothing");
     }
 
     fn failed(&self, operation: &'static str, name: &str, errno: Errno) -> DiskError {
@@ -133,16 +153,21 @@ impl RealDisk {
 impl Disk for RealDisk {
     type File = File;
 
+    fn salt(&self) -> u64 {
+        self.salt
+    }
+
     fn names(&self) -> Result<Vec<String>, DiskError> {
         self.file_names().map_err(|errno| failed("list", &self.path, errno))
     }
 
     fn create(&self, name: &str) -> Result<File, DiskError> {
-        self.open_file(name, true)
+        self.expect_changes();
+        self.open_file(name, Access::Create)
     }
 
     fn open(&self, name: &str) -> Result<File, DiskError> {
-        self.open_file(name, false)
+        self.open_file(name, self.access)
     }
 
     fn length(&self, file: &File) -> Result<u64, DiskError> {
@@ -160,6 +185,10 @@ impl Disk for RealDisk {
         let _ = rustix::fs::fadvise(file.cached(), 0, None, rustix::fs::Advice::WillNeed);
     }
 
+    fn read_files(&self, files: &[(File, u64)], take: &mut TakeFile<'_>) -> Result<(), DiskError> {
+        read_ahead(self, files, take)
+    }
+
     fn write(
         &self,
         file: &File,
@@ -167,6 +196,7 @@ impl Disk for RealDisk {
         buffer: &[u8],
         mode: WriteMode,
     ) -> Result<(), DiskError> {
+        self.expect_changes();
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         self.counts.written_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
         match mode {
@@ -186,20 +216,27 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.expect_changes();
         renameat(&self.directory, from, &self.directory, to)
             .map_err(|errno| self.failed("rename", from, errno))
     }
 
     fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.expect_changes();
         unlinkat(&self.directory, name, AtFlags::empty())
             .map_err(|errno| self.failed("remove", name, errno))
     }
 }
 
-fn hold(path: &Path) -> Result<(OwnedFd, Lock), OpenError> {
-    let directory = open_directory(path).map_err(|errno| OpenError::io("open", path, errno))?;
-    let lock = Lock::take(&directory, path)?;
-    Ok((directory, lock))
+fn draw_salt() -> Result<u64, Errno> {
+    let mut salt = [0; 8];
+    let filled = retry_on_intr(|| getrandom(&mut salt, GetRandomFlags::empty()))?;
+    assert_eq!(filled, salt.len(), "so few bytes come whole");
+    Ok(u64::from_le_bytes(salt))
+}
+
+fn open_existing(path: &Path) -> Result<OwnedFd, OpenError> {
+    open_directory(path).map_err(|errno| OpenError::io("open", path, errno))
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {

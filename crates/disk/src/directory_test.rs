@@ -1,6 +1,7 @@
 //! The contract of [`Disk`] on a real directory, in both methods.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::os::unix::fs::symlink;
 
 use journal::{BLOCK_BYTES, DiskErrorKind};
@@ -146,4 +147,87 @@ fn a_file_in_the_way_is_an_error_that_names_it() {
     fs::write(&path, b"").unwrap();
     let error = RealDisk::open(&path, Choice::Auto).unwrap_err().to_string();
     assert!(error.contains("way/file"), "{error}");
+}
+
+#[test]
+fn each_opening_draws_a_salt_of_its_own() {
+    let scratch = Scratch::new("salt");
+    let salts: Vec<u64> = (0..3).map(|_| scratch.open(Method::Buffered).salt()).collect();
+    assert!(salts[0] != salts[1] && salts[1] != salts[2], "{salts:?}");
+}
+
+#[test]
+fn files_are_read_ahead_in_their_order_until_enough() {
+    let scratch = Scratch::new("ahead");
+    let disk = scratch.open(Method::Buffered);
+    let files: Vec<_> = (0..9_u8)
+        .map(|number| {
+            let file = disk.create(&format!("file-{number}")).unwrap();
+            let bytes = vec![number; 10_000 + usize::from(number)];
+            disk.write(&file, 0, &bytes, WriteMode::Written).unwrap();
+            // Files may be longer than they are said to be, or end before.
+            (file, 10_003)
+        })
+        .collect();
+    for enough in [0, 4, 8, 100] {
+        let mut taken = Vec::new();
+        disk.read_files(&files, &mut |index, bytes| {
+            assert!(bytes.iter().all(|byte| usize::from(*byte) == index), "file {index}");
+            taken.push(bytes.len());
+            if index == enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+        let lengths = (0..9).map(|number| 10_000 + number.min(3));
+        assert_eq!(taken, lengths.take(enough + 1).collect::<Vec<_>>());
+    }
+    disk.read_files(&[], &mut |_, _| panic!("there is none")).unwrap();
+}
+
+#[test]
+fn a_file_that_cannot_be_read_ends_the_reading_in_its_turn() {
+    let scratch = Scratch::new("unreadable");
+    let disk = scratch.open(Method::Buffered);
+    disk.create("good").unwrap();
+    drop(disk);
+    // A folder can be opened to be looked into, and not be read.
+    fs::create_dir(scratch.0.join("folder")).unwrap();
+    let disk = RealDisk::open_existing(&scratch.0).unwrap();
+    let (good, folder) = (disk.open("good").unwrap(), disk.open("folder").unwrap());
+    let files = [(good.clone(), 0), (folder, 8), (good, 0)];
+    let mut taken = 0;
+    let result = disk.read_files(&files, &mut |_, _| {
+        taken += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!(result.unwrap_err().operation, "read");
+    assert_eq!(taken, 1);
+}
+
+#[test]
+fn who_looks_writes_nothing_and_keeps_writers_out() {
+    let scratch = Scratch::new("look");
+    scratch.open(Method::Buffered).create("a").unwrap();
+    let lock = fs::read(scratch.0.join("lock")).unwrap();
+    let looking = RealDisk::open_existing(&scratch.0).unwrap();
+    RealDisk::open_existing(&scratch.0).expect("two may look");
+    let refused = RealDisk::open(&scratch.0, Choice::Auto).unwrap_err();
+    assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
+    assert_eq!(looking.length(&looking.open("a").unwrap()).unwrap(), 0);
+    assert_eq!(fs::read(scratch.0.join("lock")).unwrap(), lock);
+    drop(looking);
+
+    let serving = scratch.open(Method::Buffered);
+    let refused = RealDisk::open_existing(&scratch.0).unwrap_err();
+    assert!(matches!(refused, OpenError::Served { process: Some(_), .. }), "{refused}");
+    drop(serving);
+}
+
+#[test]
+fn a_copy_without_a_lock_file_gets_none_by_looking() {
+    let scratch = Scratch::new("copy");
+    fs::create_dir(&scratch.0).unwrap();
+    fs::write(scratch.0.join("epoch"), b"12345678").unwrap();
+    let disk = RealDisk::open_existing(&scratch.0).unwrap();
+    assert_eq!(disk.names().unwrap(), ["epoch"]);
+    assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 1);
 }

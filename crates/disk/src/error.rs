@@ -17,6 +17,13 @@ pub enum OpenError {
         /// Who holds it, where its lock file tells.
         process: Option<u32>,
     },
+    /// It is only to be looked into, and changes meanwhile: a process serves it.
+    Served {
+        /// The directory.
+        path: PathBuf,
+        /// Who holds it, where its lock file tells.
+        process: Option<u32>,
+    },
     /// `--journal-io direct` was asked for, and the file system refuses direct I/O.
     DirectRefused {
         /// The directory.
@@ -45,12 +52,12 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InUse { path, process } => {
-                write!(f, "{} is in use by ", path.display())?;
-                match process {
-                    Some(id) => write!(f, "process {id}")?,
-                    None => f.write_str("another process")?,
-                }
+                write!(f, "{} is in use by {}", path.display(), Process(*process))?;
                 f.write_str(", stop it or choose another --data")
+            }
+            Self::Served { path, process } => {
+                write!(f, "{} is in use by {}", path.display(), Process(*process))?;
+                f.write_str(" and changes while it is read: stop it, or look into a snapshot of its file system")
             }
             Self::DirectRefused { path, cause } => write!(
                 f,
@@ -71,8 +78,20 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::InUse { .. } => None,
+            Self::InUse { .. } | Self::Served { .. } => None,
             Self::DirectRefused { cause, .. } | Self::Io { cause, .. } => Some(cause),
+        }
+    }
+}
+
+/// Who holds a directory.
+struct Process(Option<u32>);
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(id) => write!(f, "process {id}"),
+            None => f.write_str("another process"),
         }
     }
 }

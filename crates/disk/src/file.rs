@@ -32,18 +32,34 @@ struct Handles {
     direct: Option<OwnedFd>,
 }
 
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// To be read.
+    Look,
+    /// To be read and written.
+    Write,
+    /// To be made, read and written.
+    Create,
+}
+
 impl File {
     pub(crate) fn open(
         directory: &OwnedFd,
         path: PathBuf,
         name: &str,
-        create: bool,
+        access: Access,
         method: Method,
     ) -> Result<Self, Errno> {
         let base = OFlags::RDWR | OFlags::CLOEXEC;
-        let flags = if create { base | OFlags::CREATE | OFlags::EXCL } else { base };
+        let flags = match access {
+            Access::Look => OFlags::RDONLY | OFlags::CLOEXEC,
+            Access::Write => base,
+            Access::Create => base | OFlags::CREATE | OFlags::EXCL,
+        };
         let cached = openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?;
         let direct = match method {
+            _ if access == Access::Look => None,
             Method::Buffered => None,
             Method::Direct => {
                 let flags = base | OFlags::DIRECT | OFlags::DSYNC;

@@ -12,6 +12,7 @@ mod error;
 mod file;
 mod lock;
 mod probe;
+mod read_ahead;
 
 pub use directory::RealDisk;
 pub use error::OpenError;

@@ -12,7 +12,7 @@ use crate::OpenError;
 /// with the process, however that ends.
 pub(crate) const LOCK_NAME: &str = "lock";
 
-/// Holds the directory until it is dropped.
+/// Holds the directory, or keeps others from holding it, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: OwnedFd,
@@ -34,6 +34,24 @@ impl Lock {
         name_holder(&file).map_err(|errno| OpenError::io("write", &path.join(LOCK_NAME), errno))?;
         Ok(Self { _file: file })
     }
+
+    /// Keeps everybody from taking the lock while its holder only looks, and writes nothing. A
+    /// directory without a lock file was never used, or is a copy that nobody uses.
+    pub(crate) fn share(directory: &OwnedFd, path: &Path) -> Result<Option<Self>, OpenError> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = match openat(directory, LOCK_NAME, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(OpenError::io("open", &path.join(LOCK_NAME), errno)),
+        };
+        match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockShared)) {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(Errno::WOULDBLOCK) => {
+                Err(OpenError::Served { path: path.to_owned(), process: holder(&file) })
+            }
+            Err(errno) => Err(OpenError::io("lock", &path.join(LOCK_NAME), errno)),
+        }
+    }
 }
 
 fn name_holder(file: &OwnedFd) -> Result<(), Errno> {
@@ -49,5 +67,7 @@ fn name_holder(file: &OwnedFd) -> Result<(), Errno> {
 fn holder(file: &OwnedFd) -> Option<u32> {
     let mut line = [0; 16];
     let count = pread(file.as_fd(), &mut line, 0).ok()?;
-    std::str::from_utf8(line.get(..count)?).ok()?.trim().parse().ok()
+    let process: u32 = std::str::from_utf8(line.get(..count)?).ok()?.trim().parse().ok()?;
+    // Who only looks leaves no number: this may be that of a process long gone.
+    Path::new(&format!("/proc/{process}")).exists().then_some(process)
 }

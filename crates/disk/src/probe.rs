@@ -11,7 +11,7 @@ use journal::BLOCK_BYTES;
 use rustix::fs::{AtFlags, fdatasync, unlinkat};
 use rustix::io::Errno;
 
-use crate::file::write_all;
+use crate::file::{Access, write_all};
 use crate::{File, OpenError};
 
 /// How a synced write is made.
@@ -105,9 +105,10 @@ pub(crate) fn measure(
         move |errno: Errno| OpenError::io(operation, &scratch, errno)
     };
     remove_scratch(directory).map_err(failed("remove"))?;
-    let file = open(directory, path, true, Method::Buffered).map_err(failed("create"))?;
+    let file = open(directory, path, Access::Create, Method::Buffered).map_err(failed("create"))?;
     let buffered = initialise(&file).and_then(|()| buffered_time(&file));
-    let direct = open(directory, path, false, Method::Direct).and_then(|file| direct_time(&file));
+    let direct =
+        open(directory, path, Access::Write, Method::Direct).and_then(|file| direct_time(&file));
     remove_scratch(directory).map_err(failed("remove"))?;
     decide(path, choice, direct, buffered)
 }
@@ -135,8 +136,8 @@ fn decide(
     Ok(Probe { method, reason, direct_micros: micros(direct), buffered_micros: micros(buffered) })
 }
 
-fn open(directory: &OwnedFd, path: &Path, create: bool, method: Method) -> Result<File, Errno> {
-    File::open(directory, path.join(SCRATCH_NAME), SCRATCH_NAME, create, method)
+fn open(directory: &OwnedFd, path: &Path, access: Access, method: Method) -> Result<File, Errno> {
+    File::open(directory, path.join(SCRATCH_NAME), SCRATCH_NAME, access, method)
 }
 
 fn remove_scratch(directory: &OwnedFd) -> Result<(), Errno> {

@@ -38,11 +38,16 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Journal {
     /// Recover as `serve` would, change nothing, and say what was found or what is wrong
+    ///
+    /// Only reads, so a copy or a read-only file system will do. Refused while a server uses the
+    /// directory, since it changes the files that would be read; no server can start meanwhile.
     Verify {
         /// Its directory
         dir: PathBuf,
     },
     /// Print everything that can be read, whatever is damaged
+    ///
+    /// Only reads, as verify does.
     Dump {
         /// Its directory
         dir: PathBuf,
@@ -114,6 +119,10 @@ pub(crate) struct Tuning {
     /// Bytes that a client may leave unread before its commands wait [default: 1048576]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_OUTPUT_BYTES")]
     pub(crate) max_output_bytes: Option<usize>,
+    /// Bytes in the buffers of all clients; beyond them who holds the most is closed
+    /// [default: 268435456]
+    #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_BUFFERED_BYTES")]
+    pub(crate) max_buffered_bytes: Option<usize>,
     /// Close a connection that leaves a command half sent for so long, or never [default: 60s]
     #[arg(
         long,

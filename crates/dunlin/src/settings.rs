@@ -29,6 +29,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
             connections: tuning.max_connections.unwrap_or(limits.connections),
             message_bytes: serve.max_message_bytes.unwrap_or(limits.message_bytes),
             output_bytes: tuning.max_output_bytes.unwrap_or(limits.output_bytes),
+            buffered_bytes: tuning.max_buffered_bytes.unwrap_or(limits.buffered_bytes),
             half_sent: limit(tuning.half_sent_timeout, limits.half_sent),
             idle: limit(tuning.idle_timeout, limits.idle),
             ..limits
@@ -61,6 +62,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
             segment_bytes: above.segment_bytes.or(below.segment_bytes),
             max_connections: above.max_connections.or(below.max_connections),
             max_output_bytes: above.max_output_bytes.or(below.max_output_bytes),
+            max_buffered_bytes: above.max_buffered_bytes.or(below.max_buffered_bytes),
             half_sent_timeout: above.half_sent_timeout.or(below.half_sent_timeout),
             idle_timeout: above.idle_timeout.or(below.idle_timeout),
         },
@@ -81,6 +83,7 @@ struct File {
     segment_bytes: Option<u64>,
     max_connections: Option<usize>,
     max_output_bytes: Option<usize>,
+    max_buffered_bytes: Option<usize>,
     half_sent_timeout: Option<String>,
     idle_timeout: Option<String>,
     #[serde(default)]
@@ -123,6 +126,7 @@ fn parse(file: File) -> Result<Serve, String> {
             segment_bytes: file.segment_bytes,
             max_connections: file.max_connections,
             max_output_bytes: file.max_output_bytes,
+            max_buffered_bytes: file.max_buffered_bytes,
             half_sent_timeout: word("half-sent-timeout", file.half_sent_timeout, Limit::parse)?,
             idle_timeout: word("idle-timeout", file.idle_timeout, Limit::parse)?,
         },
@@ -163,6 +167,7 @@ mod tests {
             data = '/d'\n store = 'journal'\n sync = '25ms'\n listen = ['beanstalkd=127.0.0.1:1']
             max-message-bytes = 7\n threads = 1\n journal-io = 'buffered'
             max-connections = 3\n max-output-bytes = 4
+            max-buffered-bytes = 5
             half-sent-timeout = 'never'\n idle-timeout = '9s'
             [queues.'*']\n release-order = 'back'";
         let config = config(file(text).unwrap()).unwrap();
@@ -172,6 +177,7 @@ mod tests {
         assert_eq!((config.threads, config.limits.message_bytes), (1, 7));
         assert_eq!(config.journal_io, Choice::Force(Method::Buffered));
         assert_eq!((config.limits.connections, config.limits.output_bytes), (3, 4));
+        assert_eq!(config.limits.buffered_bytes, 5);
         assert_eq!(config.limits.half_sent, None);
         assert_eq!(config.limits.idle.unwrap().as_secs(), 9);
         assert_eq!(config.queues.default.release_order, engine::ReleaseOrder::Back);

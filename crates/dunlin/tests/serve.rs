@@ -175,6 +175,27 @@ fn sigusr1_drains_and_sighup_shows_the_counters() {
 }
 
 #[test]
+fn a_log_that_nobody_reads_holds_up_nothing() {
+    let directory = Directory::new("unread");
+    let server = serve(&directory, &["--store", "none"]);
+    let mut client = server.connect();
+    // Until the pipe, of 64 KiB, has taken nothing for a while.
+    let (mut unread, mut unheard) = (0, 0);
+    while unheard < 100 {
+        server.signal(Signal::HUP);
+        assert!(client.put("x").starts_with("INSERTED "));
+        let now = server.unread_log();
+        unheard = if now > unread || now < 40_000 { 0 } else { unheard + 1 };
+        unread = now;
+    }
+    server.signal(Signal::TERM);
+    assert!(client.is_closed());
+    let (status, log) = server.end();
+    assert_eq!(status.code(), Some(0));
+    assert!((40_000..=65_536).contains(&log.len()), "{} bytes", log.len());
+}
+
+#[test]
 fn a_second_sigint_ends_it_at_once() {
     let directory = Directory::new("interrupted");
     let server = serve(&directory, &["--store", "none"]);
@@ -236,6 +257,26 @@ fn without_descriptors_it_waits_instead_of_spinning() {
     let (status, stderr) = server.end();
     assert_eq!(status.code(), Some(0));
     assert!(stderr.contains("cannot accept connections"), "{stderr}");
+}
+
+#[test]
+fn connections_leave_the_journal_its_descriptors() {
+    let directory = Directory::new("few-descriptors");
+    let mut command = dunlin_after(&directory, "ulimit -n 260");
+    command.arg("serve").args(ANY);
+    let server = Server::start(command);
+    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(client.ask("list-tube-used"), "USING default");
+    }
+    assert!(server.connect().is_closed(), "the fifth is one too many");
+    assert_eq!(clients[0].put("x"), "INSERTED 1");
+    server.signal(Signal::TERM);
+    let (status, stderr) = server.end();
+    assert_eq!(status.code(), Some(0));
+    assert!(stderr.contains("at most 4 connections: the system allows 260"), "{stderr}");
+    assert!(stderr.contains("raise `ulimit -n`"), "{stderr}");
+    assert!(stderr.contains("refusing connections: 4 are open"), "{stderr}");
 }
 
 fn processor_ticks(pid: u32) -> u64 {

@@ -3,14 +3,15 @@
 use model::{Durability, Lsn, Nanos};
 
 use crate::buffer::AlignedBuffer;
-use crate::format::{Epoch, Frame, KIND_CHANGES, MARK_BYTES, Mark, SegmentNumber};
+use crate::format::{Epoch, Frame, KIND_CHANGES, Life, MARK_BYTES, Mark};
 
 /// Frames that are written with one call, and where.
 #[derive(Debug)]
 pub(crate) struct Batch<F> {
     buffer: AlignedBuffer,
     pub(crate) file: F,
-    pub(crate) segment: SegmentNumber,
+    /// Of the segment it lies in.
+    pub(crate) life: Life,
     /// Where in the segment it begins.
     pub(crate) offset: u64,
     pub(crate) first: Lsn,
@@ -27,17 +28,17 @@ impl<F> Batch<F> {
     /// An empty batch whose first frame will be `first`, in a buffer used before.
     pub(crate) fn new(
         mut buffer: AlignedBuffer,
-        place: (F, SegmentNumber, u64),
+        place: (F, Life, u64),
         first: Lsn,
         opened_at: Nanos,
     ) -> Self {
-        let (file, segment, offset) = place;
+        let (file, life, offset) = place;
         buffer.clear();
         buffer.extend(&[0; MARK_BYTES]);
         Self {
             buffer,
             file,
-            segment,
+            life,
             offset,
             first,
             frames: 0,
@@ -51,7 +52,7 @@ impl<F> Batch<F> {
     pub(crate) fn push(&mut self, epoch: Epoch, payload: &[u8], level: Durability) {
         let lsn = Lsn(self.first.0 + u64::from(self.frames));
         let frame = Frame { lsn, epoch, kind: KIND_CHANGES, payload };
-        self.buffer.extend(&frame.header());
+        self.buffer.extend(&frame.header(self.life));
         self.buffer.extend(payload);
         self.frames += 1;
         self.level = self.level.max(level);
@@ -78,16 +79,8 @@ impl<F> Batch<F> {
         self.buffer.pad_to_block();
         let batch_bytes = u32::try_from(self.buffer.len())
             .expect("invariant: a batch fits into a segment, which is smaller than 4 GiB");
-        let mark = Mark {
-            lsn: self.first,
-            epoch,
-            segment: self.segment,
-            batch_bytes,
-            frames: self.frames,
-            synced,
-            time,
-        };
-        mark.encode(self.buffer.bytes_mut());
+        let mark = Mark { lsn: self.first, epoch, batch_bytes, frames: self.frames, synced, time };
+        mark.encode(self.life, self.buffer.bytes_mut());
     }
 
     /// The sealed bytes.

@@ -3,7 +3,7 @@
 use model::Lsn;
 
 use crate::buffer::AlignedBuffer;
-use crate::format::{Epoch, FORMAT_VERSION, SegmentHeader, SegmentNumber};
+use crate::format::{SegmentHeader, SegmentNumber};
 use crate::segments::Spare;
 use crate::snapshot::{Slot, SnapshotHeader};
 use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, WriteMode};
@@ -28,7 +28,7 @@ pub struct ChoreDone<F> {
 #[derive(Debug)]
 pub(crate) enum Work<F> {
     /// Make a spare out of a file that is not needed any more, or out of nothing.
-    Prepare { number: SegmentNumber, epoch: Epoch, old: Option<Spare<F>>, bytes: u64 },
+    Prepare { header: SegmentHeader, old: Option<Spare<F>>, bytes: u64 },
     /// Fill more of a segment with zeros.
     Extend { number: SegmentNumber, file: F, from: u64, to: u64 },
     /// Make a snapshot's file longer.
@@ -58,8 +58,8 @@ impl<F: Clone> Chore<F> {
     /// Does it; blocks as long as the disk does.
     pub fn perform<D: Disk<File = F>>(self, disk: &D) -> ChoreDone<F> {
         let result = match &self.work {
-            Work::Prepare { number, epoch, old, bytes } => {
-                prepare(disk, *number, *epoch, old.as_ref(), *bytes).map(Product::File)
+            Work::Prepare { header, old, bytes } => {
+                prepare(disk, header, old.as_ref(), *bytes).map(Product::File)
             }
             Work::Extend { file, from, to, .. } | Work::GrowSlot { file, from, to, .. } => {
                 extend(disk, file, *from, *to).map(|()| Product::Done)
@@ -72,7 +72,7 @@ impl<F: Clone> Chore<F> {
                 read(disk, file, *offset, *bytes).map(Product::Bytes)
             }
             Work::Remove { spare } => {
-                disk.remove(&spare.number.file_name()).map(|()| Product::Done)
+                disk.remove(&spare.life.number.file_name()).map(|()| Product::Done)
             }
         };
         ChoreDone { work: self.work, result }
@@ -87,20 +87,19 @@ impl<F: Clone> Chore<F> {
 /// anew, since all else writes over what is there.
 pub(crate) fn prepare<D: Disk>(
     disk: &D,
-    number: SegmentNumber,
-    epoch: Epoch,
+    header: &SegmentHeader,
     old: Option<&Spare<D::File>>,
     bytes: u64,
 ) -> Result<D::File, DiskError> {
     let file = match old {
         Some(old) => {
-            disk.rename(&old.number.file_name(), UNFINISHED_NAME).map_err(never_full)?;
-            write_segment_header(disk, &old.file, number, epoch).map_err(never_full)?;
+            disk.rename(&old.life.number.file_name(), UNFINISHED_NAME).map_err(never_full)?;
+            write_segment_header(disk, &old.file, header).map_err(never_full)?;
             old.file.clone()
         }
-        None => make_segment(disk, number, epoch, bytes)?,
+        None => make_segment(disk, header, bytes)?,
     };
-    disk.rename(UNFINISHED_NAME, &number.file_name()).map_err(never_full)?;
+    disk.rename(UNFINISHED_NAME, &header.number.file_name()).map_err(never_full)?;
     disk.sync_directory().map_err(never_full)?;
     Ok(file)
 }
@@ -112,8 +111,7 @@ pub(crate) fn prepare<D: Disk>(
 /// Any of the disk.
 pub(crate) fn finish<D: Disk>(
     disk: &D,
-    number: SegmentNumber,
-    epoch: Epoch,
+    header: &SegmentHeader,
     bytes_min: u64,
 ) -> Result<Option<u64>, DiskError> {
     // Else a power cut could bring its old name back, and with it a segment without a header.
@@ -128,20 +126,19 @@ pub(crate) fn finish<D: Disk>(
         return Ok(None);
     }
     filled?;
-    write_segment_header(disk, &file, number, epoch)?;
-    disk.rename(UNFINISHED_NAME, &number.file_name())?;
+    write_segment_header(disk, &file, header)?;
+    disk.rename(UNFINISHED_NAME, &header.number.file_name())?;
     Ok(Some(bytes))
 }
 
 fn make_segment<D: Disk>(
     disk: &D,
-    number: SegmentNumber,
-    epoch: Epoch,
+    header: &SegmentHeader,
     bytes: u64,
 ) -> Result<D::File, DiskError> {
     let file = disk.create(UNFINISHED_NAME)?;
-    let made = extend(disk, &file, 0, bytes)
-        .and_then(|()| write_segment_header(disk, &file, number, epoch));
+    let made =
+        extend(disk, &file, 0, bytes).and_then(|()| write_segment_header(disk, &file, header));
     if let Err(error) = made {
         disk.remove(UNFINISHED_NAME).map_err(never_full)?;
         return Err(error);
@@ -152,12 +149,11 @@ fn make_segment<D: Disk>(
 fn write_segment_header<D: Disk>(
     disk: &D,
     file: &D::File,
-    number: SegmentNumber,
-    epoch: Epoch,
+    header: &SegmentHeader,
 ) -> Result<(), DiskError> {
     let mut block = AlignedBuffer::with_capacity(BLOCK_BYTES);
     block.extend(&[0; BLOCK_BYTES]);
-    SegmentHeader { version: FORMAT_VERSION, epoch, number }.encode(block.bytes_mut());
+    header.encode(block.bytes_mut());
     disk.write(file, 0, block.bytes(), WriteMode::Synced)
 }
 

@@ -6,6 +6,7 @@
 //! that is not promised.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// How far a write must have come when the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,11 @@ pub enum WriteMode {
 pub trait Disk {
     /// An open file. Cloning gives another handle to the same file.
     type File: Clone;
+
+    /// A number that nobody outside can guess, the same as long as this value lives: drawn at
+    /// random where clients may be hostile. By it recovery tells the journal's own bytes from those
+    /// that clients chose.
+    fn salt(&self) -> u64;
 
     /// The names of all files in the directory, in no particular order.
     ///
@@ -60,6 +66,27 @@ pub trait Disk {
 
     /// Says that all of a file will be read soon: a hint that may be ignored.
     fn expect_read(&self, _file: &Self::File) {}
+
+    /// Reads whole files, each of so many bytes, one after the other, and hands each to `take` with
+    /// its index, until `take` breaks off. An implementation may read ahead of `take`, but hold no
+    /// more than a few in memory.
+    ///
+    /// # Errors
+    /// Any the device reports of a file that `take` would have been given.
+    fn read_files(
+        &self,
+        files: &[(Self::File, u64)],
+        take: &mut TakeFile<'_>,
+    ) -> Result<(), DiskError> {
+        let mut buffer = Vec::new();
+        for (index, (file, bytes)) in files.iter().enumerate() {
+            read_whole(self, file, *bytes, &mut buffer)?;
+            if take(index, &buffer).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
 
     /// Writes the whole buffer at `offset`, extending the file where it ends before. After an
     /// error any part of it may have been written. A crash may tear it at any 512-byte sector.
@@ -100,6 +127,25 @@ pub trait Disk {
     /// # Errors
     /// Any the device reports.
     fn remove(&self, name: &str) -> Result<(), DiskError>;
+}
+
+/// Takes the files that [`Disk::read_files`] reads: index and bytes of each.
+pub type TakeFile<'a> = dyn FnMut(usize, &[u8]) -> ControlFlow<()> + 'a;
+
+/// Replaces the buffer's content by that of a file that is expected to have so many bytes.
+///
+/// # Errors
+/// Any of the disk.
+pub fn read_whole<D: Disk + ?Sized>(
+    disk: &D,
+    file: &D::File,
+    bytes: u64,
+    buffer: &mut Vec<u8>,
+) -> Result<(), DiskError> {
+    buffer.resize(usize::try_from(bytes).unwrap_or(usize::MAX), 0);
+    let read = disk.read(file, 0, buffer)?;
+    buffer.truncate(read);
+    Ok(())
 }
 
 /// What sort of error it is, as far as the journal decides by it.

@@ -5,15 +5,16 @@
 //! ```text
 //! segment file  NNNNNNNNNNNNNNNN.segment (16 decimal digits: its number)
 //!   block 0     segment header       0  8 magic "DUNLINSG"    8  4 version    12  4 epoch
-//!                                   16  8 segment number     24  8 zero       32  4 CRC of 0..32
+//!                                   16  8 segment number     24  8 salt       32  4 CRC of 0..32
 //!   block 1…    batches, each at a multiple of 4096 and padded with zeros to one
 //! batch         a mark frame, then as many change frames as it says
-//! frame          0  4 payload bytes  4  4 CRC of 8..24+payload  8  8 LSN  16  4 epoch
+//! frame          0  4 payload bytes  4  4 CRC of the salt and 8..24+payload  8  8 LSN  16  4 epoch
 //!               20  1 kind (1 mark, 2 changes)  21  3 zero  24  … payload
 //! mark payload   0  8 segment number  8  4 batch bytes  12  4 change frames
-//!               16  8 synced LSN     24  8 time (ns since 1970)
+//!               16  8 synced LSN     24  8 time (ns since 1970)     32  8 salt
 //! ```
 //! A mark's LSN is that of the first change frame of its batch (or of the next one to come).
+//! Version 1 has no salt: zero in the header, nothing in the CRC, and marks end before it.
 
 use model::{Lsn, Nanos};
 
@@ -23,7 +24,10 @@ use crate::BLOCK_BYTES;
 ///
 /// To change the format: raise it, describe the new one in docs/format.md, say in an ADR how old
 /// journals are read, add a golden file of the new one and keep those of the old ones.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
+
+/// The oldest version that this code reads. Segments of it are read and never written to.
+pub(crate) const FORMAT_VERSION_OLDEST: u32 = 1;
 
 /// Bytes before a frame's payload.
 pub const FRAME_HEADER_BYTES: usize = 24;
@@ -34,7 +38,10 @@ pub(crate) const MARK_BYTES: usize = FRAME_HEADER_BYTES + MARK_PAYLOAD_BYTES;
 pub(crate) const KIND_MARK: u8 = 1;
 pub(crate) const KIND_CHANGES: u8 = 2;
 
-const MARK_PAYLOAD_BYTES: usize = 32;
+const MARK_PAYLOAD_BYTES: usize = 40;
+const SALT_BYTES: usize = 8;
+/// Where in a mark the salt is: at its end.
+const MARK_SALT_AT: usize = MARK_BYTES - SALT_BYTES;
 const SEGMENT_MAGIC: &[u8; 8] = b"DUNLINSG";
 const SEGMENT_HEADER_BYTES: usize = 36;
 const SEGMENT_SUFFIX: &str = ".segment";
@@ -48,6 +55,13 @@ const _: () = assert!(SEGMENT_HEADER_BYTES <= 512);
 /// taken for the ones that were written over them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Epoch(pub(crate) u32);
+
+/// What the segments that a process makes have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opening {
+    pub(crate) epoch: Epoch,
+    pub(crate) salt: u64,
+}
 
 /// A segment's number: ascending, never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,22 +83,78 @@ impl SegmentNumber {
     }
 }
 
+/// One life of a segment's file, from one header to the next. Its number tells it from the file's
+/// other lives, its salt from what clients wrote: they choose the bytes of bodies, and bodies stay
+/// in a file that is used again, but nobody tells them the salt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub(crate) number: SegmentNumber,
+    /// `None` in version 1.
+    salt: Option<u64>,
+    /// With what the CRC of a frame begins.
+    seed: u32,
+}
+
+impl Life {
+    /// A life that begins now.
+    pub(crate) fn new(number: SegmentNumber, salt: u64) -> Self {
+        Self { number, salt: Some(salt), seed: crc32c::crc32c(&salt.to_le_bytes()) }
+    }
+
+    /// The life of a file named `number` under a header that may tell of another.
+    pub(crate) fn of(number: SegmentNumber, header: &SegmentHeader) -> Self {
+        match header.version {
+            FORMAT_VERSION_OLDEST => Self::of_version_1(number),
+            _ => Self::new(number, header.salt),
+        }
+    }
+
+    /// What the mark in the first block says, where there is no header: only for people to look at.
+    pub(crate) fn of_first_mark(number: SegmentNumber, mark: &[u8]) -> Self {
+        let salt = u64_at(mark, MARK_SALT_AT);
+        let salted = salt.map(|salt| Self::new(number, salt));
+        let fits = |life: &Self| Mark::decode(mark, *life, usize::MAX).is_some();
+        salted.filter(fits).unwrap_or_else(|| Self::of_version_1(number))
+    }
+
+    /// Whether batches can be added: only in the version that this code writes.
+    pub(crate) fn takes_batches(self) -> bool {
+        self.salt.is_some()
+    }
+
+    /// Bytes of a mark frame.
+    pub(crate) fn mark_bytes(self) -> usize {
+        if self.salt.is_some() { MARK_BYTES } else { MARK_SALT_AT }
+    }
+
+    fn of_version_1(number: SegmentNumber) -> Self {
+        Self { number, salt: None, seed: 0 }
+    }
+}
+
 /// The first block of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) version: u32,
     pub(crate) epoch: Epoch,
     pub(crate) number: SegmentNumber,
+    pub(crate) salt: u64,
 }
 
 impl SegmentHeader {
+    /// The header of a life that begins now.
+    pub(crate) fn new(number: SegmentNumber, opening: Opening) -> Self {
+        let Opening { epoch, salt } = opening;
+        Self { version: FORMAT_VERSION, epoch, number, salt }
+    }
+
     pub(crate) fn encode(self, block: &mut [u8]) {
         let mut bytes = Vec::with_capacity(SEGMENT_HEADER_BYTES);
         bytes.extend_from_slice(SEGMENT_MAGIC);
         bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&self.epoch.0.to_le_bytes());
         bytes.extend_from_slice(&self.number.0.to_le_bytes());
-        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&self.salt.to_le_bytes());
         let crc = crc32c::crc32c(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
         copy_to(block, 0, &bytes);
@@ -101,6 +171,7 @@ impl SegmentHeader {
             version: u32_at(bytes, 8)?,
             epoch: Epoch(u32_at(bytes, 12)?),
             number: SegmentNumber(u64_at(bytes, 16)?),
+            salt: u64_at(bytes, 24)?,
         })
     }
 }
@@ -115,8 +186,8 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame's header, to be followed by the payload.
-    pub(crate) fn header(&self) -> [u8; FRAME_HEADER_BYTES] {
+    /// The frame's header in that life, to be followed by the payload.
+    pub(crate) fn header(&self, life: Life) -> [u8; FRAME_HEADER_BYTES] {
         let mut header = [0; FRAME_HEADER_BYTES];
         let length = u32::try_from(self.payload.len())
             .expect("invariant: a frame fits into a segment, which is smaller than 4 GiB");
@@ -125,16 +196,17 @@ impl<'a> Frame<'a> {
         copy_to(&mut header, 16, &self.epoch.0.to_le_bytes());
         copy_to(&mut header, 20, &[self.kind]);
         let (_, checked) = header.split_at(8);
-        let crc = crc32c::crc32c_append(crc32c::crc32c(checked), self.payload);
+        let crc = crc32c::crc32c_append(crc32c::crc32c_append(life.seed, checked), self.payload);
         copy_to(&mut header, 4, &crc.to_le_bytes());
         header
     }
 
-    /// The frame at the start of `bytes`, `None` unless it is whole and its checksum is right.
-    pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
+    /// The frame at the start of `bytes`, `None` unless it is whole and its checksum is that of a
+    /// frame of this life.
+    pub(crate) fn decode(bytes: &'a [u8], life: Life) -> Option<Self> {
         let frame = Self::decode_unchecked(bytes)?;
         let checked = bytes.get(8..frame.bytes())?;
-        (u32_at(bytes, 4)? == crc32c::crc32c(checked)).then_some(frame)
+        (u32_at(bytes, 4)? == crc32c::crc32c_append(life.seed, checked)).then_some(frame)
     }
 
     /// The same of bytes whose checksum was found right before.
@@ -161,7 +233,6 @@ impl<'a> Frame<'a> {
 pub(crate) struct Mark {
     pub(crate) lsn: Lsn,
     pub(crate) epoch: Epoch,
-    pub(crate) segment: SegmentNumber,
     pub(crate) batch_bytes: u32,
     pub(crate) frames: u32,
     /// Everything up to here was synced when the batch was written.
@@ -171,29 +242,34 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// Writes it to the start of `batch`.
-    pub(crate) fn encode(&self, batch: &mut [u8]) {
+    pub(crate) fn encode(&self, life: Life, batch: &mut [u8]) {
+        let salt = life.salt.expect("invariant: only lives of this version are written to");
         let mut payload = [0; MARK_PAYLOAD_BYTES];
-        copy_to(&mut payload, 0, &self.segment.0.to_le_bytes());
+        copy_to(&mut payload, 0, &life.number.0.to_le_bytes());
         copy_to(&mut payload, 8, &self.batch_bytes.to_le_bytes());
         copy_to(&mut payload, 12, &self.frames.to_le_bytes());
         copy_to(&mut payload, 16, &self.synced.0.to_le_bytes());
         copy_to(&mut payload, 24, &self.time.0.to_le_bytes());
+        copy_to(&mut payload, 32, &salt.to_le_bytes());
         let frame = Frame { lsn: self.lsn, epoch: self.epoch, kind: KIND_MARK, payload: &payload };
-        copy_to(batch, 0, &frame.header());
+        copy_to(batch, 0, &frame.header(life));
         copy_to(batch, FRAME_HEADER_BYTES, &payload);
     }
 
-    /// The mark at the start of `batch`, `None` unless it is one of that segment and its batch
-    /// would lie within `bytes_left`.
-    pub(crate) fn decode(batch: &[u8], segment: SegmentNumber, bytes_left: usize) -> Option<Self> {
-        let frame = Frame::decode(batch)?;
-        if frame.kind != KIND_MARK || frame.payload.len() != MARK_PAYLOAD_BYTES {
+    /// The mark at the start of `batch`, `None` unless it is one of that life and its batch would
+    /// lie within `bytes_left`.
+    pub(crate) fn decode(batch: &[u8], life: Life, bytes_left: usize) -> Option<Self> {
+        // Cut to a mark first: what a body claims to be a frame may be long, and this is asked of
+        // every block behind the end.
+        let frame = Frame::decode(batch.get(..life.mark_bytes())?, life)?;
+        if frame.kind != KIND_MARK || frame.bytes() != life.mark_bytes() {
             return None;
         }
+        let salt = u64_at(frame.payload, MARK_SALT_AT - FRAME_HEADER_BYTES);
+        let segment = SegmentNumber(u64_at(frame.payload, 0)?);
         let mark = Self {
             lsn: frame.lsn,
             epoch: frame.epoch,
-            segment: SegmentNumber(u64_at(frame.payload, 0)?),
             batch_bytes: u32_at(frame.payload, 8)?,
             frames: u32_at(frame.payload, 12)?,
             synced: Lsn(u64_at(frame.payload, 16)?),
@@ -201,7 +277,7 @@ impl Mark {
         };
         let bytes = usize::try_from(mark.batch_bytes).ok()?;
         let fits = bytes >= BLOCK_BYTES && bytes % BLOCK_BYTES == 0 && bytes <= bytes_left;
-        (mark.segment == segment && fits).then_some(mark)
+        (segment == life.number && salt == life.salt && fits).then_some(mark)
     }
 }
 
@@ -229,11 +305,14 @@ pub(crate) fn copy_to(target: &mut [u8], offset: usize, source: &[u8]) {
 mod tests {
     use super::*;
 
+    fn life() -> Life {
+        Life::new(SegmentNumber(9), 0x5A17)
+    }
+
     fn mark() -> Mark {
         Mark {
             lsn: Lsn(77),
             epoch: Epoch(3),
-            segment: SegmentNumber(9),
             batch_bytes: 8192,
             frames: 5,
             synced: Lsn(70),
@@ -254,7 +333,7 @@ mod tests {
     #[test]
     fn segment_header_comes_back() {
         let header =
-            SegmentHeader { version: FORMAT_VERSION, epoch: Epoch(7), number: SegmentNumber(12) };
+            SegmentHeader::new(SegmentNumber(12), Opening { epoch: Epoch(7), salt: 0x5A17 });
         let mut block = [0; BLOCK_BYTES];
         header.encode(&mut block);
         assert_eq!(SegmentHeader::decode(&block), Some(header));
@@ -262,7 +341,8 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_header_is_seen() {
-        let header = SegmentHeader { version: 1, epoch: Epoch(7), number: SegmentNumber(12) };
+        let header =
+            SegmentHeader::new(SegmentNumber(12), Opening { epoch: Epoch(7), salt: 0x5A17 });
         let mut block = [0; SEGMENT_HEADER_BYTES];
         header.encode(&mut block);
         for bit in 0..block.len() * 8 {
@@ -275,31 +355,39 @@ mod tests {
     #[test]
     fn every_flipped_bit_of_a_mark_is_seen() {
         let mut batch = [0; 64];
-        mark().encode(&mut batch);
-        assert_eq!(Mark::decode(&batch, SegmentNumber(9), 8192), Some(mark()));
+        mark().encode(life(), &mut batch);
+        assert_eq!(Mark::decode(&batch, life(), 8192), Some(mark()));
         for bit in 0..MARK_BYTES * 8 {
             let mut rotten = batch;
             rotten[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Mark::decode(&rotten, SegmentNumber(9), 8192), None, "bit {bit}");
+            assert_eq!(Mark::decode(&rotten, life(), 8192), None, "bit {bit}");
         }
     }
 
     #[test]
-    fn a_mark_of_another_segment_or_beyond_the_end_is_none() {
+    fn a_mark_of_another_life_or_beyond_the_end_is_none() {
         let mut batch = [0; 64];
-        mark().encode(&mut batch);
-        assert_eq!(Mark::decode(&batch, SegmentNumber(8), 8192), None);
-        assert_eq!(Mark::decode(&batch, SegmentNumber(9), 8191), None);
+        mark().encode(life(), &mut batch);
+        let number = SegmentNumber(9);
+        for other in [
+            Life::new(SegmentNumber(8), 0x5A17),
+            Life::new(number, 0x5A18),
+            Life::of_version_1(number),
+        ] {
+            assert_eq!(Mark::decode(&batch, other, 8192), None, "{other:?}");
+        }
+        assert_eq!(Mark::decode(&batch, life(), 8191), None);
+        assert_eq!(Life::of_first_mark(number, &batch), life());
     }
 
     #[test]
     fn any_cut_of_a_frame_is_none() {
         let frame = Frame { lsn: Lsn(5), epoch: Epoch(1), kind: KIND_CHANGES, payload: b"abcdef" };
-        let mut bytes = frame.header().to_vec();
+        let mut bytes = frame.header(life()).to_vec();
         bytes.extend_from_slice(frame.payload);
-        assert_eq!(Frame::decode(&bytes), Some(frame));
+        assert_eq!(Frame::decode(&bytes, life()), Some(frame));
         for cut in 0..bytes.len() {
-            assert_eq!(Frame::decode(&bytes[..cut]), None, "cut at {cut}");
+            assert_eq!(Frame::decode(&bytes[..cut], life()), None, "cut at {cut}");
         }
     }
 }

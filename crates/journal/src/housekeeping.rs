@@ -9,7 +9,7 @@
 use model::{Lsn, Nanos};
 
 use crate::chore::{Chore, ChoreDone, Product, Work};
-use crate::format::{Epoch, Mark, SegmentNumber};
+use crate::format::{Epoch, Life, Mark, SegmentHeader, SegmentNumber};
 use crate::reader::SegmentReader;
 use crate::segments::{RESERVED_SPARES, Spare};
 use crate::snapshot::{Slot, SnapshotHeader, encode_chunk};
@@ -213,7 +213,7 @@ impl<F: Clone> Journal<F> {
     pub fn begin_snapshot(&mut self, now: Nanos) {
         assert!(self.wants_snapshot(), "a snapshot begins where one is wanted");
         let header = SnapshotHeader {
-            epoch: self.epoch,
+            epoch: self.opening.epoch,
             number: self.house.snapshot.number + 1,
             begin: self.last(),
             end: self.last(),
@@ -284,7 +284,8 @@ impl<F: Clone> Journal<F> {
 
     fn prepare_work(&mut self, old: Option<Spare<F>>) -> Work<F> {
         let number = self.segments.take_number();
-        Work::Prepare { number, epoch: self.epoch, old, bytes: self.options.reserve_bytes }
+        let header = SegmentHeader::new(number, self.opening);
+        Work::Prepare { header, old, bytes: self.options.reserve_bytes }
     }
 
     fn allocate_work(&mut self) -> Option<Work<F>> {
@@ -304,7 +305,7 @@ impl<F: Clone> Journal<F> {
         if rest >= self.options.ahead_bytes() {
             return None;
         }
-        self.extend_work(active.number, &active.file, active.initialised)
+        self.extend_work(active.life.number, &active.file, active.initialised)
     }
 
     /// Once the active segment is near its end, the next one is made as ready.
@@ -315,7 +316,7 @@ impl<F: Clone> Journal<F> {
         if !near_end || self.segments.next_spare_rest() >= self.options.ahead_bytes() {
             return None;
         }
-        self.extend_work(spare.number, &spare.file, spare.initialised)
+        self.extend_work(spare.life.number, &spare.file, spare.initialised)
     }
 
     fn extend_work(&self, number: SegmentNumber, file: &F, from: u64) -> Option<Work<F>> {
@@ -384,7 +385,7 @@ impl<F: Clone> Journal<F> {
             return None;
         }
         Some(Compaction {
-            number: victim.number,
+            number: victim.life.number,
             offset: BLOCK_BYTES as u64,
             expected: None,
             read_bytes: self.compaction_read_bytes(),
@@ -428,8 +429,8 @@ impl<F: Clone> Journal<F> {
 
     fn finish(&mut self, work: Work<F>, product: Product<F>) -> Result<OldFrames, JournalFailed> {
         match (work, product) {
-            (Work::Prepare { number, old, bytes, .. }, Product::File(file)) => {
-                self.finish_prepare(number, file, old, bytes);
+            (Work::Prepare { header, old, bytes }, Product::File(file)) => {
+                self.finish_prepare(Life::of(header.number, &header), file, old, bytes);
             }
             (Work::Extend { number, to, .. }, _) => {
                 self.segments.extended(number, to);
@@ -451,18 +452,12 @@ impl<F: Clone> Journal<F> {
         Ok(OldFrames::default())
     }
 
-    fn finish_prepare(
-        &mut self,
-        number: SegmentNumber,
-        file: F,
-        old: Option<Spare<F>>,
-        bytes: u64,
-    ) {
+    fn finish_prepare(&mut self, life: Life, file: F, old: Option<Spare<F>>, bytes: u64) {
         if old.is_some() {
             self.counters.segments_recycled += 1;
         }
         let initialised = old.map_or(bytes, |old| old.initialised);
-        self.segments.add_spare(Spare { number, file, initialised });
+        self.segments.add_spare(Spare { life, file, initialised });
         self.house.found_room();
     }
 
@@ -496,11 +491,15 @@ impl<F: Clone> Journal<F> {
         bytes: &[u8],
     ) -> Result<OldFrames, JournalFailed> {
         // Traffic may have used the room meanwhile; the same piece is read again later.
-        let live = self.segments.numbered(number).map_or(0, |segment| segment.live_bytes);
+        let Some(segment) = self.segments.numbered(number) else {
+            self.house.compaction = None;
+            return Ok(OldFrames::default());
+        };
+        let (life, live) = (segment.life, segment.live_bytes);
         if !self.fits_compaction(live, bytes.len()) {
             return Ok(OldFrames::default());
         }
-        let mut reader = SegmentReader::new(bytes, number, 0, expected, Epoch::default());
+        let mut reader = SegmentReader::new(bytes, life, 0, expected, Epoch::default());
         let mut old = OldFrames::default();
         while let Some(batch) = reader.next_batch() {
             old.frames.extend(batch.frames().map(|frame| (frame.lsn, frame.payload.to_vec())));
@@ -514,7 +513,7 @@ impl<F: Clone> Journal<F> {
             });
             return Ok(old);
         }
-        match Mark::decode(bytes, number, usize::MAX) {
+        match Mark::decode(bytes, life, usize::MAX) {
             Some(mark) if mark.batch_bytes as usize > bytes.len() => {
                 let read_bytes = mark.batch_bytes as usize;
                 self.house.compaction = Some(Compaction { number, offset, expected, read_bytes });

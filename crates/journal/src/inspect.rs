@@ -2,7 +2,7 @@
 
 use model::{Lsn, Nanos};
 
-use crate::format::{Epoch, SegmentHeader, SegmentNumber};
+use crate::format::{Epoch, Life, SegmentHeader, SegmentNumber};
 use crate::reader::SegmentReader;
 use crate::snapshot::Snapshot;
 use crate::{BLOCK_BYTES, Disk, OpenError};
@@ -117,14 +117,18 @@ fn show_segment<D: Disk>(
     let read = disk.read(&file, 0, &mut bytes)?;
     bytes.truncate(read);
     let header = SegmentHeader::decode(&bytes);
-    let whole = header.is_some_and(|header| header.number == number);
-    show(Found::Segment { file: &name, bytes: length, whole });
-    show_batches(&name, &bytes, number, show);
+    let header = header.filter(|header| header.number == number);
+    show(Found::Segment { file: &name, bytes: length, whole: header.is_some() });
+    let life = match header {
+        Some(header) => Life::of(number, &header),
+        None => Life::of_first_mark(number, bytes.get(BLOCK_BYTES..).unwrap_or_default()),
+    };
+    show_batches(&name, &bytes, life, show);
     Ok(())
 }
 
-fn show_batches(name: &str, bytes: &[u8], number: SegmentNumber, show: &mut impl FnMut(Found<'_>)) {
-    let mut reader = SegmentReader::new(bytes, number, BLOCK_BYTES, None, Epoch::default());
+fn show_batches(name: &str, bytes: &[u8], life: Life, show: &mut impl FnMut(Found<'_>)) {
+    let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default());
     loop {
         let offset = reader.offset() as u64;
         let Some(batch) = reader.next_batch() else { break };

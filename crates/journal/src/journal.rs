@@ -7,7 +7,7 @@ use model::{Durability, Lsn, Nanos, StorePolicy};
 
 use crate::batch::Batch;
 use crate::buffer::AlignedBuffer;
-use crate::format::{Epoch, MARK_BYTES, SegmentNumber};
+use crate::format::{MARK_BYTES, Opening, SegmentNumber};
 use crate::housekeeping::Housekeeping;
 use crate::segments::{RESERVED_SPARES, Segments};
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Journal<F> {
     pub(crate) options: JournalOptions,
-    pub(crate) epoch: Epoch,
+    pub(crate) opening: Opening,
     /// The next frame to be appended.
     pub(crate) next: Lsn,
     /// Takes frames.
@@ -124,7 +124,7 @@ impl<F: Clone> Journal<F> {
     /// A journal that continues `segments` with frame `next`; everything before is synced.
     pub(crate) fn new(
         options: JournalOptions,
-        epoch: Epoch,
+        opening: Opening,
         next: Lsn,
         segments: Segments<F>,
         house: Housekeeping<F>,
@@ -132,7 +132,7 @@ impl<F: Clone> Journal<F> {
         let last = Lsn(next.0 - 1);
         Self {
             options,
-            epoch,
+            opening,
             next,
             open: None,
             full: VecDeque::new(),
@@ -171,7 +171,7 @@ impl<F: Clone> Journal<F> {
             self.open_batch(now, payload.len());
         }
         let batch = self.open.as_mut().expect("invariant: a batch was just opened");
-        batch.push(self.epoch, payload, level);
+        batch.push(self.opening.epoch, payload, level);
         self.segments.keep(lsn, live_bytes);
         self.next = lsn.next();
         self.counters.frames += 1;
@@ -381,7 +381,7 @@ impl<F: Clone> Journal<F> {
             self.segments.roll(self.next);
         }
         let active = self.segments.active();
-        let place = (active.file.clone(), active.number, active.end);
+        let place = (active.file.clone(), active.life, active.end);
         let buffer = self.buffers.pop();
         let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(NEW_BUFFER_BYTES));
         self.open = Some(Batch::new(buffer, place, self.next, now));
@@ -391,7 +391,7 @@ impl<F: Clone> Journal<F> {
     fn close_batch(&mut self) {
         let Some(batch) = self.open.take() else { return };
         let active = self.segments.active_mut();
-        assert_eq!(active.number, batch.segment, "the open batch is in the active segment");
+        assert_eq!(active.life, batch.life, "the open batch is in the active segment");
         active.end = batch.offset + batch.padded_bytes();
         self.house.bytes_since_snapshot += batch.padded_bytes();
         self.full.push_back(batch);
@@ -443,9 +443,9 @@ impl<F: Clone> Journal<F> {
             self.close_batch();
         }
         let mut batch = self.full.pop_front().expect("invariant: a batch waits");
-        batch.seal(self.epoch, self.durable.synced, now);
+        batch.seal(self.opening.epoch, self.durable.synced, now);
         self.flights.push_back(Flight {
-            segment: batch.segment,
+            segment: batch.life.number,
             file: batch.file.clone(),
             payload_bytes: batch.payload_bytes,
             last: batch.last(),
@@ -455,7 +455,7 @@ impl<F: Clone> Journal<F> {
         self.count_batch(&batch);
         let mut then_sync = Vec::new();
         if commit == Commit::Barrier {
-            self.unsynced.insert(batch.segment, batch.file.clone());
+            self.unsynced.insert(batch.life.number, batch.file.clone());
             then_sync.extend(std::mem::take(&mut self.unsynced).into_values());
             self.unsynced_since = None;
             self.unsynced_bytes = 0;

@@ -17,11 +17,11 @@ mod buffer;
 mod chore;
 mod counters;
 mod disk;
+mod epoch;
 mod error;
 mod format;
 mod gate;
 mod housekeeping;
-
 mod inspect;
 mod journal;
 mod options;
@@ -29,15 +29,15 @@ mod reader;
 mod recovery;
 mod segments;
 mod snapshot;
+mod walk;
 
 pub use chore::{Chore, ChoreDone};
 pub use counters::Counters;
-pub use disk::{Disk, DiskError, DiskErrorKind, WriteMode};
+pub use disk::{Disk, DiskError, DiskErrorKind, TakeFile, WriteMode, read_whole};
 pub use error::{JournalFailed, OpenError};
 pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
 pub use gate::{Durable, Gate};
 pub use housekeeping::OldFrames;
-
 pub use inspect::{Found, inspect};
 pub use journal::{Journal, Unwritten, Write};
 pub use options::JournalOptions;

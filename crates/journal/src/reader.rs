@@ -3,13 +3,13 @@
 use model::{Lsn, Nanos};
 
 use crate::BLOCK_BYTES;
-use crate::format::{Epoch, Frame, KIND_CHANGES, MARK_BYTES, Mark, SegmentNumber};
+use crate::format::{Epoch, Frame, KIND_CHANGES, Life, Mark};
 
 /// Walks the batches of one segment's bytes. A batch is taken whole or not at all.
 #[derive(Debug)]
 pub(crate) struct SegmentReader<'a> {
     bytes: &'a [u8],
-    number: SegmentNumber,
+    life: Life,
     offset: usize,
     /// What the next batch must begin with; `None` before the first of a segment whose
     /// predecessors are gone.
@@ -21,6 +21,7 @@ pub(crate) struct SegmentReader<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadBatch<'a> {
     pub(crate) mark: Mark,
+    life: Life,
     bytes: &'a [u8],
 }
 
@@ -28,23 +29,24 @@ impl<'a> SegmentReader<'a> {
     /// Reads from `offset` on batches that begin with `expected` or, with `None`, any.
     pub(crate) fn new(
         bytes: &'a [u8],
-        number: SegmentNumber,
+        life: Life,
         offset: usize,
         expected: Option<Lsn>,
         epoch: Epoch,
     ) -> Self {
-        Self { bytes, number, offset, expected, epoch }
+        Self { bytes, life, offset, expected, epoch }
     }
 
     /// The next whole batch that continues the log; `None` at the first that does not.
     pub(crate) fn next_batch(&mut self) -> Option<ReadBatch<'a>> {
         let left = self.bytes.get(self.offset..)?;
-        let mark = Mark::decode(left, self.number, left.len())?;
+        let mark = Mark::decode(left, self.life, left.len())?;
         let continues = self.expected.is_none_or(|lsn| lsn == mark.lsn);
         if !continues || mark.epoch < self.epoch {
             return None;
         }
-        let batch = ReadBatch { mark, bytes: left.get(..mark.batch_bytes as usize)? };
+        let bytes = left.get(..mark.batch_bytes as usize)?;
+        let batch = ReadBatch { mark, life: self.life, bytes };
         if !batch.is_whole() {
             return None;
         }
@@ -74,7 +76,7 @@ impl<'a> SegmentReader<'a> {
         let mut claimed = Lsn::ZERO;
         let mut offset = self.offset;
         while let Some(left) = self.bytes.get(offset..).filter(|left| !left.is_empty()) {
-            if let Some(mark) = Mark::decode(left, self.number, left.len()) {
+            if let Some(mark) = Mark::decode(left, self.life, left.len()) {
                 claimed = claimed.max(mark.synced);
             }
             offset += BLOCK_BYTES;
@@ -86,7 +88,7 @@ impl<'a> SegmentReader<'a> {
 impl<'a> ReadBatch<'a> {
     /// Its frames in order.
     pub(crate) fn frames(&self) -> impl Iterator<Item = Frame<'a>> + use<'a> {
-        self.walk(Frame::decode_unchecked)
+        self.walk(|bytes, _| Frame::decode_unchecked(bytes))
     }
 
     /// The last change frame in it, the one before the first when it has none.
@@ -106,13 +108,14 @@ impl<'a> ReadBatch<'a> {
 
     fn walk(
         &self,
-        decode: fn(&'a [u8]) -> Option<Frame<'a>>,
+        decode: fn(&'a [u8], Life) -> Option<Frame<'a>>,
     ) -> impl Iterator<Item = Frame<'a>> + use<'a> {
-        let mut rest = self.bytes.get(MARK_BYTES..).unwrap_or_default();
+        let life = self.life;
+        let mut rest = self.bytes.get(life.mark_bytes()..).unwrap_or_default();
         let mut left = self.mark.frames;
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
-            let frame = decode(rest)?;
+            let frame = decode(rest, life)?;
             rest = rest.get(frame.bytes()..)?;
             Some(frame)
         })

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use model::Lsn;
 
 use crate::BLOCK_BYTES;
-use crate::format::SegmentNumber;
+use crate::format::{Life, SegmentNumber};
 
 /// Spares that settling may use when the device is full. Two, so that one can be recycled while
 /// the log goes on in the other.
@@ -14,7 +14,7 @@ pub(crate) const RESERVED_SPARES: usize = 2;
 /// A segment that holds frames, or will hold the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment<F> {
-    pub(crate) number: SegmentNumber,
+    pub(crate) life: Life,
     pub(crate) file: F,
     /// Its first frame.
     pub(crate) first: Lsn,
@@ -31,7 +31,8 @@ pub(crate) struct Segment<F> {
 /// A segment without frames, ready to continue the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Spare<F> {
-    pub(crate) number: SegmentNumber,
+    /// The last, where nothing in it matters any more.
+    pub(crate) life: Life,
     pub(crate) file: F,
     pub(crate) initialised: u64,
 }
@@ -93,8 +94,8 @@ impl<F: Clone> Segments<F> {
 
     /// Takes a prepared spare in.
     pub(crate) fn add_spare(&mut self, spare: Spare<F>) {
-        let last = self.spares.back().map_or(self.active().number, |spare| spare.number);
-        assert!(spare.number > last, "spares are used in the order of their numbers");
+        let last = self.spares.back().map_or(self.active().life, |spare| spare.life);
+        assert!(spare.life.number > last.number, "spares are used in the order of their numbers");
         self.spares.push_back(spare);
     }
 
@@ -113,11 +114,11 @@ impl<F: Clone> Segments<F> {
         let spare = self.spares.pop_front().expect("invariant: room was checked before appending");
         assert!(first >= self.active().first, "the log goes on");
         if let Some(empty) = self.table.remove(&first) {
-            let Segment { number, file, initialised, .. } = empty;
-            self.retired.push(Spare { number, file, initialised });
+            let Segment { life, file, initialised, .. } = empty;
+            self.retired.push(Spare { life, file, initialised });
         }
         let segment = Segment {
-            number: spare.number,
+            life: spare.life,
             file: spare.file,
             first,
             end: BLOCK_BYTES as u64,
@@ -130,10 +131,11 @@ impl<F: Clone> Segments<F> {
 
     /// The segment of that number was filled with zeros up to `initialised`.
     pub(crate) fn extended(&mut self, number: SegmentNumber, initialised: u64) {
-        if let Some(segment) = self.table.values_mut().find(|segment| segment.number == number) {
+        if let Some(segment) = self.table.values_mut().find(|segment| segment.life.number == number)
+        {
             segment.initialised = initialised;
         }
-        if let Some(spare) = self.spares.iter_mut().find(|spare| spare.number == number) {
+        if let Some(spare) = self.spares.iter_mut().find(|spare| spare.life.number == number) {
             spare.initialised = initialised;
         }
     }
@@ -193,8 +195,8 @@ impl<F: Clone> Segments<F> {
             .collect();
         for first in dead {
             let segment = self.table.remove(&first).expect("invariant: it was just found");
-            let Segment { number, file, initialised, .. } = segment;
-            self.retired.push(Spare { number, file, initialised });
+            let Segment { life, file, initialised, .. } = segment;
+            self.retired.push(Spare { life, file, initialised });
         }
     }
 
@@ -220,7 +222,7 @@ impl<F: Clone> Segments<F> {
 
     /// The segment of that number, if it holds frames.
     pub(crate) fn numbered(&self, number: SegmentNumber) -> Option<&Segment<F>> {
-        self.table.values().find(|segment| segment.number == number)
+        self.table.values().find(|segment| segment.life.number == number)
     }
 
     /// Every invariant of the table.
@@ -228,8 +230,9 @@ impl<F: Clone> Segments<F> {
     /// # Panics
     /// When one is broken.
     pub(crate) fn check(&self) {
-        let numbers = self.table.values().map(|segment| segment.number);
-        let numbers: Vec<_> = numbers.chain(self.spares.iter().map(|spare| spare.number)).collect();
+        let lives = self.table.values().map(|segment| segment.life);
+        let lives = lives.chain(self.spares.iter().map(|spare| spare.life));
+        let numbers: Vec<_> = lives.map(|life| life.number).collect();
         assert!(numbers.is_sorted(), "segments are numbered in the order of the log");
         for (first, segment) in &self.table {
             assert_eq!(*first, segment.first, "the table is by first frame");
@@ -237,7 +240,7 @@ impl<F: Clone> Segments<F> {
             assert!(segment.live_bytes < segment.initialised, "no more matters than fits in");
         }
         for retired in &self.retired {
-            assert!(self.numbered(retired.number).is_none(), "what is retired holds nothing");
+            assert!(self.numbered(retired.life.number).is_none(), "what is retired holds nothing");
         }
     }
 

@@ -12,7 +12,7 @@
 
 use model::{Lsn, Nanos};
 
-use crate::format::{Epoch, FORMAT_VERSION, copy_to, u32_at, u64_at};
+use crate::format::{Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, copy_to, u32_at, u64_at};
 use crate::{BLOCK_BYTES, Disk, OpenError};
 
 /// The names of the two files.
@@ -180,7 +180,7 @@ fn read_header<D: Disk>(
     let mut block = [0; BLOCK_BYTES];
     let read = disk.read(&file, 0, &mut block)?;
     match SnapshotHeader::decode(block.get(..read).unwrap_or_default()) {
-        Some((FORMAT_VERSION, header)) => Ok(Some((header, file))),
+        Some((FORMAT_VERSION_OLDEST..=FORMAT_VERSION, header)) => Ok(Some((header, file))),
         Some((found, _)) => Err(OpenError::Version { file: slot.name().into(), found }),
         None => Ok(None),
     }

@@ -34,9 +34,10 @@
 //! * `x NOT IN …` and `x NOT LIKE …` are `NOT (x IN …)` and `NOT (x LIKE …)`, thus true for a
 //!   number. `x NOT BETWEEN a AND b` is `x < a OR x > b`.
 //! * What is no boolean is unknown as an operand of AND, OR and NOT, and does not match.
-//! * Integers have 64 bits and divide as in Java, towards zero. What leaves 64 bits goes on as an
-//!   approximate number; nothing wraps. Arithmetic with what is no number, and division by zero,
-//!   exact or not, is unknown. An integer meets an approximate number as a double.
+//! * Integers have 64 bits and divide as in Java, towards zero: 7 / 2 is 3, as in Open MQ;
+//!   ActiveMQ, Artemis and Qpid make it 3.5. What leaves 64 bits goes on as an approximate number;
+//!   nothing wraps. Arithmetic with what is no number, and division by zero, exact or not, is
+//!   unknown. An integer meets an approximate number as a double.
 //! * NaN equals nothing and differs from everything, as in Java.
 //! * NULL stands only behind IS. IN lists strings. LIKE, IN and IS NULL take any value on
 //!   their left, not only an identifier. Comparisons do not chain: `a < b < c` is refused.

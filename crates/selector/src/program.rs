@@ -81,16 +81,16 @@ impl Program {
     fn run<'v>(
         &'v self,
         properties: &'v (impl Properties + ?Sized),
-        slots: &mut [Value<'v>],
+        below: &mut [Value<'v>],
     ) -> Truth {
-        let mut operands = Operands { slots, count: 0 };
+        let mut operands = Operands { top: Value::Null, below, count: 0 };
         let mut next = 0;
         while let Some(step) = self.steps.get(next) {
             next += 1;
             match *step {
                 Step::SkipIf(decided, target) => {
                     assert!(target >= next, "jumps lead forwards");
-                    if operands.top() == Value::Boolean(decided) {
+                    if operands.top == Value::Boolean(decided) {
                         next = target;
                     }
                 }
@@ -98,7 +98,7 @@ impl Program {
             }
         }
         assert!(operands.count == 1, "a program leaves one value");
-        operands.top().truth()
+        operands.top.truth()
     }
 
     #[inline]
@@ -151,44 +151,39 @@ fn at<T: ?Sized>(table: &[impl Borrow<T>], index: usize) -> &T {
         .expect("invariant: a step refers to what was drafted with it")
 }
 
-/// The stack.
+/// The stack. Its topmost value is kept apart, where most steps find all that they need.
 struct Operands<'s, 'v> {
-    slots: &'s mut [Value<'v>],
+    top: Value<'v>,
+    /// What lies below, `count` of them; the lowest is no operand.
+    below: &'s mut [Value<'v>],
     count: usize,
 }
 
 impl<'v> Operands<'_, 'v> {
     fn push(&mut self, value: Value<'v>) {
-        *self.slots.get_mut(self.count).expect("invariant: the draft counted the operands") = value;
+        let slot = self.below.get_mut(self.count);
+        *slot.expect("invariant: the draft counted the operands") = self.top;
         self.count += 1;
+        self.top = value;
     }
 
-    fn pop(&mut self) -> Value<'v> {
-        assert!(self.count > 0, "an operator has its operands");
+    /// Takes the topmost value but one.
+    fn take_second(&mut self) -> Value<'v> {
+        assert!(self.count > 1, "an operator has its operands");
         self.count -= 1;
-        self.slots.get(self.count).copied().unwrap_or(Value::Null)
-    }
-
-    fn top(&self) -> Value<'v> {
-        assert!(self.count > 0, "a value is there to look at");
-        self.slots.get(self.count - 1).copied().unwrap_or(Value::Null)
+        self.below.get(self.count).copied().unwrap_or(Value::Null)
     }
 
     fn unary(&mut self, apply: impl FnOnce(Value<'v>) -> Value<'v>) {
-        let operand = self.pop();
-        self.push(apply(operand));
+        self.top = apply(self.top);
     }
 
     fn binary(&mut self, apply: impl FnOnce(Value<'v>, Value<'v>) -> Value<'v>) {
-        let right = self.pop();
-        let left = self.pop();
-        self.push(apply(left, right));
+        self.top = apply(self.take_second(), self.top);
     }
 
     fn ternary(&mut self, apply: impl FnOnce(Value<'v>, Value<'v>, Value<'v>) -> Value<'v>) {
-        let high = self.pop();
-        let low = self.pop();
-        let value = self.pop();
-        self.push(apply(value, low, high));
+        let middle = self.take_second();
+        self.top = apply(self.take_second(), middle, self.top);
     }
 }

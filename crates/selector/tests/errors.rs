@@ -49,25 +49,32 @@ fn what_nests_is_read_to_its_limit() {
 }
 
 #[test]
+fn what_stands_side_by_side_does_not_nest() {
+    let many = vec!["(NOT (- - a > 1))"; 2 * limits::DEPTH_MAX].join(" OR ");
+    assert!(Selector::parse(&many).is_ok());
+}
+
+#[test]
 fn operands_that_wait_are_counted() {
-    let nested = |depth: usize| format!("1 = {}1{}", "1 + 1 * (".repeat(depth), ")".repeat(depth));
-    // The left side of the comparison waits, and two values at each level; then comes the last.
-    let most = (limits::OPERANDS_MAX - 2) / 2;
-    assert!(!Selector::parse(&nested(most)).unwrap().matches(&Nothing));
+    let nested =
+        |depth: usize| format!("{} = {}1{}", depth + 1, "1 + (".repeat(depth), ")".repeat(depth));
+    // The left side of the comparison waits, and one value at each level; then comes the last.
+    let most = limits::OPERANDS_MAX - 2;
+    for depth in 0..=most {
+        assert!(Selector::parse(&nested(depth)).unwrap().matches(&Nothing), "depth {depth}");
+    }
     assert_eq!(refusal(&nested(most + 1)).reason, Reason::TooDeep);
 }
 
 #[test]
 fn steps_are_counted() {
-    // Each disjunct has three steps; each but the first is skipped to and joined in two more.
-    let most = (limits::STEPS_MAX + 2) / 5;
-    let chain = |count: usize| vec!["a = 1"; count].join(" OR ");
-    let selector = Selector::parse(&chain(most)).unwrap();
-    assert!(!selector.matches(&Nothing));
-    assert_eq!(refusal(&chain(most + 1)).reason, Reason::TooManySteps);
-    let sum = |count: usize| format!("{} = 2", vec!["1"; count].join("+"));
-    assert!(Selector::parse(&sum(limits::STEPS_MAX / 2 - 1)).is_ok());
-    assert_eq!(refusal(&sum(limits::STEPS_MAX / 2 + 1)).reason, Reason::TooManySteps);
+    // A step for each number and each operator: twice the numbers of the sum, and one more.
+    let count = limits::STEPS_MAX / 2 - 1;
+    let sum = format!("{count} = {}", vec!["1"; count].join("+"));
+    let not = Selector::parse(&format!("NOT {sum}")).unwrap();
+    assert!(!not.matches(&Nothing));
+    let error = refusal(&format!("NOT NOT {sum}"));
+    assert_eq!((error.reason, error.column), (Reason::TooManySteps, sum.len() + 9));
 }
 
 #[test]

@@ -59,6 +59,9 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Bytes that a connection may leave unread before the server stops reading its commands.
     pub output_bytes: usize,
+    /// Bytes in the buffers of all connections: the fuller, the fewer may one leave unread; beyond
+    /// them who holds the most is closed.
+    pub buffered_bytes: usize,
     /// How long a command may stay half sent before its connection is closed.
     pub half_sent: Option<Duration>,
     /// How long a connection may send and receive nothing before it is closed. `None`: for ever,
@@ -74,6 +77,7 @@ impl Default for Limits {
             connections: 10_000,
             message_bytes: limits::MESSAGE_BYTES_DEFAULT,
             output_bytes: 1024 * 1024,
+            buffered_bytes: 256 * 1024 * 1024,
             half_sent: Some(Duration::from_secs(60)),
             idle: None,
             stop: Duration::from_secs(5),
@@ -127,9 +131,6 @@ impl Protocol {
 
 /// The most connections that may be allowed: those that one reactor can number.
 pub(crate) const CONNECTIONS_MAX: usize = 200_000;
-
-/// With less room than this even short answers would be held back.
-pub(crate) const OUTPUT_BYTES_MIN: usize = 4096;
 
 /// The most reactor threads: one lock feeds them, so more would only wait for it.
 pub const THREADS_MAX: usize = 64;

@@ -12,6 +12,7 @@ use model::{After, Command, Nanos, Output, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{SendFlags, send};
 
+use crate::buffered::Buffered;
 use crate::config::Limits;
 use crate::outgoing::Outgoing;
 
@@ -35,6 +36,8 @@ pub(crate) struct Connection {
     unfinished: bool,
     active_at: Nanos,
     half_sent_since: Option<Nanos>,
+    /// Bytes in its buffers, as they were counted last.
+    held: usize,
     marks: Marks,
 }
 
@@ -79,6 +82,7 @@ impl Connection {
             unfinished: true,
             active_at: now,
             half_sent_since: None,
+            held: 0,
             marks: Marks::default(),
         }
     }
@@ -113,9 +117,10 @@ impl Connection {
         }
     }
 
-    /// Reads once, at most as much as `scratch` holds.
-    pub(crate) fn receive(&mut self, scratch: &mut [u8], limits: &Limits, now: Nanos) {
-        if !self.may_receive(limits) {
+    /// Reads once, at most as much as `scratch` holds; nothing while `allowance` or more bytes of
+    /// answers are unsent.
+    pub(crate) fn receive(&mut self, scratch: &mut [u8], allowance: usize, now: Nanos) {
+        if !self.may_receive(allowance) {
             return;
         }
         match retry_on_intr(|| read(&self.socket, &mut *scratch)) {
@@ -133,16 +138,16 @@ impl Connection {
         }
     }
 
-    fn may_receive(&self, limits: &Limits) -> bool {
+    fn may_receive(&self, allowance: usize) -> bool {
         self.readable
             && !self.broken
             && self.input.len() < INPUT_BYTES_MAX
-            && !self.is_backlogged(limits)
+            && !self.is_backlogged(allowance)
     }
 
     /// Whether the peer leaves so much unread that its commands must wait.
-    fn is_backlogged(&self, limits: &Limits) -> bool {
-        self.outgoing.len() >= limits.output_bytes
+    fn is_backlogged(&self, allowance: usize) -> bool {
+        self.outgoing.len() >= allowance
     }
 
     /// From here on the input that is there is all there will be, and its session need not know:
@@ -154,8 +159,12 @@ impl Connection {
     }
 
     /// The next command for the broker.
-    pub(crate) fn next_command(&mut self, shared: &mut Shared, limits: &Limits) -> Option<Command> {
-        if self.broken || self.is_backlogged(limits) {
+    pub(crate) fn next_command(
+        &mut self,
+        shared: &mut Shared,
+        allowance: usize,
+    ) -> Option<Command> {
+        if self.broken || self.is_backlogged(allowance) {
             return None;
         }
         let before = self.outgoing.len();
@@ -208,6 +217,18 @@ impl Connection {
         }
     }
 
+    /// Counts what its buffers hold now.
+    pub(crate) fn recount(&mut self, buffered: &Buffered) {
+        let held = self.input.len() + self.session.collected_bytes() + self.outgoing.len();
+        buffered.change(self.held, held);
+        self.held = held;
+    }
+
+    /// Bytes in its buffers when they were counted last.
+    pub(crate) const fn held(&self) -> usize {
+        self.held
+    }
+
     /// Bytes of answers that have not left.
     pub(crate) fn unsent(&self) -> usize {
         self.outgoing.len()
@@ -219,8 +240,9 @@ impl Connection {
     }
 
     /// Whether the next turn has something to do for it without any news.
-    pub(crate) fn needs_attention(&self, limits: &Limits) -> bool {
-        self.may_receive(limits) || (self.unfinished && !self.broken && !self.is_backlogged(limits))
+    pub(crate) fn needs_attention(&self, allowance: usize) -> bool {
+        self.may_receive(allowance)
+            || (self.unfinished && !self.broken && !self.is_backlogged(allowance))
     }
 
     /// Whether nothing can come of it any more.
@@ -243,7 +265,8 @@ impl Connection {
     }
 
     /// Ends the session's part; the broker's is the reactor's to end.
-    pub(crate) fn close(self, shared: &mut Shared) {
+    pub(crate) fn close(self, shared: &mut Shared, buffered: &Buffered) {
+        buffered.change(self.held, 0);
         self.session.close(shared);
     }
 }
@@ -251,3 +274,45 @@ impl Connection {
 /// Bytes of input that wait for the session. It takes bodies out as they arrive, so more only
 /// waits behind a command that waits.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::{Clock, nanos};
+    use crate::facts::ProcessFacts;
+
+    #[test]
+    fn each_command_has_the_whole_time_to_be_sent() {
+        let (mut peer, socket) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut shared =
+            Shared::new(100, Box::new(ProcessFacts::new(Clock::new(), Arc::default())));
+        let mut connection = Connection::new(SessionId(1), socket.into(), &mut shared, Nanos(0));
+        let limits = Limits::default();
+        let most = nanos(limits.half_sent.unwrap());
+        let mut sends_at = |bytes: &[u8], seconds| {
+            let now = Nanos::from_secs(seconds);
+            peer.write_all(bytes).unwrap();
+            connection.notice(true, false, false);
+            connection.receive(&mut [0; 1024], 1024, now);
+            while connection.next_command(&mut shared, usize::MAX).is_some() {
+                let (session, after) = (SessionId(1), After::NOTHING);
+                let reply = model::Reply::Done;
+                connection.reply(Output { session, after, reply }, &mut shared);
+            }
+            connection.deadline(&limits, now)
+        };
+        let ends_from = |seconds| Some(Nanos::from_secs(seconds) + most);
+        assert_eq!(sends_at(b"use ", 10), ends_from(10));
+        assert_eq!(sends_at(b"a", 20), ends_from(10), "more of the same does not help");
+        assert_eq!(sends_at(b"\r\n", 30), None);
+        assert_eq!(sends_at(b"use b", 40), ends_from(40));
+        assert_eq!(sends_at(b"\r\nuse c", 50), ends_from(50), "another is half sent now");
+        assert_eq!(sends_at(b"\r\nlist-tube-used\r\nus", 60), ends_from(60));
+        assert_eq!(sends_at(b"e d\r\n", 70), None);
+    }
+}

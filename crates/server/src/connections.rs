@@ -60,6 +60,14 @@ impl Connections {
         self.places.iter().flatten().map(|(id, _)| *id).collect()
     }
 
+    /// Whose buffers hold the most, and may still be closed for it.
+    pub(crate) fn fullest(&mut self) -> Option<&mut Connection> {
+        let all = self.places.iter_mut().flatten().map(|(_, connection)| &mut **connection);
+        let open =
+            all.filter_map(|connection| (!connection.marks().finished).then_some(connection));
+        open.max_by_key(|connection| connection.held())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
     }

@@ -57,13 +57,18 @@ pub struct Counters {
     pub latencies: Latencies,
     /// Connections open now.
     pub connections: usize,
+    /// Bytes in their buffers now.
+    pub buffered_bytes: usize,
 }
 
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { journal, disk, latencies, connections } = self;
+        let Self { journal, disk, latencies, connections, buffered_bytes } = self;
         let mean = journal.frames as f64 / journal.batches.max(1) as f64;
-        writeln!(f, "counters: {connections} connections")?;
+        writeln!(
+            f,
+            "counters: {connections} connections, {buffered_bytes} bytes in their buffers"
+        )?;
         writeln!(
             f,
             "  log: {} frames ({} bytes) in {} batches ({mean:.1} frames mean, {} most, {} bytes), \
@@ -135,6 +140,7 @@ mod tests {
             disk: DiskCounters::default(),
             latencies,
             connections: 3,
+            buffered_bytes: 4,
         };
         let text = counters.to_string();
         assert!(text.contains("7 syncs"), "{text}");

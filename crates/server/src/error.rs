@@ -71,7 +71,7 @@ impl fmt::Display for StartError {
             Self::OutputBytes { asked } => write!(
                 f,
                 "{asked} bytes are too few for answers, choose {} or more",
-                crate::config::OUTPUT_BYTES_MIN
+                crate::buffered::ALLOWED_BYTES_MIN
             ),
             Self::MessageBytes { asked } => write!(
                 f,

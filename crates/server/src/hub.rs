@@ -9,6 +9,7 @@ use disk::{File, RealDisk};
 use journal::{DiskError, Durable};
 use model::{Lsn, Nanos, SessionId};
 
+use crate::buffered::Buffered;
 use crate::clock::Clock;
 use crate::config::Limits;
 use crate::core::{Core, Transfer};
@@ -42,6 +43,7 @@ pub(crate) struct Hub {
     ended: Condvar,
     gauges: Arc<JournalGauges>,
     pub(crate) connections: AtomicUsize,
+    pub(crate) buffered: Buffered,
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
@@ -105,6 +107,7 @@ impl Hub {
             ended: Condvar::new(),
             gauges,
             connections: AtomicUsize::new(0),
+            buffered: Buffered::new(limits.buffered_bytes),
             disk,
             clock,
             limits,
@@ -281,6 +284,7 @@ impl Hub {
             disk: self.disk.as_ref().map(RealDisk::counters).unwrap_or_default(),
             latencies: core.latencies.clone(),
             connections: self.connections.load(Ordering::Relaxed),
+            buffered_bytes: self.buffered.bytes(),
         }
     }
 }

@@ -14,6 +14,7 @@
 //! [`Server::start`] is all that a program needs to be a broker; [`signals::obey`] adds what a
 //! process of its own owes its operator.
 
+mod buffered;
 mod clock;
 mod committer;
 mod config;

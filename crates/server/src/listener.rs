@@ -15,6 +15,7 @@ use rustix::net::{SocketFlags, accept_with};
 use crate::config::{Listen, Protocol};
 use crate::error::StartError;
 use crate::hub::Hub;
+use crate::log::Complaint;
 
 /// An address that is listened on.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ pub(crate) struct Acceptor {
     next: usize,
     /// Until when nothing is accepted, because the system had no room.
     paused_until: Option<Nanos>,
-    logged_at: Option<Nanos>,
+    complaint: Complaint,
 }
 
 impl Acceptor {
@@ -109,7 +110,11 @@ impl Acceptor {
         if hub.connections.fetch_add(1, Ordering::Relaxed) >= hub.limits.connections {
             hub.connections.fetch_sub(1, Ordering::Relaxed);
             let limit = hub.limits.connections;
-            self.complain(hub, now, format_args!("refusing connections: {limit} are open"));
+            self.complaint.line(
+                hub.log,
+                now,
+                format_args!("refusing connections: {limit} are open"),
+            );
             return;
         }
         // A socket that is gone already will tell when it is read.
@@ -123,15 +128,11 @@ impl Acceptor {
     fn pause(&mut self, errno: Errno, hub: &Hub, now: Nanos) {
         self.paused_until = Some(now + PAUSE);
         let cause = std::io::Error::from(errno);
-        self.complain(hub, now, format_args!("cannot accept connections: {cause}, trying on"));
-    }
-
-    /// Logs, but once a second at most.
-    fn complain(&mut self, hub: &Hub, now: Nanos, text: std::fmt::Arguments<'_>) {
-        if self.logged_at.is_none_or(|at| now.since(at) >= Nanos::SECOND) {
-            self.logged_at = Some(now);
-            hub.log.line(text);
-        }
+        self.complaint.line(
+            hub.log,
+            now,
+            format_args!("cannot accept connections: {cause}, trying on"),
+        );
     }
 }
 

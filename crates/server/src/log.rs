@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::write;
 
@@ -27,6 +28,21 @@ impl Log {
     pub fn line(self, text: fmt::Arguments<'_>) {
         if self == Self::Stderr {
             STDERR.line(std::io::stderr(), text);
+        }
+    }
+}
+
+/// A complaint that may come up often, and is logged once a second at most.
+#[derive(Debug, Default)]
+pub(crate) struct Complaint {
+    logged_at: Option<Nanos>,
+}
+
+impl Complaint {
+    pub(crate) fn line(&mut self, log: Log, now: Nanos, text: fmt::Arguments<'_>) {
+        if self.logged_at.is_none_or(|at| now.since(at) >= Nanos::SECOND) {
+            self.logged_at = Some(now);
+            log.line(text);
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::deadlines::Deadlines;
 use crate::events::{Event, EventSet, Events};
 use crate::hub::{Commit, Hub, Phase};
 use crate::listener::Acceptor;
+use crate::log::Complaint;
 use crate::post::Sleep;
 
 /// A thread's share of the server.
@@ -33,6 +34,10 @@ pub(crate) struct Reactor<'a> {
     pub(crate) lists: Lists,
     /// When this turn began.
     pub(crate) now: Nanos,
+    /// Bytes of answers that a connection may leave unread in this turn.
+    pub(crate) allowance: usize,
+    /// That connections were closed for what they held.
+    eviction: Complaint,
     /// The broker took no commands when so many writes and chores were completed.
     pub(crate) stalled_at: Option<u64>,
     /// What the gates were last opened for, and how many writes and chores were completed then.
@@ -82,6 +87,8 @@ impl<'a> Reactor<'a> {
             deadlines: Deadlines::default(),
             lists: Lists::default(),
             now: hub.clock.now(),
+            allowance: 0,
+            eviction: Complaint::default(),
             stalled_at: None,
             durable: hub.durable(),
             completions: hub.completions(),
@@ -123,6 +130,7 @@ impl<'a> Reactor<'a> {
         }
         self.hub.post(self.index).awake();
         self.now = self.hub.clock.now();
+        self.allowance = self.hub.buffered.allowance(self.hub.limits.output_bytes);
         while let Some(event) = self.events.pop() {
             self.notice(event);
         }
@@ -215,7 +223,7 @@ impl<'a> Reactor<'a> {
     fn read(&mut self) {
         for session in &self.lists.attention {
             if let Some(connection) = self.connections.get_mut(*session) {
-                connection.receive(&mut self.scratch, &self.hub.limits, self.now);
+                connection.receive(&mut self.scratch, self.allowance, self.now);
             }
         }
     }
@@ -252,6 +260,27 @@ impl<'a> Reactor<'a> {
         }
         // Taken and put back: its memory is used again in each turn.
         self.lists.touched = touched;
+        if self.hub.buffered.is_exceeded() {
+            self.evict();
+        }
+    }
+
+    /// Closes who holds the most, or lets the other reactors look whether they have it.
+    fn evict(&mut self) {
+        let hub = self.hub;
+        let mean = hub.buffered.mean(hub.connections.load(Ordering::Relaxed));
+        let fullest = self.connections.fullest().filter(|connection| connection.held() >= mean);
+        let Some(connection) = fullest else {
+            let others = hub.posts().iter().enumerate().filter(|(index, _)| *index != self.index);
+            return others.for_each(|(_, post)| post.notify_mail());
+        };
+        let (held, most) = (connection.held(), hub.buffered.bytes_max());
+        self.lists.finish(connection.id(), connection.marks());
+        let text = format_args!(
+            "closed a connection that held {held} bytes, the most: all together held more than \
+             {most} (--max-buffered-bytes)"
+        );
+        self.eviction.line(hub.log, self.now, text);
     }
 
     /// Gives up the connections whose deadline has passed. One that this turn did not reach may
@@ -286,6 +315,7 @@ impl<'a> Reactor<'a> {
         let Some(connection) = self.connections.get_mut(session) else { return };
         let limits = &self.hub.limits;
         connection.send(self.durable, self.now);
+        connection.recount(&self.hub.buffered);
         connection.marks().touched = false;
         if connection.is_finished() {
             return self.lists.finish(session, connection.marks());
@@ -293,7 +323,7 @@ impl<'a> Reactor<'a> {
         if connection.is_held() {
             self.lists.hold(session, connection.marks());
         }
-        if connection.needs_attention(limits) {
+        if connection.needs_attention(self.allowance) {
             self.lists.attend(session, connection.marks());
         }
         let deadline = connection.deadline(limits, self.now);
@@ -320,7 +350,7 @@ impl<'a> Reactor<'a> {
         self.accept_more = false;
         for session in self.connections.ids() {
             let Some(connection) = self.connections.get_mut(session) else { continue };
-            connection.receive(&mut self.scratch, &self.hub.limits, self.now);
+            connection.receive(&mut self.scratch, self.allowance, self.now);
             connection.abandon_input();
             self.lists.attend(session, connection.marks());
         }

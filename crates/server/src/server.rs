@@ -12,9 +12,10 @@ use journal::JournalOptions;
 use model::{BrokerStatistics, StorePolicy, limits};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use crate::buffered::ALLOWED_BYTES_MIN;
 use crate::clock::Clock;
 use crate::committer::{COMMITTERS, commit, keep_house};
-use crate::config::{CONNECTIONS_MAX, Config, Limits, Listen, OUTPUT_BYTES_MIN, THREADS_MAX};
+use crate::config::{CONNECTIONS_MAX, Config, Limits, Listen, THREADS_MAX};
 use crate::core::Core;
 use crate::counters::Counters;
 use crate::events::EventSet;
@@ -202,12 +203,14 @@ fn check(config: &Config) -> Result<(), StartError> {
     if !(1..=THREADS_MAX).contains(&config.threads) {
         return Err(StartError::Threads { asked: config.threads });
     }
-    let Limits { connections, output_bytes, .. } = config.limits;
+    let Limits { connections, output_bytes, buffered_bytes, .. } = config.limits;
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
         return Err(StartError::Connections { asked: connections });
     }
-    if output_bytes < OUTPUT_BYTES_MIN {
-        return Err(StartError::OutputBytes { asked: output_bytes });
+    for asked in [output_bytes, buffered_bytes] {
+        if asked < ALLOWED_BYTES_MIN {
+            return Err(StartError::OutputBytes { asked });
+        }
     }
     let bytes = config.limits.message_bytes;
     if !(1..=limits::MESSAGE_BYTES_MAX).contains(&bytes) {
@@ -216,7 +219,7 @@ fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError> {
+pub(crate) fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError> {
     if config.policy == StorePolicy::Memory {
         return Ok(None);
     }

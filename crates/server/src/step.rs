@@ -57,7 +57,7 @@ impl Reactor<'_> {
         {
             let Some(mut connection) = self.connections.remove(session) else { continue };
             self.deadlines.forget(session, connection.marks().watched);
-            connection.close(&mut core.shared);
+            connection.close(&mut core.shared, &self.hub.buffered);
             core.broker.close_session(self.now, session, &mut core.outputs);
             core.post_outputs(self.index, self.hub.posts());
             self.hub.connections.fetch_sub(1, Ordering::Relaxed);
@@ -99,7 +99,8 @@ impl Reactor<'_> {
             connection.marks().attention = false;
             self.lists.touch(*session, connection.marks());
             let before = core.broker.steps();
-            let spent = feed(connection, core, self.hub, self.now, left.min(STEPS_PER_CONNECTION));
+            let share = Share { steps: left.min(STEPS_PER_CONNECTION), allowance: self.allowance };
+            let spent = feed(connection, core, self.hub, self.now, share);
             left = left.saturating_sub(spent);
             if core.broker.steps() > before {
                 self.lists.active.push(*session);
@@ -110,29 +111,33 @@ impl Reactor<'_> {
     }
 }
 
-/// Feeds the broker with the commands of one connection until they have cost so many steps; returns
-/// what they did cost. The last may cost more than was left.
-fn feed(
-    connection: &mut Connection,
-    core: &mut Core,
-    hub: &Hub,
-    now: Nanos,
-    steps_max: u64,
-) -> u64 {
+/// What one connection may use up in a turn.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    steps: u64,
+    /// Bytes of answers that it may leave unread.
+    allowance: usize,
+}
+
+/// Feeds the broker with the commands of one connection until its share is used up; returns the
+/// steps that they did cost. The last may cost more than was left.
+fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, share: Share) -> u64 {
     let mut spent = 0;
-    while spent < steps_max && !core.broker.stalled() {
+    while spent < share.steps && !core.broker.stalled() {
         let before = connection.unsent();
-        let command = connection.next_command(&mut core.shared, &hub.limits);
-        spent += (connection.unsent() - before).div_ceil(ANSWER_BYTES_PER_STEP) as u64;
+        let command = connection.next_command(&mut core.shared, share.allowance);
+        let answered = connection.unsent();
+        spent += (answered - before).div_ceil(ANSWER_BYTES_PER_STEP) as u64;
         let Some(command) = command else { break };
         let before = core.broker.steps();
         let own = connection.id();
         core.broker.handle(now, own, command, &mut core.outputs);
-        spent += core.broker.steps() - before;
         // The connection's own reply at once, since its next command waits for it.
         for output in core.outputs.extract_if(.., |output| output.session == own) {
             connection.reply(output, &mut core.shared);
         }
+        let copied = (connection.unsent() - answered) / BODY_BYTES_PER_STEP;
+        spent += core.broker.steps() - before + copied as u64;
         core.post_outputs(reactor_of(own), hub.posts());
     }
     spent
@@ -156,6 +161,10 @@ const CLOSING_STEPS_PER_TURN: u64 = STEPS_PER_TURN / 4;
 
 /// What a session answers by itself costs a step for so many bytes.
 const ANSWER_BYTES_PER_STEP: usize = 16;
+
+/// What the broker answers costs, beside its steps, one for so many bytes that are copied: so a
+/// turn fills buffers by 8 MiB at most, and the last answer.
+const BODY_BYTES_PER_STEP: usize = 128;
 
 #[cfg(test)]
 #[path = "step_test.rs"]

@@ -7,7 +7,7 @@ use model::StorePolicy;
 
 use super::*;
 use crate::events::EventSet;
-use crate::{Config, Log};
+use crate::{Config, Limits, Log};
 
 /// One reactor of a broker in memory, whose turns are taken by the test.
 struct Turns<'a> {
@@ -19,8 +19,12 @@ struct Client {
 }
 
 fn hub() -> Hub {
-    let config =
-        Config { policy: StorePolicy::Memory, threads: 1, log: Log::Quiet, ..Config::default() };
+    hub_with(Limits::default())
+}
+
+fn hub_with(limits: Limits) -> Hub {
+    let (policy, log) = (StorePolicy::Memory, Log::Quiet);
+    let config = Config { policy, threads: 1, log, limits, ..Config::default() };
     crate::server::build(&config, None).unwrap()
 }
 
@@ -58,6 +62,12 @@ impl<'a> Turns<'a> {
         while self.is_busy() {
             self.turn();
         }
+    }
+
+    /// Takes a turn whether or not there is something to do.
+    fn turn_if_any(&mut self) {
+        self.reactor.hub.post(0).notify_mail();
+        self.turn();
     }
 
     fn open(&self) -> usize {
@@ -168,4 +178,112 @@ fn what_a_session_answers_by_itself_is_paid_for() {
     let lines = client.lines();
     let lists = lines.iter().filter(|line| line.starts_with("OK ")).count();
     assert_eq!(lists, 2, "of 39 kB or 2,430 steps each");
+}
+
+#[test]
+fn slow_readers_are_held_back_before_anybody_is_closed() {
+    const CLIENTS: usize = 20;
+    const BODY: usize = 2_000;
+    const PEEKS: usize = 600;
+    const BYTES_MAX: usize = 4 << 20;
+    let hub = hub_with(Limits { buffered_bytes: BYTES_MAX, ..Limits::default() });
+    let mut turns = Turns::new(&hub);
+    let mut other = turns.connect();
+    other.send(&format!("put 0 0 60 {BODY}\r\n{}\r\n", "x".repeat(BODY)));
+    turns.settle();
+    assert_eq!(other.lines(), ["INSERTED 1"]);
+    let mut slow: Vec<_> = (0..CLIENTS).map(|_| turns.connect()).collect();
+    for client in &mut slow {
+        client.send(&"peek 1\r\n".repeat(PEEKS));
+        turns.settle();
+    }
+    let held = hub.buffered.bytes();
+    assert!((BYTES_MAX / 2..BYTES_MAX).contains(&held), "{held} bytes of 24,000,000");
+    other.send(PUT);
+    turns.settle();
+    assert_eq!(other.lines(), ["INSERTED 2"], "who reads is served");
+    for client in &mut slow {
+        let mut read = 0;
+        for _ in 0..PEEKS {
+            read += client.lines().iter().map(String::len).sum::<usize>();
+            turns.turn_if_any();
+        }
+        assert!(read > PEEKS * BODY, "{read} bytes");
+    }
+    assert_eq!((turns.open(), hub.buffered.bytes()), (CLIENTS + 1, 0), "nobody was closed");
+}
+
+#[test]
+fn of_those_who_send_half_bodies_who_holds_the_most_is_closed() {
+    const BYTES_MAX: usize = 256 * 1024;
+    let hub = hub_with(Limits { buffered_bytes: BYTES_MAX, ..Limits::default() });
+    let mut turns = Turns::new(&hub);
+    let mut halves: Vec<_> = (0..20).map(|_| turns.connect()).collect();
+    for (index, client) in halves.iter_mut().enumerate() {
+        client.send(&format!("put 0 0 60 60000\r\n{}", "x".repeat(40_000 - index)));
+        turns.settle();
+        assert!(hub.buffered.bytes() <= BYTES_MAX, "{} bytes", hub.buffered.bytes());
+    }
+    let left: usize = (14..20).map(|index| 40_000 - index).sum();
+    assert_eq!((turns.open(), hub.buffered.bytes()), (6, left), "the last, who hold less");
+    let mut other = turns.connect();
+    other.send(PUT);
+    turns.settle();
+    assert_eq!(other.lines(), ["INSERTED 1"]);
+    halves[19].send(&"x".repeat(20_019));
+    halves[19].send("\r\n");
+    turns.settle();
+    assert_eq!(halves[19].lines(), ["INSERTED 2"]);
+    drop(halves);
+    turns.settle();
+    assert_eq!((turns.open(), hub.buffered.bytes()), (1, 0));
+}
+
+/// That a queue is empty may be so by a delete that a crash undoes: nobody hears of it before that
+/// delete is durable. Nobody writes here but the test.
+#[test]
+fn that_nothing_is_there_waits_for_what_took_it_away() {
+    let data = std::env::temp_dir().join(format!("dunlin-step-{}", std::process::id()));
+    let (threads, log, listen) = (1, Log::Quiet, Vec::new());
+    let config = Config { data: data.clone(), threads, log, listen, ..Config::default() };
+    let disk = crate::server::open_disk(&config).unwrap();
+    let hub = crate::server::build(&config, disk).unwrap();
+    keep_house(&hub);
+    let mut turns = Turns::new(&hub);
+    let (mut worker, mut other) = (turns.connect(), turns.connect());
+    worker.send(&format!("{PUT}reserve\r\ndelete 1\r\n"));
+    turns.turn();
+    other.send("reserve-with-timeout 0\r\nlist-tube-used\r\n");
+    turns.turn();
+    turns.turn_if_any();
+    assert!(worker.lines().is_empty() && other.lines().is_empty(), "nothing is durable yet");
+    write_all(&hub);
+    turns.turn();
+    assert_eq!(worker.lines(), ["INSERTED 1", "RESERVED 1 1", "x", "DELETED"]);
+    assert_eq!(other.lines(), ["TIMED_OUT", "USING default"]);
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
+}
+
+/// What the housekeeper would do.
+fn keep_house(hub: &Hub) {
+    let disk = hub.disk.as_ref().unwrap();
+    let mut core = hub.lock();
+    core.poll_chore(hub.clock.now());
+    while let Some(chore) = core.take_chore() {
+        hub.complete_chore(&mut core, chore.perform(disk)).unwrap();
+        core.poll_chore(hub.clock.now());
+    }
+}
+
+/// What the committers would do.
+fn write_all(hub: &Hub) {
+    let mut core = hub.lock();
+    hub.hand_over(&mut core);
+    while let Some(transfer) = core.take_handed() {
+        let result = transfer.perform(hub.disk.as_ref().unwrap());
+        hub.complete(&mut core, transfer, result).unwrap();
+        hub.hand_over(&mut core);
+    }
 }

@@ -205,6 +205,39 @@ fn stopping_answers_what_has_come_in_and_keeps_what_it_confirmed() {
 }
 
 #[test]
+fn stopping_two_reactors_keeps_what_either_confirmed() {
+    const CLIENTS: usize = 6;
+    let directory = Directory::new("stopping-two");
+    let server = start(Config { threads: 2, ..journal(&directory, StorePolicy::Always) });
+    let clients: Vec<_> = (0..CLIENTS).map(|_| connect(&server)).collect();
+    let clients = clients.into_iter().map(|mut client| {
+        std::thread::spawn(move || {
+            let put = |client: &mut common::Client| client.try_ask("put 0 0 60 1\r\nx");
+            let mut ids = Vec::new();
+            while let Some(id) = put(&mut client).and_then(|line| {
+                line.strip_prefix("INSERTED ").and_then(|id| id.parse::<u64>().ok())
+            }) {
+                ids.push(id);
+            }
+            ids
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    while server.counters().journal.frames < 200 {
+        std::thread::yield_now();
+    }
+    server.shutdown().unwrap();
+    let confirmed: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    assert!(confirmed.iter().all(|ids| !ids.is_empty()), "both reactors served");
+
+    let server = start(journal(&directory, StorePolicy::Always));
+    let mut client = connect(&server);
+    for id in confirmed.into_iter().flatten() {
+        assert_eq!(client.ask(&format!("delete {id}")), "DELETED");
+    }
+}
+
+#[test]
 fn a_directory_in_use_is_refused_by_name() {
     let directory = Directory::new("in-use");
     let _server = start(journal(&directory, StorePolicy::Always));

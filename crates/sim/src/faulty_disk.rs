@@ -253,6 +253,11 @@ impl FaultyDisk {
 impl Disk for FaultyDisk {
     type File = FaultyFile;
 
+    /// Another one for each process, and the same for the same seed.
+    fn salt(&self) -> u64 {
+        self.0.borrow().epoch + 0x5A17
+    }
+
     fn names(&self) -> Result<Vec<String>, DiskError> {
         self.call("list", ".", |state, _| {
             // In no particular order: whoever relies on one shall notice.

@@ -47,6 +47,10 @@ impl LyingDisk {
 impl Disk for LyingDisk {
     type File = FaultyFile;
 
+    fn salt(&self) -> u64 {
+        self.disk.salt()
+    }
+
     fn names(&self) -> Result<Vec<String>, DiskError> {
         self.disk.names()
     }
@@ -106,6 +110,7 @@ impl Disk for LyingDisk {
 
 /// Gives every frame of a segment the checksum that its bytes have; see docs/format.md.
 fn forge_checksums(segment: &mut [u8]) {
+    let salt = segment.get(24..32).unwrap_or_default().to_vec();
     let mut batch = BLOCK_BYTES;
     while batch + MARK_BYTES <= segment.len() {
         let is_mark = segment.get(batch + 20) == Some(&1);
@@ -114,7 +119,7 @@ fn forge_checksums(segment: &mut [u8]) {
         for _ in 0..frames {
             let end = frame + FRAME_HEADER_BYTES + number(segment, frame);
             let Some(checked) = segment.get(frame + 8..end) else { break };
-            let crc = crc32c(checked).to_le_bytes();
+            let crc = crc32c(&[&salt, checked].concat()).to_le_bytes();
             if let Some(place) = segment.get_mut(frame + 4..frame + 8) {
                 place.copy_from_slice(&crc);
             }
@@ -138,7 +143,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 const FRAME_HEADER_BYTES: usize = 24;
-const MARK_BYTES: usize = FRAME_HEADER_BYTES + 32;
+const MARK_BYTES: usize = FRAME_HEADER_BYTES + 40;
 
 #[cfg(test)]
 mod tests {

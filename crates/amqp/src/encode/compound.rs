@@ -25,6 +25,7 @@ fn compound(out: &mut Vec<u8>, forms: Forms, write: impl FnOnce(&mut Vec<u8>) ->
     let head_end = start + SHORT_HEAD_BYTES;
     out.resize(head_end, 0);
     let count = write(out);
+    assert!(out.len() >= head_end, "elements are appended behind their head");
     let body = out.len() - head_end;
     match (u8::try_from(body + 1), u8::try_from(count), out.get_mut(start..head_end)) {
         (Ok(size), Ok(count), Some(head)) => head.copy_from_slice(&[forms.short, size, count]),

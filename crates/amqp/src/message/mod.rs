@@ -57,6 +57,8 @@ impl<'a> Message<'a> {
             }
             sections.end(section, code, reader.position());
         }
+        let end = sections.range(Section::Footer).end;
+        assert_eq!(end, bytes.len(), "the sections are the message");
         Ok(Message { bytes, sections, header })
     }
 

@@ -80,7 +80,7 @@ impl Sections {
     /// Notes that `section` ends at `position`.
     pub(super) fn end(&mut self, section: Section, code: u64, position: usize) {
         for end in self.ends.iter_mut().skip(section as usize) {
-            debug_assert!(*end <= position, "sections follow one another");
+            assert!(*end <= position, "sections follow one another");
             *end = position;
         }
         self.last = code;

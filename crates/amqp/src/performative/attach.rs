@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::encode;
 use crate::performative::{ReceiverSettleMode, Role};
@@ -57,7 +58,7 @@ pub enum SenderSettleMode {
 }
 
 /// Deliveries that are not settled, by tag, with what is known of them. Their states were checked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Unsettled {
     /// Tags and states counted each.
     count: u32,
@@ -194,6 +195,12 @@ impl Unsettled {
 
     fn as_map(&self) -> Option<Map<'_>> {
         (!self.is_empty()).then_some(Map { count: self.count, elements: &self.elements })
+    }
+}
+
+impl fmt::Debug for Unsettled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 

@@ -91,7 +91,8 @@ fn delivery_tag<'a>(list: &mut ListReader<'a>) -> Result<Option<&'a [u8]>> {
 /// use amqp::performative::{Transfer, TransferFrames};
 ///
 /// let (mut out, payload) = (Vec::new(), [7; 1000]);
-/// let transfer = Transfer { delivery_id: Some(1), delivery_tag: Some(b"t"), ..Default::default() };
+/// let transfer =
+///     Transfer { delivery_id: Some(1), delivery_tag: Some(b"t"), ..Transfer::default() };
 /// let mut frames = TransferFrames::new(transfer, 0, payload.len(), 512);
 /// while let Some(part) = frames.write_next(&mut out) {
 ///     out.extend_from_slice(&payload[part]);

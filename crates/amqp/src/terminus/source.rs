@@ -85,7 +85,7 @@ impl Source {
     }
 }
 
-/// An address. Any type is allowed (3.5.3), but strings are the only ones that are defined (3.2.18).
+/// An address: any type is allowed (3.5.3), but strings are all that is defined (3.2.15).
 pub(super) fn address(list: &mut ListReader<'_>) -> Result<Option<String>> {
     match list.value()? {
         None => Ok(None),

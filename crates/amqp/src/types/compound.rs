@@ -3,19 +3,21 @@
 //! Their bytes were checked when they were decoded, so iterators end early only where that check
 //! is broken.
 
+use core::fmt;
+
 use crate::types::descriptor::Descriptor;
 use crate::types::reader::Reader;
 use crate::types::value::Value;
 
 /// Values one after another (1.6.22).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct List<'a> {
     pub(crate) count: u32,
     pub(crate) elements: &'a [u8],
 }
 
 /// Keys and values (1.6.23), in the order of the bytes. Of equal keys the first counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Map<'a> {
     /// Keys and values counted each.
     pub(crate) count: u32,
@@ -23,7 +25,7 @@ pub struct Map<'a> {
 }
 
 /// Values of one type (1.6.24).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Array<'a> {
     pub(crate) descriptor: Option<Descriptor<'a>>,
     pub(crate) code: u8,
@@ -32,7 +34,7 @@ pub struct Array<'a> {
 }
 
 /// A value of a type that its descriptor names (1.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Described<'a> {
     /// The name of the type.
     pub descriptor: Descriptor<'a>,
@@ -120,4 +122,28 @@ fn values<'a>(elements: &'a [u8], count: u32) -> impl Iterator<Item = Value<'a>>
         debug_assert!(value.is_ok(), "elements were checked when they were decoded");
         value.ok()
     })
+}
+
+impl fmt::Debug for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Map<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Array<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Described").field(&self.descriptor).field(&self.value()).finish()
+    }
 }

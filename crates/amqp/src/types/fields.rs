@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::encode;
 use crate::types::{Map, Value};
 
-/// An owned map with symbols as keys (2.8.14): properties, filters, annotations. An empty one
+/// An owned map with symbols as keys (2.8.13): properties, filters, annotations. An empty one
 /// stands for null as well.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Fields {
@@ -15,7 +15,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Adds a pair.
+    /// Adds a pair. Of equal keys the first counts.
     pub fn insert(&mut self, key: &str, value: Value<'_>) {
         encode::symbol(&mut self.elements, key);
         encode::value(&mut self.elements, value);
@@ -53,6 +53,6 @@ impl From<Map<'_>> for Fields {
 
 impl core::fmt::Debug for Fields {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_map().entries(self.as_map().iter()).finish()
+        self.as_map().fmt(f)
     }
 }

@@ -393,7 +393,7 @@ impl<'a> Reader<'a> {
 
 /// Maps whose keys have a type, and values that are not looked into.
 impl<'a> Reader<'a> {
-    /// A map with symbols as keys, such as properties or filters (2.8.14).
+    /// A map with symbols as keys, such as properties or filters (2.8.13).
     pub(crate) fn fields_of(&mut self, code: u8) -> Result<Fields> {
         self.map_with_keys(code, &[code::SYMBOL_8, code::SYMBOL_32]).map(Fields::from)
     }

@@ -111,6 +111,11 @@ impl Server {
         self
     }
 
+    /// Bytes of its log that wait to be read.
+    pub(crate) fn unread_log(&self) -> u64 {
+        rustix::io::ioctl_fionread(self.child.stderr.as_ref().unwrap()).unwrap()
+    }
+
     /// Waits for its end: how, and what it wrote to standard error.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         let stderr = read_all(self.child.stderr.take().unwrap());

@@ -24,6 +24,7 @@ pub struct Directory {
     pub quota: Option<u64>,
     pub writes_synced: u64,
     pub syncs: u64,
+    pub salt: u64,
     /// The next sync fails.
     pub fail_sync: bool,
 }
@@ -69,6 +70,10 @@ fn error(kind: DiskErrorKind, operation: &'static str, file: &str, cause: &str) 
 
 impl Disk for MemoryDisk {
     type File = MemoryFile;
+
+    fn salt(&self) -> u64 {
+        self.0.borrow().salt
+    }
 
     fn names(&self) -> Result<Vec<String>, DiskError> {
         Ok(self.0.borrow().files.keys().cloned().collect())

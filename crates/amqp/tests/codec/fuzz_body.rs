@@ -1,0 +1,142 @@
+//! What must hold of any bytes whatever: run by the fuzzer in `fuzz/`, and by a test.
+
+use amqp::frame::{Frame, FrameKind, Split};
+use amqp::limits::FRAME_BYTES_BEFORE_OPEN_MAX;
+use amqp::message::{Message, Section};
+use amqp::performative::Performative;
+use amqp::protocol_header::ProtocolHeader;
+use amqp::sasl::{Plain, SaslBody};
+use amqp::transaction::CoordinatorRequest;
+use amqp::types::{Map, Value};
+use amqp::{DecodeError, encode};
+
+/// A stream is cut into frames until it ends or is refused, and each frame is read.
+pub(crate) fn frames(bytes: &[u8]) {
+    let mut rest = bytes;
+    let _ = ProtocolHeader::decode(bytes);
+    loop {
+        match Frame::split(rest, FRAME_BYTES_BEFORE_OPEN_MAX) {
+            Err(error) => return check_error(rest, error),
+            Ok(Split::Needs(more)) => {
+                let limit = FRAME_BYTES_BEFORE_OPEN_MAX as usize;
+                assert!(more > 0 && rest.len() + more <= limit, "{more} of {}", rest.len());
+                return;
+            }
+            Ok(Split::Frame { frame, length }) => {
+                assert!(length >= 8 + frame.body.len());
+                match frame.kind {
+                    FrameKind::Amqp => performative(frame.body),
+                    FrameKind::Sasl => sasl(frame.body),
+                }
+                rest = &rest[length..];
+            }
+        }
+    }
+}
+
+/// What is a performative survives our encoder.
+pub(crate) fn performative(bytes: &[u8]) {
+    match Performative::decode(bytes) {
+        Err(error) => check_error(bytes, error),
+        Ok((performative, payload)) => {
+            assert!(!format!("{performative:?}").is_empty());
+            let mut again = Vec::new();
+            performative.encode(&mut again);
+            again.extend_from_slice(payload);
+            assert_eq!(Performative::decode(&again), Ok((performative, payload)));
+            message(payload);
+        }
+    }
+}
+
+/// What is a SASL body survives our encoder.
+pub(crate) fn sasl(bytes: &[u8]) {
+    match SaslBody::decode(bytes) {
+        Err(error) => check_error(bytes, error),
+        Ok(body) => {
+            if let SaslBody::Init { initial_response: Some(response), .. } = body {
+                let _ = Plain::parse(response);
+            }
+            let mut again = Vec::new();
+            body.encode(&mut again);
+            assert_eq!(SaslBody::decode(&again), Ok(body));
+        }
+    }
+}
+
+/// A message's sections are its bytes, and whatever is asked of it is answered.
+pub(crate) fn message(bytes: &[u8]) {
+    let message = match Message::scan(bytes) {
+        Ok(message) => message,
+        Err(error) => return check_error(bytes, error),
+    };
+    let sections = [
+        Section::Header,
+        Section::DeliveryAnnotations,
+        Section::MessageAnnotations,
+        Section::Properties,
+        Section::ApplicationProperties,
+        Section::Body,
+        Section::Footer,
+    ];
+    let parts: Vec<u8> = sections.iter().flat_map(|part| message.section(*part)).copied().collect();
+    assert_eq!(parts, bytes);
+    check_encodings(&message);
+    let maps = [
+        message.delivery_annotations(),
+        message.message_annotations(),
+        message.application_properties(),
+    ];
+    maps.into_iter().flatten().for_each(check_map);
+    let data: usize = message.data().map(<[u8]>::len).sum();
+    assert!(data <= bytes.len());
+    if let Ok(Some(value)) = message.value() {
+        check_value(value);
+    }
+    let _ = CoordinatorRequest::decode(bytes);
+}
+
+/// Header and properties mean the same when we write them.
+fn check_encodings(message: &Message<'_>) {
+    let mut again = Vec::new();
+    message.header().encode(&mut again);
+    message.properties().encode(&mut again);
+    let read = Message::scan(&again).expect("what was read once is read again");
+    assert_eq!(read.header(), message.header());
+    assert_eq!(read.properties(), message.properties());
+}
+
+/// A map has as many pairs as it says.
+fn check_map(map: Map<'_>) {
+    assert_eq!(map.iter().count(), map.len());
+    for (key, value) in map.iter() {
+        check_value(value);
+        if let Some(key) = key.as_str() {
+            assert!(map.get(key).is_some());
+        }
+    }
+}
+
+/// A value can be walked, shown and written.
+fn check_value(value: Value<'_>) {
+    assert!(!format!("{value:?}").is_empty());
+    let mut once = Vec::new();
+    encode::value(&mut once, value);
+    let mut twice = Vec::new();
+    encode::value(&mut twice, Value::decode(&once).expect("what was read once is read again"));
+    assert_eq!(once, twice);
+}
+
+/// One value of any type.
+pub(crate) fn value(bytes: &[u8]) {
+    match Value::decode(bytes) {
+        Ok(value) => check_value(value),
+        Err(error) => check_error(bytes, error),
+    }
+}
+
+/// An error tells a place in the bytes and a condition for the peer.
+fn check_error(bytes: &[u8], error: DecodeError) {
+    assert!(error.offset <= bytes.len().max(5), "{error} of {}", bytes.len());
+    assert!(error.condition().starts_with("amqp:"));
+}

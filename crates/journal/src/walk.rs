@@ -1,0 +1,290 @@
+//! The walk along the log: which frames there are, and whether the end of them is one.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use model::Lsn;
+
+use crate::format::{Epoch, Life, Mark};
+use crate::reader::SegmentReader;
+use crate::recovery::{Recover, Recovered};
+use crate::{BLOCK_BYTES, Disk, OpenError};
+
+/// The walk along the log.
+pub(crate) struct Walk<'a, D: Disk> {
+    pub(crate) disk: &'a D,
+    pub(crate) files: &'a [SegmentFile<D::File>],
+    /// The snapshot holds the effect of every frame up to here …
+    pub(crate) begin: Lsn,
+    /// … and of none after this one.
+    pub(crate) end: Lsn,
+    /// The batches that were replayed and that no later mark says were synced.
+    pub(crate) unsure: VecDeque<Extent>,
+    pub(crate) recovered: Recovered,
+}
+
+/// How far the log was followed.
+struct End {
+    tail: Option<Tail>,
+    /// The first frame that was not found.
+    next: Lsn,
+    /// Of the last frame found.
+    epoch: Epoch,
+    /// What the rest of the disk says was synced.
+    claimed: Lsn,
+}
+
+/// Replayed batches and where they lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Index in `files`.
+    pub(crate) index: usize,
+    pub(crate) offset: u64,
+    pub(crate) bytes: usize,
+    pub(crate) last: Lsn,
+}
+
+impl Extent {
+    /// Whether `next` lies right behind it, and both can be written with one call.
+    fn joins(&self, next: &Self) -> bool {
+        let adjacent = self.index == next.index && self.offset + self.bytes as u64 == next.offset;
+        adjacent && self.bytes + next.bytes <= EXTENT_BYTES_MAX
+    }
+}
+
+impl<D: Disk> Walk<'_, D> {
+    /// The segment in which the first frame after the snapshot lies, or would.
+    pub(crate) fn start(&self) -> Result<usize, OpenError> {
+        let wanted = self.begin.next();
+        let holds = |file: &SegmentFile<_>| file.first.is_some_and(|mark| mark.lsn <= wanted);
+        if let Some(index) = self.files.iter().rposition(holds) {
+            return Ok(index);
+        }
+        // Where an older segment is there and only its frames are not, they may never have been
+        // durable: what later marks claim will tell.
+        let frames_lost = self.files.first().is_some_and(|file| file.first.is_none());
+        match self.files.iter().find_map(|file| file.first.map(|mark| (file.life.number, mark.lsn)))
+        {
+            Some((number, lsn)) if !frames_lost => Err(OpenError::Missing {
+                lsn: wanted,
+                cause: format!("the oldest segment, {}, begins with {lsn}", number.file_name()),
+            }),
+            _ => Ok(self.files.len()),
+        }
+    }
+
+    /// Replays from there to the end of the log, and tells where it is and which frame is next.
+    pub(crate) fn replay(
+        &mut self,
+        start: usize,
+        recover: &mut impl Recover,
+    ) -> Result<(Option<Tail>, Lsn), OpenError> {
+        let first = self.files.get(start).and_then(|file| file.first);
+        let next = first.map_or(self.begin.next(), |mark| mark.lsn);
+        let mut end = End { tail: None, next, epoch: Epoch::default(), claimed: self.end };
+        let mut goes_on = start;
+        self.read_segments(start.., |walk, index, bytes| {
+            if index != goes_on {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let offset = walk.replay_segment(index, bytes, &mut end, recover)?;
+            end.tail = Some(Tail { index, offset });
+            if let Some(later) = walk.continuation(index, end.next, end.epoch) {
+                goes_on = later;
+                return Ok(ControlFlow::Continue(()));
+            }
+            end.claimed = end.claimed.max(walk.claimed(index, bytes, offset));
+            Ok(ControlFlow::Break(()))
+        })?;
+        self.judge(&mut end)?;
+        Ok((end.tail, end.next))
+    }
+
+    /// Replays the batches of one segment; tells where the first that is not whole begins.
+    fn replay_segment(
+        &mut self,
+        index: usize,
+        bytes: &[u8],
+        end: &mut End,
+        recover: &mut impl Recover,
+    ) -> Result<u64, OpenError> {
+        let life = self.file(index).life;
+        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, Some(end.next), end.epoch);
+        loop {
+            let offset = reader.offset() as u64;
+            let Some(batch) = reader.next_batch() else { break };
+            self.recovered.latest = self.recovered.latest.max(batch.time());
+            let extent = Extent { index, offset, bytes: batch.bytes(), last: batch.last() };
+            self.note_unsure(extent, batch.mark.synced.max(self.end));
+            for frame in batch.frames().filter(|frame| frame.lsn > self.begin) {
+                self.recovered.frames += 1;
+                recover
+                    .replay(frame.lsn, frame.payload, frame.lsn <= self.end)
+                    .map_err(|cause| corrupt(life, offset, cause))?;
+            }
+        }
+        end.next = reader.expected().unwrap_or(end.next);
+        end.epoch = reader.epoch();
+        Ok(reader.offset() as u64)
+    }
+
+    /// A batch was replayed whose mark, or the snapshot, says that all up to `synced` was synced.
+    fn note_unsure(&mut self, extent: Extent, synced: Lsn) {
+        while self.unsure.pop_front_if(|earlier| earlier.last <= synced).is_some() {}
+        match self.unsure.back_mut() {
+            Some(before) if before.joins(&extent) => {
+                before.bytes += extent.bytes;
+                before.last = extent.last;
+            }
+            _ => self.unsure.push_back(extent),
+        }
+    }
+
+    /// The segment after `index` that begins with frame `next`.
+    fn continuation(&self, index: usize, next: Lsn, epoch: Epoch) -> Option<usize> {
+        let continues = |mark: Mark| mark.lsn == next && mark.epoch >= epoch;
+        (index + 1..self.files.len()).find(|later| self.file(*later).first.is_some_and(continues))
+    }
+
+    /// The highest position that any mark of a segment from `offset` on claims to have been synced.
+    fn claimed(&self, index: usize, bytes: &[u8], offset: u64) -> Lsn {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let life = self.file(index).life;
+        SegmentReader::new(bytes, life, from, None, Epoch::default()).synced_claimed()
+    }
+
+    /// The log may end there unless something says that the next frame was durable.
+    fn judge(&mut self, end: &mut End) -> Result<(), OpenError> {
+        let behind = end.tail.map_or(0, |tail| tail.index + 1);
+        self.read_segments(behind.., |walk, index, bytes| {
+            end.claimed = end.claimed.max(walk.claimed(index, bytes, BLOCK_BYTES as u64));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let (claimed, lsn) = (end.claimed, end.next);
+        if claimed < lsn {
+            return Ok(());
+        }
+        let by = if claimed == self.end { "the snapshot" } else { "a later batch" };
+        let cause = format!("frame {lsn} should be here; {by} says that {claimed} was synced");
+        match end.tail {
+            Some(tail) => Err(corrupt(self.file(tail.index).life, tail.offset, cause)),
+            None => Err(OpenError::Missing { lsn, cause }),
+        }
+    }
+
+    /// Reads what the snapshot left in older frames.
+    pub(crate) fn restore(
+        &mut self,
+        tail: Option<Tail>,
+        recover: &mut impl Recover,
+    ) -> Result<(), OpenError> {
+        if self.begin == Lsn::ZERO {
+            return Ok(());
+        }
+        let mut wanted = recover.wanted();
+        wanted.retain(|lsn| *lsn <= self.begin);
+        wanted.sort_unstable();
+        wanted.dedup();
+        let in_log = tail.map_or(0, |tail| tail.index + 1);
+        let pieces = self.where_wanted(in_log, &wanted);
+        let indexes: Vec<_> = pieces.iter().map(|(index, _)| *index).collect();
+        let mut pieces = pieces.iter();
+        self.read_segments(indexes, |walk, index, bytes| {
+            let Some((_, here)) = pieces.next() else { return Ok(ControlFlow::Break(())) };
+            walk.restore_segment(index, bytes, here, recover)?;
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// The segments in which the wanted frames lie, and which of them lie there.
+    fn where_wanted<'w>(&self, in_log: usize, wanted: &'w [Lsn]) -> Vec<(usize, &'w [Lsn])> {
+        let mut pieces = Vec::new();
+        let mut rest = wanted;
+        for index in (0..in_log).rev() {
+            let Some(mark) = self.file(index).first else { continue };
+            let (before, here) = rest.split_at(rest.partition_point(|lsn| *lsn < mark.lsn));
+            if !here.is_empty() {
+                pieces.push((index, here));
+            }
+            rest = before;
+        }
+        pieces
+    }
+
+    fn restore_segment(
+        &self,
+        index: usize,
+        bytes: &[u8],
+        wanted: &[Lsn],
+        recover: &mut impl Recover,
+    ) -> Result<(), OpenError> {
+        let life = self.file(index).life;
+        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default());
+        let mut wanted = wanted.iter().peekable();
+        while wanted.peek().is_some() {
+            let Some(batch) = reader.next_batch() else { break };
+            for frame in batch.frames() {
+                if wanted.next_if(|lsn| **lsn == frame.lsn).is_some() {
+                    recover
+                        .restore(frame.lsn, frame.payload)
+                        .map_err(|cause| corrupt(life, reader.offset() as u64, cause))?;
+                }
+            }
+        }
+        let offset = reader.offset() as u64;
+        wanted.next().map_or(Ok(()), |lsn| {
+            Err(corrupt(life, offset, format!("frame {lsn} should be here or behind")))
+        })
+    }
+
+    /// Reads segments one after the other until `take` breaks off.
+    fn read_segments(
+        &mut self,
+        indexes: impl IntoIterator<Item = usize>,
+        mut take: impl FnMut(&mut Self, usize, &[u8]) -> Result<ControlFlow<()>, OpenError>,
+    ) -> Result<(), OpenError> {
+        let indexes = indexes.into_iter().take_while(|index| *index < self.files.len());
+        let indexes: Vec<_> = indexes.collect();
+        let files = indexes.iter().map(|index| self.file(*index));
+        let files: Vec<_> = files.map(|found| (found.file.clone(), found.bytes)).collect();
+        let mut outcome = Ok(());
+        self.disk.read_files(&files, &mut |place, bytes| {
+            self.recovered.bytes += bytes.len() as u64;
+            let Some(index) = indexes.get(place) else { return ControlFlow::Break(()) };
+            take(self, *index, bytes).unwrap_or_else(|error| {
+                outcome = Err(error);
+                ControlFlow::Break(())
+            })
+        })?;
+        outcome
+    }
+
+    fn file(&self, index: usize) -> &SegmentFile<D::File> {
+        self.files.get(index).expect("invariant: indexes come from the same list")
+    }
+}
+
+/// A segment's file as found.
+#[derive(Debug)]
+pub(crate) struct SegmentFile<F> {
+    pub(crate) life: Life,
+    pub(crate) file: F,
+    pub(crate) bytes: u64,
+    /// The mark of its first batch, whole or not; `None`: it holds nothing of this life.
+    pub(crate) first: Option<Mark>,
+}
+
+/// Where the log continues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail {
+    /// Index in `files`.
+    pub(crate) index: usize,
+    pub(crate) offset: u64,
+}
+
+fn corrupt(life: Life, offset: u64, cause: String) -> OpenError {
+    OpenError::Corrupt { file: life.number.file_name(), offset, cause }
+}
+
+/// Bytes that are written again with one call.
+const EXTENT_BYTES_MAX: usize = 1024 * 1024;
