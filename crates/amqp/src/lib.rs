@@ -1,7 +1,7 @@
-//! AMQP 1.0: the codec.
+//! AMQP 1.0: codec and connection.
 //!
-//! Pure: bytes in, values out, and the reverse. It contains no socket, no clock and no queue; it
-//! knows no other protocol. Numbers in parentheses are sections of the OASIS standard of
+//! Pure: bytes in, [`model::Command`]s out; [`model::Reply`]s in, bytes out. It contains no socket,
+//! no clock and no queue; it knows no other protocol. Numbers in parentheses are sections of the OASIS standard of
 //! 29 October 2012.
 //!
 //! * [`protocol_header`], [`frame`]: the stream of bytes cut into layers and frames
@@ -13,14 +13,32 @@
 //! Decoding is total: any bytes give a value or a [`DecodeError`]. Nothing is allocated or walked
 //! by a size or count that a peer claims before the bytes are there; [`limits`] has the rest.
 //! Encoding always picks the smallest form and leaves out what is default.
+//!
+//! How a server drives one connection. All calls append to the same `out`, what is sent in its order:
+//!
+//! 1. [`Connection::new`] when the connection opens.
+//! 2. [`InputBuffer::append`] for whatever bytes arrive.
+//! 3. While [`Connection::poll_command`] gives a command: step the engine with it and hand each
+//!    reply to [`Connection::handle_reply`], as well as those that come by others' commands. Keep
+//!    the [`Event`] that it gives until the log is as durable as it asks for.
+//! 4. [`Connection::tell`] for each event whose time has come, then [`Connection::flush`] once.
+//! 5. [`Connection::has_more`] after 3 or 4: there are new commands, go on with 3.
+//! 6. [`Connection::handle_timeout`] when [`Connection::poll_timeout`] is past.
+//! 7. [`Connection::handle_half_close`] when the peer will send no more.
+//! 8. The end, once [`Connection::wants_close`] and `out` has been sent.
+//!
+//! [`formats`] is for the engine: how it looks into messages that came by AMQP.
 #![no_std]
 
 extern crate alloc;
 
+mod connection;
 mod decode_error;
 pub mod encode;
 pub mod error;
+mod formats;
 pub mod frame;
+mod input;
 pub mod limits;
 pub mod message;
 pub mod performative;
@@ -31,4 +49,7 @@ pub mod terminus;
 pub mod transaction;
 pub mod types;
 
+pub use connection::{Connection, Event, Options};
 pub use decode_error::{DecodeError, DecodeErrorKind};
+pub use formats::{FORMAT, formats};
+pub use input::InputBuffer;

@@ -1,0 +1,181 @@
+//! What the texts of an attach name: destinations, clients and subscriptions.
+//!
+//! An address is the name of a queue or of a topic. Which of both is told by a prefix, or else by
+//! a capability of the terminus; a destination without either is a queue.
+
+use alloc::vec::Vec;
+
+use model::{ClientName, Destination, NameError, QueueName, Subscription, SubscriptionName};
+
+use crate::encode;
+use crate::error::{Error, condition};
+use crate::terminus::{DistributionMode, ExpiryPolicy, Source, TerminusDurability};
+use crate::types::{Described, Descriptor, Fields, Symbols, Value, code};
+
+const QUEUE_PREFIX: &str = "queue://";
+const TOPIC_PREFIX: &str = "topic://";
+
+const QUEUE: [&str; 2] = ["queue", "temporary-queue"];
+const TOPIC: [&str; 2] = ["topic", "temporary-topic"];
+const SHARED: &str = "shared";
+const GLOBAL: &str = "global";
+
+/// The filter that selects messages, by code and name (registered filters of AMQP).
+const SELECTOR: (u64, &str) = (0x0000_468c_0000_0004, "apache.org:selector-filter:string");
+
+/// The filter that leaves out what the same container sends.
+const NO_LOCAL: (u64, &str) = (0x0000_468c_0000_0003, "apache.org:no-local-filter:list");
+
+/// Whether capabilities are those of a topic.
+pub(crate) fn is_topic(capabilities: &Symbols) -> bool {
+    TOPIC.iter().any(|topic| capabilities.contains(topic))
+}
+
+/// The destination that an address names.
+pub(crate) fn destination(address: &str, capabilities: &Symbols) -> Result<Destination, Error> {
+    let told = QUEUE.iter().chain(&TOPIC).any(|known| capabilities.contains(known));
+    named(address, told.then(|| is_topic(capabilities)))
+}
+
+/// The destination of a message that names its own, of which JMS tells the type: queues are even.
+pub(crate) fn destination_of_message(
+    to: &str,
+    jms_type: Option<Value<'_>>,
+) -> Result<Destination, Error> {
+    named(to, jms_type.and_then(|code| code.as_i64()).map(|code| code % 2 == 1))
+}
+
+fn named(address: &str, is_topic: Option<bool>) -> Result<Destination, Error> {
+    if let Some(topic) = address.strip_prefix(TOPIC_PREFIX) {
+        return name(topic).map(Destination::Topic);
+    }
+    let queue = address.strip_prefix(QUEUE_PREFIX);
+    let is_topic = queue.is_none() && is_topic == Some(true);
+    let name = name(queue.unwrap_or(address))?;
+    Ok(if is_topic { Destination::Topic(name) } else { Destination::Queue(name) })
+}
+
+/// A name of whatever has one.
+pub(crate) fn name(text: &str) -> Result<QueueName, Error> {
+    QueueName::new(text).map_err(|error: NameError| {
+        Error::new(condition::INVALID_FIELD, alloc::format!("not a name: {error}"))
+    })
+}
+
+/// The selector among the filters of a source.
+pub(crate) fn selector(source: &Source) -> Option<&str> {
+    match source.filter(SELECTOR.0, SELECTOR.1) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether a source leaves out what its own container sends.
+pub(crate) fn is_without_local(source: &Source) -> bool {
+    source.filter(NO_LOCAL.0, NO_LOCAL.1).is_some()
+}
+
+/// Leaves those filters that are obeyed: "the sending endpoint sets the filter actually in place"
+/// (3.5.3).
+pub(crate) fn keep_known_filters(source: &mut Source, without_local: bool) {
+    let known = |value: Value<'_>| {
+        let Value::Described(described) = value else { return false };
+        is(described.descriptor, SELECTOR) && matches!(described.value(), Value::String(_))
+            || is(described.descriptor, NO_LOCAL) && without_local
+    };
+    let mut kept = Fields::default();
+    for (key, value) in source.filter.as_map().iter() {
+        if let Some(key) = key.as_str().filter(|_| known(value)) {
+            kept.insert(key, value);
+        }
+    }
+    source.filter = kept;
+}
+
+fn is(descriptor: Descriptor<'_>, (code, symbol): (u64, &str)) -> bool {
+    [Descriptor::Code(code), Descriptor::Symbol(symbol)].contains(&descriptor)
+}
+
+/// What a consumer of a topic asks for. `link` is the name of its link, which names the
+/// subscription up to the first `|` where that is shared.
+pub(crate) fn subscription(
+    source: &Source,
+    link: &str,
+    topic: QueueName,
+    client: Option<&ClientName>,
+) -> Result<Subscription, Error> {
+    let durable = source.durable != TerminusDurability::None;
+    let shared = source.capabilities.contains(SHARED);
+    let name = match (durable || shared, shared) {
+        (false, _) => None,
+        (true, false) => Some(owned(link, client, durable)?),
+        (true, true) if source.capabilities.contains(GLOBAL) => {
+            Some(SubscriptionName { client: None, name: name(shared_name(link))?, durable })
+        }
+        (true, true) => Some(owned(shared_name(link), client, durable)?),
+    };
+    let without = client.filter(|_| is_without_local(source)).cloned();
+    let selector = selector(source).map(Into::into);
+    Ok(Subscription { name, topic, selector, shared, without })
+}
+
+/// The durable subscription that is looked for by its link's name alone.
+pub(crate) fn wanted_subscription(
+    link: &str,
+    desired: &Symbols,
+    client: Option<&ClientName>,
+) -> Result<SubscriptionName, Error> {
+    if desired.contains(GLOBAL) {
+        return Ok(SubscriptionName {
+            client: None,
+            name: name(shared_name(link))?,
+            durable: true,
+        });
+    }
+    let link = if desired.contains(SHARED) { shared_name(link) } else { link };
+    owned(link, client, true)
+}
+
+fn owned(
+    link: &str,
+    client: Option<&ClientName>,
+    durable: bool,
+) -> Result<SubscriptionName, Error> {
+    let Some(client) = client else {
+        let description = "a subscription with a name needs a container id that is one";
+        return Err(Error::new(condition::INVALID_FIELD, description));
+    };
+    Ok(SubscriptionName { client: Some(client.clone()), name: name(link)?, durable })
+}
+
+/// The source of a subscription that was looked for.
+pub(crate) fn source(subscription: &Subscription) -> Source {
+    let is_global = subscription.name.as_ref().is_some_and(|name| name.client.is_none());
+    let shared = subscription.shared.then_some(SHARED);
+    let global = (is_global && subscription.shared).then_some(GLOBAL);
+    let mut filter = Fields::default();
+    if let Some(selector) = &subscription.selector {
+        insert_selector(&mut filter, selector);
+    }
+    Source {
+        address: Some(subscription.topic.as_str().into()),
+        durable: TerminusDurability::UnsettledState,
+        expiry_policy: ExpiryPolicy::Never,
+        distribution_mode: Some(DistributionMode::Copy),
+        filter,
+        capabilities: ["topic"].into_iter().chain(shared).chain(global).collect(),
+        ..Source::default()
+    }
+}
+
+fn insert_selector(filter: &mut Fields, selector: &str) {
+    let mut encoded = Vec::new();
+    encode::value(&mut encoded, Value::String(selector));
+    let (code, content) = encoded.split_first().unwrap_or((&code::NULL, &[]));
+    let described = Described { descriptor: Descriptor::Code(SELECTOR.0), code: *code, content };
+    filter.insert("jms-selector", Value::Described(described));
+}
+
+fn shared_name(link: &str) -> &str {
+    link.split_once('|').map_or(link, |(name, _)| name)
+}

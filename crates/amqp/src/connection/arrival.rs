@@ -1,0 +1,90 @@
+//! A message of a peer becomes one of the engine.
+
+use alloc::sync::Arc;
+
+use model::{Destination, Nanos, NewMessage, Persistence};
+
+use crate::connection::address;
+use crate::connection::limits::LEASE;
+use crate::error::{Error, condition};
+use crate::formats::FORMAT;
+use crate::message::{MESSAGE_FORMAT, Message};
+
+/// The most urgent priority of JMS.
+const PRIORITY_MAX: u8 = 9;
+
+/// Engine priorities between two of JMS, so that other protocols have room between them.
+pub(crate) const PRIORITY_STEP: u32 = 256;
+
+/// When a message may be delivered, in milliseconds since 1970.
+const DELIVERY_TIME: &str = "x-opt-delivery-time";
+
+/// How many milliseconds later than now a message may be delivered.
+const DELIVERY_DELAY: &str = "x-opt-delivery-delay";
+
+/// The type of the destination, as Qpid JMS tells it to an anonymous terminus.
+const JMS_DESTINATION: &str = "x-opt-jms-dest";
+
+/// A message with where it goes by its own account.
+pub(crate) struct Arrival {
+    pub(crate) message: NewMessage,
+    /// Looked for only where the link's target names no node.
+    pub(crate) to: Option<Destination>,
+}
+
+/// Reads of a message what the engine has to know; its bytes stay as they are.
+///
+/// # Errors
+/// What the peer is told: the message is malformed, or goes nowhere though `is_relayed`.
+pub(crate) fn read(
+    body: Arc<[u8]>,
+    format: u32,
+    is_relayed: bool,
+    now: Nanos,
+) -> Result<Arrival, Error> {
+    if format != MESSAGE_FORMAT {
+        return Err(Error::new(condition::NOT_IMPLEMENTED, "unknown message format"));
+    }
+    let message = Message::scan(&body)?;
+    let header = message.header();
+    let persistence =
+        if header.durable { Persistence::Persistent } else { Persistence::NonPersistent };
+    let new = NewMessage {
+        priority: u32::from(PRIORITY_MAX - header.priority.min(PRIORITY_MAX)) * PRIORITY_STEP,
+        delay: delay(&message, now),
+        lease: LEASE,
+        expires: expires(&message, now),
+        persistence,
+        format: FORMAT,
+        body: body.clone(),
+    };
+    let to = if is_relayed { Some(destination(&message)?) } else { None };
+    Ok(Arrival { message: new, to })
+}
+
+/// "Each message sent via the anonymous terminus names its destination in its `to`."
+fn destination(message: &Message<'_>) -> Result<Destination, Error> {
+    let Some(to) = message.properties().to else {
+        return Err(Error::new(condition::NOT_FOUND, "the message names no destination"));
+    };
+    address::destination_of_message(to, message.message_annotation(JMS_DESTINATION))
+}
+
+fn delay(message: &Message<'_>, now: Nanos) -> Nanos {
+    let millis = |symbol| {
+        let number = message.message_annotation(symbol)?.as_i64()?;
+        u64::try_from(number).ok().map(Nanos::from_millis)
+    };
+    let until = millis(DELIVERY_TIME).map(|time| time.since(now));
+    until.or_else(|| millis(DELIVERY_DELAY)).unwrap_or_default()
+}
+
+/// By the time to live where there is one, since it needs no common clock (3.2.1); else by the
+/// sender's absolute time (3.2.4), where zero stands for never, as in JMS.
+fn expires(message: &Message<'_>, now: Nanos) -> Option<Nanos> {
+    if let Some(ttl) = message.header().ttl.filter(|ttl| *ttl > 0) {
+        return Some(now + Nanos::from_millis(ttl.into()));
+    }
+    let millis = message.properties().absolute_expiry_time.filter(|millis| *millis > 0)?;
+    u64::try_from(millis).ok().map(Nanos::from_millis)
+}

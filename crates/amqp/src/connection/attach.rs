@@ -1,0 +1,345 @@
+//! Sessions begin and links attach (2.5.1, 2.6.3).
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use model::{Command, ConsumerMode, Destination, LinkId};
+
+use crate::Connection;
+use crate::connection::event::Awaited;
+use crate::connection::limits::LINK_NAME_BYTES_MAX;
+use crate::connection::link::{Consumer, Kind, Link, Producer, Recipient, Standing};
+use crate::connection::session::{Session, SessionKey};
+use crate::connection::{Fault, address, not_allowed};
+use crate::error::{Error, condition};
+use crate::performative::{
+    Attach, Begin, Detach, Performative, ReceiverSettleMode, Role, SenderSettleMode, Unsettled,
+};
+use crate::terminus::{AttachTarget, Coordinator, DistributionMode, Target};
+use crate::types::Symbols;
+
+/// What a coordinator can do (4.5.7).
+const TRANSACTIONS: [&str; 3] =
+    ["amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn"];
+
+/// What an attach comes to.
+struct Plan {
+    kind: Kind,
+    opening: Opening,
+}
+
+/// What the engine has to do for it.
+enum Opening {
+    Nothing,
+    Destination(Destination),
+    Temporary { topic: bool },
+    Ask(Command, fn(LinkId) -> Awaited),
+}
+
+/// Sessions.
+impl Connection {
+    pub(super) fn begin(&mut self, channel: u16, begin: &Begin) -> Result<(), Fault> {
+        // "If a session is locally initiated, the remote-channel MUST NOT be set" (2.7.2).
+        if begin.remote_channel.is_some() || self.channels.contains_key(&channel) {
+            return not_allowed("this session was not asked for, or is there");
+        }
+        // Our own channel is the peer's number, which it may not be able to read (2.7.1).
+        if channel >= self.options.channels_max || channel > self.peer.channel_max {
+            let error =
+                Error::new(condition::CONNECTION_FRAMING_ERROR, "channel above the maximum");
+            return Err(Fault::Connection(error));
+        }
+        let Some(next) = self.sessions_begun.checked_add(1) else {
+            return not_allowed("too many sessions");
+        };
+        let key = SessionKey(self.sessions_begun);
+        self.sessions_begun = next;
+        self.channels.insert(channel, key);
+        self.sessions.insert(key, Session::new(channel, begin));
+        self.ask_nothing(Awaited::Begun(key));
+        Ok(())
+    }
+
+    pub(super) fn tell_begin(&mut self, key: SessionKey, out: &mut Vec<u8>) {
+        let handle_max = self.options.links_max.saturating_sub(1);
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        session.begun = true;
+        let (channel, begin) = (session.channel, session.begin(handle_max));
+        self.write(channel, &Performative::Begin(Box::new(begin)), out);
+    }
+}
+
+/// Links.
+impl Connection {
+    pub(super) fn attach(&mut self, key: SessionKey, attach: Attach) -> Result<(), Fault> {
+        self.check_attach(key, &attach)?;
+        let name: Box<str> = attach.name.as_str().into();
+        let name_key = (attach.role == Role::Sender, name.clone());
+        if let Some(&old) = self.names.get(&name_key) {
+            // "The link is moved to the new endpoint, the old one is detached" (2.6.1).
+            self.detach_link(old, Error::new(condition::LINK_STOLEN, "attached anew"));
+        }
+        let id = LinkId(self.links_attached);
+        self.links_attached += 1;
+        let mut answer = self.answer_to(&attach);
+        let planned = self.plan(id, &attach, &mut answer);
+        let (kind, opening) = match planned {
+            Ok(Plan { kind, opening }) => (kind, Ok(opening)),
+            Err(error) => (refused_kind(&attach), Err(error)),
+        };
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.handles.insert(attach.handle, id);
+        }
+        self.names.insert(name_key, id);
+        let link = Link::new(key, attach.handle, name, kind, answer);
+        self.links.insert(id, link);
+        self.open(id, opening);
+        Ok(())
+    }
+
+    fn check_attach(&self, key: SessionKey, attach: &Attach) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get(&key) else { return Ok(()) };
+        if attach.handle >= self.options.links_max || attach.handle > session.handle_max {
+            // "The peer MUST close the connection with the framing-error error-code" (2.7.2).
+            let error = Error::new(condition::CONNECTION_FRAMING_ERROR, "handle above the maximum");
+            return Err(Fault::Connection(error));
+        }
+        let fault = |condition, why| Err(Fault::Session(key, Error::new(condition, why)));
+        if session.handles.contains_key(&attach.handle) {
+            return fault(condition::SESSION_HANDLE_IN_USE, "the handle is in use");
+        }
+        if attach.name.len() > LINK_NAME_BYTES_MAX {
+            return fault(condition::INVALID_FIELD, "the link's name is too long");
+        }
+        if self.links.len() >= self.options.links_max as usize || self.links_attached == LAST_LINK {
+            return fault(condition::RESOURCE_LIMIT_EXCEEDED, "too many links");
+        }
+        Ok(())
+    }
+
+    /// Our attach, but for what is found out later: the modes as asked for (2.6.10, 2.6.12), no
+    /// unsettled deliveries, since none outlives its link here (2.6.13).
+    fn answer_to(&self, attach: &Attach) -> Attach {
+        let is_sender = attach.role == Role::Receiver;
+        Attach {
+            role: if is_sender { Role::Sender } else { Role::Receiver },
+            rcv_settle_mode: if is_sender {
+                attach.rcv_settle_mode
+            } else {
+                ReceiverSettleMode::First
+            },
+            unsettled: Unsettled::default(),
+            incomplete_unsettled: false,
+            initial_delivery_count: is_sender.then_some(0),
+            max_message_size: (!is_sender).then_some(self.options.max_message_bytes),
+            offered_capabilities: attach.desired_capabilities.iter().filter(is_offered).collect(),
+            desired_capabilities: Symbols::default(),
+            properties: crate::types::Fields::default(),
+            ..attach.clone()
+        }
+    }
+
+    fn plan(&mut self, id: LinkId, attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
+        match attach.role {
+            Role::Sender => plan_producer(attach, answer),
+            Role::Receiver => self.plan_consumer(id, attach, answer),
+        }
+    }
+
+    fn plan_consumer(
+        &mut self,
+        id: LinkId,
+        attach: &Attach,
+        answer: &mut Attach,
+    ) -> Result<Plan, Error> {
+        let Some(source) = &attach.source else { return self.plan_lookup(attach) };
+        if address::is_without_local(source) && !self.peer.is_identified {
+            self.recognise();
+        }
+        let kind = Kind::Consumer(Consumer {
+            settles: attach.snd_settle_mode == SenderSettleMode::Settled,
+            ..Consumer::default()
+        });
+        if let Some(source) = &mut answer.source {
+            let without_local = self.peer.client.is_some();
+            address::keep_known_filters(source, without_local);
+        }
+        let opening = if source.dynamic {
+            Opening::Temporary { topic: address::is_topic(&source.capabilities) }
+        } else {
+            Opening::Destination(node(source.address.as_deref(), &source.capabilities)?)
+        };
+        debug_assert!(!self.links.contains_key(&id), "a new link has a new number");
+        Ok(Plan { kind, opening })
+    }
+
+    /// No source: the peer wants to know of a subscription, to end it.
+    fn plan_lookup(&self, attach: &Attach) -> Result<Plan, Error> {
+        let client = self.peer.client.as_ref();
+        let desired = &attach.desired_capabilities;
+        let name = address::wanted_subscription(&attach.name, desired, client)?;
+        let opening =
+            Opening::Ask(Command::FindSubscription { name: name.clone() }, Awaited::Found);
+        Ok(Plan { kind: Kind::Lookup(Some(name)), opening })
+    }
+
+    /// Tells the engine which client this is, for a subscription that takes nothing from it. If
+    /// another connection is that client's, that one's messages are left out.
+    fn recognise(&mut self) {
+        if let Some(client) = self.peer.client.clone() {
+            self.ask(Command::Identify { client }, Awaited::Recognised);
+        }
+    }
+
+    fn open(&mut self, id: LinkId, opening: Result<Opening, Error>) {
+        let command = match opening {
+            Ok(Opening::Nothing) => return self.ask_nothing(Awaited::Attached(id)),
+            Ok(Opening::Ask(command, awaited)) => return self.ask(command, awaited(id)),
+            Ok(Opening::Temporary { topic }) => {
+                return self.ask(Command::CreateTemporary { topic }, Awaited::Created(id));
+            }
+            Ok(Opening::Destination(destination)) => self.opening(id, destination),
+            Err(error) => Err(error),
+        };
+        match command {
+            Ok(command) => self.ask(command, Awaited::Attached(id)),
+            Err(error) => {
+                self.begin_ending(id);
+                self.ask_nothing(Awaited::Refused(id, Box::new(error)));
+            }
+        }
+    }
+
+    /// The command that opens a link to a destination.
+    pub(super) fn opening(
+        &mut self,
+        id: LinkId,
+        destination: Destination,
+    ) -> Result<Command, Error> {
+        let client = self.peer.client.as_ref();
+        let gone = || Error::new(condition::INTERNAL_ERROR, "the link is gone");
+        let link = self.links.get_mut(&id).ok_or_else(gone)?;
+        let Kind::Consumer(consumer) = &mut link.kind else {
+            return Ok(Command::OpenProducer { link: id, to: destination });
+        };
+        let source = link.attach.as_ref().and_then(|attach| attach.source.as_ref());
+        let source = source.ok_or_else(gone)?;
+        match destination {
+            Destination::Queue(queue) => {
+                consumer.browses = source.distribution_mode == Some(DistributionMode::Copy);
+                let mode = if consumer.browses { ConsumerMode::Browse } else { ConsumerMode::Take };
+                let selector = address::selector(source).map(Into::into);
+                Ok(Command::OpenConsumer { link: id, queue, selector, mode })
+            }
+            Destination::Topic(topic) => {
+                let subscription = address::subscription(source, &link.name, topic, client)?;
+                consumer.durable = subscription.name.clone().filter(|name| name.durable);
+                Ok(Command::Subscribe { link: id, subscription: Box::new(subscription) })
+            }
+        }
+    }
+
+    pub(super) fn tell_attach(&mut self, id: LinkId, out: &mut Vec<u8>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let Some(attach) = link.attach.take() else { return };
+        let (session, echo) = (link.session, link.echo);
+        let Some(channel) = self.channel_of(session) else { return };
+        self.write(channel, &Performative::Attach(attach), out);
+        self.renew_credit(id, out);
+        if echo {
+            self.write_flow(id, out);
+        }
+    }
+
+    /// An attach without the terminus that the peer asked for, and the reason in the detach behind
+    /// it (2.6.3).
+    pub(super) fn tell_refusal(&mut self, id: LinkId, error: Box<Error>, out: &mut Vec<u8>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let Some(mut attach) = link.attach.take() else { return };
+        let (session, handle) = (link.session, link.handle);
+        link.detached = true;
+        if link.peer_detached {
+            self.links.remove(&id);
+        }
+        let Some(channel) = self.channel_of(session) else { return };
+        match attach.role {
+            Role::Sender => attach.source = None,
+            Role::Receiver => attach.target = None,
+        }
+        self.write(channel, &Performative::Attach(attach), out);
+        let detach = Detach { handle, closed: true, error: Some(error) };
+        self.write(channel, &Performative::Detach(detach), out);
+    }
+
+    pub(super) fn channel_of(&self, session: SessionKey) -> Option<u16> {
+        self.sessions.get(&session).map(|session| session.channel)
+    }
+}
+
+impl Link {
+    fn new(session: SessionKey, handle: u32, name: Box<str>, kind: Kind, answer: Attach) -> Self {
+        Self {
+            session,
+            handle,
+            name,
+            standing: Standing::Opening,
+            after: model::After::NOTHING,
+            kind,
+            temporary: None,
+            attach: Some(Box::new(answer)),
+            echo: false,
+            detached: false,
+            peer_detached: false,
+        }
+    }
+}
+
+fn plan_producer(attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
+    let counted = attach.initial_delivery_count.unwrap_or_default();
+    let kind = |to| Kind::Producer(Producer::new(to, counted));
+    let target = match &attach.target {
+        Some(AttachTarget::Coordinator(_)) => {
+            let capabilities = Symbols::from(TRANSACTIONS);
+            answer.target = Some(AttachTarget::Coordinator(Coordinator { capabilities }));
+            let kind = kind(Recipient::Coordinator(BTreeSet::new()));
+            return Ok(Plan { kind, opening: Opening::Nothing });
+        }
+        Some(AttachTarget::Node(target)) => target,
+        None => return Err(Error::new(condition::INVALID_FIELD, "the attach has no target")),
+    };
+    let opening = match target {
+        Target { dynamic: true, capabilities, .. } => {
+            Opening::Temporary { topic: address::is_topic(capabilities) }
+        }
+        Target { address: None, .. } => {
+            return Ok(Plan { kind: kind(Recipient::Relay), opening: Opening::Nothing });
+        }
+        Target { address, capabilities, .. } => {
+            Opening::Destination(node(address.as_deref(), capabilities)?)
+        }
+    };
+    Ok(Plan { kind: kind(Recipient::Node), opening })
+}
+
+fn node(address: Option<&str>, capabilities: &Symbols) -> Result<Destination, Error> {
+    let Some(address) = address else {
+        return Err(Error::new(condition::INVALID_FIELD, "the terminus has no address"));
+    };
+    address::destination(address, capabilities)
+}
+
+/// What a link is that never opens.
+fn refused_kind(attach: &Attach) -> Kind {
+    match attach.role {
+        Role::Sender => Kind::Producer(Producer::new(Recipient::Relay, 0)),
+        Role::Receiver => Kind::Lookup(None),
+    }
+}
+
+fn is_offered(capability: &&str) -> bool {
+    ["DELAYED_DELIVERY", "SHARED-SUBS"].contains(capability)
+}
+
+/// The number that no link has: it stands for nobody.
+const LAST_LINK: u32 = u32::MAX;

@@ -1,0 +1,83 @@
+//! What the peer says of our deliveries (2.6.12, 2.7.6, 3.4, 4.4).
+
+use alloc::vec::Vec;
+
+use model::{DeadReason, Settlement};
+
+use crate::Connection;
+use crate::connection::Fault;
+use crate::connection::event::{Answer, transaction};
+use crate::connection::session::{SessionKey, wire};
+use crate::connection::work::{SettlingRange, Work};
+use crate::error::{Error, condition};
+use crate::performative::{Disposition, Role};
+use crate::state::{DeliveryState, Modified, Outcome};
+
+impl Connection {
+    /// Settles deliveries of ours. A state that is no outcome is news only for a sender that
+    /// resumes (3.4.1); what a sender says of its own deliveries was settled here before.
+    pub(super) fn handle_disposition(
+        &mut self,
+        key: SessionKey,
+        disposition: &Disposition<'_>,
+    ) -> Result<(), Fault> {
+        if disposition.role == Role::Sender {
+            return Ok(());
+        }
+        let (outcome, transaction) = match &disposition.state {
+            Some(DeliveryState::Outcome(outcome)) => (Some(outcome), None),
+            Some(DeliveryState::Transactional { txn_id, outcome }) => {
+                let unknown = || {
+                    let why = "no such transaction";
+                    Fault::Session(key, Error::new(condition::TRANSACTION_UNKNOWN_ID, why))
+                };
+                (outcome.as_ref(), Some(transaction(txn_id).ok_or_else(unknown)?))
+            }
+            _ => (None, None),
+        };
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            // Settled without an outcome: it was not looked at (2.6.12).
+            None if disposition.settled => &Outcome::Released,
+            None => return Ok(()),
+        };
+        let last = disposition.last.unwrap_or(disposition.first);
+        let session = self.sessions.get(&key);
+        let deliveries = session.and_then(|session| session.deliveries(disposition.first, last));
+        let Some((next, last)) = deliveries else { return Ok(()) };
+        let answer = (!disposition.settled).then(|| match transaction {
+            Some(transaction) => Answer::Enlisted(transaction, outcome.clone()),
+            None => Answer::Outcome(outcome.clone()),
+        });
+        let settlement = settlement(outcome);
+        let range = SettlingRange { session: key, next, last, settlement, transaction, answer };
+        self.work.push_back(Work::Settle(range));
+        Ok(())
+    }
+
+    /// Settles in our turn what the peer wanted settled by us (2.6.12).
+    pub(super) fn tell_settled(
+        &mut self,
+        key: SessionKey,
+        delivery: u64,
+        answer: Answer,
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(channel) = self.channel_of(key) {
+            self.answer(channel, Role::Sender, wire(delivery), answer, out);
+        }
+    }
+}
+
+/// What an outcome means for the message.
+const fn settlement(outcome: &Outcome) -> Settlement {
+    match outcome {
+        Outcome::Accepted => Settlement::Accept,
+        Outcome::Rejected(_) => Settlement::Park(DeadReason::Rejected),
+        Outcome::Modified(Modified { undeliverable_here: true, .. }) => {
+            Settlement::Park(DeadReason::Undeliverable)
+        }
+        Outcome::Modified(Modified { delivery_failed: true, .. }) => Settlement::Fail,
+        Outcome::Released | Outcome::Modified(_) => Settlement::Release,
+    }
+}

@@ -1,0 +1,233 @@
+//! How links, sessions and the connection end, by the peer's wish or for an error (2.4.3, 2.5.5,
+//! 2.6.5, 2.6.6).
+//!
+//! What was sent and not settled, or not sent at all, goes back to where it was, and no attempt is
+//! counted: only a connection that is lost counts them. A broker that keeps no state of links
+//! across connections has nothing to resume (2.6.13).
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use model::{Command, LinkId};
+
+use crate::Connection;
+use crate::connection::event::{Awaited, Departing};
+use crate::connection::link::{Kind, Recipient, Standing, drain_unsent};
+use crate::connection::session::{SessionKey, Waiting};
+use crate::connection::{Fault, Phase};
+use crate::error::{Error, condition};
+use crate::performative::{Close, Detach, End, Performative, Role};
+
+/// Links.
+impl Connection {
+    pub(super) fn detach_by_peer(&mut self, key: SessionKey, detach: &Detach) -> Result<(), Fault> {
+        let session = self.sessions.get_mut(&key);
+        let Some(id) = session.and_then(|session| session.handles.remove(&detach.handle)) else {
+            let error = Error::new(condition::SESSION_UNATTACHED_HANDLE, "no link has this handle");
+            return Err(Fault::Session(key, error));
+        };
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        link.peer_detached = true;
+        if link.is_ending() {
+            if link.detached {
+                self.links.remove(&id);
+            }
+            return Ok(());
+        }
+        self.begin_ending(id);
+        let awaited = self.last_of(id, detach.closed);
+        self.ask_nothing(awaited);
+        Ok(())
+    }
+
+    /// What a link's end by the peer deletes beside the link, and what is told thereafter.
+    fn last_of(&mut self, id: LinkId, closed: bool) -> Awaited {
+        let how = Departing { closed, error: None };
+        let Some(link) = self.links.get_mut(&id).filter(|_| closed) else {
+            return Awaited::Detached(id, how);
+        };
+        match &mut link.kind {
+            Kind::Lookup(wanted) => {
+                if let Some(name) = wanted.take() {
+                    self.ask(Command::Unsubscribe { name }, Awaited::Unsubscribed(id));
+                }
+            }
+            Kind::Consumer(consumer) => {
+                // Refused while others share it: the last one to close it deletes it.
+                if let Some(name) = consumer.durable.take() {
+                    self.ask(Command::Unsubscribe { name }, Awaited::Unheard);
+                }
+            }
+            Kind::Producer(_) => {}
+        }
+        Awaited::Detached(id, how)
+    }
+
+    /// Ends a link for an error.
+    pub(super) fn detach_link(&mut self, id: LinkId, error: Error) {
+        if self.links.get(&id).is_some_and(|link| !link.is_ending()) {
+            self.begin_ending(id);
+            let how = Departing { closed: true, error: Some(Box::new(error)) };
+            self.ask_nothing(Awaited::Detached(id, how));
+        }
+    }
+
+    /// From here on the link is none for the engine.
+    pub(super) fn begin_ending(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_ending()) else { return };
+        link.standing = Standing::Ending;
+        let role = link.peer_role() == Role::Sender;
+        let key = (role, link.name.clone());
+        let temporary = link.temporary.take();
+        if self.names.get(&key) == Some(&id) {
+            self.names.remove(&key);
+        }
+        self.close_end(id);
+        if let Some(destination) = temporary {
+            self.ask(Command::DeleteTemporary { destination }, Awaited::Unheard);
+        }
+    }
+
+    fn close_end(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let session = link.session;
+        match &mut link.kind {
+            Kind::Producer(producer) => {
+                self.held_bytes -= producer.partial_bytes();
+                producer.partial = None;
+                match core::mem::replace(&mut producer.to, Recipient::Relay) {
+                    Recipient::Node => {
+                        self.ask(Command::CloseProducer { link: id }, Awaited::Unheard);
+                    }
+                    Recipient::Relay => {}
+                    Recipient::Coordinator(open) => self.roll_back_all(open),
+                }
+            }
+            Kind::Consumer(consumer) => {
+                let mut unfinished = drain_unsent(consumer);
+                let has_unsettled = core::mem::take(&mut consumer.unsettled) > 0;
+                self.ask(Command::CloseConsumer { link: id }, Awaited::Unheard);
+                if has_unsettled {
+                    unfinished.extend(self.forget_unsettled(session, id));
+                }
+                self.forget_waiting(session, id);
+                self.release(unfinished);
+            }
+            Kind::Lookup(_) => {}
+        }
+    }
+
+    fn forget_unsettled(&mut self, key: SessionKey, id: LinkId) -> VecDeque<model::MessageId> {
+        let Some(session) = self.sessions.get_mut(&key) else { return VecDeque::new() };
+        let own = session.unsettled.extract_if(.., |_, unsettled| unsettled.link == id);
+        own.filter_map(|(_, unsettled)| unsettled.message).collect()
+    }
+
+    fn forget_waiting(&mut self, key: SessionKey, id: LinkId) {
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        session.waiting.retain(|waiting| {
+            let stays = waiting.link() != id;
+            self.held_bytes -= if stays { 0 } else { waiting.bytes() };
+            stays
+        });
+    }
+
+    pub(super) fn tell_detach(&mut self, id: LinkId, how: Departing, out: &mut Vec<u8>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let handle = link.handle;
+        let was_detached = core::mem::replace(&mut link.detached, true);
+        let (session, is_gone) = (link.session, link.peer_detached);
+        if is_gone {
+            self.links.remove(&id);
+        }
+        let Some(channel) = self.sessions.get(&session).map(|session| session.channel) else {
+            return;
+        };
+        if !was_detached {
+            let detach = Detach { handle, closed: how.closed, error: how.error };
+            self.write(channel, &Performative::Detach(detach), out);
+        }
+    }
+}
+
+/// Sessions.
+impl Connection {
+    pub(super) fn end_by_peer(&mut self, channel: u16, key: SessionKey) {
+        self.channels.remove(&channel);
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        session.peer_ended = true;
+        if !session.ending {
+            self.begin_session_end(key);
+            self.ask_nothing(Awaited::Ended(key, None));
+        } else if session.ended {
+            self.forget_session(key);
+        }
+    }
+
+    /// Ends a session for an error.
+    pub(super) fn end_session(&mut self, key: SessionKey, error: Error) {
+        if self.sessions.get(&key).is_some_and(|session| !session.ending) {
+            self.begin_session_end(key);
+            self.ask_nothing(Awaited::Ended(key, Some(Box::new(error))));
+        }
+    }
+
+    fn begin_session_end(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        session.ending = true;
+        // At once, since each link would look through all of them.
+        let unsettled = core::mem::take(&mut session.unsettled);
+        let waiting = core::mem::take(&mut session.waiting);
+        self.held_bytes -= waiting.iter().map(Waiting::bytes).sum::<usize>();
+        let links: Vec<_> = session.handles.values().copied().collect();
+        for link in links {
+            if let Some(consumer) = self.consumer(link) {
+                consumer.unsettled = 0;
+            }
+            self.begin_ending(link);
+        }
+        self.release(unsettled.into_values().filter_map(|unsettled| unsettled.message).collect());
+    }
+
+    pub(super) fn tell_end(
+        &mut self,
+        key: SessionKey,
+        error: Option<Box<Error>>,
+        out: &mut Vec<u8>,
+    ) {
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        session.ended = true;
+        let (channel, is_gone) = (session.channel, session.peer_ended);
+        self.write(channel, &Performative::End(End { error }), out);
+        if is_gone {
+            self.forget_session(key);
+        }
+    }
+
+    fn forget_session(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.remove(&key) else { return };
+        for link in session.handles.values() {
+            self.links.remove(link);
+        }
+    }
+}
+
+/// The connection.
+impl Connection {
+    pub(super) fn close_by_peer(&mut self) {
+        self.phase = Phase::Leaving;
+        let sessions: Vec<_> = self.sessions.keys().copied().collect();
+        for session in sessions {
+            if self.sessions.get(&session).is_some_and(|session| !session.ending) {
+                self.begin_session_end(session);
+            }
+        }
+        self.ask_nothing(Awaited::Closed);
+    }
+
+    pub(super) fn tell_close(&mut self, out: &mut Vec<u8>) {
+        self.write(0, &Performative::Close(Close { error: None }), out);
+        self.phase = Phase::Closed;
+    }
+}

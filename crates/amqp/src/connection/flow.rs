@@ -1,0 +1,163 @@
+//! Credit and windows (2.5.6, 2.6.7).
+
+use alloc::vec::Vec;
+
+use model::{Command, LinkId};
+
+use crate::Connection;
+use crate::connection::Fault;
+use crate::connection::limits::SESSION_UNSETTLED_MAX;
+use crate::connection::link::{Consumer, Kind, Link, Producer};
+use crate::connection::session::{SessionKey, Waiting};
+use crate::connection::work::Work;
+use crate::error::{Error, condition};
+use crate::performative::{Flow, Performative};
+
+impl Connection {
+    pub(super) fn handle_flow(
+        &mut self,
+        key: SessionKey,
+        flow: &Flow,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get_mut(&key) else { return Ok(()) };
+        session.set_windows(flow);
+        match flow.handle {
+            None if flow.echo && session.begun => {
+                let (channel, answer) = (session.channel, session.flow());
+                self.write(channel, &Performative::Flow(answer), out);
+            }
+            None => {}
+            Some(handle) => {
+                let Some(&id) = session.handles.get(&handle) else {
+                    let why = "no link has this handle";
+                    let error = Error::new(condition::SESSION_UNATTACHED_HANDLE, why);
+                    return Err(Fault::Session(key, error));
+                };
+                self.handle_link_flow(id, flow, out);
+            }
+        }
+        self.send_waiting(key, out);
+        Ok(())
+    }
+
+    fn handle_link_flow(&mut self, id: LinkId, flow: &Flow, out: &mut Vec<u8>) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_ending()) else { return };
+        match &mut link.kind {
+            Kind::Consumer(consumer) => {
+                if let Some(credit) = flow.link_credit {
+                    consumer.set_credit(flow.delivery_count, credit, flow.drain);
+                    self.request_grant(id);
+                }
+            }
+            Kind::Producer(producer) => {
+                if let Some(counted) = flow.delivery_count {
+                    producer.count(counted);
+                }
+                self.renew_credit(id, out);
+            }
+            Kind::Lookup(_) => {}
+        }
+        if flow.echo {
+            self.echo(id, out);
+        }
+    }
+
+    fn echo(&mut self, id: LinkId, out: &mut Vec<u8>) {
+        match self.links.get_mut(&id) {
+            Some(link) if link.attach.is_some() => link.echo = true,
+            _ => self.write_flow(id, out),
+        }
+    }
+
+    /// Lets the engine hear of a consumer's credit, once it is open and unless it will already.
+    pub(super) fn request_grant(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| link.is_open()) else { return };
+        let Some(consumer) = link.consumer() else { return };
+        if !core::mem::replace(&mut consumer.granting, true) {
+            self.work.push_back(Work::Grant(id));
+        }
+    }
+
+    /// The command that tells the engine how much a consumer may get, if that has changed.
+    pub(super) fn grant(&mut self, id: LinkId) -> Option<Command> {
+        let link = self.links.get_mut(&id)?;
+        let (is_open, session) = (link.is_open(), link.session);
+        let consumer = link.consumer()?;
+        consumer.granting = false;
+        let session = self.sessions.get(&session).filter(|_| is_open)?;
+        let is_full = session.unsettled.len() >= SESSION_UNSETTLED_MAX;
+        let consumer = self.links.get_mut(&id)?.consumer()?;
+        let limit = if is_full { consumer.disposed } else { consumer.limit() };
+        let drain = core::mem::take(&mut consumer.drain_unsaid);
+        if limit == consumer.said && !drain {
+            return None;
+        }
+        consumer.said = limit;
+        Some(Command::Credit { link: id, limit, drain })
+    }
+
+    /// Gives a producer credit anew when it has used half of it, and its attach was told.
+    pub(super) fn renew_credit(&mut self, id: LinkId, out: &mut Vec<u8>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if !link.is_open() || link.attach.is_some() {
+            return;
+        }
+        if link.producer().is_some_and(Producer::renew) {
+            self.write_flow(id, out);
+        }
+    }
+
+    /// The engine has nothing more for a consumer that asked to use up its credit: told behind
+    /// what waits for the window.
+    pub(super) fn tell_drained_later(&mut self, id: LinkId, out: &mut Vec<u8>) {
+        let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
+        let key = link.session;
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        session.waiting.push_back(Waiting::Drained(id));
+        self.send_waiting(key, out);
+    }
+
+    /// "The sender will advance the delivery-count as much as possible, consuming all available
+    /// link-credit, and send the flow state to the receiver" (2.6.7). A later flow may have ended
+    /// the drain.
+    pub(super) fn tell_drained(&mut self, id: LinkId, out: &mut Vec<u8>) {
+        let Some(consumer) = self.consumer(id).filter(|consumer| consumer.drains) else { return };
+        consumer.exhaust();
+        self.write_flow(id, out);
+    }
+
+    /// Tells what we know of a link and its session.
+    pub(super) fn write_flow(&mut self, id: LinkId, out: &mut Vec<u8>) {
+        let Some(link) = self.links.get(&id) else { return };
+        let Some(session) = self.sessions.get(&link.session) else { return };
+        let (channel, flow) = (session.channel, link.flow(session.flow()));
+        self.write(channel, &Performative::Flow(flow), out);
+    }
+
+    pub(super) fn consumer(&mut self, id: LinkId) -> Option<&mut Consumer> {
+        self.links.get_mut(&id)?.consumer()
+    }
+
+    pub(super) fn producer(&mut self, id: LinkId) -> Option<&mut Producer> {
+        self.links.get_mut(&id)?.producer()
+    }
+}
+
+impl Link {
+    /// The link's part of a flow.
+    fn flow(&self, session: Flow) -> Flow {
+        let (delivery_count, link_credit, drain) = match &self.kind {
+            Kind::Producer(producer) => (producer.delivery_count, producer.credit, false),
+            Kind::Consumer(consumer) => (consumer.delivery_count, consumer.credit, consumer.drains),
+            Kind::Lookup(_) => (0, 0, false),
+        };
+        Flow {
+            handle: Some(self.handle),
+            delivery_count: Some(delivery_count),
+            link_credit: Some(link_credit),
+            drain,
+            ..session
+        }
+    }
+}

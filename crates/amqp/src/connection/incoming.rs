@@ -1,0 +1,240 @@
+//! Messages of the peer: transfers become deliveries, deliveries become puts (2.6.14, 2.7.5).
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use model::{After, Command, LinkId, Reply};
+
+use crate::Connection;
+use crate::connection::event::{Answer, Awaited, Fact, Incoming, transaction};
+use crate::connection::link::{Enlisted, Partial, Recipient};
+use crate::connection::session::SessionKey;
+use crate::connection::{Fault, arrival, refusal};
+use crate::error::{Error, condition};
+use crate::performative::{Performative, Role, Transfer};
+use crate::state::DeliveryState;
+
+/// A delivery whose last frame has come; its bytes are the payload of that frame, or all of them.
+struct Whole<'p> {
+    head: Partial,
+    last: &'p [u8],
+}
+
+impl Connection {
+    pub(super) fn receive(
+        &mut self,
+        key: SessionKey,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let id = self.count_transfer(key, transfer.handle, out)?;
+        if let Some(whole) = self.assemble(id, transfer, payload)? {
+            self.receive_whole(key, id, whole);
+        }
+        Ok(())
+    }
+
+    /// Counts a transfer frame in the session's window (2.5.6) and finds its link.
+    fn count_transfer(
+        &mut self,
+        key: SessionKey,
+        handle: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<LinkId, Fault> {
+        let fault = |condition, why| Fault::Session(key, Error::new(condition, why));
+        let unknown = || fault(condition::SESSION_UNATTACHED_HANDLE, "no link has this handle");
+        let session = self.sessions.get_mut(&key).ok_or_else(unknown)?;
+        if !session.receive() {
+            return Err(fault(condition::SESSION_WINDOW_VIOLATION, "more transfers than allowed"));
+        }
+        let id = session.handles.get(&handle).copied();
+        if session.renew() && session.begun {
+            let (channel, flow) = (session.channel, session.flow());
+            self.write(channel, &Performative::Flow(flow), out);
+        }
+        id.ok_or_else(unknown)
+    }
+
+    /// Adds a frame to its delivery. Gives the delivery once it is whole.
+    fn assemble<'p>(
+        &mut self,
+        id: LinkId,
+        transfer: &Transfer<'_>,
+        payload: &'p [u8],
+    ) -> Result<Option<Whole<'p>>, Fault> {
+        let bytes_max = self.options.max_message_bytes;
+        let fault = |condition, why| Fault::Link(id, Error::new(condition, why));
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_ending()) else {
+            return Ok(None);
+        };
+        let Some(producer) = link.producer() else {
+            return Err(fault(condition::NOT_ALLOWED, "the link is for the other direction"));
+        };
+        let begun = producer.partial.take();
+        if begun.is_none() && !producer.begin() {
+            return Err(fault(
+                condition::LINK_TRANSFER_LIMIT_EXCEEDED,
+                "a delivery without credit",
+            ));
+        }
+        let before = begun.as_ref().map_or(0, |partial| partial.bytes.len());
+        self.held_bytes -= before;
+        // "Aborted messages SHOULD be discarded by the recipient" (2.7.5).
+        if transfer.aborted {
+            return Ok(None);
+        }
+        let mut head = match begun {
+            Some(begun) => begun.go_on(transfer),
+            None => Partial::begin(transfer).map(Box::new),
+        }
+        .map_err(|why| fault(condition::NOT_ALLOWED, why))?;
+        if before as u64 + payload.len() as u64 > bytes_max {
+            let why = "the message is larger than the link takes";
+            return Err(fault(condition::LINK_MESSAGE_SIZE_EXCEEDED, why));
+        }
+        if !transfer.more {
+            return Ok(Some(Whole { head: *head, last: payload }));
+        }
+        if !head.resumes {
+            head.bytes.extend_from_slice(payload);
+            self.held_bytes += head.bytes.len();
+        }
+        producer.partial = Some(head);
+        Ok(None)
+    }
+
+    fn receive_whole(&mut self, key: SessionKey, link: LinkId, whole: Whole<'_>) {
+        let Whole { mut head, last } = whole;
+        if head.resumes {
+            return;
+        }
+        let body = if head.bytes.is_empty() {
+            Arc::from(last)
+        } else {
+            head.bytes.extend_from_slice(last);
+            Arc::from(core::mem::take(&mut head.bytes))
+        };
+        let transaction = match head.enlisted {
+            Enlisted::In(transaction) => Some(transaction),
+            Enlisted::No | Enlisted::Unknown => None,
+        };
+        let incoming =
+            Incoming { session: key, link, id: head.id, settled: head.settled, transaction };
+        let Some(producer) = self.producer(link) else { return };
+        producer.unanswered += 1;
+        match &producer.to {
+            Recipient::Coordinator(_) => self.coordinate(incoming, &body),
+            _ if head.enlisted == Enlisted::Unknown => {
+                let error = Error::new(condition::TRANSACTION_UNKNOWN_ID, "no such transaction");
+                self.reject(incoming, error);
+            }
+            to => {
+                let is_relayed = matches!(to, Recipient::Relay);
+                self.put(incoming, body, head.format, is_relayed);
+            }
+        }
+    }
+
+    fn put(&mut self, incoming: Incoming, body: Arc<[u8]>, format: u32, is_relayed: bool) {
+        let Incoming { link, transaction, .. } = incoming;
+        match arrival::read(body, format, is_relayed, self.now) {
+            Err(error) => self.reject(incoming, error),
+            Ok(arrival) => {
+                let message = arrival.message;
+                let command = match arrival.to {
+                    Some(to) => Command::PutTo { to, message, transaction },
+                    None => Command::Put { link, message, transaction },
+                };
+                self.ask(command, Awaited::Put(incoming));
+            }
+        }
+    }
+
+    /// Tells the peer that its delivery is refused, in its turn.
+    pub(super) fn reject(&mut self, incoming: Incoming, error: Error) {
+        self.ask_nothing(Awaited::Rejected(incoming, Box::new(error)));
+    }
+
+    /// The engine has stored a message, or not.
+    pub(super) fn stored(
+        &mut self,
+        incoming: Incoming,
+        after: After,
+        reply: &Reply,
+    ) -> Option<(After, Fact)> {
+        let answer = match reply {
+            Reply::Refused(refusal) => Answer::rejected(refusal::error(refusal)),
+            _ => Answer::accepted(incoming.transaction),
+        };
+        self.answered(incoming, after, answer)
+    }
+
+    /// What becomes of a delivery is known. Nobody waits for it where the peer has settled.
+    pub(super) fn answered(
+        &mut self,
+        incoming: Incoming,
+        after: After,
+        answer: Answer,
+    ) -> Option<(After, Fact)> {
+        if !incoming.settled {
+            return Some((after, Fact::Answered(incoming, answer)));
+        }
+        let producer = self.producer(incoming.link)?;
+        producer.unanswered -= 1;
+        producer.is_due().then_some((After::NOTHING, Fact::Answerable(incoming.link)))
+    }
+
+    pub(super) fn tell_answer(&mut self, incoming: &Incoming, answer: Answer, out: &mut Vec<u8>) {
+        if let Some(producer) = self.producer(incoming.link) {
+            producer.unanswered -= 1;
+        }
+        if let Some(channel) = self.channel_of(incoming.session) {
+            self.answer(channel, Role::Receiver, incoming.id, answer, out);
+            self.renew_credit(incoming.link, out);
+        }
+    }
+}
+
+impl Partial {
+    /// The first transfer of a delivery tells all of it (2.7.5).
+    fn begin(transfer: &Transfer<'_>) -> Result<Self, &'static str> {
+        let Some(id) = transfer.delivery_id else { return Err("a delivery begins without its id") };
+        if transfer.delivery_tag.is_none() {
+            return Err("a delivery begins without its tag");
+        }
+        Ok(Self {
+            id,
+            settled: transfer.settled.unwrap_or_default(),
+            format: transfer.message_format.unwrap_or_default(),
+            enlisted: Enlisted::of(transfer),
+            resumes: transfer.resume,
+            bytes: Vec::new(),
+        })
+    }
+
+    /// Another transfer of it. One of another delivery may not come in between (2.6.14).
+    fn go_on(mut self: Box<Self>, transfer: &Transfer<'_>) -> Result<Box<Self>, &'static str> {
+        if transfer.delivery_id.is_some_and(|id| id != self.id) {
+            return Err("a delivery begins before the last one ended");
+        }
+        // "If settled on any of the transfers, the delivery is settled" (2.7.5).
+        self.settled |= transfer.settled.unwrap_or_default();
+        if self.enlisted == Enlisted::No {
+            self.enlisted = Enlisted::of(transfer);
+        }
+        Ok(self)
+    }
+}
+
+impl Enlisted {
+    fn of(transfer: &Transfer<'_>) -> Self {
+        match transfer.state {
+            Some(DeliveryState::Transactional { txn_id, .. }) => {
+                transaction(txn_id).map_or(Self::Unknown, Self::In)
+            }
+            _ => Self::No,
+        }
+    }
+}

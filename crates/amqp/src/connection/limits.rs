@@ -1,0 +1,31 @@
+//! The named limits of a connection: what a peer may make us hold or do.
+
+use model::Nanos;
+
+/// Messages that a producer may send before an earlier one is answered. A smaller number would
+/// make it wait, a larger one lets more pile up before a slow disk.
+pub(crate) const PRODUCER_CREDIT: u32 = 1_000;
+
+/// Transfer frames that a session's peer may send; renewed once half of them were.
+pub(crate) const INCOMING_WINDOW: u32 = 8_192;
+
+/// Deliveries that the engine may be ahead of what was sent to one consumer, however much credit
+/// that has: what waits here is held, and other consumers cannot have it.
+pub(crate) const CONSUMER_AHEAD_MAX: u32 = 2_048;
+
+/// Deliveries of one session that its peer has not settled; beyond it consumers get nothing.
+pub(crate) const SESSION_UNSETTLED_MAX: usize = 262_144;
+
+/// Bytes of a link's name. JMS makes them of an address and a few numbers.
+pub(crate) const LINK_NAME_BYTES_MAX: usize = 1_024;
+
+/// The shortest idle timeout of a peer that is served: an empty frame every half of it (2.4.5).
+pub(crate) const PEER_IDLE_MIN: Nanos = Nanos::from_millis(200);
+
+/// How long a connection that was closed by us waits for its peer's close, so that the peer can
+/// read why.
+pub(crate) const CLOSE_WAIT: Nanos = Nanos::from_secs(5);
+
+/// How long a consumer of another protocol may hold a message that came by AMQP before it is
+/// ready again, unless it asks for another time.
+pub(crate) const LEASE: Nanos = Nanos::from_secs(60);

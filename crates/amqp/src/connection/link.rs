@@ -1,0 +1,260 @@
+//! One link: what both ends know of it.
+//!
+//! ```text
+//!            the engine's answer        attach told
+//!   Opening -------------------> Open
+//!      |                          |   the peer detaches, or an error does
+//!      +----------> Ending <------+   frames are ignored; gone once both ends have detached
+//! ```
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use model::{After, Destination, MessageId, SubscriptionName, TransactionId};
+
+use crate::connection::limits::{CONSUMER_AHEAD_MAX, PRODUCER_CREDIT};
+use crate::connection::session::SessionKey;
+use crate::performative::{Attach, Role};
+
+/// One link of a session.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) session: SessionKey,
+    /// The number by which both ends speak of it.
+    pub(crate) handle: u32,
+    /// With the peer's role it names the link in this connection (2.6.1).
+    pub(crate) name: Box<str>,
+    pub(crate) standing: Standing,
+    /// What told events of this link may not overtake: its attach.
+    pub(crate) after: After,
+    pub(crate) kind: Kind,
+    /// The destination that goes with it.
+    pub(crate) temporary: Option<Destination>,
+    /// Our attach, until it is told.
+    pub(crate) attach: Option<Box<Attach>>,
+    /// The peer has asked for a flow that has to wait for the attach.
+    pub(crate) echo: bool,
+    /// We have sent our detach.
+    pub(crate) detached: bool,
+    /// The peer has sent its detach.
+    pub(crate) peer_detached: bool,
+}
+
+/// How far a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The engine is asked.
+    Opening,
+    /// The engine agrees.
+    Open,
+    /// It is going; what the peer says of it does not matter any more.
+    Ending,
+}
+
+/// What is at our end.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// The peer sends.
+    Producer(Producer),
+    /// The peer receives.
+    Consumer(Consumer),
+    /// The peer looks for a subscription, to end it.
+    Lookup(Option<SubscriptionName>),
+}
+
+/// The receiving end of a link, which is ours.
+#[derive(Debug)]
+pub(crate) struct Producer {
+    pub(crate) to: Recipient,
+    /// Deliveries that the peer may begin.
+    pub(crate) credit: u32,
+    /// The peer's count of deliveries.
+    pub(crate) delivery_count: u32,
+    /// Deliveries that the engine has not answered, or whose answer was not told.
+    pub(crate) unanswered: u32,
+    /// A delivery whose last frame has not come.
+    pub(crate) partial: Option<Box<Partial>>,
+}
+
+/// Who gets what comes in by a link.
+#[derive(Debug)]
+pub(crate) enum Recipient {
+    /// One destination: the link's own producer in the engine.
+    Node,
+    /// Whom each message names.
+    Relay,
+    /// The coordinator, with the transactions that were begun here and not ended.
+    Coordinator(BTreeSet<TransactionId>),
+}
+
+/// A delivery whose last frame has not come.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    pub(crate) id: u32,
+    pub(crate) settled: bool,
+    pub(crate) format: u32,
+    pub(crate) enlisted: Enlisted,
+    /// It goes on with a delivery that we know nothing of, and is ignored (2.7.5).
+    pub(crate) resumes: bool,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Whether a delivery belongs to a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enlisted {
+    No,
+    In(TransactionId),
+    /// In one whose id we never gave.
+    Unknown,
+}
+
+/// The sending end of a link, which is ours.
+///
+/// The engine counts the messages that it gave to the consumer; each of them is sent or returned,
+/// and `disposed` counts these. The peer counts by `delivery_count`, which a drain advances as
+/// well (2.6.7).
+#[derive(Debug, Default)]
+pub(crate) struct Consumer {
+    /// What is sent is settled at once.
+    pub(crate) settles: bool,
+    /// It gets copies and holds nothing.
+    pub(crate) browses: bool,
+    pub(crate) delivery_count: u32,
+    /// Deliveries that may follow `delivery_count`.
+    pub(crate) credit: u32,
+    /// The peer asks that its credit be used up.
+    pub(crate) drains: bool,
+    /// The engine has to hear of that.
+    pub(crate) drain_unsaid: bool,
+    /// The engine's limit as it was said last.
+    pub(crate) said: u64,
+    pub(crate) disposed: u64,
+    /// A command for the engine is on its way.
+    pub(crate) granting: bool,
+    /// Held messages that have not begun to be sent.
+    pub(crate) unsent: BTreeSet<MessageId>,
+    /// How many of the session's unsettled deliveries are its own.
+    pub(crate) unsettled: usize,
+    /// To be deleted when the peer closes the link.
+    pub(crate) durable: Option<SubscriptionName>,
+}
+
+impl Link {
+    /// The peer's end.
+    pub(crate) const fn peer_role(&self) -> Role {
+        match self.kind {
+            Kind::Producer(_) => Role::Sender,
+            Kind::Consumer(_) | Kind::Lookup(_) => Role::Receiver,
+        }
+    }
+
+    pub(crate) const fn producer(&mut self) -> Option<&mut Producer> {
+        match &mut self.kind {
+            Kind::Producer(producer) => Some(producer),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn consumer(&mut self) -> Option<&mut Consumer> {
+        match &mut self.kind {
+            Kind::Consumer(consumer) => Some(consumer),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.standing == Standing::Open
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.standing == Standing::Ending
+    }
+}
+
+impl Producer {
+    pub(crate) const fn new(to: Recipient, delivery_count: u32) -> Self {
+        Self { to, credit: 0, delivery_count, unanswered: 0, partial: None }
+    }
+
+    /// Whether half of the credit is used and answered.
+    pub(crate) const fn is_due(&self) -> bool {
+        self.credit + self.unanswered <= PRODUCER_CREDIT / 2
+    }
+
+    /// Grants new credit if that is due. Gives whether it did.
+    pub(crate) const fn renew(&mut self) -> bool {
+        let due = self.is_due();
+        if due {
+            self.credit = PRODUCER_CREDIT - self.unanswered;
+        }
+        due
+    }
+
+    /// The peer has counted so far, maybe without sending: it gave credit up (2.6.7).
+    pub(crate) const fn count(&mut self, delivery_count: u32) {
+        let skipped = delivery_count.wrapping_sub(self.delivery_count);
+        if skipped <= self.credit {
+            self.delivery_count = delivery_count;
+            self.credit -= skipped;
+        }
+    }
+
+    /// The delivery that begins is one of those that were allowed. Gives whether it was.
+    pub(crate) const fn begin(&mut self) -> bool {
+        let allowed = self.credit > 0;
+        self.credit = self.credit.saturating_sub(1);
+        self.delivery_count = self.delivery_count.wrapping_add(1);
+        allowed
+    }
+
+    /// Bytes of what has come of an unfinished delivery.
+    pub(crate) fn partial_bytes(&self) -> usize {
+        self.partial.as_ref().map_or(0, |partial| partial.bytes.len())
+    }
+}
+
+impl Consumer {
+    /// The peer has so much credit from its count on; what is under way it does not know (2.6.7).
+    pub(crate) fn set_credit(&mut self, counted: Option<u32>, credit: u32, drain: bool) {
+        let unknown_to_peer = self.delivery_count.wrapping_sub(counted.unwrap_or_default());
+        self.credit = credit.saturating_sub(unknown_to_peer);
+        self.drains = drain;
+        self.drain_unsaid = drain;
+    }
+
+    /// How many messages the engine may give it in all.
+    pub(crate) fn limit(&self) -> u64 {
+        self.disposed + u64::from(self.credit.min(CONSUMER_AHEAD_MAX))
+    }
+
+    /// Whether the engine should hear of a larger limit now: not for each single message.
+    pub(crate) fn lags(&self) -> bool {
+        let ahead = self.said.saturating_sub(self.disposed);
+        self.limit() > self.said && ahead <= u64::from(CONSUMER_AHEAD_MAX / 2)
+    }
+
+    /// Whether the engine's limit was smaller than the peer's credit.
+    pub(crate) const fn is_throttled(&self) -> bool {
+        self.credit > CONSUMER_AHEAD_MAX
+    }
+
+    /// One message begins to be sent.
+    pub(crate) fn spend(&mut self) {
+        assert!(self.credit > 0, "invariant: nothing is sent without credit");
+        self.credit -= 1;
+        self.delivery_count = self.delivery_count.wrapping_add(1);
+        self.disposed += 1;
+    }
+
+    /// All credit is used up (2.6.7: "as if by messages").
+    pub(crate) const fn exhaust(&mut self) {
+        self.delivery_count = self.delivery_count.wrapping_add(self.credit);
+        self.credit = 0;
+    }
+}
+
+/// Messages that a link which goes has not sent, to be given back.
+pub(crate) fn drain_unsent(consumer: &mut Consumer) -> VecDeque<MessageId> {
+    core::mem::take(&mut consumer.unsent).into_iter().collect()
+}

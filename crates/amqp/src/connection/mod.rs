@@ -1,0 +1,529 @@
+//! One connection: SASL, sessions, links and transactions of one peer.
+//!
+//! It reads frames and asks the engine, and words what becomes of it. Answers come at two moments.
+//! A reply of the engine is handed over at once ([`Connection::handle_reply`]), in the engine's
+//! order; it becomes an [`Event`] that is told ([`Connection::tell`]) once what it depends on is
+//! durable. An event that depends on less may be told before an earlier one, so all that counts
+//! what is on the wire (delivery-ids, windows, credit) is assigned when it is told.
+//!
+//! Answers that order others (begin, attach, detach, end, close) depend on all that any reply has
+//! depended on so far, and are told in the order in which they were asked for. What needs no
+//! engine, but an order, asks it for nothing: it forgets a producer that never was.
+//!
+//! ```text
+//!   Header -> SaslInit -> SaslResponse -> AmqpHeader -> Open -> Identifying -> Ready
+//!     |                                                  ^
+//!     +--------------------------------------------------+  without SASL
+//!   Ready -> Leaving           the peer closes; what is under way is told, then our close
+//!   any   -> Closing -> Closed we close; whatever comes is ignored until the peer's close
+//! ```
+
+mod address;
+mod arrival;
+mod attach;
+mod coordinator;
+mod departure;
+mod disposition;
+mod ending;
+mod event;
+mod flow;
+mod handshake;
+mod incoming;
+mod limits;
+mod link;
+mod options;
+mod outgoing;
+mod refusal;
+mod reply;
+mod session;
+mod work;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use model::{After, ClientName, Command, LinkId, Nanos, Reply, SessionId};
+
+use crate::error::{Error, condition};
+use crate::frame::{self, Frame, FrameKind, Split};
+use crate::input::InputBuffer;
+use crate::limits::{FRAME_BYTES_BEFORE_OPEN_MAX, FRAME_BYTES_MIN};
+use crate::performative::{Close, Disposition, Performative, Role};
+
+use event::{Awaited, Batch, Fact};
+use limits::CLOSE_WAIT;
+use link::Link;
+use session::{Session, SessionKey};
+use work::Work;
+
+pub use event::Event;
+pub use options::Options;
+
+/// One peer's side of the protocol; the crate's page says how to drive it.
+#[derive(Debug)]
+pub struct Connection {
+    id: SessionId,
+    options: Arc<Options>,
+    phase: Phase,
+    /// The latest moment that was told.
+    now: Nanos,
+    peer: Peer,
+    /// Which session has a channel that the peer speaks on.
+    channels: BTreeMap<u16, SessionKey>,
+    sessions: BTreeMap<SessionKey, Session>,
+    links: BTreeMap<LinkId, Link>,
+    /// Links by the peer's role and their name (2.6.1).
+    names: BTreeMap<(bool, Box<str>), LinkId>,
+    sessions_begun: u32,
+    links_attached: u32,
+    transactions_begun: u64,
+    /// What the engine is to be asked next.
+    work: VecDeque<Work>,
+    awaited: VecDeque<Awaited>,
+    /// All that any reply has depended on so far.
+    latest: After,
+    batch: Option<Batch>,
+    held_bytes: usize,
+    /// Bytes of input that were left unread.
+    unread: usize,
+    received_at: Nanos,
+    sent_at: Nanos,
+    half_sent: bool,
+}
+
+/// How far the connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Header,
+    SaslInit,
+    SaslResponse,
+    AmqpHeader,
+    Open,
+    Identifying,
+    Ready,
+    /// The peer has closed; nothing more is read.
+    Leaving,
+    /// We have closed, and wait until then for the peer to do so too.
+    Closing(Nanos),
+    Closed,
+}
+
+/// What the peer's open says.
+#[derive(Debug)]
+struct Peer {
+    frame_bytes_max: u32,
+    channel_max: u16,
+    /// It wants to hear of us so often.
+    idle_timeout: Option<Nanos>,
+    /// Its container, where that is a name.
+    client: Option<ClientName>,
+    /// The engine knows it by that name.
+    is_identified: bool,
+}
+
+/// What is wrong with what a peer does, and how much of its doing it ends.
+enum Fault {
+    Connection(Error),
+    Session(SessionKey, Error),
+    Link(LinkId, Error),
+}
+
+impl Connection {
+    /// A new connection, which expects the peer's first bytes.
+    #[must_use]
+    pub fn new(id: SessionId, options: Arc<Options>, now: Nanos) -> Self {
+        Self {
+            id,
+            options,
+            phase: Phase::Header,
+            now,
+            peer: Peer::unknown(),
+            channels: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            links: BTreeMap::new(),
+            names: BTreeMap::new(),
+            sessions_begun: 0,
+            links_attached: 0,
+            transactions_begun: 0,
+            work: VecDeque::new(),
+            awaited: VecDeque::new(),
+            latest: After::NOTHING,
+            batch: None,
+            held_bytes: 0,
+            unread: 0,
+            received_at: now,
+            sent_at: now,
+            half_sent: false,
+        }
+    }
+
+    /// Takes the next command for the engine out of `input`; what needs no engine is answered into
+    /// `out`. Gives nothing when `input` holds no whole frame, and while the engine has to say
+    /// whether the connection may be opened.
+    pub fn poll_command(
+        &mut self,
+        now: Nanos,
+        input: &mut InputBuffer,
+        out: &mut Vec<u8>,
+    ) -> Option<Command> {
+        self.now = self.now.max(now);
+        if input.len() != self.unread {
+            self.received_at = self.now;
+        }
+        let command = loop {
+            if let Some(command) = self.next_work() {
+                break Some(command);
+            }
+            if !self.read(input, out) {
+                break None;
+            }
+        };
+        self.unread = input.len();
+        self.half_sent = command.is_none() && (!input.is_empty() || self.is_greeting());
+        command
+    }
+
+    /// Takes a reply of the engine, in the very order in which the engine made them. Gives what
+    /// the peer is to be told of it, and what has to be durable before. It may make commands:
+    /// [`Connection::has_more`] tells.
+    ///
+    /// # Panics
+    /// When no reply is awaited: it would be taken for the answer to something else.
+    pub fn handle_reply(&mut self, after: After, reply: Reply) -> Option<(After, Event)> {
+        self.latest = later(self.latest, after);
+        let (after, fact) = self.conclude(after, reply)?;
+        debug_assert!(later(self.latest, after) == self.latest, "nothing waits for the future");
+        Some((after, Event(fact)))
+    }
+
+    /// What the event depends on is durable: tells it. Events whose turn it is at the same time
+    /// are told in the order in which they were given. [`Connection::flush`] has to follow before
+    /// `out` is sent; it may make commands.
+    pub fn tell(&mut self, event: Event, out: &mut Vec<u8>) {
+        if matches!(self.phase, Phase::Closing(_) | Phase::Closed) {
+            return;
+        }
+        match event.0 {
+            Fact::Opened => self.tell_open(out),
+            Fact::OpenRefused(error) => self.refuse_open(*error, out),
+            Fact::Begun(session) => self.tell_begin(session, out),
+            Fact::Attached(link) => self.tell_attach(link, out),
+            Fact::AttachRefused(link, error) => self.tell_refusal(link, error, out),
+            Fact::Detached(link, how) => self.tell_detach(link, how, out),
+            Fact::Ended(session, error) => self.tell_end(session, error, out),
+            Fact::Closed => self.tell_close(out),
+            Fact::Answered(incoming, answer) => self.tell_answer(&incoming, answer, out),
+            Fact::Answerable(link) => self.renew_credit(link, out),
+            Fact::Settled(session, delivery, answer) => {
+                self.tell_settled(session, delivery, answer, out);
+            }
+            Fact::Delivered(delivery) => self.tell_delivery(&delivery, out),
+            Fact::Drained(link) => self.tell_drained_later(link, out),
+        }
+    }
+
+    /// Writes what [`Connection::tell`] keeps so that one frame tells as much as several.
+    pub fn flush(&mut self, out: &mut Vec<u8>) {
+        let Some(batch) = self.batch.take() else { return };
+        batch.answer.with_state(|state| {
+            let last = (batch.last != batch.first).then_some(batch.last);
+            let disposition = Disposition {
+                role: batch.role,
+                first: batch.first,
+                last,
+                settled: true,
+                state: Some(state),
+                batchable: false,
+            };
+            self.write(batch.channel, &Performative::Disposition(disposition), out);
+        });
+    }
+
+    /// When [`Connection::handle_timeout`] is to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        match self.phase {
+            Phase::Closed => None,
+            Phase::Closing(until) => Some(until),
+            _ => [self.silence_deadline(), self.heartbeat_deadline()].into_iter().flatten().min(),
+        }
+    }
+
+    /// It is so late: says that we are alive, or gives up a peer that is not (2.4.5).
+    pub fn handle_timeout(&mut self, now: Nanos, out: &mut Vec<u8>) {
+        self.now = self.now.max(now);
+        let is_past = |deadline: Option<Nanos>| deadline.is_some_and(|deadline| deadline <= now);
+        if let Phase::Closing(until) = self.phase {
+            if until <= now {
+                self.phase = Phase::Closed;
+            }
+        } else if is_past(self.silence_deadline()) {
+            let description = "nothing was heard for the idle timeout";
+            self.fail(Error::new(condition::RESOURCE_LIMIT_EXCEEDED, description), out);
+        } else if is_past(self.heartbeat_deadline()) {
+            self.sent_at = self.now;
+            frame::write(out, FrameKind::Amqp, 0, |_| ());
+        }
+    }
+
+    /// The peer will send no more. Nothing that it still gets can be answered, so there is nothing
+    /// to wait for.
+    pub fn handle_half_close(&mut self) {
+        self.phase = Phase::Closed;
+    }
+
+    /// Closes the connection, since the server stops (2.8.16).
+    pub fn begin_shutdown(&mut self, out: &mut Vec<u8>) {
+        match self.phase {
+            Phase::Ready | Phase::Leaving => {
+                self.fail(Error::new(condition::CONNECTION_FORCED, "the broker stops"), out);
+            }
+            Phase::Closing(_) => {}
+            _ => self.phase = Phase::Closed,
+        }
+    }
+
+    /// Which session of the engine it is.
+    #[must_use]
+    pub const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// The connection is to be closed once `out` has been sent.
+    #[must_use]
+    pub fn wants_close(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// The last [`poll_command`](Self::poll_command) found a frame that had begun and not ended,
+    /// or a connection that is not open yet.
+    #[must_use]
+    pub const fn half_sent(&self) -> bool {
+        self.half_sent
+    }
+
+    /// [`poll_command`](Self::poll_command) has something to give without any news.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        !self.work.is_empty()
+    }
+
+    /// Bytes of messages that have not come whole, and of those that wait for the peer's window.
+    #[must_use]
+    pub const fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+}
+
+/// Reading and writing.
+impl Connection {
+    /// Reads a header or a frame. Gives whether it did.
+    fn read(&mut self, input: &mut InputBuffer, out: &mut Vec<u8>) -> bool {
+        match self.phase {
+            Phase::Header | Phase::AmqpHeader => self.read_header(input, out),
+            Phase::Identifying | Phase::Leaving => false,
+            Phase::Closed => {
+                input.consume(input.len());
+                false
+            }
+            _ => self.read_frame(input, out),
+        }
+    }
+
+    fn read_frame(&mut self, input: &mut InputBuffer, out: &mut Vec<u8>) -> bool {
+        let split = Frame::split(input.unread(), self.incoming_frame_bytes_max());
+        let length = match split {
+            Ok(Split::Needs(_)) => return false,
+            Ok(Split::Frame { frame, length }) => {
+                let handled = self.handle_frame(&frame, out);
+                if let Err(fault) = handled {
+                    self.handle_fault(fault, out);
+                }
+                length
+            }
+            Err(error) => {
+                // Where the next frame begins cannot be known.
+                self.fail(error.into(), out);
+                input.len()
+            }
+        };
+        input.consume(length);
+        true
+    }
+
+    fn handle_frame(&mut self, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let expects_sasl = matches!(self.phase, Phase::SaslInit | Phase::SaslResponse);
+        if expects_sasl != (frame.kind == FrameKind::Sasl) {
+            let description = "a frame of another layer";
+            return Err(Fault::Connection(Error::new(condition::NOT_ALLOWED, description)));
+        }
+        if expects_sasl {
+            return self.handle_sasl(frame.body, out);
+        }
+        if frame.body.is_empty() {
+            return Ok(());
+        }
+        let (performative, payload) = Performative::decode(frame.body).map_err(Fault::from)?;
+        match (self.phase, performative) {
+            (Phase::Closing(_), Performative::Close(_)) => self.phase = Phase::Closed,
+            (Phase::Closing(_), _) => {}
+            (Phase::Open, Performative::Open(open)) => return self.handle_open(&open, out),
+            (Phase::Open, _) => return not_allowed("the connection is not open"),
+            (_, Performative::Open(_)) => return not_allowed("the connection is open"),
+            (_, performative) => return self.dispatch(frame.channel, performative, payload, out),
+        }
+        Ok(())
+    }
+
+    fn dispatch(
+        &mut self,
+        channel: u16,
+        performative: Performative<'_>,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        match performative {
+            Performative::Close(_) => {
+                self.close_by_peer();
+                return Ok(());
+            }
+            Performative::Begin(begin) => return self.begin(channel, &begin),
+            _ => {}
+        }
+        let Some(&key) = self.channels.get(&channel) else {
+            return not_allowed("no session has this channel");
+        };
+        if let Performative::End(_) = performative {
+            self.end_by_peer(channel, key);
+            return Ok(());
+        }
+        if self.sessions.get(&key).is_none_or(|session| session.ending) {
+            return Ok(());
+        }
+        match performative {
+            Performative::Attach(attach) => self.attach(key, *attach),
+            Performative::Flow(flow) => self.handle_flow(key, &flow, out),
+            Performative::Transfer(transfer) => self.receive(key, &transfer, payload, out),
+            Performative::Disposition(disposition) => self.handle_disposition(key, &disposition),
+            Performative::Detach(detach) => self.detach_by_peer(key, &detach),
+            _ => unreachable!("what is not of a link was handled above"),
+        }
+    }
+
+    fn handle_fault(&mut self, fault: Fault, out: &mut Vec<u8>) {
+        match fault {
+            Fault::Connection(error) => self.fail(error, out),
+            Fault::Session(session, error) => self.end_session(session, error),
+            Fault::Link(link, error) => self.detach_link(link, error),
+        }
+    }
+
+    /// Closes the connection for an error (2.4.3). What was asked of the engine and not polled is
+    /// forgotten: the end of its session does all that is left.
+    fn fail(&mut self, error: Error, out: &mut Vec<u8>) {
+        match self.phase {
+            Phase::Closing(_) | Phase::Closed => return,
+            Phase::Ready | Phase::Leaving | Phase::Identifying | Phase::Open => {}
+            _ => {
+                self.phase = Phase::Closed;
+                return;
+            }
+        }
+        self.flush(out);
+        if matches!(self.phase, Phase::Identifying | Phase::Open) {
+            self.write_open(out);
+        }
+        let close = Close { error: Some(Box::new(error)) };
+        self.write_unchecked(0, &Performative::Close(close), out);
+        self.phase = Phase::Closing(self.now + CLOSE_WAIT);
+        self.work.clear();
+        self.held_bytes = 0;
+        self.sessions.clear();
+        self.channels.clear();
+        self.links.clear();
+        self.names.clear();
+    }
+
+    /// Appends a frame. One that is larger than the peer takes ends the connection instead.
+    fn write(&mut self, channel: u16, performative: &Performative<'_>, out: &mut Vec<u8>) {
+        self.flush(out);
+        let start = out.len();
+        self.write_unchecked(channel, performative, out);
+        if out.len() - start > self.peer.frame_bytes_max as usize {
+            out.truncate(start);
+            let description = "an answer does not fit into a frame";
+            self.fail(Error::new(condition::FRAME_SIZE_TOO_SMALL, description), out);
+        }
+    }
+
+    fn write_unchecked(
+        &mut self,
+        channel: u16,
+        performative: &Performative<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        self.sent_at = self.now;
+        frame::write(out, FrameKind::Amqp, channel, |out| performative.encode(out));
+    }
+
+    /// Adds a delivery to those that one disposition answers, if it is their neighbour.
+    fn answer(
+        &mut self,
+        channel: u16,
+        role: Role,
+        id: u32,
+        answer: event::Answer,
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(batch) = &mut self.batch {
+            let is_next = batch.last.wrapping_add(1) == id;
+            if is_next && batch.channel == channel && batch.role == role && batch.answer == answer {
+                batch.last = id;
+                return;
+            }
+        }
+        self.flush(out);
+        self.batch = Some(Batch { channel, role, first: id, last: id, answer });
+    }
+
+    fn incoming_frame_bytes_max(&self) -> u32 {
+        match self.phase {
+            Phase::Ready | Phase::Closing(_) => self.options.max_frame_bytes.max(FRAME_BYTES_MIN),
+            _ => FRAME_BYTES_BEFORE_OPEN_MAX,
+        }
+    }
+
+    const fn is_greeting(&self) -> bool {
+        !matches!(
+            self.phase,
+            Phase::Ready | Phase::Identifying | Phase::Leaving | Phase::Closing(_) | Phase::Closed
+        )
+    }
+
+    fn silence_deadline(&self) -> Option<Nanos> {
+        let is_open = matches!(self.phase, Phase::Ready);
+        self.options.idle_timeout.filter(|_| is_open).map(|span| self.received_at + span)
+    }
+
+    fn heartbeat_deadline(&self) -> Option<Nanos> {
+        let is_open = matches!(self.phase, Phase::Ready | Phase::Leaving);
+        self.peer.idle_timeout.filter(|_| is_open).map(|span| self.sent_at + Nanos(span.0 / 2))
+    }
+}
+
+impl From<crate::DecodeError> for Fault {
+    fn from(error: crate::DecodeError) -> Self {
+        Self::Connection(error.into())
+    }
+}
+
+/// The peer may not do that now; the connection ends.
+fn not_allowed<T>(description: &str) -> Result<T, Fault> {
+    Err(Fault::Connection(Error::new(condition::NOT_ALLOWED, description)))
+}
+
+/// What both wait for.
+fn later(a: After, b: After) -> After {
+    After::new(a.lsn.max(b.lsn), a.level.max(b.level))
+}

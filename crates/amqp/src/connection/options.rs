@@ -1,0 +1,51 @@
+//! What a server decides about its connections.
+
+use alloc::string::String;
+
+use model::{Nanos, limits};
+
+/// What a server decides about its connections; the same for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The broker's name, as its opens tell.
+    pub container_id: String,
+    /// What it is called and which version of it runs, as its opens tell.
+    pub product: String,
+    /// See `product`.
+    pub version: String,
+    /// Bytes of the largest frame that is read.
+    pub max_frame_bytes: u32,
+    /// Bytes of the largest message, in all its frames.
+    pub max_message_bytes: u64,
+    /// A peer that is silent for so long is taken for dead; it is told half of it (2.4.5).
+    pub idle_timeout: Option<Nanos>,
+    /// Sessions of one connection.
+    pub channels_max: u16,
+    /// Links of one connection.
+    pub links_max: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            container_id: "dunlin".into(),
+            product: "Dunlin".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            max_frame_bytes: FRAME_BYTES_DEFAULT,
+            max_message_bytes: limits::MESSAGE_BYTES_DEFAULT as u64,
+            idle_timeout: Some(IDLE_TIMEOUT_DEFAULT),
+            channels_max: CHANNELS_DEFAULT,
+            links_max: LINKS_DEFAULT,
+        }
+    }
+}
+
+/// Larger messages come in several frames, between which others get their turn.
+const FRAME_BYTES_DEFAULT: u32 = 64 * 1024;
+
+const IDLE_TIMEOUT_DEFAULT: Nanos = Nanos::from_secs(60);
+
+/// A JMS connection has a session more than its application has.
+const CHANNELS_DEFAULT: u16 = 1_024;
+
+const LINKS_DEFAULT: u32 = 8_192;

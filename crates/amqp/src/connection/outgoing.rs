@@ -1,0 +1,165 @@
+//! Messages for the peer: deliveries become transfers, as the peer's window and largest frame
+//! allow (2.5.6, 2.6.14).
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use model::{Delivery, LinkId, Settlement};
+
+use crate::Connection;
+use crate::connection::departure::Opening;
+use crate::connection::event::Awaited;
+use crate::connection::session::{Outgoing, Session, SessionKey, Unsettled, Waiting, wire};
+use crate::connection::work::settle;
+use crate::message::MESSAGE_FORMAT;
+use crate::performative::{Transfer, TransferFrames};
+
+impl Connection {
+    pub(super) fn tell_delivery(&mut self, delivery: &Delivery, out: &mut Vec<u8>) {
+        // What a link that ends has not sent was given back when it began to end.
+        let Some(id) = delivery.link else { return };
+        let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
+        let key = link.session;
+        let outgoing = Outgoing::new(id, delivery, Opening::of(delivery, self.now));
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let waiting = Waiting::Delivery(Box::new(outgoing));
+        self.held_bytes += waiting.bytes();
+        session.waiting.push_back(waiting);
+        self.send_waiting(key, out);
+    }
+
+    /// Sends what the peer's window allows, in order.
+    pub(super) fn send_waiting(&mut self, key: SessionKey, out: &mut Vec<u8>) {
+        while let Some(session) = self.sessions.get_mut(&key)
+            && let Some(waiting) = session.waiting.pop_front()
+        {
+            let bytes = waiting.bytes();
+            match waiting {
+                Waiting::Drained(link) => self.tell_drained(link, out),
+                Waiting::Delivery(outgoing) => {
+                    if let Some(rest) = self.send(key, outgoing, out) {
+                        let Some(session) = self.sessions.get_mut(&key) else { return };
+                        return session.waiting.push_front(Waiting::Delivery(rest));
+                    }
+                }
+            }
+            self.held_bytes = self.held_bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// Sends of one delivery what the window allows; gives it back if that was not all.
+    fn send(
+        &mut self,
+        key: SessionKey,
+        mut outgoing: Box<Outgoing>,
+        out: &mut Vec<u8>,
+    ) -> Option<Box<Outgoing>> {
+        let has_begun = outgoing.sent > 0;
+        if !has_begun && self.consumer(outgoing.link)?.credit == 0 {
+            self.give_back(&outgoing);
+            return None;
+        }
+        if !self.sessions.get(&key)?.may_send() {
+            return Some(outgoing);
+        }
+        self.flush(out);
+        self.sent_at = self.now;
+        let delivery = if has_begun { None } else { Some(self.number_delivery(key, &outgoing)?) };
+        let link = self.links.get_mut(&outgoing.link)?;
+        let handle = link.handle;
+        let settles = link.consumer()?.settles;
+        let tag = delivery.map(|delivery| wire(delivery).to_be_bytes());
+        let transfer = Transfer {
+            handle,
+            delivery_id: delivery.map(wire),
+            delivery_tag: tag.as_ref().map(<[u8; 4]>::as_slice),
+            message_format: delivery.map(|_| MESSAGE_FORMAT),
+            settled: settles.then_some(true),
+            ..Transfer::default()
+        };
+        let session = self.sessions.get_mut(&key)?;
+        if !outgoing.write(transfer, session, self.peer.frame_bytes_max, out) {
+            return Some(outgoing);
+        }
+        if settles {
+            self.settle_sent(&outgoing);
+        }
+        None
+    }
+
+    /// Gives a delivery its number: from here on it counts for the peer.
+    fn number_delivery(&mut self, key: SessionKey, outgoing: &Outgoing) -> Option<u64> {
+        let consumer = self.links.get_mut(&outgoing.link)?.consumer()?;
+        consumer.spend();
+        let session = self.sessions.get_mut(&key)?;
+        let delivery = session.number();
+        if !consumer.settles {
+            consumer.unsent.remove(&outgoing.message);
+            consumer.unsettled += 1;
+            let message = (!consumer.browses).then_some(outgoing.message);
+            session.unsettled.insert(delivery, Unsettled { link: outgoing.link, message });
+        }
+        if consumer.lags() {
+            self.request_grant(outgoing.link);
+        }
+        Some(delivery)
+    }
+
+    /// The peer has taken its credit back while the message was on its way.
+    fn give_back(&mut self, outgoing: &Outgoing) {
+        let Some(consumer) = self.consumer(outgoing.link) else { return };
+        consumer.disposed += 1;
+        if consumer.unsent.remove(&outgoing.message) {
+            self.release(VecDeque::from([outgoing.message]));
+        }
+    }
+
+    /// What was sent settled is accepted once it has left (2.6.12: "at most once").
+    fn settle_sent(&mut self, outgoing: &Outgoing) {
+        let Some(consumer) = self.consumer(outgoing.link) else { return };
+        if consumer.unsent.remove(&outgoing.message) {
+            self.ask(settle(outgoing.message, Settlement::Accept, None), Awaited::Unheard);
+        }
+    }
+}
+
+impl Outgoing {
+    fn new(link: LinkId, delivery: &Delivery, opening: Opening) -> Self {
+        let Opening { prefix, start, end } = opening;
+        let body = delivery.body.clone();
+        Self { link, message: delivery.message, prefix, body, start, end, sent: 0 }
+    }
+
+    /// Appends as many frames as the window takes. Gives whether the delivery is complete.
+    fn write(
+        &mut self,
+        transfer: Transfer<'_>,
+        session: &mut Session,
+        frame_bytes_max: u32,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let begin = self.sent;
+        let left = self.bytes() - begin;
+        let mut frames = TransferFrames::new(transfer, session.channel, left, frame_bytes_max);
+        while session.may_send()
+            && let Some(part) = frames.write_next(out)
+        {
+            session.send();
+            self.copy(begin + part.start..begin + part.end, out);
+            self.sent = begin + part.end;
+        }
+        self.sent == self.bytes()
+    }
+
+    /// Appends a part of what stands before the stored bytes and of these.
+    fn copy(&self, part: Range<usize>, out: &mut Vec<u8>) {
+        let prefix = self.prefix.len();
+        let own = part.start.min(prefix)..part.end.min(prefix);
+        let start = self.start + part.start.saturating_sub(prefix);
+        let end = self.start + part.end.saturating_sub(prefix);
+        out.extend_from_slice(self.prefix.get(own).unwrap_or_default());
+        out.extend_from_slice(self.body.get(start..end).unwrap_or_default());
+    }
+}

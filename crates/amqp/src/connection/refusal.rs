@@ -1,0 +1,46 @@
+//! How the engine's refusals are told: the error condition of each (2.8.15 and following).
+
+use alloc::format;
+use alloc::string::String;
+
+use model::Refusal;
+
+use crate::error::{Error, condition};
+
+/// What the peer is told when the engine refuses.
+pub(crate) fn error(refusal: &Refusal) -> Error {
+    let (condition, description) = match refusal {
+        Refusal::StoreFull => (condition::RESOURCE_LIMIT_EXCEEDED, "the store is full"),
+        Refusal::TooManyQueues => (condition::RESOURCE_LIMIT_EXCEEDED, "too many queues"),
+        Refusal::TooManyWatched => (condition::RESOURCE_LIMIT_EXCEEDED, "too many queues watched"),
+        Refusal::TooManySubscriptions => {
+            (condition::RESOURCE_LIMIT_EXCEEDED, "too many subscriptions")
+        }
+        Refusal::TooManySelectors => {
+            (condition::RESOURCE_LIMIT_EXCEEDED, "too many different selectors of this queue")
+        }
+        Refusal::TooManyTransactions => {
+            (condition::RESOURCE_LIMIT_EXCEEDED, "too many open transactions")
+        }
+        Refusal::ClientInUse => (condition::INVALID_FIELD, "the container id is in use"),
+        Refusal::SubscriptionInUse => (condition::RESOURCE_LOCKED, "the subscription is in use"),
+        Refusal::InvalidSelector { position, reason } => return selector(*position, reason),
+        Refusal::NoSuchTransaction => (condition::TRANSACTION_UNKNOWN_ID, "no such transaction"),
+        Refusal::TransactionTooLarge => {
+            (condition::TRANSACTION_ROLLBACK, "the transaction is too large")
+        }
+        Refusal::TransactionFailed => {
+            (condition::TRANSACTION_ROLLBACK, "a part of the transaction was refused")
+        }
+        _ => (condition::INTERNAL_ERROR, "refused"),
+    };
+    Error::new(condition, description)
+}
+
+fn selector(position: usize, reason: &str) -> Error {
+    let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+    Error::new(condition::INVALID_FIELD, format!("selector, at byte {position}: {reason}"))
+}
+
+/// A refusal has to fit into the smallest frame, with what else stands there.
+const REASON_CHARS_MAX: usize = 80;

@@ -1,0 +1,218 @@
+//! What the engine's replies mean: each but the unsolicited ones answers the command that was
+//! polled first of those that are not answered.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use model::{After, Command, Delivery, LinkId, Refusal, Reply, Settlement};
+
+use crate::Connection;
+use crate::connection::event::{Answer, Awaited, Departing, Fact, Settling};
+use crate::connection::handshake::invalid_container;
+use crate::connection::link::{Kind, Standing};
+use crate::connection::work::settle;
+use crate::connection::{Phase, address, later, refusal};
+use crate::error::{Error, condition};
+use crate::terminus::AttachTarget;
+
+type Told = Option<(After, Fact)>;
+
+impl Connection {
+    pub(super) fn conclude(&mut self, after: After, reply: Reply) -> Told {
+        let is_over = matches!(self.phase, Phase::Closing(_) | Phase::Closed);
+        match reply {
+            Reply::Delivered(_) | Reply::Drained { .. } | Reply::ConsumerClosed { .. }
+                if is_over =>
+            {
+                None
+            }
+            Reply::Delivered(delivery) => self.take_delivery(after, delivery),
+            Reply::Drained { link, delivered } => self.take_drained(after, link, delivered),
+            Reply::ConsumerClosed { link } => self.lose_consumer(link),
+            reply => {
+                let awaited = self.awaited.pop_front();
+                let awaited = awaited.expect("invariant: the engine replies once to a command");
+                if is_over { None } else { self.answer_awaited(awaited, after, reply) }
+            }
+        }
+    }
+
+    fn answer_awaited(&mut self, awaited: Awaited, after: After, reply: Reply) -> Told {
+        let in_order = self.latest;
+        match awaited {
+            Awaited::Unheard => None,
+            Awaited::Identified => Some((in_order, self.identified(&reply))),
+            Awaited::Recognised => {
+                self.peer.is_identified |= !matches!(reply, Reply::Refused(_));
+                None
+            }
+            Awaited::Begun(session) => Some((in_order, Fact::Begun(session))),
+            Awaited::Created(link) => self.created(link, reply),
+            Awaited::Attached(link) => self.attached(link, reply),
+            Awaited::Refused(link, error) => Some((in_order, Fact::AttachRefused(link, error))),
+            Awaited::Found(link) => self.found(link, reply),
+            Awaited::Put(incoming) => self.stored(incoming, after, &reply),
+            Awaited::Rejected(incoming, error) => {
+                self.answered(incoming, after, Answer::rejected(*error))
+            }
+            Awaited::Declared(incoming, transaction) => {
+                self.declared(incoming, transaction, after, &reply)
+            }
+            Awaited::Discharged(incoming) => self.discharged(incoming, after, &reply),
+            Awaited::Settled(settling) => self.settled(settling, after, &reply),
+            Awaited::Unsubscribed(link) => {
+                let error = self.unsubscribed(&reply);
+                Some((in_order, Fact::Detached(link, Departing { closed: true, error })))
+            }
+            Awaited::Detached(link, how) => Some((in_order, Fact::Detached(link, how))),
+            Awaited::Ended(session, error) => Some((in_order, Fact::Ended(session, error))),
+            Awaited::Closed => Some((in_order, Fact::Closed)),
+        }
+    }
+
+    fn identified(&mut self, reply: &Reply) -> Fact {
+        match reply {
+            Reply::Refused(Refusal::ClientInUse) => {
+                Fact::OpenRefused(Box::new(invalid_container("the container id is in use")))
+            }
+            Reply::Refused(refusal) => Fact::OpenRefused(Box::new(refusal::error(refusal))),
+            _ => {
+                self.peer.is_identified = true;
+                Fact::Opened
+            }
+        }
+    }
+
+    /// A temporary destination is there: now the link to it can be opened.
+    fn created(&mut self, id: LinkId, reply: Reply) -> Told {
+        let destination = match reply {
+            Reply::Created(destination) => destination,
+            Reply::Refused(refusal) => return self.attached(id, Reply::Refused(refusal)),
+            _ => return None,
+        };
+        let link = self.links.get_mut(&id).filter(|link| !link.is_ending());
+        let Some(link) = link else {
+            self.ask(Command::DeleteTemporary { destination }, Awaited::Unheard);
+            return None;
+        };
+        link.temporary = Some(destination.clone());
+        let address = Some(destination.name().as_str().into());
+        if let Some(attach) = &mut link.attach {
+            match (&link.kind, &mut attach.source, &mut attach.target) {
+                (Kind::Consumer(_), Some(source), _) => source.address = address,
+                (_, _, Some(AttachTarget::Node(target))) => target.address = address,
+                _ => {}
+            }
+        }
+        match self.opening(id, destination) {
+            Ok(command) => {
+                self.ask(command, Awaited::Attached(id));
+                None
+            }
+            Err(error) => {
+                self.begin_ending(id);
+                Some((self.latest, Fact::AttachRefused(id, Box::new(error))))
+            }
+        }
+    }
+
+    fn attached(&mut self, id: LinkId, reply: Reply) -> Told {
+        let after = self.latest;
+        let link = self.links.get_mut(&id)?;
+        link.after = after;
+        if let Reply::Refused(refusal) = reply {
+            let error = Box::new(refusal::error(&refusal));
+            self.begin_ending(id);
+            return Some((after, Fact::AttachRefused(id, error)));
+        }
+        if link.standing == Standing::Opening {
+            link.standing = Standing::Open;
+            self.request_grant(id);
+        }
+        Some((after, Fact::Attached(id)))
+    }
+
+    /// A subscription that is to be ended was looked for (section R5 of JMS' mapping: an attach
+    /// without a source asks for it, and gets it).
+    fn found(&mut self, id: LinkId, reply: Reply) -> Told {
+        let Reply::Subscription(subscription) = reply else {
+            let error = Box::new(Error::new(condition::NOT_FOUND, "no such subscription"));
+            self.begin_ending(id);
+            return Some((self.latest, Fact::AttachRefused(id, error)));
+        };
+        let link = self.links.get_mut(&id)?;
+        if let Some(attach) = &mut link.attach {
+            attach.source = Some(address::source(&subscription));
+        }
+        self.attached(id, Reply::Done)
+    }
+
+    fn unsubscribed(&self, reply: &Reply) -> Option<Box<Error>> {
+        match reply {
+            Reply::Refused(refusal) => Some(Box::new(refusal::error(refusal))),
+            Reply::NotFound => {
+                Some(Box::new(Error::new(condition::NOT_FOUND, "no such subscription")))
+            }
+            _ => None,
+        }
+    }
+
+    /// What was said of a delivery in a transaction, or with the wish for an answer. If the
+    /// transaction does not take it, it is as after a rollback.
+    fn settled(&mut self, settling: Settling, after: After, reply: &Reply) -> Told {
+        let Settling { session, delivery, message, answer } = settling;
+        let Reply::Refused(refusal) = reply else {
+            return answer.map(|answer| (after, Fact::Settled(session, delivery, answer)));
+        };
+        if let Some(message) = message {
+            self.ask(settle(message, Settlement::Fail, None), Awaited::Unheard);
+        }
+        let rejected = Answer::rejected(refusal::error(refusal));
+        answer.map(|_| (after, Fact::Settled(session, delivery, rejected)))
+    }
+
+    /// A message for a consumer, which may have gone.
+    fn take_delivery(&mut self, after: After, delivery: Box<Delivery>) -> Told {
+        let link = self.links.get_mut(&delivery.link?)?;
+        let (opened, is_ending) = (link.after, link.is_ending());
+        let consumer = link.consumer()?;
+        let is_held = !consumer.browses;
+        if is_ending {
+            if is_held {
+                self.release(VecDeque::from([delivery.message]));
+            }
+            return None;
+        }
+        if is_held {
+            let is_new = consumer.unsent.insert(delivery.message);
+            assert!(is_new, "invariant: what is held is not delivered again");
+        }
+        Some((later(after, opened), Fact::Delivered(delivery)))
+    }
+
+    fn take_drained(&mut self, after: After, id: LinkId, delivered: u64) -> Told {
+        let link = self.links.get_mut(&id).filter(|link| !link.is_ending())?;
+        let opened = link.after;
+        let consumer = link.consumer()?;
+        if consumer.is_throttled() && delivered >= consumer.said {
+            // The engine's limit is reached, the peer's is not: it goes on with the next one.
+            consumer.drain_unsaid = true;
+            if consumer.limit() > consumer.said {
+                self.request_grant(id);
+            }
+            return None;
+        }
+        consumer.said = delivered;
+        Some((later(after, opened), Fact::Drained(id)))
+    }
+
+    /// What a consumer received from was deleted.
+    fn lose_consumer(&mut self, id: LinkId) -> Told {
+        let link = self.links.get(&id).filter(|link| !link.is_ending())?;
+        let after = later(self.latest, link.after);
+        self.begin_ending(id);
+        let error = Error::new(condition::RESOURCE_DELETED, "the destination was deleted");
+        let how = Departing { closed: true, error: Some(Box::new(error)) };
+        Some((after, Fact::Detached(id, how)))
+    }
+}

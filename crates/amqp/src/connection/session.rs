@@ -1,0 +1,213 @@
+//! One session: its windows, its numbers, and the deliveries that are on their way.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use model::{LinkId, MessageId};
+
+use crate::connection::limits::INCOMING_WINDOW;
+use crate::performative::{Begin, Flow};
+
+/// A session of the connection's life: channels are reused, this is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SessionKey(pub(crate) u32);
+
+/// Both ends of a session (2.5).
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) channel: u16,
+    /// The largest handle that the peer takes.
+    pub(crate) handle_max: u32,
+    pub(crate) handles: BTreeMap<u32, LinkId>,
+    /// Our begin was told.
+    pub(crate) begun: bool,
+    /// Somebody wants its end; what the peer says does not matter any more.
+    pub(crate) ending: bool,
+    /// We have sent our end.
+    pub(crate) ended: bool,
+    /// The peer has sent its end.
+    pub(crate) peer_ended: bool,
+    /// The number of the next transfer frame of the peer (2.5.6).
+    next_incoming_id: u32,
+    /// Transfer frames that the peer may still send.
+    incoming_window: u32,
+    /// The number of our next transfer frame.
+    next_outgoing_id: u32,
+    /// Transfer frames that we may still send.
+    remote_window: u32,
+    /// The number of our next delivery; the peer sees its low 32 bits.
+    next_delivery: u64,
+    /// Our deliveries that nobody has settled.
+    pub(crate) unsettled: BTreeMap<u64, Unsettled>,
+    /// What waits for the peer's window, in order.
+    pub(crate) waiting: VecDeque<Waiting>,
+}
+
+/// A delivery of ours that nobody has settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unsettled {
+    pub(crate) link: LinkId,
+    /// What the engine holds for it; a copy is nobody's.
+    pub(crate) message: Option<MessageId>,
+}
+
+/// What waits for the peer's window.
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    Delivery(Box<Outgoing>),
+    /// The answer to a drain, behind what was there for it.
+    Drained(LinkId),
+}
+
+/// A message on its way to the peer.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) link: LinkId,
+    pub(crate) message: MessageId,
+    /// What stands before the stored bytes.
+    pub(crate) prefix: Vec<u8>,
+    pub(crate) body: Arc<[u8]>,
+    /// Which of the stored bytes are sent.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Bytes of it that were sent; none: it has not begun.
+    pub(crate) sent: usize,
+}
+
+impl Waiting {
+    pub(crate) const fn link(&self) -> LinkId {
+        match self {
+            Self::Delivery(delivery) => delivery.link,
+            Self::Drained(link) => *link,
+        }
+    }
+
+    /// Bytes that it holds.
+    pub(crate) const fn bytes(&self) -> usize {
+        match self {
+            Self::Delivery(delivery) => delivery.bytes(),
+            Self::Drained(_) => 0,
+        }
+    }
+}
+
+impl Outgoing {
+    /// Bytes of the message as the peer gets it.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.prefix.len() + self.end - self.start
+    }
+}
+
+impl Session {
+    pub(crate) fn new(channel: u16, begin: &Begin) -> Self {
+        Self {
+            channel,
+            handle_max: begin.handle_max,
+            handles: BTreeMap::new(),
+            begun: false,
+            ending: false,
+            ended: false,
+            peer_ended: false,
+            next_incoming_id: begin.next_outgoing_id,
+            incoming_window: INCOMING_WINDOW,
+            next_outgoing_id: 0,
+            remote_window: begin.incoming_window,
+            next_delivery: 0,
+            unsettled: BTreeMap::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// The begin that answers the peer's (2.7.2).
+    pub(crate) fn begin(&self, handle_max: u32) -> Begin {
+        Begin {
+            remote_channel: Some(self.channel),
+            next_outgoing_id: self.next_outgoing_id,
+            incoming_window: self.incoming_window,
+            outgoing_window: OUTGOING_WINDOW,
+            handle_max,
+            ..Begin::default()
+        }
+    }
+
+    /// A transfer frame has come. Gives whether it was within the window.
+    pub(crate) const fn receive(&mut self) -> bool {
+        let allowed = self.incoming_window > 0;
+        self.next_incoming_id = self.next_incoming_id.wrapping_add(1);
+        self.incoming_window = self.incoming_window.saturating_sub(1);
+        allowed
+    }
+
+    /// Opens the window anew once half of it is used. Gives whether it did.
+    pub(crate) const fn renew(&mut self) -> bool {
+        let due = self.incoming_window <= INCOMING_WINDOW / 2;
+        if due {
+            self.incoming_window = INCOMING_WINDOW;
+        }
+        due
+    }
+
+    /// The peer's windows. What is under way it does not know (2.5.6): "remote-incoming-window =
+    /// next-incoming-id(flow) + incoming-window(flow) - next-outgoing-id(endpoint)".
+    pub(crate) const fn set_windows(&mut self, flow: &Flow) {
+        let counted = match flow.next_incoming_id {
+            Some(counted) => counted,
+            None => 0,
+        };
+        let unknown_to_peer = self.next_outgoing_id.wrapping_sub(counted);
+        self.remote_window = flow.incoming_window.saturating_sub(unknown_to_peer);
+    }
+
+    /// A flow about the session alone.
+    pub(crate) fn flow(&self) -> Flow {
+        Flow {
+            next_incoming_id: Some(self.next_incoming_id),
+            incoming_window: self.incoming_window,
+            next_outgoing_id: self.next_outgoing_id,
+            outgoing_window: OUTGOING_WINDOW,
+            ..Flow::default()
+        }
+    }
+
+    pub(crate) const fn may_send(&self) -> bool {
+        self.remote_window > 0
+    }
+
+    /// One transfer frame leaves.
+    pub(crate) fn send(&mut self) {
+        assert!(self.remote_window > 0, "invariant: no frame leaves without the peer's window");
+        self.remote_window -= 1;
+        self.next_outgoing_id = self.next_outgoing_id.wrapping_add(1);
+    }
+
+    /// Numbers a delivery.
+    pub(crate) const fn number(&mut self) -> u64 {
+        let delivery = self.next_delivery;
+        self.next_delivery += 1;
+        delivery
+    }
+
+    /// Our deliveries that a disposition means, as far as there were any: numbers on the wire count
+    /// modulo 2^32 (2.8.8, 2.8.10).
+    pub(crate) const fn deliveries(&self, first: u32, last: u32) -> Option<(u64, u64)> {
+        let count = last.wrapping_sub(first);
+        let back = wire(self.next_delivery).wrapping_sub(first) as u64;
+        if count > i32::MAX as u32 || back == 0 || back > self.next_delivery {
+            return None;
+        }
+        let first = self.next_delivery - back;
+        let last = first + count as u64;
+        Some((first, if last < self.next_delivery { last } else { self.next_delivery - 1 }))
+    }
+}
+
+/// A delivery's number as the peer sees it.
+pub(crate) const fn wire(delivery: u64) -> u32 {
+    let [.., b0, b1, b2, b3] = delivery.to_be_bytes();
+    u32::from_be_bytes([b0, b1, b2, b3])
+}
+
+/// We send what the peer's window allows, so our own is no limit.
+const OUTGOING_WINDOW: u32 = i32::MAX.cast_unsigned();

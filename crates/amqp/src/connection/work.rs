@@ -1,0 +1,143 @@
+//! What the engine is to be asked next. A wish of the peer that means many messages is kept as it
+//! is and taken apart one by one, so that a frame of thirty bytes makes no long list.
+
+use alloc::collections::VecDeque;
+
+use model::{Command, LinkId, MessageId, Settlement, TransactionId};
+
+use crate::Connection;
+use crate::connection::event::{Answer, Awaited, Settling};
+use crate::connection::limits::SESSION_UNSETTLED_MAX;
+use crate::connection::session::{SessionKey, Unsettled};
+
+/// Something to ask the engine.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Ask(Command, Awaited),
+    /// A consumer may get more, or less.
+    Grant(LinkId),
+    /// Messages that were not sent go back.
+    Release(VecDeque<MessageId>),
+    Settle(SettlingRange),
+}
+
+/// What the peer says of neighbouring deliveries.
+#[derive(Debug)]
+pub(crate) struct SettlingRange {
+    pub(crate) session: SessionKey,
+    /// The first that was not looked at.
+    pub(crate) next: u64,
+    pub(crate) last: u64,
+    pub(crate) settlement: Settlement,
+    pub(crate) transaction: Option<TransactionId>,
+    /// What the peer waits for.
+    pub(crate) answer: Option<Answer>,
+}
+
+/// A producer that never was.
+const NOBODY: LinkId = LinkId(u32::MAX);
+
+impl Connection {
+    pub(super) fn ask(&mut self, command: Command, awaited: Awaited) {
+        self.work.push_back(Work::Ask(command, awaited));
+    }
+
+    /// Asks for nothing: the reply says that all before it was replied to.
+    pub(super) fn ask_nothing(&mut self, awaited: Awaited) {
+        self.ask(Command::CloseProducer { link: NOBODY }, awaited);
+    }
+
+    /// Gives back what was not sent.
+    pub(super) fn release(&mut self, messages: VecDeque<MessageId>) {
+        if !messages.is_empty() {
+            self.work.push_back(Work::Release(messages));
+        }
+    }
+
+    pub(super) fn next_work(&mut self) -> Option<Command> {
+        while let Some(work) = self.work.pop_front() {
+            let (command, awaited) = match work {
+                Work::Ask(command, awaited) => (command, awaited),
+                Work::Grant(link) => match self.grant(link) {
+                    Some(credit) => return Some(credit),
+                    None => continue,
+                },
+                Work::Release(messages) => match self.release_next(messages) {
+                    Some(release) => (release, Awaited::Unheard),
+                    None => continue,
+                },
+                Work::Settle(range) => match self.settle_next(range) {
+                    Some(next) => next,
+                    None => continue,
+                },
+            };
+            self.awaited.push_back(awaited);
+            return Some(command);
+        }
+        None
+    }
+
+    fn release_next(&mut self, mut messages: VecDeque<MessageId>) -> Option<Command> {
+        let message = messages.pop_front()?;
+        if !messages.is_empty() {
+            self.work.push_front(Work::Release(messages));
+        }
+        Some(settle(message, Settlement::Release, None))
+    }
+
+    fn settle_next(&mut self, mut range: SettlingRange) -> Option<(Command, Awaited)> {
+        let session = self.sessions.get_mut(&range.session)?;
+        let (&delivery, _) = session.unsettled.range(range.next..=range.last).next()?;
+        let unsettled = session.unsettled.remove(&delivery)?;
+        let was_full = session.unsettled.len() + 1 == SESSION_UNSETTLED_MAX;
+        let asked = self.settle_one(&range, delivery, unsettled);
+        range.next = delivery + 1;
+        if was_full {
+            self.grant_all(range.session);
+        }
+        if range.next <= range.last {
+            self.work.push_front(Work::Settle(range));
+        }
+        Some(asked)
+    }
+
+    fn settle_one(
+        &mut self,
+        range: &SettlingRange,
+        delivery: u64,
+        unsettled: Unsettled,
+    ) -> (Command, Awaited) {
+        if let Some(consumer) = self.consumer(unsettled.link) {
+            consumer.unsettled -= 1;
+        }
+        let Some(message) = unsettled.message else {
+            // A copy: nothing becomes of it, but an answer has its turn.
+            let awaited = settling(range, delivery, None);
+            return (Command::CloseProducer { link: NOBODY }, awaited);
+        };
+        let awaited = settling(range, delivery, Some(message));
+        (settle(message, range.settlement, range.transaction), awaited)
+    }
+
+    /// Consumers that had to wait until deliveries were settled.
+    fn grant_all(&mut self, session: SessionKey) {
+        let Some(session) = self.sessions.get(&session) else { return };
+        self.work.extend(session.handles.values().map(|link| Work::Grant(*link)));
+    }
+}
+
+fn settling(range: &SettlingRange, delivery: u64, message: Option<MessageId>) -> Awaited {
+    if range.answer.is_none() && range.transaction.is_none() {
+        return Awaited::Unheard;
+    }
+    let answer = range.answer.clone();
+    Awaited::Settled(Settling { session: range.session, delivery, message, answer })
+}
+
+pub(super) const fn settle(
+    message: MessageId,
+    settlement: Settlement,
+    transaction: Option<TransactionId>,
+) -> Command {
+    Command::Settle { message, settlement, transaction }
+}

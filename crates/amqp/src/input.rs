@@ -1,0 +1,101 @@
+//! The bytes that a peer has sent and the connection has not yet consumed.
+
+use alloc::vec::Vec;
+
+/// What an empty buffer keeps of its memory; a connection that once sent much does not hold it.
+const KEPT_BYTES_MAX: usize = 4 * 1024;
+
+/// Received bytes in order. Appending and consuming cost O(1) a byte over the buffer's life: what
+/// is left moves to the front only when at least as much before it has been consumed.
+#[derive(Debug, Default)]
+pub struct InputBuffer {
+    bytes: Vec<u8>,
+    /// Where the unread ones begin; never beyond the end.
+    start: usize,
+}
+
+impl InputBuffer {
+    /// An empty buffer; allocates nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new(), start: 0 }
+    }
+
+    /// Adds bytes as they were received.
+    pub fn append(&mut self, received: &[u8]) {
+        if self.start >= self.len() {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+        self.bytes.extend_from_slice(received);
+    }
+
+    /// How many bytes wait to be consumed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Nothing waits to be consumed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes that wait, oldest first.
+    pub(crate) fn unread(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    /// Forgets the oldest `count` bytes, of which there must be as many.
+    pub(crate) fn consume(&mut self, count: usize) {
+        assert!(count <= self.len(), "invariant: only received bytes are consumed");
+        self.start += count;
+        if self.is_empty() {
+            self.bytes.clear();
+            self.start = 0;
+            self.bytes.shrink_to(KEPT_BYTES_MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_out_as_they_went_in() {
+        let mut input = InputBuffer::new();
+        let mut expected = 0_u8;
+        for round in 0..100_u8 {
+            input.append(&[round.wrapping_mul(2), round.wrapping_mul(2).wrapping_add(1)]);
+            if round % 3 == 0 {
+                let count = input.len() - usize::from(round % 2);
+                for byte in &input.unread()[..count] {
+                    assert_eq!(*byte, expected);
+                    expected = expected.wrapping_add(1);
+                }
+                input.consume(count);
+            }
+        }
+    }
+
+    #[test]
+    fn a_drained_buffer_gives_its_memory_back() {
+        let mut input = InputBuffer::new();
+        input.append(&[0; 1_000_000]);
+        input.consume(1_000_000);
+        assert!(input.bytes.capacity() <= KEPT_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_long_stream_in_small_bites_keeps_the_buffer_small() {
+        let mut input = InputBuffer::new();
+        input.append(&[0; 10]);
+        for _ in 0..100_000 {
+            input.append(&[0; 10]);
+            input.consume(10);
+        }
+        assert!(input.bytes.capacity() <= 64);
+    }
+}
