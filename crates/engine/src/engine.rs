@@ -4,7 +4,7 @@
 //! moves between states, and only that, in `moving`.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
     After, BrokerStatistics, Command, Formats, Lsn, MessageId, Nanos, Refusal, Reply, SessionId,
@@ -78,6 +78,8 @@ pub(crate) struct Recovery {
     pub(crate) bodies_missing: u64,
     /// The last frame replayed.
     pub(crate) replayed: Lsn,
+    /// Queues of subscriptions that the snapshot found gone and whose end is still to be replayed.
+    pub(crate) phantoms: BTreeMap<u64, QueueSlot>,
 }
 
 /// What a command or a timer comes to: what to answer, and which queue got a ready message or a

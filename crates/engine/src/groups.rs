@@ -17,7 +17,7 @@ pub(crate) struct Groups {
 }
 
 /// What all messages of a group have in common.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     /// How many of them live.
     pub(crate) copies: u32,
@@ -59,12 +59,9 @@ impl Groups {
         self.groups.get(&number)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Group> {
-        self.groups.values()
-    }
-
-    pub(crate) fn copies(&self) -> u64 {
-        self.iter().map(|group| u64::from(group.copies)).sum()
+    /// All by their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Group)> {
+        self.groups.iter().map(|(number, group)| (*number, *group))
     }
 }
 
@@ -102,7 +99,7 @@ mod tests {
         let mut groups = Groups::default();
         groups.join(7, placed);
         groups.join(7, placed);
-        assert_eq!((groups.copies(), groups.iter().count()), (2, 1));
+        assert!(groups.iter().eq([(7, Group { copies: 2, placed })]));
         assert!(!groups.part(7));
         assert!(groups.part(7));
         assert!(groups.get(7).is_none());

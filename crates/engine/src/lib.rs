@@ -65,6 +65,7 @@
 extern crate alloc;
 
 mod check;
+mod check_publishing;
 mod codec;
 mod compaction;
 mod copies;

@@ -48,7 +48,7 @@ pub(crate) struct Draft {
 }
 
 /// Where a record went.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) lsn: Lsn,
     pub(crate) bytes: u32,

@@ -42,6 +42,14 @@ impl OrderSet {
         self.words.get(&(priority, order / 64)).is_some_and(|word| word & bit(order) != 0)
     }
 
+    /// All, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.words.iter().flat_map(|((priority, high), word)| {
+            let set = (0..64).filter(move |place| word & (1 << place) != 0);
+            set.map(move |place| (*priority, high * 64 + place))
+        })
+    }
+
     /// How many there are, counted.
     pub(crate) fn count(&self) -> u64 {
         self.words.values().map(|word| u64::from(word.count_ones())).sum()

@@ -12,12 +12,16 @@ use alloc::vec::Vec;
 
 use model::{Lsn, MessageId};
 
+use crate::QueuePolicy;
 use crate::codec::{Records, queue_name};
+use crate::copies::Copies;
 use crate::engine::{Engine, Recovery};
 use crate::log::Placed;
+use crate::matching::parse_selector;
 use crate::message::{Message, State};
 use crate::queue::QueueSlot;
 use crate::record::{Envelope, Place, RecordError, RecordView, Standing, StoredState};
+use crate::registration::SubscriptionView;
 
 impl Engine {
     /// Takes in a chunk of a snapshot.
@@ -26,18 +30,23 @@ impl Engine {
     /// When the chunk is damaged or holds a message that is there already.
     pub fn load(&mut self, chunk: &[u8]) -> Result<(), RecordError> {
         for record in Records::new(chunk) {
-            match record?.0 {
+            let (record, size) = record?;
+            match record {
                 RecordView::Sequence { next_message, next_buried, latest } => {
                     self.next.message = self.next.message.max(next_message);
                     self.next.buried = self.next.buried.max(next_buried);
                     self.latest = self.latest.max(latest);
                 }
+                RecordView::Subscriptions { next } => {
+                    self.subscriptions.next = self.subscriptions.next.max(next);
+                }
+                RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
                 RecordView::Located { envelope, location, record_bytes } => {
                     if self.messages.get(envelope.message.0).is_some() {
                         return Err(RecordError::DuplicateMessage(envelope.message));
                     }
                     let placed = Placed { lsn: location, bytes: record_bytes };
-                    self.recover(&envelope, placed, None)?;
+                    self.recover(&envelope, placed, None, false)?;
                 }
                 other => return Err(RecordError::Misplaced(other.kind())),
             }
@@ -46,11 +55,12 @@ impl Engine {
     }
 
     /// Takes in a frame from after the snapshot's begin. Between the begin and the end of the
-    /// snapshot frames are `fuzzy`: changes of messages that the snapshot found gone are ignored.
-    /// Everywhere else they are errors.
+    /// snapshot frames are `fuzzy`: changes of messages and subscriptions that the snapshot found
+    /// gone are ignored. Everywhere else they are errors.
     ///
     /// # Errors
-    /// When the frame is damaged, not after the one before it, or changes an unknown message.
+    /// When the frame is damaged, not after the one before it, or about an unknown message or
+    /// subscription.
     pub fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), RecordError> {
         if lsn <= self.recovery.replayed {
             return Err(RecordError::OutOfOrder(lsn));
@@ -60,9 +70,15 @@ impl Engine {
             let (record, size) = record?;
             let result = match record {
                 RecordView::Message { envelope, body } => {
-                    let bytes = u32::try_from(size).map_err(|_| RecordError::Invalid("body"))?;
-                    self.recover(&envelope, Placed { lsn, bytes }, Some(body))
+                    let body = Some(Arc::from(body));
+                    let envelope = Envelope { group: 0, ..envelope };
+                    self.recover(&envelope, placed(lsn, size)?, body, fuzzy)
                 }
+                RecordView::Shared { copies, body } => {
+                    self.replay_copies(copies, placed(lsn, size)?, Arc::from(body), fuzzy)
+                }
+                RecordView::Subscribed(view) => self.replay_subscribed(&view, size),
+                RecordView::Unsubscribed { number } => self.replay_unsubscribed(number),
                 RecordView::Changed { message, standing, moved } => {
                     self.replay_change(message, &standing, moved)
                 }
@@ -70,7 +86,8 @@ impl Engine {
                 other => Err(RecordError::Misplaced(other.kind())),
             };
             match result {
-                Err(RecordError::UnknownMessage(_)) if fuzzy => {}
+                Err(RecordError::UnknownMessage(_) | RecordError::UnknownSubscription(_))
+                    if fuzzy => {}
                 other => other?,
             }
         }
@@ -84,25 +101,46 @@ impl Engine {
     /// When the frame is damaged, or such a record is not the one that the snapshot names.
     pub fn restore_body(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
         for record in Records::new(payload) {
-            let (RecordView::Message { envelope, body }, size) = record? else { continue };
-            let Some(message) = self.messages.get_mut(envelope.message.0) else { continue };
-            if message.location != lsn || !message.body_missing {
-                continue;
+            match record? {
+                (RecordView::Message { envelope, body }, size) => {
+                    self.restore_one(envelope.message, placed(lsn, size)?, || Arc::from(body))?;
+                }
+                (RecordView::Shared { copies, body }, size) => {
+                    let mut shared = None;
+                    for copy in copies.iter() {
+                        let body = || Arc::clone(shared.get_or_insert_with(|| Arc::from(body)));
+                        self.restore_one(copy.message, placed(lsn, size)?, body)?;
+                    }
+                }
+                _ => {}
             }
-            if size as u64 != u64::from(message.record_bytes) {
-                return Err(RecordError::WrongBody(envelope.message));
-            }
-            message.body = Arc::from(body);
-            message.body_missing = false;
-            self.recovery.bodies_missing -= 1;
         }
+        Ok(())
+    }
+
+    fn restore_one(
+        &mut self,
+        id: MessageId,
+        placed: Placed,
+        body: impl FnOnce() -> Arc<[u8]>,
+    ) -> Result<(), RecordError> {
+        let Some(message) = self.messages.get_mut(id.0) else { return Ok(()) };
+        if message.location != placed.lsn || !message.body_missing {
+            return Ok(());
+        }
+        if placed.bytes != message.record_bytes {
+            return Err(RecordError::WrongBody(id));
+        }
+        message.body = body();
+        message.body_missing = false;
+        self.recovery.bodies_missing -= 1;
         Ok(())
     }
 
     /// Ends recovery; `last` is the position of the last frame in the log.
     ///
     /// # Errors
-    /// When a message has no body, or a frame after `last` was replayed.
+    /// When a message has no body or no subscription, or a frame after `last` was replayed.
     pub fn finish_recovery(&mut self, last: Lsn) -> Result<(), RecordError> {
         if self.recovery.bodies_missing > 0 {
             let missing = self.messages.iter_from(0).find(|(_, message)| message.body_missing);
@@ -111,6 +149,12 @@ impl Engine {
         }
         if last < self.recovery.replayed {
             return Err(RecordError::OutOfOrder(last));
+        }
+        if !self.groups_are_whole() {
+            return Err(RecordError::Invalid("group"));
+        }
+        if let Some(number) = self.recovery.phantoms.keys().next() {
+            return Err(RecordError::UnknownSubscription(*number));
         }
         let idle: Vec<_> = self.queues.iter().map(|(slot, _)| slot).collect();
         for slot in idle {
@@ -121,10 +165,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Location and record size, in bytes, of each journalled message.
+    /// Location and size, in bytes, of each Message or Shared record of which something lives.
     pub fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
-        let journalled = self.messages.iter_from(0).filter(|(_, message)| message.is_journalled());
-        journalled.map(|(_, message)| (message.location, message.record_bytes.into()))
+        let alone = self.messages.iter_from(0).map(|(_, message)| message);
+        let alone = alone.filter(|message| message.is_journalled() && message.group() == 0);
+        let alone = alone.map(|message| message.placed());
+        let all = alone.chain(self.groups.iter().map(|(_, group)| group.placed));
+        all.map(|placed| (placed.lsn, placed.bytes.into()))
     }
 
     /// Takes in a message, or anew one that is known: compaction states messages again.
@@ -132,26 +179,125 @@ impl Engine {
         &mut self,
         envelope: &Envelope<'_>,
         placed: Placed,
-        body: Option<&[u8]>,
+        body: Option<Arc<[u8]>>,
+        fuzzy: bool,
     ) -> Result<(), RecordError> {
         let id = envelope.message;
+        if envelope.group > id.0 {
+            return Err(RecordError::Invalid("group"));
+        }
         if self.messages.get(id.0).is_some() {
             self.forget(id);
         }
-        let Place::Queue(queue) = envelope.place else {
-            return Err(RecordError::Invalid("subscription"));
+        let slot = match envelope.place {
+            Place::Queue(queue) => self.recovered_queue(queue)?,
+            Place::Subscription(number) => self.recovered_subscription(number, fuzzy)?,
         };
-        let slot = self.recovered_queue(queue)?;
         self.check_places(id, slot, &envelope.standing)?;
-        let mut message = Message::new(envelope, slot, Arc::from(body.unwrap_or_default()));
-        (message.location, message.record_bytes) = (placed.lsn, placed.bytes);
-        message.body_missing = body.is_none();
-        self.recovery.bodies_missing += u64::from(message.body_missing);
+        let body_missing = body.is_none();
+        let mut message = Message::new(envelope, slot, body.unwrap_or_default());
+        message.set_placed(envelope.group, placed);
+        message.body_missing = body_missing;
+        if envelope.group != 0 {
+            self.groups.join(envelope.group, placed);
+        }
+        self.recovery.bodies_missing += u64::from(body_missing);
         self.latest = self.latest.max(envelope.created);
         self.picture_changed(&message, true);
         self.messages.insert(id.0, Box::new(message));
         self.settle_recovered(id, &envelope.standing);
         Ok(())
+    }
+
+    fn replay_copies(
+        &mut self,
+        copies: Copies<'_>,
+        placed: Placed,
+        body: Arc<[u8]>,
+        fuzzy: bool,
+    ) -> Result<(), RecordError> {
+        for envelope in copies.iter() {
+            self.recover(&envelope, placed, Some(Arc::clone(&body)), fuzzy)?;
+        }
+        Ok(())
+    }
+
+    fn replay_subscribed(
+        &mut self,
+        view: &SubscriptionView<'_>,
+        size: usize,
+    ) -> Result<(), RecordError> {
+        let asks = view.subscription()?;
+        let known = asks.name.as_ref().and_then(|name| self.subscriptions.find(name));
+        if known.is_some() || self.subscriptions.get(view.number).is_some() {
+            return Err(RecordError::DuplicateSubscription(view.number));
+        }
+        let selector = asks.selector.as_deref().map(parse_selector).transpose();
+        let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
+        let topic = self.topics.find_or_create(&asks.topic);
+        self.register(view.number, asks, selector, topic, size as u64);
+        Ok(())
+    }
+
+    fn replay_unsubscribed(&mut self, number: u64) -> Result<(), RecordError> {
+        self.subscriptions.next = self.subscriptions.next.max(number + 1);
+        let slot = match self.subscriptions.get(number) {
+            Some(entry) => entry.queue,
+            None => {
+                let phantom = self.recovery.phantoms.remove(&number);
+                phantom.ok_or(RecordError::UnknownSubscription(number))?
+            }
+        };
+        let mut ids = self.messages_of(slot);
+        while let Some(id) = ids.pop() {
+            self.forget(id);
+        }
+        if let Some(topic) = self.subscriptions.get(number).map(|entry| entry.topic) {
+            self.withdraw(number);
+            self.topics.remove_if_idle(topic);
+        } else {
+            self.begin_leaving(slot);
+        }
+        Ok(())
+    }
+
+    /// All messages of a queue in recovery, when nobody holds any.
+    fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
+        let queue = self.queues.at(slot);
+        let ready = queue.ready.iter().map(|(_, order)| self.message_of(order));
+        let delayed = queue.delayed.iter().map(|(_, id)| *id);
+        ready.chain(delayed).chain(queue.buried.values().copied()).collect()
+    }
+
+    /// The queue of a subscription. The snapshot may have found it gone while frames from before
+    /// its end are still to come, and of these messages one may have been moved elsewhere and live:
+    /// then a phantom stands in until the record of its end.
+    fn recovered_subscription(
+        &mut self,
+        number: u64,
+        fuzzy: bool,
+    ) -> Result<QueueSlot, RecordError> {
+        if let Some(entry) = self.subscriptions.get(number) {
+            return Ok(entry.queue);
+        }
+        if let Some(slot) = self.recovery.phantoms.get(&number) {
+            return Ok(*slot);
+        }
+        if !fuzzy {
+            return Err(RecordError::UnknownSubscription(number));
+        }
+        let name = queue_name(PHANTOM)?;
+        let slot = self.queues.create_subscription(name, number, true, QueuePolicy::default());
+        self.recovery.phantoms.insert(number, slot);
+        Ok(slot)
+    }
+
+    /// All messages of one group are in one record.
+    fn groups_are_whole(&self) -> bool {
+        self.messages.iter_from(0).all(|(_, message)| {
+            let group = self.groups.get(message.group());
+            group.is_none_or(|group| group.placed == message.placed())
+        })
     }
 
     fn recovered_queue(&mut self, name: &str) -> Result<QueueSlot, RecordError> {
@@ -194,6 +340,9 @@ impl Engine {
     fn forget(&mut self, id: MessageId) {
         self.leave(id);
         let message = self.take(id);
+        if message.group() != 0 {
+            self.groups.part(message.group());
+        }
         self.recovery.bodies_missing -= u64::from(message.body_missing);
     }
 
@@ -234,6 +383,14 @@ impl Engine {
         }
     }
 }
+
+fn placed(lsn: Lsn, size: usize) -> Result<Placed, RecordError> {
+    let bytes = u32::try_from(size).map_err(|_| RecordError::Invalid("body"))?;
+    Ok(Placed { lsn, bytes })
+}
+
+/// What stands for the topic of a subscription that is known to have gone.
+const PHANTOM: &str = "gone";
 
 #[cfg(test)]
 #[path = "recovery_test.rs"]

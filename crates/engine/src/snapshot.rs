@@ -14,17 +14,22 @@ use crate::codec::encode;
 use crate::engine::Engine;
 use crate::message::Message;
 use crate::record::RecordView;
+use crate::registration::SubscriptionView;
 
 /// How far a snapshot has come.
 #[derive(Clone, Debug)]
 pub struct SnapshotCursor {
+    /// The next subscription to visit.
+    next_subscription: u64,
+    /// Subscriptions from here on were made after the snapshot began.
+    end_subscription: u64,
     /// The next message to visit.
     next: u64,
     /// Messages from here on were stored after the snapshot began.
     end: u64,
     /// The Sequence record is written.
     begun: bool,
-    /// Messages that one chunk visits at most; bounds how long it keeps others waiting (1,000 take
+    /// Messages and subscriptions that one chunk visits at most; bounds how long it keeps others waiting (1,000 take
     /// about 100 µs). May be changed at any time; simulations like it small.
     pub chunk_messages_max: usize,
 }
@@ -34,6 +39,8 @@ impl Engine {
     #[must_use]
     pub fn snapshot_begin(&self) -> SnapshotCursor {
         SnapshotCursor {
+            next_subscription: 0,
+            end_subscription: self.subscriptions.next,
             next: 0,
             end: self.next.message,
             begun: false,
@@ -69,14 +76,46 @@ impl Engine {
         if !cursor.begun {
             cursor.begun = true;
             encode(&self.sequence(), out);
+            if self.subscriptions.next > 1 {
+                encode(&RecordView::Subscriptions { next: self.subscriptions.next }, out);
+            }
         }
+        let chunk_max = cursor.chunk_messages_max.max(1);
+        let left = chunk_max - self.picture_subscriptions(cursor, chunk_max, out);
         let end = cursor.end;
         let visited = self.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
-        for (number, message) in visited.take(cursor.chunk_messages_max.max(1)) {
+        for (number, message) in visited.take(left) {
             cursor.next = number + 1;
             self.picture(MessageId(number), message, out);
         }
-        self.messages.iter_from(cursor.next).next().is_some_and(|(number, _)| number < end)
+        let subscription = self.subscriptions.iter_from(cursor.next_subscription).next();
+        let message = self.messages.iter_from(cursor.next).next();
+        subscription.is_some_and(|(number, _)| number < cursor.end_subscription)
+            || message.is_some_and(|(number, _)| number < end)
+    }
+
+    /// Shows the next subscriptions, before all messages; says how many were visited.
+    fn picture_subscriptions(
+        &self,
+        cursor: &mut SnapshotCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let end = cursor.end_subscription;
+        let visited = self.subscriptions.iter_from(cursor.next_subscription);
+        let visited = visited.take_while(|(number, _)| *number < end).take(chunk_max);
+        let mut count = 0;
+        for (number, entry) in visited {
+            cursor.next_subscription = number + 1;
+            count += 1;
+            if entry.record_bytes == 0 {
+                continue;
+            }
+            if let Some(view) = SubscriptionView::of(number, &entry.asks) {
+                encode(&RecordView::Subscribed(view), out);
+            }
+        }
+        count
     }
 
     /// What went with its subscription is not shown.
@@ -88,6 +127,11 @@ impl Engine {
         let envelope = self.queues.envelope_of(id, message);
         let (location, record_bytes) = (message.location, message.record_bytes);
         encode(&RecordView::Located { envelope, location, record_bytes }, out);
+    }
+
+    /// What a subscription whose record has so many bytes may take in a snapshot.
+    pub(crate) fn picture_bytes_of_subscription(record_bytes: u64) -> u64 {
+        if record_bytes == 0 { 0 } else { record_bytes + CHUNK_SHARE_BYTES }
     }
 
     fn sequence(&self) -> RecordView<'static> {
@@ -103,7 +147,10 @@ impl Engine {
 /// its share of what a chunk costs.
 const PICTURE_BYTES_MAX: u64 = 104;
 
-/// A Sequence record and a snapshot's header.
+/// A subscription's share of what a chunk costs.
+const CHUNK_SHARE_BYTES: u64 = 8;
+
+/// What a snapshot begins with: its header and the records of numbers.
 const FIXED_BYTES: u64 = 4096 + 64;
 
 const CHUNK_MESSAGES_MAX: usize = 1_000;

@@ -41,7 +41,7 @@ pub(crate) struct Entry {
     pub(crate) topic: TopicSlot,
     /// Where its messages are.
     pub(crate) queue: QueueSlot,
-    /// What it takes in a snapshot.
+    /// The size of its record; zero where it has none.
     pub(crate) record_bytes: u64,
 }
 
@@ -98,10 +98,6 @@ impl Subscriptions {
 
     pub(crate) fn len(&self) -> usize {
         self.numbers.len()
-    }
-
-    pub(crate) fn names_len(&self) -> usize {
-        self.names.len()
     }
 }
 
@@ -163,7 +159,7 @@ impl Engine {
     pub(crate) fn withdraw(&mut self, number: u64) {
         let entry = self.subscriptions.remove(number);
         let entry = entry.expect("invariant: a subscription ends once");
-        self.totals.picture_bytes -= entry.record_bytes;
+        self.totals.picture_bytes -= Self::picture_bytes_of_subscription(entry.record_bytes);
         let was_there = self.topics.at_mut(entry.topic).subscriptions.remove(&number);
         assert!(was_there, "a topic knows its subscriptions");
         self.begin_leaving(entry.queue);
@@ -182,7 +178,7 @@ impl Engine {
         let policy = QueuePolicy { kept: false, ..self.queue_policies.of(&asks.topic) };
         let queue = self.queues.create_subscription(asks.topic.clone(), number, durable, policy);
         self.topics.at_mut(topic).subscriptions.insert(number);
-        self.totals.picture_bytes += record_bytes;
+        self.totals.picture_bytes += Self::picture_bytes_of_subscription(record_bytes);
         let entry = Entry { asks, selector, topic, queue, record_bytes };
         self.subscriptions.insert(number, entry);
         queue

@@ -7,7 +7,7 @@ use crate::queue::QueueSlot;
 use crate::topics::TopicSlot;
 
 /// A destination that exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     Queue(QueueSlot),
     Topic(TopicSlot),

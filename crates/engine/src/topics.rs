@@ -58,6 +58,11 @@ impl Topics {
         slot
     }
 
+    /// The topic of that name, with no regard to limits.
+    pub(crate) fn find_or_create(&mut self, name: &QueueName) -> TopicSlot {
+        self.find(name.as_str()).unwrap_or_else(|| self.create(name.clone(), None))
+    }
+
     /// From now on nobody finds it.
     pub(crate) fn begin_leaving(&mut self, slot: TopicSlot) {
         let topic = self.at_mut(slot);

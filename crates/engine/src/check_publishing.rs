@@ -1,0 +1,123 @@
+//! The invariants of topics, subscriptions, groups, transactions and temporary destinations.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::{Destination, MessageId};
+
+use crate::engine::Engine;
+use crate::groups::Group;
+use crate::message::{Message, State};
+use crate::queue::Role;
+use crate::session::{Session, SessionSlot};
+use crate::targets::Target;
+
+impl Engine {
+    pub(crate) fn check_publishing(&self) {
+        self.check_groups();
+        self.check_topics();
+        self.check_subscriptions();
+        self.check_targets();
+        for (slot, session) in self.sessions.iter() {
+            self.check_session_parts(slot, session);
+        }
+    }
+
+    fn check_groups(&self) {
+        let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
+        let messages = self.messages.iter_from(0).map(|(_, message)| &**message);
+        for message in messages.filter(|message| message.group() != 0) {
+            assert!(message.is_journalled(), "only what is in the log is in a group");
+            let placed = message.placed();
+            let group = groups.entry(message.group()).or_insert(Group { copies: 0, placed });
+            assert_eq!(group.placed, placed, "a group is in one record");
+            group.copies += 1;
+        }
+        assert!(groups.into_iter().eq(self.groups.iter()), "groups count their messages");
+    }
+
+    fn check_topics(&self) {
+        for (slot, topic) in self.topics.iter() {
+            let name = &topic.name;
+            let found = self.topics.find(name.as_str()) == Some(slot);
+            assert_eq!(found, !topic.leaving, "topic {name} is found by its name until it goes");
+            assert!(!topic.is_idle(), "topic {name} is there for something");
+            for number in &topic.subscriptions {
+                assert_eq!(self.subscriptions.at(*number).topic, slot, "a subscription of {name}");
+            }
+        }
+        let subscribed = self.topics.iter().map(|(_, topic)| topic.subscriptions.len());
+        assert_eq!(subscribed.sum::<usize>(), self.subscriptions.len(), "subscriptions by topic");
+    }
+
+    fn check_subscriptions(&self) {
+        for (number, entry) in self.subscriptions.iter_from(0) {
+            assert!(number < self.subscriptions.next, "subscription {number} was given out");
+            let durable = entry.asks.is_durable();
+            let queue = self.queues.at(entry.queue);
+            let role = Role::Subscription { number, durable };
+            assert_eq!(queue.role, role, "subscription {number} has a queue of its own");
+            assert!(durable || !queue.consumers.is_empty(), "somebody uses {number}");
+            assert!(durable || entry.record_bytes == 0, "only what lasts has a record");
+            let named = entry.asks.name.as_ref().map(|name| self.subscriptions.find(name));
+            assert!(named.is_none_or(|found| found == Some(number)), "{number} has its name");
+        }
+        let roles = self.queues.iter().map(|(_, queue)| queue.role);
+        let of_subscriptions = roles.filter(|role| matches!(role, Role::Subscription { .. }));
+        assert_eq!(of_subscriptions.count(), self.subscriptions.len(), "each has a queue");
+    }
+
+    /// Producers and transactions point to destinations, which count them.
+    fn check_targets(&self) {
+        let mut producers: BTreeMap<Target, u64> = BTreeMap::new();
+        let mut uncommitted: BTreeMap<Target, u64> = BTreeMap::new();
+        for (_, session) in self.sessions.iter() {
+            for target in session.producers.values() {
+                *producers.entry(*target).or_default() += 1;
+            }
+            let transactions = session.transactions.values();
+            for target in transactions.flat_map(|transaction| transaction.targets()) {
+                *uncommitted.entry(target).or_default() += 1;
+            }
+        }
+        let queues = self
+            .queues
+            .iter()
+            .map(|(slot, queue)| (Target::Queue(slot), queue.producers, queue.uncommitted));
+        let topics = self
+            .topics
+            .iter()
+            .map(|(slot, topic)| (Target::Topic(slot), topic.producers, topic.uncommitted));
+        for (target, opened, held) in queues.chain(topics) {
+            assert_eq!(producers.remove(&target).unwrap_or(0), opened, "producers of {target:?}");
+            assert_eq!(uncommitted.remove(&target).unwrap_or(0), held, "parts for {target:?}");
+        }
+        assert!(producers.is_empty() && uncommitted.is_empty(), "what is pointed to exists");
+    }
+
+    fn check_session_parts(&self, slot: SessionSlot, session: &Session) {
+        let settled = session.transactions.values().flat_map(|transaction| transaction.settled());
+        let settled: BTreeSet<MessageId> = settled.collect();
+        assert_eq!(settled, session.settling, "what is settled is known");
+        for id in &session.settling {
+            let state = self.messages.get(id.0).map(|message| Message::state(message));
+            let held = matches!(state, Some(State::Leased { holder, .. }) if holder == slot);
+            assert!(held, "message {id} is held until its transaction ends");
+        }
+        for destination in &session.temporary {
+            let is_its = match destination {
+                Destination::Queue(name) => {
+                    let queue = self.queues.find(name.as_str()).map(|queue| self.queues.at(queue));
+                    queue.is_some_and(|queue| queue.role == Role::Temporary(slot))
+                }
+                Destination::Topic(name) => {
+                    let topic = self.topics.find(name.as_str()).map(|topic| self.topics.at(topic));
+                    topic.is_some_and(|topic| topic.temporary == Some(slot))
+                }
+            };
+            assert!(is_its, "{} goes with its session", destination.name());
+        }
+        if let Some(client) = &session.client {
+            assert_eq!(self.sessions.find_client(client), Some(slot), "one session a client");
+        }
+    }
+}
