@@ -53,12 +53,14 @@ impl Log {
             assert!(frame.level > Durability::None && !payload.is_empty());
             let mut live_bytes = 0;
             let records: Vec<_> = describe(&payload).map(|record| record.unwrap()).collect();
-            assert!(records.len() <= model::limits::FRAME_RECORDS_MAX);
+            assert!(records.len() <= model::limits::TRANSACTION_RECORDS_MAX);
             for record in &records {
                 if let RecordView::Message { body, .. } = record {
                     assert!(records.len() > 1 || payload.len() < body.len() + 80, "compact");
-                    live_bytes += 1;
                 }
+                let lives =
+                    matches!(record, RecordView::Message { .. } | RecordView::Shared { .. });
+                live_bytes += usize::from(lives);
             }
             assert_eq!(frame.live_bytes > 0, live_bytes > 0, "only messages live");
             if live_bytes == records.len() {

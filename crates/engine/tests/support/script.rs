@@ -11,13 +11,22 @@
 //! SESSION release ID [priority=N] [delay=T] | SESSION bury ID [priority=N]
 //! SESSION kick LINK MAX | SESSION peek-ready|peek-delayed|peek-buried LINK
 //! SESSION pause QUEUE T | SESSION queue NAME | SESSION broker | SESSION queues
+//! SESSION identify CLIENT
+//! SESSION producer LINK topic:NAME | SESSION close-producer LINK | SESSION put-to TO BODY …
+//! SESSION begin|commit|rollback N; with tx=N a put or a settlement is part of it
+//! SESSION settle ID accept|release|fail|park
+//! SESSION subscribe LINK TOPIC [name=N] [client=C] [durable=yes] [shared=yes] [selector=S]
+//!         [without=C]
+//! SESSION unsubscribe|subscription NAME [client=C] [durable=yes]
+//! SESSION temporary queue|topic | SESSION delete-temporary TO
 //! wait T          time goes on; what is due on the way happens at its moment
 //! room BYTES      what puts may still use
 //! restate LSN     compaction of a frame
 //! snapshot        takes one, whole
 //! crash           all is lost but the last snapshot and the log
 //! ```
-//! Times are like `3s` or `250ms`. Sessions are numbers.
+//! Times are like `3s` or `250ms`. Sessions are numbers. A body like `colour:blue,size:3` has
+//! properties.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -27,8 +36,9 @@ use engine::{
     Standing, StoredState, describe,
 };
 use model::{
-    After, Command, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, Output, Peek,
-    Persistence, QueueName, Reply, SessionId, StorePolicy,
+    After, Command, DeadReason, Destination, Durability, Format, Formats, LinkId, MessageId, Nanos,
+    NewMessage, Output, Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
+    Subscription, SubscriptionName, TransactionId, Value,
 };
 
 use super::log::{Log, Snapshot};
@@ -56,7 +66,8 @@ impl Default for Script {
 
 impl Script {
     fn new(policy: StorePolicy, queue_policies: QueuePolicies) -> Self {
-        let options = EngineOptions { queue_policies, ..EngineOptions::new(policy) };
+        let formats = Formats { property, ..Formats::RAW };
+        let options = EngineOptions { queue_policies, formats, ..EngineOptions::new(policy) };
         Self {
             engine: Engine::new(options.clone()),
             options,
@@ -153,15 +164,39 @@ impl<'a> Words<'a> {
 
     fn command(&self, words: &[&str]) -> Command {
         match *words {
-            ["producer", link, queue] => Command::OpenProducer {
-                link: self::link(link),
-                to: Destination::Queue(name(queue)),
-            },
+            ["producer", link, to] => {
+                Command::OpenProducer { link: self::link(link), to: destination(to) }
+            }
+            ["close-producer", link] => Command::CloseProducer { link: self::link(link) },
             ["put", link, body] => Command::Put {
                 link: self::link(link),
                 message: self.new_message(body),
-                transaction: None,
+                transaction: self.transaction(),
             },
+            ["put-to", to, body] => Command::PutTo {
+                to: destination(to),
+                message: self.new_message(body),
+                transaction: self.transaction(),
+            },
+            ["settle", id, how] => Command::Settle {
+                message: message(id),
+                settlement: settlement(how),
+                transaction: self.transaction(),
+            },
+            ["identify", client] => Command::Identify { client: name(client) },
+            ["begin", id] => Command::Begin { transaction: transaction(id) },
+            ["commit", id] => Command::Commit { transaction: transaction(id) },
+            ["rollback", id] => Command::Rollback { transaction: transaction(id) },
+            ["subscribe", link, topic] => Command::Subscribe {
+                link: self::link(link),
+                subscription: Box::new(self.subscription(topic)),
+            },
+            ["unsubscribe", name] => Command::Unsubscribe { name: self.subscription_name(name) },
+            ["subscription", name] => {
+                Command::FindSubscription { name: self.subscription_name(name) }
+            }
+            ["temporary", kind] => Command::CreateTemporary { topic: kind == "topic" },
+            ["delete-temporary", to] => Command::DeleteTemporary { destination: destination(to) },
             ["watch", link, queue] => Command::Watch { link: self::link(link), queue: name(queue) },
             ["unwatch", link, queue] => {
                 Command::Unwatch { link: self::link(link), queue: name(queue) }
@@ -204,6 +239,28 @@ impl<'a> Words<'a> {
             lease: self.named.get("lease").map_or(Nanos::from_secs(60), |span| time(span)),
             persistence,
             ..NewMessage::new(body.as_bytes().into())
+        }
+    }
+
+    fn transaction(&self) -> Option<TransactionId> {
+        self.named.get("tx").map(|id| transaction(id))
+    }
+
+    fn subscription(&self, topic: &str) -> Subscription {
+        Subscription {
+            name: self.named.get("name").map(|name| self.subscription_name(name)),
+            topic: name(topic),
+            selector: self.named.get("selector").map(|text| (*text).into()),
+            shared: self.named.contains_key("shared"),
+            without: self.named.get("without").map(|client| name(client)),
+        }
+    }
+
+    fn subscription_name(&self, word: &str) -> SubscriptionName {
+        SubscriptionName {
+            client: self.named.get("client").map(|client| name(client)),
+            name: name(word),
+            durable: self.named.contains_key("durable"),
         }
     }
 
@@ -261,6 +318,39 @@ fn name(word: &str) -> QueueName {
     QueueName::new(word).unwrap()
 }
 
+fn transaction(word: &str) -> TransactionId {
+    TransactionId(word.parse().unwrap())
+}
+
+fn destination(word: &str) -> Destination {
+    match word.strip_prefix("topic:") {
+        Some(topic) => Destination::Topic(name(topic)),
+        None => Destination::Queue(name(word)),
+    }
+}
+
+fn settlement(word: &str) -> Settlement {
+    match word {
+        "accept" => Settlement::Accept,
+        "release" => Settlement::Release,
+        "fail" => Settlement::Fail,
+        "park" => Settlement::Park(DeadReason::Rejected),
+        other => panic!("{other}"),
+    }
+}
+
+/// Properties of a body like `colour:blue,size:3`.
+fn property<'m>(_: Format, body: &'m [u8], name: &str) -> Value<'m> {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let pairs = text.split(',').filter_map(|pair| pair.split_once(':'));
+    let value = pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next();
+    match value.map(|value| (value, value.parse())) {
+        Some((_, Ok(number))) => Value::Integer(number),
+        Some((text, Err(_))) => Value::String(text),
+        None => Value::Null,
+    }
+}
+
 fn store(word: &str) -> StorePolicy {
     match word {
         "always" => StorePolicy::Always,
@@ -309,6 +399,16 @@ fn shown_record(record: &RecordView<'_>) -> String {
             format!("changed {message} {}", shown_standing(standing))
         }
         RecordView::Deleted { message } => format!("deleted {message}"),
+        RecordView::Shared { copies, .. } => {
+            let copies = copies
+                .iter()
+                .map(|copy| format!("{} of {}", copy.message, shown_place(copy.place)));
+            format!("shared {}", copies.collect::<Vec<_>>().join(" and "))
+        }
+        RecordView::Subscribed(subscription) => {
+            format!("subscribed {} to {}", subscription.number, subscription.topic)
+        }
+        RecordView::Unsubscribed { number } => format!("unsubscribed {number}"),
         other => panic!("{other} is not of a frame"),
     }
 }
@@ -340,6 +440,12 @@ fn shown_reply(reply: &Reply) -> String {
             format!("delivered {} {body} x{}{link}", delivery.message, delivery.count)
         }
         Reply::TimedOut => "timed out".to_owned(),
+        Reply::Created(Destination::Queue(name)) => format!("created {name}"),
+        Reply::Created(Destination::Topic(name)) => format!("created topic:{name}"),
+        Reply::Subscription(subscription) => {
+            let selector = subscription.selector.as_deref().unwrap_or("all");
+            format!("subscription to {} of {selector}", subscription.topic)
+        }
         Reply::LeaseEnding => "lease ending".to_owned(),
         Reply::NotFound => "not found".to_owned(),
         Reply::Found { message, body } => format!("found {message} {}", body.escape_ascii()),
