@@ -28,6 +28,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         limits: Limits {
             connections: tuning.max_connections.unwrap_or(limits.connections),
             message_bytes: serve.max_message_bytes.unwrap_or(limits.message_bytes),
+            amqp_message_bytes: serve.max_message_bytes.unwrap_or(limits.amqp_message_bytes),
             output_bytes: tuning.max_output_bytes.unwrap_or(limits.output_bytes),
             buffered_bytes: tuning.max_buffered_bytes.unwrap_or(limits.buffered_bytes),
             half_sent: limit(tuning.half_sent_timeout, limits.half_sent),

@@ -55,8 +55,10 @@ impl Default for Config {
 pub struct Limits {
     /// Open connections; one more is accepted and closed at once.
     pub connections: usize,
-    /// Bytes of one message's body; the protocol has an answer for a larger one.
+    /// Bytes of one message's body by beanstalkd's protocol; it has an answer for a larger one.
     pub message_bytes: usize,
+    /// Bytes of one message by AMQP, all of it.
+    pub amqp_message_bytes: usize,
     /// Bytes that a connection may leave unread before the server stops reading its commands.
     pub output_bytes: usize,
     /// Bytes in the buffers of all connections: the fuller, the fewer may one leave unread; beyond
@@ -76,6 +78,7 @@ impl Default for Limits {
         Self {
             connections: 10_000,
             message_bytes: limits::MESSAGE_BYTES_DEFAULT,
+            amqp_message_bytes: limits::MESSAGE_BYTES_MAX,
             output_bytes: 1024 * 1024,
             buffered_bytes: 256 * 1024 * 1024,
             half_sent: Some(Duration::from_secs(60)),
@@ -97,18 +100,21 @@ pub struct Listen {
 /// The protocols that exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
+    /// AMQP 1.0.
+    Amqp,
     /// beanstalkd's.
     Beanstalkd,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Beanstalkd];
+    pub const ALL: [Self; 2] = [Self::Amqp, Self::Beanstalkd];
 
     /// Its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Amqp => "amqp",
             Self::Beanstalkd => "beanstalkd",
         }
     }
@@ -123,6 +129,7 @@ impl Protocol {
     #[must_use]
     pub fn standard(self) -> Listen {
         let port = match self {
+            Self::Amqp => 5_672,
             Self::Beanstalkd => 11_300,
         };
         Listen { protocol: self, address: SocketAddr::from(([127, 0, 0, 1], port)) }

@@ -6,23 +6,22 @@
 
 use std::os::fd::OwnedFd;
 
-use beanstalk::{InputBuffer, Session, Shared};
 use journal::Durable;
-use model::{After, Command, Nanos, Output, SessionId};
+use model::{Command, Nanos, Output, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{SendFlags, send};
 
 use crate::buffered::Buffered;
 use crate::config::Limits;
 use crate::outgoing::Outgoing;
+use crate::peer::{Commons, Peer};
 
 /// A peer, as far as the server knows it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     id: SessionId,
     socket: OwnedFd,
-    session: Session,
-    input: InputBuffer,
+    peer: Peer,
     outgoing: Outgoing,
     /// The socket may hold bytes that were not read.
     readable: bool,
@@ -38,6 +37,8 @@ pub(crate) struct Connection {
     half_sent_since: Option<Nanos>,
     /// Bytes in its buffers, as they were counted last.
     held: usize,
+    /// The server stops, and the peer is to be told when all that came before is answered.
+    farewell: bool,
     marks: Marks,
 }
 
@@ -67,12 +68,11 @@ pub(crate) struct Marks {
 }
 
 impl Connection {
-    pub(crate) fn new(id: SessionId, socket: OwnedFd, shared: &mut Shared, now: Nanos) -> Self {
+    pub(crate) fn new(id: SessionId, socket: OwnedFd, peer: Peer, now: Nanos) -> Self {
         Self {
             id,
             socket,
-            session: Session::new(id, shared),
-            input: InputBuffer::new(),
+            peer,
             outgoing: Outgoing::default(),
             readable: true,
             writable: true,
@@ -83,6 +83,7 @@ impl Connection {
             active_at: now,
             half_sent_since: None,
             held: 0,
+            farewell: false,
             marks: Marks::default(),
         }
     }
@@ -131,7 +132,7 @@ impl Connection {
                 self.readable = count == scratch.len() || self.half_closed != HalfClosed::No;
                 self.active_at = now;
                 self.unfinished = true;
-                self.input.append(scratch.get(..count).unwrap_or_default());
+                self.peer.append(scratch.get(..count).unwrap_or_default());
             }
             Err(Errno::AGAIN) => self.readable = false,
             Err(_) => self.broken = true,
@@ -141,7 +142,7 @@ impl Connection {
     fn may_receive(&self, allowance: usize) -> bool {
         self.readable
             && !self.broken
-            && self.input.len() < INPUT_BYTES_MAX
+            && self.peer.input_bytes() < INPUT_BYTES_MAX
             && !self.is_backlogged(allowance)
     }
 
@@ -156,22 +157,21 @@ impl Connection {
         self.readable = false;
         self.unfinished = true;
         self.half_closed = HalfClosed::Told;
+        self.farewell = true;
     }
 
     /// The next command for the broker.
     pub(crate) fn next_command(
         &mut self,
-        shared: &mut Shared,
+        now: Nanos,
+        commons: &mut Commons,
         allowance: usize,
     ) -> Option<Command> {
         if self.broken || self.is_backlogged(allowance) {
             return None;
         }
         let before = self.outgoing.len();
-        let command = self.session.poll_command(&mut self.input, shared, self.outgoing.buffer());
-        if self.outgoing.len() > before {
-            self.outgoing.depend(After::NOTHING);
-        }
+        let command = self.peer.poll_command(now, commons, &mut self.outgoing);
         if command.is_some() || self.outgoing.len() > before {
             // It has ended: what is half sent now is another.
             self.half_sent_since = None;
@@ -181,27 +181,28 @@ impl Connection {
 
     /// All commands that are there were given.
     fn end_of_input(&mut self) -> Option<Command> {
-        self.unfinished = self.session.has_more();
+        self.unfinished = self.peer.has_more();
         if self.unfinished || self.half_closed != HalfClosed::Announced {
             return None;
         }
         self.half_closed = HalfClosed::Told;
-        self.session.handle_half_close()
+        self.peer.half_close()
     }
 
     /// A reply of the broker: words it, and holds it for what it depends on.
-    pub(crate) fn reply(&mut self, output: Output, shared: &mut Shared) {
+    pub(crate) fn reply(&mut self, output: Output, commons: &mut Commons) {
         assert!(output.session == self.id, "invariant: replies reach their own session");
-        let before = self.outgoing.len();
-        self.session.handle_reply(output.reply, shared, self.outgoing.buffer());
-        if self.outgoing.len() > before {
-            self.outgoing.depend(output.after);
-        }
-        self.unfinished |= !self.input.is_empty();
+        self.peer.reply(output, commons, &mut self.outgoing);
+        self.unfinished |= self.peer.input_bytes() > 0 || self.peer.has_more();
     }
 
     /// Sends what is durable enough, in one call.
     pub(crate) fn send(&mut self, durable: Durable, now: Nanos) {
+        self.unfinished |= self.peer.release(durable, &mut self.outgoing);
+        if self.farewell && !self.unfinished && !self.peer.is_holding() {
+            self.farewell = false;
+            self.peer.say_farewell(&mut self.outgoing);
+        }
         let released = self.outgoing.released(durable);
         if released.is_empty() || !self.writable || self.broken {
             return;
@@ -219,7 +220,7 @@ impl Connection {
 
     /// Counts what its buffers hold now.
     pub(crate) fn recount(&mut self, buffered: &Buffered) {
-        let held = self.input.len() + self.session.collected_bytes() + self.outgoing.len();
+        let held = self.peer.input_bytes() + self.peer.held_bytes() + self.outgoing.len();
         buffered.change(self.held, held);
         self.held = held;
     }
@@ -236,7 +237,7 @@ impl Connection {
 
     /// Whether it holds replies that wait for a write.
     pub(crate) fn is_held(&self) -> bool {
-        self.outgoing.is_held() && !self.broken
+        (self.outgoing.is_held() || self.peer.is_holding()) && !self.broken
     }
 
     /// Whether the next turn has something to do for it without any news.
@@ -248,26 +249,31 @@ impl Connection {
     /// Whether nothing can come of it any more.
     pub(crate) fn is_finished(&self) -> bool {
         let told = self.half_closed == HalfClosed::Told && !self.readable && !self.unfinished;
-        self.broken || ((told || self.session.wants_close()) && self.outgoing.is_empty())
+        let silent = self.outgoing.is_empty() && !self.peer.is_holding();
+        self.broken || ((told || self.peer.wants_close()) && silent)
     }
 
     /// Notes whether a command is half sent, and tells when the connection is to be closed for it
     /// or for silence, unless something happens before.
     pub(crate) fn deadline(&mut self, limits: &Limits, now: Nanos) -> Option<Nanos> {
-        self.half_sent_since =
-            self.session.half_sent().then(|| self.half_sent_since.unwrap_or(now));
+        self.half_sent_since = self.peer.half_sent().then(|| self.half_sent_since.unwrap_or(now));
         let half_sent = self
             .half_sent_since
             .zip(limits.half_sent)
             .map(|(since, limit)| since + crate::clock::nanos(limit));
         let idle = limits.idle.map(|limit| self.active_at + crate::clock::nanos(limit));
-        half_sent.into_iter().chain(idle).min()
+        half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout()).min()
+    }
+
+    /// Lets the protocol know what time it is. Whether that meant anything to it.
+    pub(crate) fn handle_timeout(&mut self, now: Nanos) -> bool {
+        self.peer.handle_timeout(now, &mut self.outgoing)
     }
 
     /// Ends the session's part; the broker's is the reactor's to end.
-    pub(crate) fn close(self, shared: &mut Shared, buffered: &Buffered) {
+    pub(crate) fn close(self, commons: &mut Commons, buffered: &Buffered) {
         buffered.change(self.held, 0);
-        self.session.close(shared);
+        self.peer.close(commons);
     }
 }
 
@@ -281,17 +287,23 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
 
+    use model::After;
+
     use super::*;
     use crate::clock::{Clock, nanos};
+    use crate::config::Protocol;
     use crate::facts::ProcessFacts;
 
     #[test]
     fn each_command_has_the_whole_time_to_be_sent() {
         let (mut peer, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
-        let mut shared =
-            Shared::new(100, Box::new(ProcessFacts::new(Clock::new(), Arc::default())));
-        let mut connection = Connection::new(SessionId(1), socket.into(), &mut shared, Nanos(0));
+        let facts = Box::new(ProcessFacts::new(Clock::new(), Arc::default()));
+        let mut commons =
+            Commons { beanstalkd: beanstalk::Shared::new(100, facts), amqp: Arc::default() };
+        let id = SessionId(1);
+        let protocol = Peer::new(Protocol::Beanstalkd, id, &mut commons, Nanos(0));
+        let mut connection = Connection::new(id, socket.into(), protocol, Nanos(0));
         let limits = Limits::default();
         let most = nanos(limits.half_sent.unwrap());
         let mut sends_at = |bytes: &[u8], seconds| {
@@ -299,10 +311,10 @@ mod tests {
             peer.write_all(bytes).unwrap();
             connection.notice(true, false, false);
             connection.receive(&mut [0; 1024], 1024, now);
-            while connection.next_command(&mut shared, usize::MAX).is_some() {
+            while connection.next_command(now, &mut commons, usize::MAX).is_some() {
                 let (session, after) = (SessionId(1), After::NOTHING);
                 let reply = model::Reply::Done;
-                connection.reply(Output { session, after, reply }, &mut shared);
+                connection.reply(Output { session, after, reply }, &mut commons);
             }
             connection.deadline(&limits, now)
         };

@@ -93,19 +93,24 @@ const _: () = assert!(crate::THREADS_MAX == 1 << REACTOR_BITS);
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
-    use beanstalk::Shared;
+    use std::sync::Arc;
+
     use model::Nanos;
 
     use super::*;
+    use crate::config::Protocol;
     use crate::facts::ProcessFacts;
+    use crate::peer::{Commons, Peer};
 
     fn insert(connections: &mut Connections) -> SessionId {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let facts = ProcessFacts::new(crate::clock::Clock::new(), Default::default());
-        let mut shared = Shared::new(100, Box::new(facts));
+        let beanstalkd = beanstalk::Shared::new(100, Box::new(facts));
+        let mut commons = Commons { beanstalkd, amqp: Arc::default() };
         let id = connections.next_id();
-        connections.insert(id, Connection::new(id, socket.into(), &mut shared, Nanos::ZERO));
+        let peer = Peer::new(Protocol::Beanstalkd, id, &mut commons, Nanos::ZERO);
+        connections.insert(id, Connection::new(id, socket.into(), peer, Nanos::ZERO));
         id
     }
 

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use beanstalk::Shared;
 use broker::{Broker, Chore, ChoreDone, JournalFailed, Write};
 use disk::{File, RealDisk};
 use journal::DiskError;
@@ -11,12 +10,13 @@ use model::{Nanos, Output, SessionId};
 
 use crate::connections::reactor_of;
 use crate::counters::{Latencies, Span};
+use crate::peer::Commons;
 use crate::post::Post;
 
 /// Everything behind the one lock. A reactor takes it once a turn, a committer twice a write.
 pub(crate) struct Core {
     pub(crate) broker: Broker<File>,
-    pub(crate) shared: Shared,
+    pub(crate) commons: Commons,
     /// What the broker says; drained by whoever made it speak.
     pub(crate) outputs: Vec<Output>,
     pub(crate) latencies: Latencies,
@@ -33,10 +33,10 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(broker: Broker<File>, shared: Shared, reactors: usize) -> Self {
+    pub(crate) fn new(broker: Broker<File>, commons: Commons, reactors: usize) -> Self {
         Self {
             broker,
-            shared,
+            commons,
             outputs: Vec::new(),
             latencies: Latencies::new(),
             mailboxes: std::iter::repeat_with(Vec::new).take(reactors).collect(),
@@ -52,6 +52,11 @@ impl Core {
     /// The replies for the sessions of this reactor that others caused.
     pub(crate) fn take_mail(&mut self, reactor: usize) -> Vec<Output> {
         self.mailboxes.get_mut(reactor).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Whether there is mail for a reactor.
+    pub(crate) fn has_mail(&self, reactor: usize) -> bool {
+        self.mailboxes.get(reactor).is_some_and(|mail| !mail.is_empty())
     }
 
     /// Puts what the broker has said into the mailboxes of those whom it concerns, and lets them

@@ -337,7 +337,7 @@ impl Hub {
 
     /// Refuses puts from now on.
     pub(crate) fn drain(&self) {
-        self.lock().shared.draining = true;
+        self.lock().commons.beanstalkd.draining = true;
     }
 }
 

@@ -4,7 +4,6 @@
 //! has a reactor of its own, which a race of the reactors for the listener would not give them.
 
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
 use model::Nanos;
@@ -16,6 +15,7 @@ use crate::config::{Listen, Protocol};
 use crate::error::StartError;
 use crate::hub::Hub;
 use crate::log::Complaint;
+use crate::post::Arrival;
 
 /// An address that is listened on.
 #[derive(Debug)]
@@ -92,7 +92,10 @@ impl Acceptor {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(listener) = self.listeners.get(index) else { return false };
             match accept_with(&listener.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok(socket) => self.admit(socket, hub, now),
+                Ok(socket) => {
+                    let arrival = Arrival { socket, protocol: listener.protocol };
+                    self.admit(arrival, hub, now);
+                }
                 Err(Errno::AGAIN) => return false,
                 // These say that one connection was given up before it was accepted.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
@@ -106,7 +109,7 @@ impl Acceptor {
     }
 
     /// Hands a connection to the reactor whose turn it is, or closes it where there are too many.
-    fn admit(&mut self, socket: OwnedFd, hub: &Hub, now: Nanos) {
+    fn admit(&mut self, arrival: Arrival, hub: &Hub, now: Nanos) {
         if hub.connections.fetch_add(1, Ordering::Relaxed) >= hub.limits.connections {
             hub.connections.fetch_sub(1, Ordering::Relaxed);
             let limit = hub.limits.connections;
@@ -118,9 +121,9 @@ impl Acceptor {
             return;
         }
         // A socket that is gone already will tell when it is read.
-        let _ = set_tcp_nodelay(&socket, true);
+        let _ = set_tcp_nodelay(&arrival.socket, true);
         self.next = (self.next + 1) % hub.posts().len();
-        hub.post(self.next).deliver(socket);
+        hub.post(self.next).deliver(arrival);
     }
 
     /// Without descriptors or memory the listener stays ready and nothing can be accepted: asking

@@ -15,14 +15,15 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Where the session appends. Every append must be followed by [`Outgoing::depend`].
-    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
-    }
-
-    /// What was appended since the last call depends on `after`.
-    pub(crate) fn depend(&mut self, after: After) {
-        self.gate.push(after, self.base + self.bytes.len() as u64);
+    /// Lets a session append; what it appends depends on `after`.
+    pub(crate) fn say<R>(&mut self, after: After, say: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let before = self.bytes.len();
+        let result = say(&mut self.bytes);
+        assert!(self.bytes.len() >= before, "a session only appends");
+        if self.bytes.len() > before {
+            self.gate.push(after, self.base + self.bytes.len() as u64);
+        }
+        result
     }
 
     /// The bytes that may leave now.
@@ -82,12 +83,9 @@ mod tests {
     #[test]
     fn bytes_leave_in_order_as_the_log_becomes_durable() {
         let mut outgoing = Outgoing::default();
-        outgoing.buffer().extend_from_slice(b"free ");
-        outgoing.depend(After::NOTHING);
-        outgoing.buffer().extend_from_slice(b"held ");
-        outgoing.depend(After::new(Lsn(3), Durability::Synced));
-        outgoing.buffer().extend_from_slice(b"behind");
-        outgoing.depend(After::NOTHING);
+        outgoing.say(After::NOTHING, |out| out.extend_from_slice(b"free "));
+        outgoing.say(After::new(Lsn(3), Durability::Synced), |out| out.extend_from_slice(b"held "));
+        outgoing.say(After::NOTHING, |out| out.extend_from_slice(b"behind"));
 
         assert_eq!(outgoing.released(durable(2)), b"free ");
         outgoing.consume(2);
@@ -106,8 +104,7 @@ mod tests {
         let mut outgoing = Outgoing::default();
         let mut next = 0_u8;
         for round in 0..100_u8 {
-            outgoing.buffer().extend(std::iter::repeat_n(round, 10_000));
-            outgoing.depend(After::NOTHING);
+            outgoing.say(After::NOTHING, |out| out.extend(std::iter::repeat_n(round, 10_000)));
             let first = outgoing.released(durable(0)).first().copied();
             assert_eq!(first, Some(next));
             outgoing.consume(9_000);

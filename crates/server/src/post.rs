@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, retry_on_intr, write};
 
+use crate::config::Protocol;
+
 /// One reactor's letter box.
 #[derive(Debug)]
 pub(crate) struct Post {
@@ -18,7 +20,14 @@ pub(crate) struct Post {
     bell: OwnedFd,
     state: AtomicU8,
     mail: AtomicBool,
-    arrivals: Mutex<Vec<OwnedFd>>,
+    arrivals: Mutex<Vec<Arrival>>,
+}
+
+/// A connection that was accepted, and what is to be spoken on it.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) socket: OwnedFd,
+    pub(crate) protocol: Protocol,
 }
 
 /// What a sleeping reactor may be woken for.
@@ -94,13 +103,13 @@ impl Post {
     }
 
     /// Hands over a connection that another reactor accepted.
-    pub(crate) fn deliver(&self, socket: OwnedFd) {
-        self.arrivals.lock().expect("invariant: nobody panics with the arrivals").push(socket);
+    pub(crate) fn deliver(&self, arrival: Arrival) {
+        self.arrivals.lock().expect("invariant: nobody panics with the arrivals").push(arrival);
         self.notify_mail();
     }
 
     /// The connections that were handed over.
-    pub(crate) fn arrivals(&self) -> Vec<OwnedFd> {
+    pub(crate) fn arrivals(&self) -> Vec<Arrival> {
         let mut arrivals =
             self.arrivals.lock().expect("invariant: nobody panics with the arrivals");
         std::mem::take(&mut *arrivals)

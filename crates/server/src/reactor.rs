@@ -6,7 +6,6 @@
 //! itself goes on to other turns; its gates open when a committer has published how durable the
 //! log has become.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
 use journal::Durable;
@@ -20,7 +19,7 @@ use crate::events::{Event, EventSet, Events};
 use crate::hub::{Commit, Hub, Phase};
 use crate::listener::Acceptor;
 use crate::log::Complaint;
-use crate::post::Sleep;
+use crate::post::{Arrival, Sleep};
 
 /// A thread's share of the server.
 pub(crate) struct Reactor<'a> {
@@ -57,7 +56,7 @@ pub(crate) struct Reactor<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     /// Accepted, and not yet known to the core.
-    pub(crate) arrivals: Vec<OwnedFd>,
+    pub(crate) arrivals: Vec<Arrival>,
     /// To be read from and stepped in this turn.
     pub(crate) attention: Vec<SessionId>,
     /// Changed in this turn: to be sent to and looked at.
@@ -291,6 +290,9 @@ impl<'a> Reactor<'a> {
             connection.marks().watched = None;
             if connection.marks().attention {
                 continue;
+            }
+            if connection.handle_timeout(self.now) {
+                self.lists.touch(session, connection.marks());
             }
             let deadline = connection.deadline(&self.hub.limits, self.now);
             if deadline.is_some_and(|deadline| deadline <= self.now) {

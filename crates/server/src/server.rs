@@ -9,7 +9,7 @@ use broker::{Broker, BrokerOptions, Recovery};
 use disk::{File, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
-use model::{BrokerStatistics, StorePolicy, limits};
+use model::{BrokerStatistics, Formats, StorePolicy, limits};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::buffered::ALLOWED_BYTES_MIN;
@@ -22,6 +22,7 @@ use crate::events::EventSet;
 use crate::facts::{JournalGauges, ProcessFacts};
 use crate::hub::{Hub, Parts, Phase};
 use crate::listener::{Acceptor, Listener};
+use crate::peer::Commons;
 use crate::post::Post;
 use crate::reactor::Reactor;
 use crate::{Failure, Log, StartError};
@@ -237,20 +238,32 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let clock = clock.not_before(broker.started_at());
     let gauges = Arc::new(JournalGauges::new(segment_bytes));
     let facts = ProcessFacts::new(clock, Arc::clone(&gauges));
-    let shared = Shared::new(config.limits.message_bytes, Box::new(facts));
+    let commons = Commons {
+        beanstalkd: Shared::new(config.limits.message_bytes, Box::new(facts)),
+        amqp: Arc::new(amqp_options(config)),
+    };
     let posts = std::iter::repeat_with(Post::new).take(config.threads);
     let posts = posts.collect::<rustix::io::Result<Vec<_>>>()?;
-    let core = Core::new(broker, shared, posts.len());
+    let core = Core::new(broker, commons, posts.len());
     let (limits, log) = (config.limits, config.log);
     Ok(Hub::new(core, Parts { posts, gauges, disk, clock, limits, log }))
+}
+
+fn amqp_options(config: &Config) -> amqp::Options {
+    amqp::Options {
+        max_message_bytes: config.limits.amqp_message_bytes as u64,
+        ..amqp::Options::default()
+    }
 }
 
 fn broker_options(config: &Config) -> BrokerOptions {
     let mut queue_policies = config.queues.clone();
     queue_policies.keep(default_tube());
-    let engine = EngineOptions { queue_policies, ..EngineOptions::new(config.policy) };
-    let journal =
-        JournalOptions::new(config.policy).with_message_bytes_max(config.limits.message_bytes);
+    let (property, payload) = amqp::formats();
+    let formats = Formats { property, payload };
+    let engine = EngineOptions { queue_policies, formats, ..EngineOptions::new(config.policy) };
+    let largest = config.limits.message_bytes.max(config.limits.amqp_message_bytes);
+    let journal = JournalOptions::new(config.policy).with_message_bytes_max(largest);
     let journal = match config.segment_bytes {
         Some(bytes) => journal.with_segment_bytes(bytes),
         None => journal,

@@ -8,6 +8,8 @@ use crate::connection::Connection;
 use crate::connections::reactor_of;
 use crate::core::Core;
 use crate::hub::{Commit, Hub};
+use crate::peer::Peer;
+use crate::post::Arrival;
 use crate::reactor::{Lists, Reactor};
 
 impl Reactor<'_> {
@@ -35,7 +37,7 @@ impl Reactor<'_> {
     }
 
     fn open_arrivals(&mut self, core: &mut Core) {
-        for socket in std::mem::take(&mut self.lists.arrivals) {
+        for Arrival { socket, protocol } in std::mem::take(&mut self.lists.arrivals) {
             let session = self.connections.next_id();
             if self.is_stopping() || self.event_set.watch_socket(&socket, session).is_err() {
                 // Too late, or no memory for it: as if there were too many.
@@ -43,7 +45,8 @@ impl Reactor<'_> {
                 continue;
             }
             core.broker.open_session(session);
-            let connection = Connection::new(session, socket, &mut core.shared, self.now);
+            let peer = Peer::new(protocol, session, &mut core.commons, self.now);
+            let connection = Connection::new(session, socket, peer, self.now);
             let connection = self.connections.insert(session, connection);
             self.lists.attend(session, connection.marks());
         }
@@ -57,7 +60,7 @@ impl Reactor<'_> {
         {
             let Some(mut connection) = self.connections.remove(session) else { continue };
             self.deadlines.forget(session, connection.marks().watched);
-            connection.close(&mut core.shared, &self.hub.buffered);
+            connection.close(&mut core.commons, &self.hub.buffered);
             core.broker.close_session(self.now, session, &mut core.outputs);
             core.post_outputs(self.index, self.hub.posts());
             self.hub.connections.fetch_sub(1, Ordering::Relaxed);
@@ -78,7 +81,7 @@ impl Reactor<'_> {
         for output in core.take_mail(self.index) {
             let Some(connection) = self.connections.get_mut(output.session) else { continue };
             self.lists.touch(output.session, connection.marks());
-            connection.reply(output, &mut core.shared);
+            connection.reply(output, &mut core.commons);
         }
     }
 
@@ -98,6 +101,11 @@ impl Reactor<'_> {
             let Some(connection) = self.connections.get_mut(*session) else { continue };
             connection.marks().attention = false;
             self.lists.touch(*session, connection.marks());
+            // What others caused comes before what it causes itself now.
+            if core.has_mail(self.index) {
+                self.take_mail(core);
+            }
+            let Some(connection) = self.connections.get_mut(*session) else { continue };
             let before = core.broker.steps();
             let share = Share { steps: left.min(STEPS_PER_CONNECTION), allowance: self.allowance };
             let spent = feed(connection, core, self.hub, self.now, share);
@@ -125,7 +133,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
     let mut spent = 0;
     while spent < share.steps && !core.broker.stalled() {
         let before = connection.unsent();
-        let command = connection.next_command(&mut core.shared, share.allowance);
+        let command = connection.next_command(now, &mut core.commons, share.allowance);
         let answered = connection.unsent();
         spent += (answered - before).div_ceil(ANSWER_BYTES_PER_STEP) as u64;
         let Some(command) = command else { break };
@@ -134,7 +142,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         core.broker.handle(now, own, command, &mut core.outputs);
         // The connection's own reply at once, since its next command waits for it.
         for output in core.outputs.extract_if(.., |output| output.session == own) {
-            connection.reply(output, &mut core.shared);
+            connection.reply(output, &mut core.commons);
         }
         let copied = (connection.unsent() - answered) / BODY_BYTES_PER_STEP;
         spent += core.broker.steps() - before + copied as u64;

@@ -6,7 +6,9 @@ use std::os::unix::net::UnixStream;
 use model::StorePolicy;
 
 use super::*;
+use crate::config::Protocol;
 use crate::events::EventSet;
+use crate::post::Arrival;
 use crate::{Config, Limits, Log};
 
 /// One reactor of a broker in memory, whose turns are taken by the test.
@@ -40,7 +42,8 @@ impl<'a> Turns<'a> {
         theirs.set_nonblocking(true).unwrap();
         let hub = self.reactor.hub;
         hub.connections.fetch_add(1, Ordering::Relaxed);
-        hub.post(0).deliver(theirs.into());
+        let protocol = Protocol::Beanstalkd;
+        hub.post(0).deliver(Arrival { socket: theirs.into(), protocol });
         self.turn();
         Client { socket }
     }

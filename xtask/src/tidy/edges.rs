@@ -14,7 +14,7 @@ const EDGES: [(&str, &[&str]); 12] = [
     ("beanstalk", &["model"]),
     ("amqp", &["model"]),
     ("broker", &["engine", "journal", "model"]),
-    ("server", &["model", "engine", "journal", "disk", "broker", "beanstalk"]),
+    ("server", &["model", "engine", "journal", "disk", "broker", "beanstalk", "amqp"]),
     ("bench", &[]),
     ("dunlin", &["server", "bench", "model", "engine", "journal", "disk", "broker"]),
     ("sim", &["model", "engine", "journal", "broker", "beanstalk"]),

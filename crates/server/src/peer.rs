@@ -1,0 +1,205 @@
+//! What is spoken with a peer: the session of one protocol, what it reads from and what it holds
+//! back. All protocols have the same shape, and this is where they are told apart.
+
+use std::sync::Arc;
+
+use beanstalk::Shared;
+use journal::Durable;
+use model::{After, Command, Nanos, Output, SessionId};
+
+use crate::config::Protocol;
+use crate::held::Held;
+use crate::outgoing::Outgoing;
+
+/// What all connections of a protocol share.
+#[derive(Debug)]
+pub(crate) struct Commons {
+    pub(crate) beanstalkd: Shared,
+    pub(crate) amqp: Arc<amqp::Options>,
+}
+
+/// One peer's protocol.
+#[derive(Debug)]
+pub(crate) enum Peer {
+    /// Answers leave in the order of the commands: bytes wait at a gate.
+    Beanstalkd(Box<Beanstalkd>),
+    /// Answers may overtake each other: they wait before they become bytes.
+    Amqp(Box<Amqp>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Beanstalkd {
+    session: beanstalk::Session,
+    input: beanstalk::InputBuffer,
+}
+
+#[derive(Debug)]
+pub(crate) struct Amqp {
+    connection: amqp::Connection,
+    input: amqp::InputBuffer,
+    held: Held<amqp::Event>,
+}
+
+impl Peer {
+    pub(crate) fn new(
+        protocol: Protocol,
+        id: SessionId,
+        commons: &mut Commons,
+        now: Nanos,
+    ) -> Self {
+        match protocol {
+            Protocol::Beanstalkd => Self::Beanstalkd(Box::new(Beanstalkd {
+                session: beanstalk::Session::new(id, &mut commons.beanstalkd),
+                input: beanstalk::InputBuffer::new(),
+            })),
+            Protocol::Amqp => Self::Amqp(Box::new(Amqp {
+                connection: amqp::Connection::new(id, Arc::clone(&commons.amqp), now),
+                input: amqp::InputBuffer::new(),
+                held: Held::new(),
+            })),
+        }
+    }
+
+    /// Bytes have come.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Beanstalkd(peer) => peer.input.append(bytes),
+            Self::Amqp(peer) => peer.input.append(bytes),
+        }
+    }
+
+    /// Bytes that wait to be understood.
+    pub(crate) fn input_bytes(&self) -> usize {
+        match self {
+            Self::Beanstalkd(peer) => peer.input.len(),
+            Self::Amqp(peer) => peer.input.len(),
+        }
+    }
+
+    /// Bytes that it keeps beside its input.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.collected_bytes(),
+            Self::Amqp(peer) => peer.connection.held_bytes(),
+        }
+    }
+
+    /// The next command for the broker; what needs none is answered.
+    pub(crate) fn poll_command(
+        &mut self,
+        now: Nanos,
+        commons: &mut Commons,
+        outgoing: &mut Outgoing,
+    ) -> Option<Command> {
+        outgoing.say(After::NOTHING, |out| match self {
+            Self::Beanstalkd(peer) => {
+                peer.session.poll_command(&mut peer.input, &mut commons.beanstalkd, out)
+            }
+            Self::Amqp(peer) => peer.connection.poll_command(now, &mut peer.input, out),
+        })
+    }
+
+    /// A reply of the broker, in the order in which the broker made them.
+    pub(crate) fn reply(&mut self, output: Output, commons: &mut Commons, outgoing: &mut Outgoing) {
+        match self {
+            Self::Beanstalkd(peer) => outgoing.say(output.after, |out| {
+                peer.session.handle_reply(output.reply, &mut commons.beanstalkd, out);
+            }),
+            Self::Amqp(peer) => {
+                if let Some((after, event)) =
+                    peer.connection.handle_reply(output.after, output.reply)
+                {
+                    peer.held.push(after, event);
+                }
+            }
+        }
+    }
+
+    /// The log is so durable now: tells what waited for it. Whether that gave it more to do.
+    pub(crate) fn release(&mut self, durable: Durable, outgoing: &mut Outgoing) -> bool {
+        let Self::Amqp(peer) = self else { return false };
+        peer.held.advance(durable);
+        outgoing.say(After::NOTHING, |out| {
+            while let Some(event) = peer.held.pop() {
+                peer.connection.tell(event, out);
+            }
+            peer.connection.flush(out);
+        });
+        peer.connection.has_more()
+    }
+
+    /// Whether it holds back what waits for the log.
+    pub(crate) fn is_holding(&self) -> bool {
+        match self {
+            Self::Beanstalkd(_) => false,
+            Self::Amqp(peer) => peer.held.is_holding(),
+        }
+    }
+
+    /// The peer will send no more.
+    pub(crate) fn half_close(&mut self) -> Option<Command> {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.handle_half_close(),
+            Self::Amqp(peer) => {
+                peer.connection.handle_half_close();
+                None
+            }
+        }
+    }
+
+    /// When it wants to be told the time.
+    pub(crate) fn poll_timeout(&self) -> Option<Nanos> {
+        match self {
+            Self::Beanstalkd(_) => None,
+            Self::Amqp(peer) => peer.connection.poll_timeout(),
+        }
+    }
+
+    /// It is so late now. Whether that meant anything to it.
+    pub(crate) fn handle_timeout(&mut self, now: Nanos, outgoing: &mut Outgoing) -> bool {
+        let Self::Amqp(peer) = self else { return false };
+        if peer.connection.poll_timeout().is_none_or(|due| due > now) {
+            return false;
+        }
+        outgoing.say(After::NOTHING, |out| peer.connection.handle_timeout(now, out));
+        true
+    }
+
+    /// The server stops, and all that came before is answered.
+    pub(crate) fn say_farewell(&mut self, outgoing: &mut Outgoing) {
+        if let Self::Amqp(peer) = self {
+            outgoing.say(After::NOTHING, |out| peer.connection.begin_shutdown(out));
+        }
+    }
+
+    /// A command has begun and not ended.
+    pub(crate) fn half_sent(&self) -> bool {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.half_sent(),
+            Self::Amqp(peer) => peer.connection.half_sent(),
+        }
+    }
+
+    /// It has more to do without more bytes.
+    pub(crate) fn has_more(&self) -> bool {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.has_more(),
+            Self::Amqp(peer) => peer.connection.has_more(),
+        }
+    }
+
+    /// To be closed once everything is sent.
+    pub(crate) fn wants_close(&self) -> bool {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.wants_close(),
+            Self::Amqp(peer) => peer.connection.wants_close(),
+        }
+    }
+
+    /// It is gone.
+    pub(crate) fn close(self, commons: &mut Commons) {
+        if let Self::Beanstalkd(peer) = self {
+            peer.session.close(&mut commons.beanstalkd);
+        }
+    }
+}
