@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use broker::{Broker, BrokerOptions};
 use disk::{Choice, File, Method, RealDisk};
-use engine::{EngineOptions, QueuePolicies};
+use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
-    Command, LinkId, Nanos, NewMessage, Persistence, QueueName, Reply, SessionId, StorePolicy,
+    Command, Destination, LinkId, Nanos, NewMessage, QueueName, Reply, SessionId, StorePolicy,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -35,7 +35,7 @@ fn open(disk: &RealDisk) -> Broker<File> {
         frame_payload_bytes_max: 4096,
         ..JournalOptions::new(policy)
     };
-    let engine = EngineOptions { policy, queue_policies: QueuePolicies::default() };
+    let engine = EngineOptions::new(policy);
     let (mut broker, _) = Broker::open(disk, BrokerOptions { engine, journal }).unwrap();
     broker.open_session(SESSION);
     broker
@@ -64,23 +64,18 @@ fn no_put_is_refused_that_was_not_told_to_wait() {
     let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
     let mut broker = open(&disk);
     let mut outputs = Vec::new();
-    let queue = QueueName::new("q").unwrap();
-    broker.handle(NOW, SESSION, Command::OpenProducer { link: LINK, queue }, &mut outputs);
+    let to = Destination::Queue(QueueName::new("q").unwrap());
+    broker.handle(NOW, SESSION, Command::OpenProducer { link: LINK, to }, &mut outputs);
     let mut waits = 0;
     for put in 0..20_000 {
         while broker.stalled() {
             waits += 1;
             assert!(work_once(&mut broker, &disk), "it waits for something, at put {put}");
         }
-        let message = NewMessage {
-            priority: 0,
-            delay: Nanos::ZERO,
-            lease: Nanos::SECOND,
-            persistence: Persistence::Persistent,
-            body: Box::from(*b"x"),
-        };
+        let message = NewMessage::new((*b"x").into());
         outputs.clear();
-        broker.handle(NOW, SESSION, Command::Put { link: LINK, message }, &mut outputs);
+        let put_it = Command::Put { link: LINK, message, transaction: None };
+        broker.handle(NOW, SESSION, put_it, &mut outputs);
         let reply = outputs.first().map(|output| &output.reply);
         assert!(matches!(reply, Some(Reply::Stored { .. })), "put {put}: {reply:?}");
     }

@@ -14,10 +14,8 @@ pub(crate) struct Log {
     pub(crate) room: u64,
     /// The largest frame that the journal takes.
     pub(crate) frame_bytes_max: usize,
-    /// What "persistent" means here.
-    policy_level: Durability,
-    /// The last whole frame of at least that level.
-    last_at_policy_level: Lsn,
+    /// What waits for all frames that were appended here.
+    after_last: After,
     open: OpenFrame,
 }
 
@@ -60,8 +58,7 @@ impl Log {
             frame_bytes_max,
             last: Lsn::ZERO,
             room: u64::MAX,
-            policy_level: policy.durability(model::Persistence::Persistent),
-            last_at_policy_level: Lsn::ZERO,
+            after_last: After::new(Lsn::ZERO, policy.durability(model::Persistence::Persistent)),
             open: OpenFrame::default(),
         }
     }
@@ -109,20 +106,19 @@ impl Log {
             return;
         }
         self.last = self.last.next();
-        if level >= self.policy_level {
-            self.last_at_policy_level = self.last;
-        }
+        self.after_last = After::new(self.last, level);
         let end = effects.records.len();
         effects.frames.push(FrameEnd { end, lsn: self.last, level, live_bytes });
     }
 
-    /// What an answer waits for that may reflect any change so far: the last frame that is to
-    /// become as durable as the policy says. (A later frame may ask for less, and nothing then
-    /// promises that it ever becomes more.)
+    /// What an answer waits for that may reflect any change so far: the last frame, as durable as
+    /// that frame itself asks. The log grows durable in order, and a frame counts as written only
+    /// when it is as durable as it asks; so every frame before is by then what it has to be.
     pub(crate) fn after_all(&self) -> After {
-        let reached = self.open.records > 0 && self.open.level >= self.policy_level;
-        let lsn = if reached { self.last.next() } else { self.last_at_policy_level };
-        After::new(lsn, self.policy_level)
+        if self.is_sealed() {
+            return self.after_last;
+        }
+        After::new(self.last.next(), self.open.level)
     }
 
     /// What waits for all of the open frame; nothing where there is none.

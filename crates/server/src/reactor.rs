@@ -162,6 +162,9 @@ impl<'a> Reactor<'a> {
         }
         if self.hub.fall_asleep() && self.hub.has_uncommitted() {
             self.hub.wake_up();
+            // It goes on with the turn and sees by itself what it has written: its bell would cost
+            // two system calls a write. Only here, where no sleep follows: who sleeps is rung.
+            self.hub.post(self.index).awake();
             return self.commit_idle();
         }
         self.events.wait(&self.event_set, span);

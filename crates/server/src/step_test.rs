@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 use model::StorePolicy;
 
@@ -28,6 +29,17 @@ fn hub_with(limits: Limits) -> Hub {
     let (policy, log) = (StorePolicy::Memory, Log::Quiet);
     let config = Config { policy, threads: 1, log, limits, ..Config::default() };
     crate::server::build(&config, None).unwrap()
+}
+
+/// One with a journal that nobody writes or keeps but the test, and its directory.
+fn journal_hub(test: &str) -> (PathBuf, Hub) {
+    let data = std::env::temp_dir().join(format!("dunlin-{}-{test}", std::process::id()));
+    let (threads, log, listen) = (1, Log::Quiet, Vec::new());
+    let config = Config { data: data.clone(), threads, log, listen, ..Config::default() };
+    let disk = crate::server::open_disk(&config).unwrap();
+    let hub = crate::server::build(&config, disk).unwrap();
+    keep_house(&hub);
+    (data, hub)
 }
 
 impl<'a> Turns<'a> {
@@ -246,12 +258,7 @@ fn of_those_who_send_half_bodies_who_holds_the_most_is_closed() {
 /// delete is durable. Nobody writes here but the test.
 #[test]
 fn that_nothing_is_there_waits_for_what_took_it_away() {
-    let data = std::env::temp_dir().join(format!("dunlin-step-{}", std::process::id()));
-    let (threads, log, listen) = (1, Log::Quiet, Vec::new());
-    let config = Config { data: data.clone(), threads, log, listen, ..Config::default() };
-    let disk = crate::server::open_disk(&config).unwrap();
-    let hub = crate::server::build(&config, disk).unwrap();
-    keep_house(&hub);
+    let (data, hub) = journal_hub("nothing");
     let mut turns = Turns::new(&hub);
     let (mut worker, mut other) = (turns.connect(), turns.connect());
     worker.send(&format!("{PUT}reserve\r\ndelete 1\r\n"));
@@ -264,6 +271,34 @@ fn that_nothing_is_there_waits_for_what_took_it_away() {
     turns.turn();
     assert_eq!(worker.lines(), ["INSERTED 1", "RESERVED 1 1", "x", "DELETED"]);
     assert_eq!(other.lines(), ["TIMED_OUT", "USING default"]);
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
+}
+
+/// A lone client's put costs what it must: a reactor that writes for it need not be woken by it.
+#[test]
+fn who_writes_itself_is_not_rung() {
+    const PUTS: usize = 20;
+    let (data, hub) = journal_hub("rung");
+    let mut turns = Turns::new(&hub);
+    let mut client = turns.connect();
+    let (mut rings, mut left_to_others) = (0, 0);
+    for _ in 0..PUTS {
+        client.send(PUT);
+        turns.turn();
+        // Nothing else is to be done, so that the frame is written, here or by others.
+        turns.turn();
+        let written_here = !client.lines().is_empty();
+        rings += usize::from(rustix::io::read(hub.post(0).bell(), &mut [0; 8]).is_ok());
+        if !written_here {
+            left_to_others += write_handed(&hub);
+            turns.turn();
+            assert_eq!(client.lines().len(), 1);
+        }
+    }
+    assert!(left_to_others < PUTS / 2, "{left_to_others} writes were left to others");
+    assert_eq!(rings, 0);
     drop(turns);
     drop(hub);
     std::fs::remove_dir_all(data).unwrap();
@@ -282,11 +317,20 @@ fn keep_house(hub: &Hub) {
 
 /// What the committers would do.
 fn write_all(hub: &Hub) {
+    hub.hand_over(&mut hub.lock());
+    while write_handed(hub) > 0 {
+        hub.hand_over(&mut hub.lock());
+    }
+}
+
+/// Writes what was left to the committers; gives the number of writes.
+fn write_handed(hub: &Hub) -> usize {
+    let mut writes = 0;
     let mut core = hub.lock();
-    hub.hand_over(&mut core);
     while let Some(transfer) = core.take_handed() {
+        writes += 1;
         let result = transfer.perform(hub.disk.as_ref().unwrap());
         hub.complete(&mut core, transfer, result).unwrap();
-        hub.hand_over(&mut core);
     }
+    writes
 }

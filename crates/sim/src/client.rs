@@ -6,8 +6,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use model::{Command, Reply};
+use model::{Command, Nanos, Reply};
 
+use crate::history::Changes;
 use crate::{Answer, Rng, Wish, workload};
 
 /// A client and its end of one connection.
@@ -17,6 +18,8 @@ pub struct Client {
     pub id: u64,
     /// Bytes that the server has not received yet.
     pub outbound: VecDeque<u8>,
+    /// It sends nothing more and reads on.
+    half_closed: bool,
     character: workload::Character,
     used: Rc<str>,
     watched: Rc<BTreeSet<Rc<str>>>,
@@ -31,7 +34,7 @@ pub struct Client {
 struct Sent {
     wish: Wish,
     /// What it must read when the wish is a setting; else the engine decides.
-    setting: Option<String>,
+    setting: Option<Answer>,
     heard: Heard,
 }
 
@@ -42,8 +45,8 @@ enum Heard {
     Nothing,
     /// Asked the engine.
     Command,
-    /// The engine answered: what the client must read, and the change that this depends on.
-    Reply(Answer, Option<usize>),
+    /// The engine answered: what the client must read, and the changes that this reflects.
+    Reply(Answer, Changes),
 }
 
 impl Client {
@@ -54,6 +57,7 @@ impl Client {
         Self {
             id,
             outbound: VecDeque::new(),
+            half_closed: false,
             character,
             watched: Rc::new(BTreeSet::from([default.clone()])),
             used: default,
@@ -70,9 +74,24 @@ impl Client {
         self.sent.len()
     }
 
-    /// Whether nothing is unanswered but, at most, a wait for a message.
+    /// It will send nothing more: the server hears of that behind everything it has sent.
+    pub fn half_close(&mut self) {
+        self.half_closed = true;
+    }
+
+    /// Whether it sends nothing more.
+    #[must_use]
+    pub fn is_half_closed(&self) -> bool {
+        self.half_closed
+    }
+
+    /// Whether nothing is unanswered but, at most, a wait for a message. Who sends nothing more
+    /// waits for nothing: the server ends that.
     #[must_use]
     pub fn is_content(&self) -> bool {
+        if self.half_closed {
+            return self.sent.is_empty();
+        }
         self.sent.front().is_none_or(|sent| {
             let waits = matches!(sent.wish, Wish::Reserve { timeout: None, .. });
             waits && sent.heard == Heard::Command
@@ -100,86 +119,107 @@ impl Client {
     /// Sends this.
     pub fn send(&mut self, wish: Wish) {
         let setting = self.set(&wish);
+        assert!(!self.half_closed, "who closed its half sends nothing");
         self.outbound.extend(wish.encode());
         self.sent.push_back(Sent { wish, setting, heard: Heard::Nothing });
     }
 
-    /// The session asked the engine on behalf of the next wish.
+    /// The session asked the engine on behalf of the next wish. What its protocol cannot say is
+    /// asked for here, as a session of another protocol would.
     ///
     /// # Panics
     /// When that is not what the client meant.
-    pub fn commanded(&mut self, command: &Command) {
+    pub fn commanded(&mut self, command: &mut Command) {
         let next = self
             .sent
             .iter_mut()
             .find(|sent| sent.wish.concerns_messages() && sent.heard == Heard::Nothing);
         let next = next.unwrap_or_else(|| panic!("client {} never asked for {command:?}", self.id));
+        if self.half_closed
+            && let Command::Receive { wait: Some(Nanos::ZERO), .. } = command
+            && let Wish::Reserve { timeout, .. } = &mut next.wish
+        {
+            *timeout = Some(0);
+        }
         assert!(next.wish.is_meant_by(command), "{:?} became {command:?}", next.wish);
         next.heard = Heard::Command;
+        if let (Wish::Put { persistence, .. }, Command::Put { message, .. }) = (&next.wish, command)
+        {
+            message.persistence = *persistence;
+        }
     }
 
     /// The engine answered the wish that it was asked for.
     ///
     /// # Panics
     /// When it was asked for none.
-    pub fn answered(&mut self, reply: &Reply, judge: impl FnOnce(&Wish) -> Option<usize>) {
+    pub fn answered(&mut self, reply: &Reply, judge: impl FnOnce(&Wish) -> Changes) {
         let asked = self.sent.iter_mut().find(|sent| sent.heard == Heard::Command);
         let asked = asked.unwrap_or_else(|| panic!("client {} awaits no {reply:?}", self.id));
-        let change = judge(&asked.wish);
-        asked.heard = Heard::Reply(asked.wish.expects(reply), change);
+        let endless = matches!(asked.wish, Wish::Reserve { timeout: None, .. });
+        let in_vain = endless && *reply == Reply::TimedOut;
+        assert!(!in_vain || self.half_closed, "client {} would have waited on", self.id);
+        let changes = judge(&asked.wish);
+        asked.heard = Heard::Reply(asked.wish.expects(reply), changes);
     }
 
-    /// The client reads bytes; returns the replies that this completes, and the change that each
-    /// depends on.
-    pub fn read(&mut self, bytes: &[u8]) -> Vec<(Answer, Option<usize>)> {
+    /// The client reads bytes; returns the replies that this completes, and the changes that each
+    /// reflects.
+    pub fn read(&mut self, bytes: &[u8]) -> Vec<(Answer, Changes)> {
         self.inbound.extend_from_slice(bytes);
         let mut answers = Vec::new();
         while let Some((answer, length)) = Answer::parse(&self.inbound) {
             self.inbound.drain(..length);
-            let change = self.check(&answer);
-            answers.push((answer, change));
+            let changes = self.check(&answer);
+            answers.push((answer, changes));
         }
         answers
     }
 
     /// Keeps its own books of the queues it uses and watches.
-    fn set(&mut self, wish: &Wish) -> Option<String> {
+    fn set(&mut self, wish: &Wish) -> Option<Answer> {
+        let word = |line| Some(Answer { line, body: None });
         match wish {
             Wish::Use { queue } => {
                 self.used = queue.clone();
-                return Some(format!("USING {queue}"));
+                return word(format!("USING {queue}"));
             }
+            Wish::ListUsed => return word(format!("USING {}", self.used)),
+            Wish::ListWatched => return Some(Answer::list(&*self.watched)),
             Wish::Watch { queue } => {
                 Rc::make_mut(&mut self.watched).insert(queue.clone());
             }
             Wish::Ignore { queue } => {
                 if self.watched.len() == 1 && self.watched.contains(queue) {
-                    return Some("NOT_IGNORED".to_owned());
+                    return word("NOT_IGNORED".to_owned());
                 }
                 Rc::make_mut(&mut self.watched).remove(queue);
             }
             _ => return None,
         }
-        Some(format!("WATCHING {}", self.watched.len()))
+        word(format!("WATCHING {}", self.watched.len()))
     }
 
-    fn check(&mut self, answer: &Answer) -> Option<usize> {
+    fn check(&mut self, answer: &Answer) -> Changes {
         let Some(sent) = self.sent.pop_front() else {
             panic!("client {} asked for nothing and got {answer:?}", self.id);
         };
-        let change = match (&sent.wish, sent.heard) {
-            (_, Heard::Reply(expected, change)) => {
-                assert_eq!(*answer, expected, "client {} asked {:?}", self.id, sent.wish);
-                change
+        let changes = match (&sent.wish, sent.heard) {
+            (_, Heard::Reply(expected, changes)) => {
+                let (id, wish) = (self.id, &sent.wish);
+                assert!(answer.is(&expected), "{id} asked {wish:?}: {answer:?}, not {expected:?}");
+                changes
             }
             (wish, _) => {
-                assert_eq!(Some(&answer.line), sent.setting.as_ref(), "{wish:?}");
-                None
+                let expected = sent.setting.as_ref();
+                let fits = expected.is_some_and(|expected| answer.is(expected));
+                assert!(fits, "{wish:?}: {answer:?}, not {expected:?}");
+                0..0
             }
         };
         self.learn(&sent.wish, answer);
         self.last = Some(answer.clone());
-        change
+        changes
     }
 
     /// Keeps its own books of what it holds.

@@ -2,13 +2,15 @@
 //!
 //! After a crash the recovered messages must equal the state after *some prefix* of the history:
 //! nothing is half-applied, nothing comes back, nothing overtakes. The prefix must reach the last
-//! change that a client was told of and that the fall of the process spares. What it leaves out
-//! is forgotten here too, so that it cannot rise again in a later crash.
+//! change that a client was told of and that the fall of the process spares, which depends on how
+//! durable its message is. What it leaves out is forgotten here too, so that it cannot rise again
+//! in a later crash. What memory alone keeps is numbered like the rest and lost in any crash.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 
-use model::{Nanos, StorePolicy};
+use model::{Durability, Nanos, StorePolicy};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,18 @@ pub enum Standing {
 /// A message as a change left it or as recovery found it.
 pub type Kept = (Content, Standing);
 
+/// What no recovery shows of a message, and yet decides what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nature {
+    /// What a confirmed change of it survives.
+    pub level: Durability,
+    /// Its place among the ready of its priority.
+    pub order: u64,
+}
+
+/// The changes that a reply reflects, by their numbers. They may be of several messages.
+pub type Changes = Range<usize>;
+
 /// What happened, in the order of the engine's frames.
 #[derive(Clone, Debug)]
 pub struct History {
@@ -61,6 +75,7 @@ struct Change {
     /// Changes of one step are one frame.
     step: u64,
     id: u64,
+    nature: Nature,
     /// `None`: deleted.
     left: Option<Kept>,
     /// When a client was first told.
@@ -77,15 +92,15 @@ impl History {
     }
 
     /// Notes what a step left of a message; returns the number of the change.
-    pub fn push(&mut self, step: u64, id: u64, left: Option<Kept>) -> usize {
-        self.changes.push(Change { step, id, left, told: None, leased: false });
+    pub fn push(&mut self, step: u64, id: u64, nature: Nature, left: Option<Kept>) -> usize {
+        self.changes.push(Change { step, id, nature, left, told: None, leased: false });
         self.spent_id = self.spent_id.max(id);
         self.changes.len() - 1
     }
 
-    /// A client has read a reply that depends on this change.
-    pub fn told(&mut self, now: Nanos, change: usize) {
-        self.change(change).told.get_or_insert(now);
+    /// A client has read a reply that reflects these changes.
+    pub fn told(&mut self, now: Nanos, changes: Changes) {
+        changes.for_each(|change| _ = self.change(change).told.get_or_insert(now));
     }
 
     /// The message that this change left was leased.
@@ -103,6 +118,12 @@ impl History {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
+    }
+
+    /// What the message was like that this change left.
+    #[must_use]
+    pub fn nature(&self, change: usize) -> Option<Nature> {
+        self.changes.get(change).map(|change| change.nature)
     }
 
     /// The newest change of a message.
@@ -129,17 +150,20 @@ impl History {
     /// # Panics
     /// When no prefix explains what was found, or none that keeps what had to survive.
     pub fn recover(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &BTreeMap<u64, Kept>) {
-        let spared =
-            |change: &Change| change.told.is_some_and(|told| self.spares(fall, told, fell));
+        let spared = |change: &Change| {
+            change.told.is_some_and(|told| self.spares(fall, change.nature.level, told, fell))
+        };
         let floor = self.changes.iter().rposition(spared).map_or(0, |last| last + 1);
         // Of several prefixes with the same outcome the shortest: what it leaves out may be lost.
         let mut cuts = (floor..=self.len()).filter(|cut| self.is_between_steps(*cut));
         let Some(cut) = cuts.find(|cut| self.misfits(*cut, now, found).is_empty()) else {
             panic!("{}", self.complaint(floor, fall, now, found));
         };
-        let certain = self.changes.iter().take(floor).map(|change| change.id);
+        let certain = self.changes.iter().take(floor);
+        let certain = certain.filter(|change| change.is_journalled()).map(|change| change.id);
         self.spent_id = certain.chain(found.keys().copied()).max().unwrap_or(0);
         self.changes.truncate(cut);
+        self.changes.retain(Change::is_journalled);
     }
 
     /// The state after the whole history, each with its newest change.
@@ -148,12 +172,15 @@ impl History {
         self.state_at(self.len())
     }
 
-    /// Whether a change survives the fall that a client was told of at `told`.
-    fn spares(&self, fall: Fall, told: Nanos, fell: Nanos) -> bool {
-        match (self.policy, fall) {
-            (StorePolicy::Memory, _) | (StorePolicy::Never, Fall::Power) => false,
-            (_, Fall::Process) | (StorePolicy::Always, Fall::Power) => true,
-            (StorePolicy::Periodic(period), Fall::Power) => told + period + self.lag < fell,
+    /// Whether a change of that level survives the fall that a client was told of at `told`.
+    fn spares(&self, fall: Fall, level: Durability, told: Nanos, fell: Nanos) -> bool {
+        match (level, fall, self.policy) {
+            (Durability::None, ..) => false,
+            (Durability::Synced, ..) | (Durability::Written, Fall::Process, _) => true,
+            (Durability::Written, Fall::Power, StorePolicy::Periodic(period)) => {
+                told + period + self.lag < fell
+            }
+            (Durability::Written, Fall::Power, _) => false,
         }
     }
 
@@ -165,7 +192,8 @@ impl History {
 
     fn state_at(&self, cut: usize) -> BTreeMap<u64, (usize, &Kept)> {
         let mut state = BTreeMap::new();
-        for (number, change) in self.changes.iter().take(cut).enumerate() {
+        let changes = self.changes.iter().take(cut).enumerate();
+        for (number, change) in changes.filter(|(_, change)| change.is_journalled()) {
             match &change.left {
                 Some(left) => state.insert(change.id, (number, left)),
                 None => state.remove(&change.id),
@@ -216,6 +244,12 @@ impl History {
 
     fn change(&mut self, number: usize) -> &mut Change {
         self.changes.get_mut(number).expect("invariant: changes are numbered by this history")
+    }
+}
+
+impl Change {
+    fn is_journalled(&self) -> bool {
+        self.nature.level > Durability::None
     }
 }
 

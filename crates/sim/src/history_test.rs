@@ -3,6 +3,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use model::Persistence;
+
 use super::*;
 
 const PERIOD: Nanos = Nanos::from_millis(25);
@@ -13,13 +15,20 @@ fn kept(queue: &str, priority: u32) -> Kept {
     (content, Standing::Ready)
 }
 
+const fn nature(level: Durability) -> Nature {
+    Nature { level, order: 1 }
+}
+
+const SYNCED: Nature = nature(Durability::Synced);
+
 /// Message 1 put, message 2 put, message 1 released with priority 5, message 2 deleted.
 fn history(policy: StorePolicy) -> History {
+    let nature = nature(policy.durability(Persistence::Persistent));
     let mut history = History::new(policy, LAG);
-    history.push(1, 1, Some(kept("q", 0)));
-    history.push(2, 2, Some(kept("q", 0)));
-    history.push(3, 1, Some(kept("q", 5)));
-    history.push(4, 2, None);
+    history.push(1, 1, nature, Some(kept("q", 0)));
+    history.push(2, 2, nature, Some(kept("q", 0)));
+    history.push(3, 1, nature, Some(kept("q", 5)));
+    history.push(4, 2, nature, None);
     history
 }
 
@@ -73,10 +82,9 @@ fn what_a_client_was_told_survives_as_its_policy_says() {
         (StorePolicy::Periodic(PERIOD), Fall::Power, early, false),
         (StorePolicy::Never, Fall::Process, late, false),
         (StorePolicy::Never, Fall::Power, early, true),
-        (StorePolicy::Memory, Fall::Process, early, true),
     ] {
         let mut history = history(policy);
-        history.told(told, 2);
+        history.told(told, 2..3);
         let accepted = accepts(&history, fall, &shorter);
         assert_eq!(accepted, may_be_lost, "{policy:?} {fall:?} told at {told}");
         assert!(accepts(&history, fall, &[(1, kept("q", 5))]));
@@ -84,9 +92,40 @@ fn what_a_client_was_told_survives_as_its_policy_says() {
 }
 
 #[test]
+fn a_message_of_another_level_survives_as_its_own_level_says() {
+    let found = [(1, kept("q", 0))];
+    for (level, fall, may_be_lost) in [
+        (Durability::None, Fall::Process, true),
+        (Durability::Written, Fall::Process, false),
+        (Durability::Written, Fall::Power, true),
+        (Durability::Synced, Fall::Power, false),
+    ] {
+        for policy in [StorePolicy::Always, StorePolicy::Never] {
+            let mut history = History::new(policy, LAG);
+            history.push(1, 1, nature(level), Some(kept("q", 0)));
+            history.told(Nanos::ZERO, 0..1);
+            assert_eq!(accepts(&history, fall, &[]), may_be_lost, "{level:?} {fall:?}");
+            let may_be_there = level > Durability::None;
+            assert_eq!(accepts(&history, fall, &found), may_be_there, "{level:?} {fall:?}");
+        }
+    }
+}
+
+#[test]
+fn what_memory_alone_keeps_is_no_part_of_any_prefix() {
+    let mut history = history(StorePolicy::Always);
+    history.push(5, 3, nature(Durability::None), Some(kept("q", 0)));
+    history.push(6, 4, SYNCED, Some(kept("q", 0)));
+    history.told(Nanos::ZERO, 0..6);
+    let (one, three, four) = ((1, kept("q", 5)), (3, kept("q", 0)), (4, kept("q", 0)));
+    assert!(accepts(&history, Fall::Power, &[one.clone(), four.clone()]));
+    assert!(!accepts(&history, Fall::Process, &[one, three, four]));
+}
+
+#[test]
 fn a_confirmed_delete_never_comes_back() {
     let mut history = history(StorePolicy::Always);
-    history.told(Nanos::ZERO, 3);
+    history.told(Nanos::ZERO, 3..4);
     assert!(!accepts(&history, Fall::Power, &[(1, kept("q", 5)), (2, kept("q", 0))]));
 }
 
@@ -103,8 +142,8 @@ fn what_was_lost_once_cannot_rise_again() {
 #[test]
 fn a_step_is_kept_or_lost_as_a_whole() {
     let mut history = history(StorePolicy::Always);
-    history.push(5, 3, Some(kept("q", 0)));
-    history.push(5, 4, Some(kept("q", 0)));
+    history.push(5, 3, SYNCED, Some(kept("q", 0)));
+    history.push(5, 4, SYNCED, Some(kept("q", 0)));
     let base = (1, kept("q", 5));
     assert!(accepts(&history, Fall::Power, std::slice::from_ref(&base)));
     assert!(!accepts(&history, Fall::Power, &[base.clone(), (3, kept("q", 0))]));
@@ -116,10 +155,10 @@ fn delays_end_and_leases_are_not_durable() {
     let hidden = |standing| Some((kept("q", 0).0, standing));
     let now = Nanos::from_millis(100);
     let mut history = History::new(StorePolicy::Always, LAG);
-    history.push(1, 1, hidden(Standing::Delayed(now)));
-    history.push(2, 2, hidden(Standing::Delayed(now + PERIOD)));
-    history.push(3, 3, hidden(Standing::Buried));
-    (0..3).for_each(|change| history.told(Nanos::ZERO, change));
+    history.push(1, 1, SYNCED, hidden(Standing::Delayed(now)));
+    history.push(2, 2, SYNCED, hidden(Standing::Delayed(now + PERIOD)));
+    history.push(3, 3, SYNCED, hidden(Standing::Buried));
+    history.told(Nanos::ZERO, 0..3);
     let found = |two, three| {
         let place = |standing| (kept("q", 0).0, standing);
         [(1, kept("q", 0)), (2, place(two)), (3, place(three))]

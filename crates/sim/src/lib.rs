@@ -30,7 +30,7 @@ mod world;
 
 pub use client::Client;
 pub use faulty_disk::{Fault, FaultyDisk, FaultyFile, Moment};
-pub use history::{Content, Fall, History, Kept, Standing};
+pub use history::{Changes, Content, Fall, History, Kept, Nature, Standing};
 pub use image::{Extent, Image, SECTOR_BYTES};
 pub use inspection::inspect;
 pub use lying_disk::{Defect, LyingDisk};

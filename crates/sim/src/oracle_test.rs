@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use model::{Delivery, MessageId};
+use model::{Delivery, MessageId, Persistence};
 
 use super::*;
 
@@ -11,7 +11,9 @@ fn at(millis: u64) -> Nanos {
 }
 
 fn put(priority: u32, delay: u32) -> Wish {
-    Wish::Put { queue: "q".into(), priority, delay, lease: 2, body: b"body".to_vec().into() }
+    let persistence = Persistence::Persistent;
+    let body = b"body".to_vec().into();
+    Wish::Put { queue: "q".into(), priority, delay, lease: 2, persistence, body }
 }
 
 fn stored(id: u64) -> Reply {

@@ -1,9 +1,9 @@
 //! What a seed decides before anything happens.
 
 use broker::BrokerOptions;
-use engine::EngineOptions;
+use engine::{EngineOptions, QueuePolicies, ReleaseOrder};
 use journal::JournalOptions;
-use model::{Nanos, StorePolicy};
+use model::{Durability, Nanos, Persistence, QueueName, StorePolicy};
 
 use crate::{Fall, Fault, Moment, Rng, workload};
 
@@ -32,6 +32,8 @@ pub struct Scenario {
     pub fall: Option<Fall>,
     /// Bytes that the disk has room for, at times.
     pub quota: Option<u64>,
+    /// What senders ask of the store, one drawn for each message.
+    pub persistences: Vec<Persistence>,
     /// A defect for tests of the oracle: replies leave before they are safe.
     pub gate_is_open: bool,
     /// Print each step.
@@ -66,7 +68,8 @@ impl Scenario {
             faults: FAULTS.to_vec(),
             falls_per_thousand: rng.pick(&[0, 3, 10, 30]),
             fall: None,
-            quota: rng.chance(1, 5).then_some(tight),
+            quota: rng.chance(1, 4).then_some(tight),
+            persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             gate_is_open: false,
             trace: false,
         }
@@ -75,7 +78,13 @@ impl Scenario {
     /// The broker's options.
     #[must_use]
     pub fn options(&self) -> BrokerOptions {
-        BrokerOptions { engine: EngineOptions::new(self.policy), journal: self.journal.clone() }
+        BrokerOptions {
+            engine: EngineOptions {
+                queue_policies: queue_policies(),
+                ..EngineOptions::new(self.policy)
+            },
+            journal: self.journal.clone(),
+        }
     }
 
     /// How late a periodic sync may be: a write under way, then the sync itself, and a step.
@@ -83,6 +92,17 @@ impl Scenario {
     pub fn lag() -> Nanos {
         Nanos::from_millis(100)
     }
+}
+
+fn queue_policies() -> QueuePolicies {
+    let mut policies = QueuePolicies::default();
+    let backward =
+        workload::QUEUES.into_iter().filter(|queue| workload::releases_to_the_back(queue));
+    for queue in backward {
+        let queue = QueueName::new(queue).expect("invariant: a queue's name");
+        policies.named.entry(queue).or_default().release_order = ReleaseOrder::Back;
+    }
+    policies
 }
 
 /// Sizes so small that segments roll, snapshots are taken and space is reclaimed all the time.
@@ -95,6 +115,20 @@ fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
     options.batch_bytes = rng.pick(&[16, 16, 64]) * 1024;
     options
 }
+
+/// What senders of a protocol ask that has no say.
+const PLAIN: [Persistence; 1] = [Persistence::Persistent];
+
+/// Messages of all levels in one store.
+const MIXED: [Persistence; 7] = [
+    Persistence::Persistent,
+    Persistence::Persistent,
+    Persistence::NonPersistent,
+    Persistence::NonPersistent,
+    Persistence::Exactly(Durability::None),
+    Persistence::Exactly(Durability::Written),
+    Persistence::Exactly(Durability::Synced),
+];
 
 /// Everything that can go wrong in a call.
 const FAULTS: [Fault; 6] = [

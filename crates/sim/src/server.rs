@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use beanstalk::{Facts, InputBuffer, JournalFacts, Session, Shared};
 use broker::{Broker, Chore, ChoreDone, JournalFailed, Write};
 use journal::{Disk, DiskError, Gate};
-use model::{After, Command, Nanos, Output, SessionId};
+use model::{After, Command, Nanos, Output, Reply, SessionId};
 
 use crate::{Client, Oracle, Rng};
 
@@ -35,6 +35,8 @@ pub struct Server<D: Disk> {
     connections: BTreeMap<u64, Connection>,
     writes: Vec<InFlight<D>>,
     chore: Option<Housekeeping<D>>,
+    /// Frames that the command under way appended.
+    appended: u64,
 }
 
 struct Connection {
@@ -44,6 +46,10 @@ struct Connection {
     /// What was encoded and not yet taken; the first byte is at `taken` of the stream.
     output: Vec<u8>,
     taken: u64,
+    /// The peer sends nothing more, and the session does not know yet.
+    ended: bool,
+    /// The session knows.
+    told: bool,
     /// The command under way is about messages, so that the client and the oracle want to know.
     concerns_messages: bool,
 }
@@ -71,6 +77,7 @@ impl<D: Disk> Server<D> {
             connections: BTreeMap::new(),
             writes: Vec::new(),
             chore: None,
+            appended: 0,
         }
     }
 
@@ -83,6 +90,8 @@ impl<D: Disk> Server<D> {
             gate: Gate::default(),
             output: Vec::new(),
             taken: 0,
+            ended: false,
+            told: false,
             concerns_messages: false,
         };
         self.connections.insert(id, connection);
@@ -90,9 +99,9 @@ impl<D: Disk> Server<D> {
 
     /// A client is gone.
     pub fn disconnect(&mut self, id: u64, outside: &mut Outside) {
+        let now = self.tick(outside);
         let Some(connection) = self.connections.remove(&id) else { return };
         connection.session.close(&mut self.shared);
-        let now = self.tick();
         outside.clients.remove(&id);
         outside.oracle.closed(now, id);
         let mut outputs = Vec::new();
@@ -104,6 +113,13 @@ impl<D: Disk> Server<D> {
     pub fn receive(&mut self, id: u64, bytes: &[u8]) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.input.append(bytes);
+        }
+    }
+
+    /// Nothing will come behind what has arrived.
+    pub fn half_close(&mut self, id: u64) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.ended = !connection.told;
         }
     }
 
@@ -136,13 +152,8 @@ impl<D: Disk> Server<D> {
             let next = to.min(due).min(patience).max(self.now);
             self.now = next;
             if due <= next {
-                let mut outputs = Vec::new();
-                let now = self.now;
-                self.broker.handle_timeout(now, &mut outputs);
-                self.route(None, outputs, outside);
-                self.poll();
-                let stuck = self.broker.poll_timeout().is_some_and(|due| due <= now);
-                if stuck && self.is_busy() {
+                self.fire(outside);
+                if self.is_due() && self.is_busy() {
                     return false;
                 }
                 continue;
@@ -239,14 +250,18 @@ impl<D: Disk> Server<D> {
             let Connection { session, input, output, .. } = connection;
             let command = session.poll_command(input, &mut self.shared, output);
             connection.push(After::NOTHING);
-            let Some(command) = command else { return };
+            let command = command.or_else(|| connection.end_of_input());
+            let Some(mut command) = command else { return };
             connection.concerns_messages = concerns_messages(&command);
-            if connection.concerns_messages {
-                outside.client(id).commanded(&command);
+            // What ends a wait is no wish of the client's.
+            if connection.concerns_messages && !matches!(command, Command::CancelReceive { .. }) {
+                outside.client(id).commanded(&mut command);
             }
-            let now = self.tick();
+            let now = self.tick(outside);
+            let frames = self.broker.counters().frames;
             let mut outputs = Vec::new();
             self.broker.handle(now, SessionId(id), command, &mut outputs);
+            self.appended = self.broker.counters().frames - frames;
             self.route(Some(id), outputs, outside);
         }
     }
@@ -262,18 +277,42 @@ impl<D: Disk> Server<D> {
             if connection.concerns_messages {
                 let Outside { clients, oracle } = outside;
                 let client = clients.get_mut(&session.0).expect("invariant: connected");
-                let judge = |wish: &_| oracle.answered(self.now, session.0, wish, &reply);
-                client.answered(&reply, judge);
+                let appended = (Some(session.0) == own).then_some(self.appended);
+                client.answered(&reply, |wish| {
+                    let changes = oracle.answered(self.now, session.0, wish, &reply);
+                    if shows_one(&reply) && oracle.are_in_memory(changes.clone()) {
+                        assert_eq!(after, After::NOTHING, "{wish:?} is about memory alone");
+                        assert_eq!(appended.unwrap_or(0), 0, "{wish:?} went to the disk");
+                    }
+                    changes
+                });
             }
             connection.session.handle_reply(reply, &mut self.shared, &mut connection.output);
             connection.push(after);
         }
     }
 
-    /// Every step has a time of its own.
-    fn tick(&mut self) -> Nanos {
+    /// Every step has a time of its own, and so has every delay and lease that ends: the oracle
+    /// knows which came first.
+    fn tick(&mut self, outside: &mut Outside) -> Nanos {
         self.now = self.now + Nanos(1);
+        while self.is_due() && self.fire(outside) {}
         self.now
+    }
+
+    fn is_due(&self) -> bool {
+        self.broker.poll_timeout().is_some_and(|due| due <= self.now)
+    }
+
+    /// What is due happens. Whether anything did: a flush may have to wait for the disk.
+    fn fire(&mut self, outside: &mut Outside) -> bool {
+        let before = self.broker.poll_timeout();
+        let mut outputs = Vec::new();
+        self.broker.handle_timeout(self.now, &mut outputs);
+        let happened = !outputs.is_empty();
+        self.route(None, outputs, outside);
+        self.poll();
+        happened || self.broker.poll_timeout() != before
     }
 }
 
@@ -284,6 +323,15 @@ impl Outside {
 }
 
 impl Connection {
+    /// All commands that have arrived were given: the session hears that there will be no more.
+    fn end_of_input(&mut self) -> Option<Command> {
+        if !std::mem::take(&mut self.ended) {
+            return None;
+        }
+        self.told = true;
+        self.session.handle_half_close()
+    }
+
     fn push(&mut self, after: After) {
         self.gate.push(after, self.taken + self.output.len() as u64);
     }
@@ -294,6 +342,11 @@ fn concerns_messages(command: &Command) -> bool {
         command,
         Command::OpenProducer { .. } | Command::Watch { .. } | Command::Unwatch { .. }
     )
+}
+
+/// Whether a reply is about one message, and waits for nothing else.
+fn shows_one(reply: &Reply) -> bool {
+    matches!(reply, Reply::Stored { .. } | Reply::Delivered(_) | Reply::Found { .. } | Reply::Done)
 }
 
 struct NoFacts;

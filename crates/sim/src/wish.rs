@@ -2,10 +2,10 @@
 //! what it gets back. Written from the protocol's specification, not from our session.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::rc::Rc;
 
-use model::{Command, Nanos, Peek, Reply};
+use model::{Command, Nanos, Peek, Persistence, Reply};
 
 /// One request, with what the client knows of its own state at that point of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub enum Wish {
         delay: u32,
         /// In seconds.
         lease: u32,
+        /// As it would ask if the protocol could say it.
+        persistence: Persistence,
         /// Its bytes.
         body: Rc<[u8]>,
     },
@@ -107,6 +109,24 @@ pub enum Wish {
         /// The first of those.
         which: Which,
     },
+    /// `stats`
+    Stats,
+    /// `stats-tube`
+    StatsQueue {
+        /// Which.
+        queue: Rc<str>,
+    },
+    /// `stats-job`
+    StatsMessage {
+        /// Which.
+        id: u64,
+    },
+    /// `list-tubes`
+    ListQueues,
+    /// `list-tube-used`
+    ListUsed,
+    /// `list-tubes-watched`
+    ListWatched,
 }
 
 /// Which message of a queue to look at.
@@ -154,6 +174,12 @@ impl Wish {
             Self::Pause { queue, seconds } => format!("pause-tube {queue} {seconds}"),
             Self::Peek { id } => format!("peek {id}"),
             Self::PeekQueue { which, .. } => format!("peek-{which:?}").to_lowercase(),
+            Self::Stats => "stats".to_owned(),
+            Self::StatsQueue { queue } => format!("stats-tube {queue}"),
+            Self::StatsMessage { id } => format!("stats-job {id}"),
+            Self::ListQueues => "list-tubes".to_owned(),
+            Self::ListUsed => "list-tube-used".to_owned(),
+            Self::ListWatched => "list-tubes-watched".to_owned(),
         };
         let mut bytes = line.into_bytes();
         bytes.extend_from_slice(b"\r\n");
@@ -182,7 +208,8 @@ impl Wish {
             | Self::Bury { id, .. }
             | Self::Touch { id }
             | Self::KickJob { id }
-            | Self::Peek { id } => Some(*id),
+            | Self::Peek { id }
+            | Self::StatsMessage { id } => Some(*id),
             _ => None,
         }
     }
@@ -190,7 +217,14 @@ impl Wish {
     /// Whether it concerns messages, so that the oracle must hear of it; the rest are settings.
     #[must_use]
     pub const fn concerns_messages(&self) -> bool {
-        !matches!(self, Self::Use { .. } | Self::Watch { .. } | Self::Ignore { .. })
+        !matches!(
+            self,
+            Self::Use { .. }
+                | Self::Watch { .. }
+                | Self::Ignore { .. }
+                | Self::ListUsed
+                | Self::ListWatched
+        )
     }
 
     /// Whether a session that read this wish may ask the engine for that.
@@ -210,7 +244,14 @@ impl Wish {
             | (Self::Delete { id }, Command::Delete { message })
             | (Self::Touch { id }, Command::Renew { message })
             | (Self::KickJob { id }, Command::KickMessage { message })
+            | (Self::StatsMessage { id }, Command::MessageStatistics { message })
             | (Self::Peek { id }, Command::Peek(Peek::Message(message))) => message.0 == *id,
+            (Self::StatsQueue { queue }, Command::QueueStatistics { queue: name }) => {
+                name.as_str() == &**queue
+            }
+            (Self::Stats, Command::BrokerStatistics) | (Self::ListQueues, Command::ListQueues) => {
+                true
+            }
             (
                 Self::Release { id, priority, delay },
                 Command::Release { message, priority: new, delay: wait },
@@ -254,12 +295,64 @@ impl Wish {
             (Self::Touch { .. }, Reply::Done) => word("TOUCHED"),
             (Self::KickJob { .. }, Reply::Done) => word("KICKED"),
             (Self::Pause { .. }, Reply::Done) => word("PAUSED"),
+            (Self::Stats, Reply::BrokerStatistics(all)) => Answer::document(&[
+                format!("current-jobs-urgent: {}", all.urgent),
+                format!("current-jobs-ready: {}", all.ready),
+                format!("current-jobs-reserved: {}", all.leased),
+                format!("current-jobs-delayed: {}", all.delayed),
+                format!("current-jobs-buried: {}", all.buried),
+            ]),
+            (Self::StatsQueue { queue }, Reply::QueueStatistics(all)) => Answer::document(&[
+                format!("name: \"{queue}\""),
+                format!("current-jobs-urgent: {}", all.urgent),
+                format!("current-jobs-ready: {}", all.ready),
+                format!("current-jobs-reserved: {}", all.leased),
+                format!("current-jobs-delayed: {}", all.delayed),
+                format!("current-jobs-buried: {}", all.buried),
+            ]),
+            (Self::StatsMessage { id }, Reply::MessageStatistics(one)) => Answer::document(&[
+                format!("id: {id}"),
+                format!("tube: \"{}\"", one.queue),
+                format!("pri: {}", one.priority),
+                format!("ttr: {}", one.lease.as_secs()),
+            ]),
+            (Self::ListQueues, Reply::Queues(names)) => Answer::list(names),
             _ => panic!("{reply:?} is no reply to {self:?}"),
         }
     }
 }
 
 impl Answer {
+    /// A document that says this, among other things.
+    fn document(says: &[String]) -> Self {
+        Self { line: "OK".to_owned(), body: Some(says.join("\n").into_bytes()) }
+    }
+
+    /// A document that lists exactly these.
+    pub fn list(names: impl IntoIterator<Item = impl Display>) -> Self {
+        let items: Vec<_> = names.into_iter().map(|name| format!("- {name}")).collect();
+        Self::document(&items)
+    }
+
+    /// Whether this, as a client read it, is the answer that it expects: the same, or a document
+    /// that says the same. A list has no items but those expected.
+    #[must_use]
+    pub fn is(&self, expected: &Self) -> bool {
+        let (Some(body), Some(says)) = (&self.body, &expected.body) else {
+            return self == expected;
+        };
+        if !self.line.starts_with("OK ") || expected.line != "OK" {
+            return self == expected;
+        }
+        let lines = |text: &[u8]| -> BTreeSet<Vec<u8>> {
+            text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
+        };
+        let items =
+            |lines: &BTreeSet<Vec<u8>>| lines.iter().filter(|l| l.starts_with(b"- ")).count();
+        let (read, says) = (lines(body), lines(says));
+        body.starts_with(b"---\n") && says.is_subset(&read) && items(&says) == items(&read)
+    }
+
     /// The first whole reply of the bytes, and how long it is.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<(Self, usize)> {
@@ -317,6 +410,7 @@ mod tests {
             priority: 1,
             delay: 2,
             lease: 3,
+            persistence: Persistence::Persistent,
             body: b"hi".to_vec().into(),
         };
         assert_eq!(put.encode(), b"put 1 2 3 2\r\nhi\r\n");

@@ -3,10 +3,17 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use model::Persistence;
+
 use crate::{Rng, Which, Wish};
 
 /// The queues there are; the first is the one that every connection begins with.
 pub(crate) const QUEUES: [&str; 4] = ["default", "a", "b", "a-rather-long-name.of_a/queue"];
+
+/// Whether what is released there lines up behind all that is ready.
+pub(crate) fn releases_to_the_back(queue: &str) -> bool {
+    queue == QUEUES[1]
+}
 
 /// What a client mostly does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +36,14 @@ impl Character {
         rng.pick(&[Self::Producer, Self::Worker, Self::Returner, Self::Meddler, Self::Anyone])
     }
 
-    /// Weights of: put, reserve, settle, meddle, move to another queue.
-    const fn weights(self) -> [u64; 5] {
+    /// Weights of: put, reserve, settle, meddle, look, move to another queue.
+    const fn weights(self) -> [u64; 6] {
         match self {
-            Self::Producer => [20, 0, 0, 1, 2],
-            Self::Worker => [1, 10, 20, 1, 2],
-            Self::Returner => [2, 10, 20, 0, 1],
-            Self::Meddler => [3, 2, 2, 20, 2],
-            Self::Anyone => [6, 4, 6, 3, 1],
+            Self::Producer => [20, 0, 0, 1, 1, 2],
+            Self::Worker => [1, 10, 20, 1, 1, 2],
+            Self::Returner => [2, 10, 20, 0, 0, 1],
+            Self::Meddler => [3, 2, 2, 14, 10, 2],
+            Self::Anyone => [6, 4, 6, 3, 1, 1],
         }
     }
 }
@@ -68,6 +75,10 @@ pub(crate) fn wish(
             let id = target(rng, held, known);
             meddle(rng, used, id)
         }
+        Some(4) => {
+            let id = target(rng, held, known);
+            look(rng, used, id)
+        }
         _ => turn(rng),
     }
 }
@@ -79,6 +90,7 @@ pub(crate) fn put(rng: &mut Rng, queue: &Rc<str>) -> Wish {
         priority: priority(rng),
         delay: rng.pick(&[0, 0, 0, 0, 0, 0, 1, 3]),
         lease: rng.pick(&[0, 1, 2, 5, 60]),
+        persistence: Persistence::Persistent,
         body: body(rng).into(),
     }
 }
@@ -102,15 +114,26 @@ fn settle(character: Character, rng: &mut Rng, id: u64) -> Wish {
 }
 
 fn meddle(rng: &mut Rng, queue: &Rc<str>, id: u64) -> Wish {
-    let which = rng.pick(&[Which::Ready, Which::Delayed, Which::Buried]);
-    match rng.below(10) {
+    match rng.below(7) {
         0 | 1 => Wish::Kick { queue: queue.clone(), max: rng.pick(&[0, 1, 2, 100]) },
         2 => Wish::KickJob { id },
         3 => Wish::Pause { queue: rng.pick(&QUEUES).into(), seconds: rng.pick(&[0, 1, 2]) },
-        4 => Wish::Peek { id },
-        5 => Wish::PeekQueue { queue: queue.clone(), which },
-        6 | 7 => Wish::ReserveJob { id },
+        4 | 5 => Wish::ReserveJob { id },
         _ => Wish::Delete { id },
+    }
+}
+
+/// Changes nothing.
+fn look(rng: &mut Rng, queue: &Rc<str>, id: u64) -> Wish {
+    let which = rng.pick(&[Which::Ready, Which::Delayed, Which::Buried]);
+    match rng.below(9) {
+        0 | 1 => Wish::Peek { id },
+        2 | 3 => Wish::PeekQueue { queue: queue.clone(), which },
+        4 => Wish::StatsMessage { id },
+        5 => Wish::StatsQueue { queue: queue.clone() },
+        6 => Wish::Stats,
+        7 => Wish::ListQueues,
+        _ => rng.pick(&[&Wish::ListUsed, &Wish::ListWatched]).clone(),
     }
 }
 

@@ -191,8 +191,11 @@ impl<D: Disk> World<D> {
         let id = self.some_client();
         let known: Vec<u64> = self.outside.oracle.ids().collect();
         let client = self.outside.clients.get_mut(&id).expect("invariant: drawn from these");
-        while client.outstanding() < self.scenario.pipeline {
-            let wish = client.wish(&mut self.rng, &known);
+        while !client.is_half_closed() && client.outstanding() < self.scenario.pipeline {
+            let mut wish = client.wish(&mut self.rng, &known);
+            if let Wish::Put { persistence, .. } = &mut wish {
+                *persistence = self.rng.pick(&self.scenario.persistences);
+            }
             if self.scenario.trace {
                 eprintln!("{} client {id} wants {}", self.now, wish.summary());
             }
@@ -209,8 +212,7 @@ impl<D: Disk> World<D> {
         for (id, client) in &mut self.outside.clients {
             let all = client.outbound.len();
             let bytes = if self.rng.chance(3, 4) { all } else { self.rng.index(all + 1) };
-            let bytes: Vec<u8> = client.outbound.drain(..bytes).collect();
-            server.receive(*id, &bytes);
+            deliver(*id, client, bytes, server);
         }
         server.turn(&mut self.outside);
         server.broker.check();
@@ -243,15 +245,17 @@ impl<D: Disk> World<D> {
         let bytes = self.server().release(id, bytes_max);
         let Outside { clients, oracle } = &mut self.outside;
         let client = clients.get_mut(&id).expect("invariant: connected");
-        for (answer, change) in client.read(&bytes) {
+        for (answer, changes) in client.read(&bytes) {
             if self.scenario.trace {
                 eprintln!("{} client {id} reads {}", self.now, answer.summary());
             }
             self.tally.replies += 1;
             self.tally.refusals += u64::from(answer.line == "OUT_OF_MEMORY");
-            if let Some(change) = change {
-                oracle.told(self.now, change);
-            }
+            oracle.told(self.now, changes);
+        }
+        if client.is_half_closed() && client.is_content() {
+            let server = self.server.as_mut().expect("invariant: it runs");
+            server.disconnect(id, &mut self.outside);
         }
     }
 
@@ -267,7 +271,12 @@ impl<D: Disk> World<D> {
 
     /// What does not happen every day.
     fn befall(&mut self) {
-        match self.rng.below(3) {
+        match self.rng.below(4) {
+            3 => {
+                let id = self.some_client();
+                self.trace(|| format!("client {id} closes its half"));
+                self.outside.clients.get_mut(&id).expect("invariant: connected").half_close();
+            }
             0 => {
                 let id = self.some_client();
                 self.trace(|| format!("client {id} leaves"));
@@ -360,8 +369,9 @@ impl<D: Disk> World<D> {
     fn settle(&mut self) -> Option<()> {
         for _ in 0..SETTLE_ROUNDS_MAX {
             let ids: Vec<u64> = self.outside.clients.keys().copied().collect();
-            for id in &ids {
-                self.deliver(*id);
+            let server = self.server.as_mut().expect("invariant: it runs");
+            for (id, client) in &mut self.outside.clients {
+                deliver(*id, client, client.outbound.len(), server);
             }
             self.turn();
             self.quiesce()?;
@@ -385,12 +395,6 @@ impl<D: Disk> World<D> {
             self.progress();
         }
         panic!("housekeeping never ends");
-    }
-
-    fn deliver(&mut self, id: u64) {
-        let client = self.outside.clients.get_mut(&id).expect("invariant: connected");
-        let bytes: Vec<u8> = client.outbound.drain(..).collect();
-        self.server().receive(id, &bytes);
     }
 
     /// Ends the process as a signal does. Not even a power cut behind it may take anything.
@@ -454,6 +458,15 @@ impl<D: Disk> World<D> {
         if self.scenario.trace {
             eprintln!("{} {}", self.now, text());
         }
+    }
+}
+
+/// So many bytes reach the server, and the end of the stream behind the last.
+fn deliver<D: Disk>(id: u64, client: &mut Client, bytes: usize, server: &mut Server<D>) {
+    let bytes: Vec<u8> = client.outbound.drain(..bytes).collect();
+    server.receive(id, &bytes);
+    if client.is_half_closed() && client.outbound.is_empty() {
+        server.half_close(id);
     }
 }
 

@@ -4,15 +4,15 @@
 //! can go wrong in it. The scripts are seeds chosen for what they touch; the first test checks
 //! that they still do.
 
-use model::{Nanos, StorePolicy};
+use model::{Durability, Nanos, Persistence, StorePolicy};
 use sim::{Fall, Fault, FaultyDisk, Moment, Scenario, Tally, simulate_on};
 
 /// Scripts: a quiet scenario each, with nothing going wrong by itself.
 fn scripts() -> Vec<Scenario> {
     let scripts = [
-        (17, StorePolicy::Always),
-        (7, StorePolicy::Periodic(Nanos::from_millis(25))),
-        (14, StorePolicy::Never),
+        (52, StorePolicy::Always),
+        (50, StorePolicy::Periodic(Nanos::from_millis(25))),
+        (125, StorePolicy::Never),
     ];
     let script = |(seed, policy)| {
         let mut scenario = Scenario::new(seed);
@@ -28,10 +28,21 @@ fn scripts() -> Vec<Scenario> {
         scenario.clients = 4;
         scenario.pipeline = 3;
         scenario.steps = 500;
+        scenario.persistences = PERSISTENCES.to_vec();
         scenario
     };
     scripts.into_iter().map(script).collect()
 }
+
+/// Mostly what a protocol asks that has no say.
+const PERSISTENCES: [Persistence; 6] = [
+    Persistence::Persistent,
+    Persistence::Persistent,
+    Persistence::Persistent,
+    Persistence::NonPersistent,
+    Persistence::Exactly(Durability::Written),
+    Persistence::Exactly(Durability::Synced),
+];
 
 fn run(scenario: &Scenario, faults: &[(u64, Fault)], disk_seed: u64) -> Tally {
     let disk = FaultyDisk::new(disk_seed);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use model::{Nanos, StorePolicy};
+use model::{Nanos, Persistence, StorePolicy};
 use sim::{Character, FaultyDisk, Scenario, Wish, World};
 
 const POLICIES: [StorePolicy; 3] =
@@ -21,7 +21,8 @@ fn scenario(policy: StorePolicy) -> Scenario {
 
 fn put(bytes: usize) -> Wish {
     let body = vec![b'x'; bytes].into();
-    Wish::Put { queue: "default".into(), priority: 0, delay: 0, lease: 60, body }
+    let persistence = Persistence::Persistent;
+    Wish::Put { queue: "default".into(), priority: 0, delay: 0, lease: 60, persistence, body }
 }
 
 /// Puts until the disk is full; returns the ids.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use broker::{Broker, OpenError};
-use model::{Nanos, StorePolicy};
+use model::{Nanos, Persistence, StorePolicy};
 use sim::{Character, Fall, FaultyDisk, Kept, Rng, Scenario, Wish, World, inspect};
 
 /// Far behind every delay of the messages.
@@ -26,7 +26,9 @@ fn store() -> FaultyDisk {
     let mut rng = Rng::new(1);
     for id in 1..=300 {
         let body = vec![id as u8; rng.between(1, 3000) as usize].into();
-        let put = Wish::Put { queue: "default".into(), priority: 0, delay: 0, lease: 60, body };
+        let persistence = Persistence::Persistent;
+        let queue = "default".into();
+        let put = Wish::Put { queue, priority: 0, delay: 0, lease: 60, persistence, body };
         world.ask(client, put).expect("no fault was set");
         if id % 3 > 0 {
             world.ask(client, Wish::Delete { id }).expect("no fault was set");

@@ -73,7 +73,7 @@ pub(crate) struct Naive {
     pub(crate) next_buried: u64,
     next_ticket: u64,
     pub(crate) last: Lsn,
-    last_at_policy_level: Lsn,
+    after_last: After,
     frame: Durability,
     expired_total: u64,
     messages_total: u64,
@@ -104,7 +104,7 @@ impl Naive {
             next_buried: 1,
             next_ticket: 1,
             last: Lsn::ZERO,
-            last_at_policy_level: Lsn::ZERO,
+            after_last: After::new(Lsn::ZERO, policy.durability(Persistence::Persistent)),
             frame: Durability::None,
             expired_total: 0,
             messages_total: 0,
@@ -149,9 +149,7 @@ impl Naive {
         self.drop_idle_queues();
         if self.frame != Durability::None {
             self.last = self.last.next();
-            if self.frame >= self.policy_level() {
-                self.last_at_policy_level = self.last;
-            }
+            self.after_last = After::new(self.last, self.frame);
             self.frame = Durability::None;
         }
         std::mem::take(&mut self.outputs)
@@ -188,16 +186,14 @@ impl Naive {
             self.queues.entry(message.queue.clone()).or_default();
         }
         (self.expired_total, self.messages_total) = (0, 0);
-        self.last_at_policy_level = Lsn::ZERO;
+        self.after_last = After::new(Lsn::ZERO, self.policy.durability(Persistence::Persistent));
     }
 
     /// Compaction made this frame: nothing waits for it but what waits for all.
     pub(crate) fn restated(&mut self, frame: Option<engine::FrameEnd>) {
         let Some(frame) = frame else { return };
         self.last = frame.lsn;
-        if frame.level >= self.policy_level() {
-            self.last_at_policy_level = frame.lsn;
-        }
+        self.after_last = After::new(frame.lsn, frame.level);
     }
 
     fn answer(&mut self, by: SessionId, command: &Command) -> Answer {
@@ -691,14 +687,10 @@ impl Naive {
     }
 
     fn after_all(&self) -> After {
-        let level = self.policy_level();
-        let in_this_frame = self.frame != Durability::None && self.frame >= level;
-        let lsn = if in_this_frame { self.last.next() } else { self.last_at_policy_level };
-        After::new(lsn, level)
-    }
-
-    fn policy_level(&self) -> Durability {
-        self.policy.durability(Persistence::Persistent)
+        match self.frame {
+            Durability::None => self.after_last,
+            level => After::new(self.last.next(), level),
+        }
     }
 }
 
