@@ -87,6 +87,11 @@ impl Log {
         assert_eq!(live, expected);
     }
 
+    /// The same log when only so many frames of it are left.
+    pub(crate) fn cut(&self, frames: usize) -> Self {
+        Self { frames: self.frames[..frames].to_vec(), live: BTreeMap::new() }
+    }
+
     /// An engine made from all frames, or from a snapshot and the frames that it needs.
     pub(crate) fn recover(&self, options: EngineOptions, snapshot: Option<&Snapshot>) -> Engine {
         let mut engine = Engine::new(options);
