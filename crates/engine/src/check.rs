@@ -1,8 +1,12 @@
 //! Every invariant of the engine, spelled out. Tests and the simulation check after each step.
 
+use alloc::collections::BTreeSet;
+
 use model::{Lsn, MessageId, Nanos};
 
 use crate::engine::Engine;
+use crate::feeding::{Feed, Interest};
+use crate::matching::matches;
 use crate::message::{Message, State};
 use crate::queue::{Counts, Queue, QueueSlot};
 use crate::session::{Consumer, ConsumerKey, Session, SessionSlot};
@@ -64,6 +68,7 @@ impl Engine {
             State::Leased { holder, until } => {
                 self.sessions.at(holder).leases.contains(&(until, id))
             }
+            State::Held { holder } => self.sessions.at(holder).held.contains(&id),
         };
         assert!(indexed, "message {id} is in the index of its state");
     }
@@ -78,14 +83,73 @@ impl Engine {
         assert_eq!(counts.delayed, queue.delayed.len() as u64, "delayed in {name}");
         assert_eq!(counts.buried, queue.buried.len() as u64, "buried in {name}");
         assert!(
-            queue.waiting.is_empty() || queue.next_ready().is_none(),
+            queue.resumes.is_some() || self.next_match(slot).is_none(),
             "nobody waits for queue {name} while it has a message to give"
         );
         for (ticket, key) in &queue.waiting {
-            let consumer = self.sessions.consumer(*key);
-            let waits = consumer.and_then(|consumer| consumer.wait);
-            assert_eq!(waits.map(|wait| wait.ticket), Some(*ticket), "who waits in {name} waits");
+            assert_eq!(self.ticket_of(*key), Some(*ticket), "who waits in {name} waits");
             assert!(*ticket < self.next.ticket, "a ticket was given out");
+        }
+        self.check_expiring(slot, queue);
+        self.check_views(queue);
+        self.check_onlookers(queue);
+    }
+
+    fn check_onlookers(&self, queue: &Queue) {
+        for key in &queue.draining {
+            let feed = self.sessions.feed(*key);
+            assert!(feed.is_some_and(|feed| feed.draining), "who drains is to be told");
+        }
+        for key in &queue.browsers {
+            let feed = self.sessions.feed(*key);
+            let feed = feed.expect("who looks on is there");
+            let Interest::Browse(browsing) = &feed.interest else { panic!("it does look on") };
+            assert!(feed.is_hungry() && browsing.resumes.is_none(), "it waits for more");
+            let next = queue.ready.first_from(browsing.next.0, browsing.next.1);
+            assert_eq!(next, None, "who has seen all has nothing before it");
+        }
+    }
+
+    fn check_expiring(&self, slot: QueueSlot, queue: &Queue) {
+        let unheld = self
+            .messages
+            .iter_from(0)
+            .filter(|(_, message)| message.queue == slot && message.state().holder().is_none());
+        let expected: BTreeSet<_> = unheld
+            .filter_map(|(number, message)| Some((message.expires()?, MessageId(number))))
+            .collect();
+        assert_eq!(queue.expiring, expected, "what expires in {}", queue.name);
+    }
+
+    fn check_views(&self, queue: &Queue) {
+        let scanning = queue.is_scanning();
+        assert!(!scanning || queue.resumes.is_some(), "views are being made in {}", queue.name);
+        for (text, view) in &queue.views {
+            assert!(view.consumers > 0, "view {text} is there for somebody");
+            let mut next = queue.ready.first();
+            let mut found = 0;
+            while let Some((priority, order)) = next {
+                let message = self.living(self.message_of(order));
+                let wanted = matches(&view.selector, &self.formats, message.format, &message.body);
+                let shown = view.ready.contains(priority, order);
+                let certain = view.scan.is_none_or(|scan| (priority, order) < scan);
+                assert!(!shown || wanted, "view {text} shows what matches");
+                assert!(shown || !wanted || !certain, "view {text} shows all that matches");
+                found += u64::from(shown);
+                next = queue.ready.first_from(priority, order + 1);
+            }
+            assert_eq!(view.ready.count(), found, "view {text} shows ready messages");
+            for (ticket, key) in &view.waiting {
+                assert_eq!(self.ticket_of(*key), Some(*ticket), "who waits at {text} waits");
+            }
+        }
+    }
+
+    /// The place in the line of a consumer that waits.
+    fn ticket_of(&self, key: ConsumerKey) -> Option<u64> {
+        match self.sessions.feed(key) {
+            Some(feed) => feed.ticket(),
+            None => self.sessions.consumer(key)?.wait.map(|wait| wait.ticket),
         }
     }
 
@@ -93,6 +157,8 @@ impl Engine {
         self.check_timer(Timer::Forget(slot), queue.forgets_at())
             + self.check_timer(Timer::Delay(slot), queue.first_delay())
             + self.check_timer(Timer::Pause(slot), queue.pause_ends())
+            + self.check_timer(Timer::Expire(slot), queue.first_expiry())
+            + self.check_timer(Timer::Resume(slot), queue.resumes)
     }
 
     /// Gives the number of its timers.
@@ -104,16 +170,50 @@ impl Engine {
             let expected = State::Leased { holder: slot, until: *until };
             assert_eq!(state, Some(expected), "message {id} is leased by who holds it");
         }
+        for id in &session.held {
+            let state = self.messages.get(id.0).map(|message| message.state());
+            let expected = State::Held { holder: slot };
+            assert_eq!(state, Some(expected), "message {id} is held by who holds it");
+        }
         let mut timers = self.check_timer(Timer::Lease(slot), session.first_lease());
         for (link, consumer) in &session.consumers {
             let key = ConsumerKey { session: slot, link: *link };
             timers += self.check_consumer(key, session, consumer);
+        }
+        for (link, feed) in &session.feeds {
+            timers += self.check_feed(ConsumerKey { session: slot, link: *link }, feed);
         }
         for link in &session.margins {
             let wait = session.consumers.get(link).and_then(|consumer| consumer.wait);
             assert!(wait.is_some_and(|wait| wait.margin > Nanos::ZERO), "a margin is waited for");
         }
         timers
+    }
+
+    fn check_feed(&self, key: ConsumerKey, feed: &Feed) -> usize {
+        assert!(self.sessions.consumer(key).is_none(), "a link is a consumer of one kind");
+        assert!(feed.delivered <= feed.limit, "nobody gets more than it may");
+        let queue = self.queues.at(feed.queue);
+        assert!(queue.consumers.contains(&key), "a queue knows its consumers");
+        match &feed.interest {
+            Interest::Browse(browsing) => {
+                let rests = browsing.resumes.is_none() && feed.is_hungry();
+                assert_eq!(queue.browsers.contains(&key), rests, "who looks on is known");
+                assert!(!feed.draining || browsing.resumes.is_some(), "who drains goes on");
+                self.check_timer(Timer::Browse(key), browsing.resumes)
+            }
+            Interest::Take { view, ticket } => {
+                assert_eq!(ticket.is_some(), feed.is_hungry(), "who may have more waits");
+                assert_eq!(queue.draining.contains(&key), feed.draining, "who drains is known");
+                let line = match view {
+                    Some(text) => queue.views.get(text).map(|view| &view.waiting),
+                    None => Some(&queue.waiting),
+                };
+                let place = ticket.and_then(|ticket| line?.get(&ticket));
+                assert_eq!(place.is_some(), ticket.is_some(), "who waits is in the line");
+                0
+            }
+        }
     }
 
     fn check_consumer(&self, key: ConsumerKey, session: &Session, consumer: &Consumer) -> usize {
@@ -158,8 +258,9 @@ impl Engine {
         let by_queue = self.queues.iter().map(|(_, queue)| queue.counts);
         let by_queue = by_queue.fold(Counts::default(), |sum, counts| sum.plus(&counts));
         assert_eq!(by_queue, totals, "messages by state, summed over queues");
-        let leases: usize = self.sessions.iter().map(|(_, session)| session.leases.len()).sum();
-        assert_eq!(leases as u64, totals.leased, "leases of all sessions");
+        let held = self.sessions.iter();
+        let held = held.map(|(_, session)| session.leases.len() + session.held.len());
+        assert_eq!(held.sum::<usize>() as u64, totals.leased, "what all sessions hold");
         let named = self.queues.iter().filter(|(_, queue)| queue.is_named());
         assert_eq!(named.count(), self.queues.count(), "queues by name");
         let open = self.sessions.iter().filter(|(_, session)| !session.closing);
@@ -171,13 +272,20 @@ impl Engine {
         let sessions = || self.sessions.iter().map(|(_, session)| session);
         let consumers = || sessions().flat_map(|session| session.consumers.values());
         let waiting = consumers().filter(|consumer| consumer.wait.is_some());
-        assert_eq!(waiting.count() as u64, self.totals.waiting, "consumers that wait");
+        let feeds = || sessions().flat_map(|session| session.feeds.values());
+        let fed = feeds().filter(|feed| feed.ticket().is_some()).count();
+        assert_eq!((waiting.count() + fed) as u64, self.totals.waiting, "consumers that wait");
+        let choosy = feeds().filter(|feed| feed.view().is_some()).count() as u64;
+        let views = self.queues.iter().flat_map(|(_, queue)| queue.views.values());
+        let viewers: u64 = views.map(|view| view.consumers).sum();
+        assert_eq!(viewers, choosy, "consumers with a selector");
         let watched: usize = consumers().map(|consumer| consumer.watched.len()).sum();
+        let watched = watched + feeds().count();
         let watching: usize = self.queues.iter().map(|(_, queue)| queue.consumers.len()).sum();
         assert_eq!(watching, watched, "consumers, summed over queues");
         let waits = consumers().filter(|consumer| consumer.wait.is_some());
         let entered: usize = waits.map(|consumer| consumer.watched.len()).sum();
-        let entries: usize = self.queues.iter().map(|(_, queue)| queue.waiting.len()).sum();
-        assert_eq!(entries, entered, "places of those who wait");
+        let entries: u64 = self.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
+        assert_eq!(entries, (entered + fed) as u64, "places of those who wait");
     }
 }

@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    After, BrokerStatistics, Command, Formats, Lsn, MessageId, Nanos, Refusal, Reply, SessionId,
-    StorePolicy, limits,
+    After, BrokerStatistics, Command, Formats, Lsn, MessageId, Nanos, QueueName, Refusal, Reply,
+    SessionId, StorePolicy, limits,
 };
 
 use crate::groups::Groups;
@@ -28,6 +28,7 @@ pub struct Engine {
     pub(crate) policy: StorePolicy,
     pub(crate) queue_policies: QueuePolicies,
     pub(crate) formats: Formats,
+    pub(crate) dead_letter_queue: QueueName,
     pub(crate) messages: Pages<Box<Message>>,
     /// Order to id, of those messages whose order is not their id.
     pub(crate) reordered: Pages<MessageId>,
@@ -101,6 +102,7 @@ impl Engine {
             queues: Queues::new(&options.queue_policies),
             queue_policies: options.queue_policies,
             formats: options.formats,
+            dead_letter_queue: options.dead_letter_queue,
             messages: Pages::new(),
             reordered: Pages::new(),
             topics: Topics::new(),
@@ -122,7 +124,8 @@ impl Engine {
     }
 
     /// Ends a session: its waits end without reply, its producers and consumers are closed, and
-    /// what it holds is ready again at once, without penalty. Of many leases only
+    /// what it leases is ready again at once, without penalty; what it holds for no certain time
+    /// is so as after [`model::Settlement::Fail`]. Of many messages only
     /// [`limits::TIMERS_PER_TURN_MAX`] return here, the rest as timers that are due, so that a
     /// session that holds a million stalls nobody. No effect on one that is not open.
     pub fn close_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
@@ -134,14 +137,16 @@ impl Engine {
         self.end_temporaries(slot, effects);
         self.begin_close(slot);
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
-            let Some(queue) = self.return_lease(slot) else { break };
-            self.serve(queue, effects);
+            if self.sessions.at(slot).holds_nothing() {
+                break;
+            }
+            self.return_next(slot, effects);
         }
         for queue in idle {
-            self.remove_if_idle(queue);
+            self.part_queue(queue, effects);
         }
         self.end_close(slot);
-        assert!(self.log.is_sealed(), "what a session held is not journalled");
+        self.log.seal(effects);
     }
 
     /// Does what a session asks. A command of a session that is not open is refused.
@@ -182,7 +187,7 @@ impl Engine {
                 _ => break,
             }
         }
-        assert!(self.log.is_sealed(), "what happens by time is not journalled");
+        self.log.seal(effects);
     }
 
     /// Tells how many bytes of log puts may still use; each put uses up its record's size. A
@@ -262,6 +267,14 @@ impl Engine {
             Command::Settle { message, settlement, transaction: Some(transaction) } => {
                 self.settle_in_transaction(by, transaction, message, settlement)
             }
+            Command::OpenConsumer { link, queue, selector, mode } => {
+                self.open_consumer(by, link, queue, selector.as_deref(), mode)
+            }
+            Command::CloseConsumer { link } => self.close_consumer(by, link, effects),
+            Command::Credit { link, limit, drain } => self.credit(by, link, limit, drain, effects),
+            Command::Settle { message, settlement, transaction: None } => {
+                self.settle(by, message, settlement, effects)
+            }
             Command::Watch { link, queue } => self.watch(by, link, queue),
             Command::Unwatch { link, queue } => self.unwatch(by, link, &queue),
             Command::Receive { link, wait, margin } => {
@@ -283,7 +296,6 @@ impl Engine {
             Command::QueueStatistics { queue } => self.queue_statistics(&queue),
             Command::BrokerStatistics => self.broker_statistics(),
             Command::ListQueues => self.list_queues(),
-            _ => Outcome::refused(Refusal::NoSuchLink),
         }
     }
 
@@ -291,6 +303,15 @@ impl Engine {
         self.took_steps(limits::COMMAND_STEPS);
         let woken = match timer {
             Timer::Forget(queue) => return self.forget_next(queue, effects),
+            Timer::Expire(queue) => {
+                let dead = self.expire_next(queue, effects);
+                if let Some(dead) = dead {
+                    self.serve(dead, effects);
+                }
+                queue
+            }
+            Timer::Resume(queue) => self.resume(queue),
+            Timer::Browse(consumer) => return self.browse(consumer, effects),
             Timer::Delay(queue) => self.end_delay(queue),
             Timer::Pause(queue) => self.end_pause(queue),
             Timer::Lease(holder) if self.sessions.at(holder).closing => {
@@ -298,7 +319,7 @@ impl Engine {
             }
             Timer::Lease(holder) => self.expire_lease(holder),
             Timer::Margin(consumer) => return self.give_up(consumer, Reply::LeaseEnding, effects),
-            Timer::Wait(consumer) => return self.give_up(consumer, Reply::TimedOut, effects),
+            Timer::Wait(consumer) => return self.end_waiting(consumer, effects),
         };
         self.serve(woken, effects);
     }

@@ -5,7 +5,7 @@
 //! stays held and goes when it comes back. None of this is journalled: memory-only messages never
 //! are, and those of a durable subscription went with its Unsubscribed record.
 
-use model::{Durability, Lsn, MessageId};
+use model::{After, Durability, Lsn, MessageId, Reply};
 
 use crate::Effects;
 use crate::engine::Engine;
@@ -65,7 +65,12 @@ impl Engine {
         message.durability = Durability::None;
     }
 
-    fn lose_queue(&mut self, key: ConsumerKey, slot: QueueSlot, _effects: &mut Effects) {
+    fn lose_queue(&mut self, key: ConsumerKey, slot: QueueSlot, effects: &mut Effects) {
+        if self.close_feed(key).is_some() {
+            let reply = Reply::ConsumerClosed { link: key.link };
+            effects.reply(self.sessions.at(key.session).id, After::NOTHING, reply);
+            return;
+        }
         let Some(consumer) = self.sessions.consumer_mut(key) else { return };
         consumer.watched.remove(&slot);
         let ticket = consumer.wait.map(|wait| wait.ticket);

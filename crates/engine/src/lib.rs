@@ -64,14 +64,17 @@
 
 extern crate alloc;
 
+mod browsing;
 mod check;
 mod check_publishing;
 mod codec;
 mod compaction;
 mod copies;
+mod dead_letters;
 mod effects;
 mod engine;
 mod extension;
+mod feeding;
 mod groups;
 mod leaving;
 mod log;
@@ -98,13 +101,14 @@ mod temporary;
 mod timers;
 mod topics;
 mod transactions;
+mod views;
 mod wire;
 
 pub use codec::describe;
 pub use copies::Copies;
 pub use effects::{Effects, FrameEnd, Freed};
 pub use engine::Engine;
-pub use policy::{EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
+pub use policy::{DeadLetters, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 pub use record::{
     Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,
 };

@@ -38,6 +38,7 @@ impl Engine {
             State::Ready => (MessageState::Ready, Nanos::ZERO),
             State::Delayed { until } => (MessageState::Delayed, until),
             State::Leased { until, .. } => (MessageState::Leased, until),
+            State::Held { .. } => (MessageState::Leased, Nanos::ZERO),
             State::Buried { .. } => (MessageState::Buried, Nanos::ZERO),
         };
         let counters = message.counters();
@@ -73,7 +74,7 @@ impl Engine {
             messages_total: queue.messages_total,
             producers: queue.producers,
             consumers: queue.consumers.len() as u64,
-            waiting: queue.waiting.len() as u64,
+            waiting: queue.waiting_count(),
             deleted_total: queue.deleted_total,
             paused_total: queue.paused_total,
             pause: queue.pause.map_or(Nanos::ZERO, |pause| pause.asked),

@@ -15,7 +15,8 @@
 //!  └───────┤ Delayed │ ◀──────────────────────────┘
 //!          └─────────┘ ◀── put with delay
 //! ```
-//! A lease by the message's number takes it out of Delayed and Buried too.
+//! A lease by the message's number takes it out of Delayed and Buried too. Held is like Leased, but
+//! for the time: a consumer with a limit holds what it got until it settles it or is gone.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -63,7 +64,18 @@ pub(crate) enum State {
     Ready,
     Delayed { until: Nanos },
     Leased { holder: SessionSlot, until: Nanos },
+    Held { holder: SessionSlot },
     Buried { order: u64 },
+}
+
+impl State {
+    /// The session that has it.
+    pub(crate) const fn holder(self) -> Option<SessionSlot> {
+        match self {
+            Self::Leased { holder, .. } | Self::Held { holder } => Some(holder),
+            Self::Ready | Self::Delayed { .. } | Self::Buried { .. } => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +83,7 @@ enum Kind {
     Ready,
     Delayed,
     Leased,
+    Held,
     Buried,
 }
 
@@ -142,6 +155,10 @@ impl Message {
                 self.holder = holder;
                 (Kind::Leased, until.0)
             }
+            State::Held { holder } => {
+                self.holder = holder;
+                (Kind::Held, 0)
+            }
             State::Buried { order } => (Kind::Buried, order),
         };
     }
@@ -186,6 +203,7 @@ impl Message {
             Kind::Ready => State::Ready,
             Kind::Delayed => State::Delayed { until: Nanos(self.moment) },
             Kind::Leased => State::Leased { holder: self.holder, until: Nanos(self.moment) },
+            Kind::Held => State::Held { holder: self.holder },
             Kind::Buried => State::Buried { order: self.moment },
         }
     }
@@ -242,7 +260,7 @@ impl Message {
             priority: self.priority,
             delay: self.delay(),
             state: match self.state() {
-                State::Ready | State::Leased { .. } => StoredState::Ready,
+                State::Ready | State::Leased { .. } | State::Held { .. } => StoredState::Ready,
                 State::Delayed { until } => StoredState::Delayed { until },
                 State::Buried { order } => StoredState::Buried { order },
             },

@@ -22,14 +22,24 @@ impl Engine {
     pub(crate) fn leave(&mut self, id: MessageId) -> State {
         let message = self.living(id);
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
-        let slot = message.queue;
+        let (slot, message_expires) = (message.queue, message.expires());
         let queue = self.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
         queue.counts.subtract(state, priority);
         self.totals.counts.subtract(state, priority);
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        if let Some(expires) = message_expires
+            && state.holder().is_none()
+        {
+            let first = queue.first_expiry();
+            queue.expiring.remove(&(expires, id));
+            self.timers.change(Timer::Expire(slot), first, queue.first_expiry());
+        }
         let was_there = match state {
-            State::Ready => queue.ready.remove(priority, order),
+            State::Ready => {
+                self.totals.steps += queue.leave_views(priority, order);
+                queue.ready.remove(priority, order)
+            }
             State::Buried { order } => queue.buried.remove(&order) == Some(id),
             State::Delayed { until } => {
                 let first = queue.first_delay();
@@ -45,6 +55,13 @@ impl Engine {
                 self.first_lease_changed(holder, first);
                 was_there
             }
+            State::Held { holder } => {
+                let session = self.sessions.at_mut(holder);
+                let first = session.first_lease();
+                let was_there = session.held.remove(&id);
+                self.first_lease_changed(holder, first);
+                was_there
+            }
         };
         assert!(was_there, "message {id} is in the index of its state");
         state
@@ -56,11 +73,19 @@ impl Engine {
         let message = self.living_mut(id);
         message.set_state(state);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
+        let message_expires = message.expires();
         let queue = self.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
         queue.counts.add(state, priority);
         self.totals.counts.add(state, priority);
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        if let Some(expires) = message_expires
+            && state.holder().is_none()
+        {
+            let first = queue.first_expiry();
+            queue.expiring.insert((expires, id));
+            self.timers.change(Timer::Expire(slot), first, queue.first_expiry());
+        }
         let is_new = match state {
             State::Ready => queue.ready.insert(priority, order),
             State::Buried { order } => queue.buried.insert(order, id).is_none(),
@@ -78,8 +103,16 @@ impl Engine {
                 self.first_lease_changed(holder, first);
                 is_new
             }
+            State::Held { holder } => {
+                let session = self.sessions.at_mut(holder);
+                assert!(!session.closing, "who is gone takes nothing");
+                session.held.insert(id)
+            }
         };
         assert!(is_new, "message {id} was in the index of its state already");
+        if state == State::Ready {
+            self.enter_views(slot, id);
+        }
     }
 
     /// Takes a message that is in no index out of the engine.
@@ -95,12 +128,13 @@ impl Engine {
 
     /// Gives a message that is in no index another queue.
     pub(crate) fn move_to_queue(&mut self, id: MessageId, slot: QueueSlot) {
-        let message = self.living(id);
-        if message.queue == slot {
-            return;
-        }
-        let before = self.picture_bytes_of(message);
-        self.living_mut(id).queue = slot;
+        self.amend(id, |message| message.queue = slot);
+    }
+
+    /// Changes what a snapshot has to say about a message that is in no index.
+    pub(crate) fn amend(&mut self, id: MessageId, change: impl FnOnce(&mut Message)) {
+        let before = self.picture_bytes_of(self.living(id));
+        change(self.living_mut(id));
         let now = self.picture_bytes_of(self.living(id));
         self.totals.picture_bytes = self.totals.picture_bytes + now - before;
     }
@@ -179,6 +213,7 @@ impl Engine {
         }
         if queue.is_idle() {
             self.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
+            self.timers.change(Timer::Resume(slot), queue.resumes, None);
             self.queues.remove(slot);
         }
     }

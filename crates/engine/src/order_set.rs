@@ -38,6 +38,18 @@ impl OrderSet {
         Some((*priority, high * 64 + u64::from(word.trailing_zeros())))
     }
 
+    /// The smallest that is not before this one.
+    pub(crate) fn first_from(&self, priority: u32, order: u64) -> Option<(u32, u64)> {
+        let (word_of, low) = (order / 64, !(bit(order) - 1));
+        if let Some(word) = self.words.get(&(priority, word_of))
+            && word & low != 0
+        {
+            return Some((priority, word_of * 64 + u64::from((word & low).trailing_zeros())));
+        }
+        let ((priority, high), word) = self.words.range((priority, word_of + 1)..).next()?;
+        Some((*priority, high * 64 + u64::from(word.trailing_zeros())))
+    }
+
     pub(crate) fn contains(&self, priority: u32, order: u64) -> bool {
         self.words.get(&(priority, order / 64)).is_some_and(|word| word & bit(order) != 0)
     }
@@ -74,6 +86,16 @@ mod tests {
         }
         assert!(set.contains(5, 63) && !set.contains(5, 62));
         assert_eq!(set.count(), 4);
+        for (from, expected) in [
+            ((0, 0), Some((4, 2000))),
+            ((4, 2000), Some((4, 2000))),
+            ((4, 2001), Some((5, 63))),
+            ((5, 64), Some((5, 64))),
+            ((5, 65), Some((5, 1000))),
+            ((5, 1001), None),
+        ] {
+            assert_eq!(set.first_from(from.0, from.1), expected, "{from:?}");
+        }
         for expected in [(4, 2000), (5, 63), (5, 64), (5, 1000)] {
             assert_eq!(set.first(), Some(expected));
             assert!(set.remove(expected.0, expected.1));

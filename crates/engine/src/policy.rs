@@ -13,6 +13,8 @@ pub struct EngineOptions {
     pub queue_policies: QueuePolicies,
     /// How to look into bodies.
     pub formats: Formats,
+    /// Where dead letters go. Created on demand, even beyond [`model::limits::QUEUES_MAX`].
+    pub dead_letter_queue: QueueName,
     /// Bytes of the largest frame that the journal takes: what would need a larger one is refused.
     pub frame_bytes_max: usize,
 }
@@ -25,6 +27,8 @@ impl EngineOptions {
             policy,
             queue_policies: QueuePolicies::default(),
             formats: Formats::RAW,
+            dead_letter_queue: QueueName::new(DEAD_LETTER_QUEUE)
+                .expect("invariant: this is a name"),
             frame_bytes_max: FRAME_BYTES_MAX,
         }
     }
@@ -41,13 +45,38 @@ pub struct QueuePolicies {
 }
 
 /// The rules of one queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePolicy {
     /// Where a released message lines up.
     pub release_order: ReleaseOrder,
     /// It stays, with its counts and its pause, though nothing points to it. Any other queue goes
     /// with its last message, producer and consumer.
     pub kept: bool,
+    /// Failed deliveries that make a message a dead letter; zero: however many there are.
+    pub attempts_max: u32,
+    /// What becomes of a dead letter.
+    pub dead_letters: DeadLetters,
+}
+
+impl Default for QueuePolicy {
+    fn default() -> Self {
+        Self {
+            release_order: ReleaseOrder::default(),
+            kept: false,
+            attempts_max: ATTEMPTS_MAX,
+            dead_letters: DeadLetters::default(),
+        }
+    }
+}
+
+/// What becomes of a message whose time is over or that nobody can deal with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeadLetters {
+    /// It waits in [`EngineOptions::dead_letter_queue`] and says why.
+    #[default]
+    Park,
+    /// It is deleted.
+    Drop,
 }
 
 /// Where a released message lines up among those of its priority. A lease that ends by time or
@@ -83,3 +112,9 @@ impl QueuePolicies {
 /// Enough for the largest transaction, and for the largest body beside the envelopes of as many
 /// copies as a topic may have subscriptions.
 const FRAME_BYTES_MAX: usize = limits::TRANSACTION_BYTES_MAX;
+
+/// As in Artemis.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// As in Artemis.
+const DEAD_LETTER_QUEUE: &str = "DLQ";

@@ -1,6 +1,7 @@
 //! Queues: the messages of each by state, who waits for them, and what is counted.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 
 use model::{MessageId, Nanos, QueueName, limits};
 
@@ -10,6 +11,7 @@ use crate::policy::{QueuePolicies, QueuePolicy};
 use crate::record::{Envelope, Place};
 use crate::session::{ConsumerKey, SessionSlot};
 use crate::slab::Slab;
+use crate::views::View;
 
 /// Where a queue is kept. Used again after the queue went, when nothing points to it: a queue
 /// lives as long as a message, a producer or a consumer does, or as its role or policy says.
@@ -27,8 +29,18 @@ pub(crate) struct Queue {
     pub(crate) delayed: BTreeSet<(Nanos, MessageId)>,
     /// By the place each took when it was buried.
     pub(crate) buried: BTreeMap<u64, MessageId>,
-    /// Who waits, by ticket: the longest waiting first.
+    /// Those that nobody holds and whose time will be over, by when.
+    pub(crate) expiring: BTreeSet<(Nanos, MessageId)>,
+    /// Who waits for any message, by ticket: the longest waiting first.
     pub(crate) waiting: BTreeMap<u64, ConsumerKey>,
+    /// Of its ready messages those that match, by the text of the selector.
+    pub(crate) views: BTreeMap<Arc<str>, View>,
+    /// Who wants to know when there is nothing for it.
+    pub(crate) draining: BTreeSet<ConsumerKey>,
+    /// Who has seen all and wants to see more.
+    pub(crate) browsers: BTreeSet<ConsumerKey>,
+    /// When it goes on with what was too much for one step.
+    pub(crate) resumes: Option<Nanos>,
     pub(crate) pause: Option<Pause>,
     pub(crate) counts: Counts,
     pub(crate) producers: u64,
@@ -88,7 +100,12 @@ impl Queue {
             ready: OrderSet::default(),
             delayed: BTreeSet::new(),
             buried: BTreeMap::new(),
+            expiring: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            views: BTreeMap::new(),
+            draining: BTreeSet::new(),
+            browsers: BTreeSet::new(),
+            resumes: None,
             pause: None,
             counts: Counts::default(),
             producers: 0,
@@ -130,9 +147,30 @@ impl Queue {
         (self.is_leaving() && self.counts.sum() > self.counts.leased).then_some(Nanos::ZERO)
     }
 
-    /// The (priority, order) of the message to deliver next; none while paused.
-    pub(crate) fn next_ready(&self) -> Option<(u32, u64)> {
-        if self.pause.is_some() { None } else { self.ready.first() }
+    /// The (priority, order) of the message to deliver next; none while nothing may be delivered.
+    pub(crate) fn next_ready(&self, now: Nanos) -> Option<(u32, u64)> {
+        if self.is_held_up(now) { None } else { self.ready.first() }
+    }
+
+    /// Nothing is delivered while it is paused, and before what is over has gone.
+    pub(crate) fn is_held_up(&self, now: Nanos) -> bool {
+        self.pause.is_some() || self.is_expiring(now)
+    }
+
+    /// Messages whose time is over are still in it.
+    pub(crate) fn is_expiring(&self, now: Nanos) -> bool {
+        self.first_expiry().is_some_and(|at| at <= now)
+    }
+
+    /// When the time of the first message is over.
+    pub(crate) fn first_expiry(&self) -> Option<Nanos> {
+        self.expiring.first().map(|(at, _)| *at)
+    }
+
+    /// How many consumers wait for a message of it.
+    pub(crate) fn waiting_count(&self) -> u64 {
+        let choosy = self.views.values().map(|view| view.waiting.len());
+        (self.waiting.len() + choosy.sum::<usize>()) as u64
     }
 
     /// When the first delay ends.
@@ -193,7 +231,7 @@ impl Counts {
         match state {
             State::Ready => &mut self.ready,
             State::Delayed { .. } => &mut self.delayed,
-            State::Leased { .. } => &mut self.leased,
+            State::Leased { .. } | State::Held { .. } => &mut self.leased,
             State::Buried { .. } => &mut self.buried,
         }
     }
@@ -254,6 +292,7 @@ impl Queues {
     pub(crate) fn remove(&mut self, slot: QueueSlot) {
         let queue = self.slots.remove(slot.0).expect("invariant: only an existing queue is idle");
         assert!(queue.is_idle() && queue.waiting.is_empty(), "only an idle queue goes");
+        assert!(queue.views.is_empty() && queue.expiring.is_empty(), "an idle queue is empty");
         if queue.role == Role::Named {
             self.names.remove(&queue.name);
         }

@@ -11,7 +11,9 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{After, Delivery, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+use model::{
+    After, Delivery, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits,
+};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -23,6 +25,9 @@ use crate::timers::Timer;
 impl Engine {
     pub(crate) fn watch(&mut self, by: SessionSlot, link: LinkId, name: QueueName) -> Outcome {
         let key = ConsumerKey { session: by, link };
+        if self.sessions.feed(key).is_some() {
+            return Outcome::refused(Refusal::LinkInUse);
+        }
         let watched = self.sessions.consumer(key).map_or(0, |consumer| consumer.watched.len());
         let known = self.queues.find(name.as_str());
         if known.is_some_and(|slot| self.watches(key, slot)) {
@@ -82,7 +87,8 @@ impl Engine {
         if self.lease_ends_within(by, margin) {
             return Outcome::reply(self.log.after_all(), Reply::LeaseEnding);
         }
-        if wait == Some(Nanos::ZERO) {
+        // Behind what is over there may be something, so its going is waited for.
+        if wait == Some(Nanos::ZERO) && !self.is_unsure(key) {
             return Outcome::reply(self.log.after_all(), Reply::TimedOut);
         }
         self.begin_wait(key, wait, margin);
@@ -106,7 +112,8 @@ impl Engine {
     ) -> Outcome {
         let state = self.find(id).map(|message| message.state());
         match state {
-            None | Some(State::Leased { .. }) => self.not_found(),
+            Some(_) if self.is_over(id) => self.not_found(),
+            None | Some(State::Leased { .. } | State::Held { .. }) => self.not_found(),
             Some(State::Ready) => self.deliver(by, None, id),
             Some(State::Delayed { .. } | State::Buried { .. }) => {
                 self.move_to_lease(by, id);
@@ -116,16 +123,53 @@ impl Engine {
         }
     }
 
-    /// Gives ready messages of a queue to those who wait for one, the longest waiting first.
+    /// Gives ready messages of a queue to those who wait for one, the longest waiting first; shows
+    /// them to those who look on.
     pub(crate) fn serve(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        while let Some((key, id)) = self.next_match(slot) {
+        let mut is_done = false;
+        for _ in 0..limits::DELIVERIES_PER_STEP_MAX {
+            let Some((key, id)) = self.next_match(slot) else {
+                is_done = true;
+                break;
+            };
+            self.give(key, id, effects);
+        }
+        let Some(queue) = self.queues.get(slot) else { return };
+        if is_done && !queue.is_scanning() {
+            self.end_drains(slot, effects);
+        } else {
+            self.resume_later(slot);
+        }
+        self.show_to_browsers(slot, effects);
+    }
+
+    fn give(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
+        let fed = self.sessions.feed(key).is_some();
+        if fed {
+            self.move_to_hold(key, id);
+        } else {
             let was_waiting = self.end_wait(key);
             assert!(was_waiting, "only who waits is served");
-            let session = self.sessions.at(key.session).id;
             self.move_to_lease(key.session, id);
-            let (after, reply) = self.delivered(Some(key.link), id);
-            effects.reply(session, after, reply);
         }
+        let (after, reply) = self.delivered(Some(key.link), id);
+        effects.reply(self.sessions.at(key.session).id, after, reply);
+        if fed {
+            self.fed(key, effects);
+        }
+    }
+
+    /// A consumer has waited long enough.
+    pub(crate) fn end_waiting(&mut self, key: ConsumerKey, effects: &mut Effects) {
+        if !self.is_unsure(key) {
+            return self.give_up(key, Reply::TimedOut, effects);
+        }
+        let now = self.latest;
+        let Some(wait) = self.sessions.consumer_mut(key).and_then(|it| it.wait.as_mut()) else {
+            return;
+        };
+        let before = wait.until.replace(now);
+        self.timers.change(Timer::Wait(key), before, Some(now));
     }
 
     /// Ends a wait with this reply. That nothing was ready may be so by a change that is not
@@ -167,6 +211,9 @@ impl Engine {
         for target in producers.into_values() {
             self.end_producer(target);
         }
+        for link in self.sessions.at(slot).feeds.keys().copied().collect::<Vec<_>>() {
+            touched.extend(self.close_feed(ConsumerKey { session: slot, link }));
+        }
         for (link, consumer) in consumers {
             for queue in consumer.watched {
                 self.end_watch(ConsumerKey { session: slot, link }, queue, None);
@@ -185,26 +232,28 @@ impl Engine {
         self.timers.change(Timer::Lease(slot), before, now);
     }
 
-    /// Makes the first message that a closing session holds ready again, where it was; tells its
-    /// queue.
-    pub(crate) fn return_lease(&mut self, holder: SessionSlot) -> Option<QueueSlot> {
-        let &(_, id) = self.sessions.at(holder).leases.first()?;
-        self.leave(id);
-        self.enter(id, State::Ready);
-        Some(self.living(id).queue)
+    /// Returns the first message that a closing session holds: a leased one as if nothing had
+    /// been, any other as a delivery that failed.
+    pub(crate) fn return_next(&mut self, holder: SessionSlot, effects: &mut Effects) {
+        let session = self.sessions.at(holder);
+        let leased = session.leases.first().map(|(_, id)| (*id, Settlement::Release));
+        let held = || session.held.first().map(|id| (*id, Settlement::Fail));
+        let next = leased.or_else(held);
+        let (id, settlement) = next.expect("invariant: it returns while the session holds");
+        if let Some(queue) = self.apply_settlement(holder, id, settlement, effects) {
+            self.serve(queue, effects);
+        }
     }
 
-    /// One more of its leases is returned, by time.
+    /// One more message is returned, by time.
     pub(crate) fn go_on_closing(&mut self, holder: SessionSlot, effects: &mut Effects) {
-        let queue = self.return_lease(holder);
-        let queue = queue.expect("invariant: the timer is set while there are leases");
-        self.serve(queue, effects);
+        self.return_next(holder, effects);
         self.end_close(holder);
     }
 
     /// Forgets a closing session that holds nothing any more.
     pub(crate) fn end_close(&mut self, slot: SessionSlot) {
-        if self.sessions.at(slot).leases.is_empty() {
+        if self.sessions.at(slot).holds_nothing() {
             self.sessions.close(slot);
         }
     }
@@ -245,7 +294,7 @@ impl Engine {
     }
 
     /// False when it did not wait.
-    fn end_wait(&mut self, key: ConsumerKey) -> bool {
+    pub(crate) fn end_wait(&mut self, key: ConsumerKey) -> bool {
         let Some(wait) = self.sessions.consumer(key).and_then(|consumer| consumer.wait) else {
             return false;
         };
@@ -267,18 +316,36 @@ impl Engine {
     }
 
     /// The next message of a queue and who gets it.
-    fn next_match(&self, slot: QueueSlot) -> Option<(ConsumerKey, MessageId)> {
+    pub(crate) fn next_match(&self, slot: QueueSlot) -> Option<(ConsumerKey, MessageId)> {
         let queue = self.queues.get(slot)?;
-        let (_, key) = queue.waiting.first_key_value()?;
-        let (_, order) = queue.next_ready()?;
+        if queue.is_held_up(self.latest) {
+            return None;
+        }
+        let choosy = queue.views.values().filter_map(|view| {
+            let (ticket, key) = view.waiting.first_key_value()?;
+            Some((ticket, key, view.next_ready()?))
+        });
+        let any = queue.waiting.first_key_value();
+        let any = any.and_then(|(ticket, key)| Some((ticket, key, queue.ready.first()?)));
+        let first = choosy.chain(any).min_by_key(|(ticket, _, _)| **ticket);
+        let (_, key, (_, order)) = first?;
         Some((*key, self.message_of(order)))
+    }
+
+    /// There may be something for the consumer though there seems to be nothing.
+    fn is_unsure(&self, key: ConsumerKey) -> bool {
+        let Some(consumer) = self.sessions.consumer(key) else { return false };
+        let mut queues = consumer.watched.iter().map(|slot| self.queues.at(*slot));
+        queues.any(|queue| queue.pause.is_none() && queue.is_expiring(self.latest))
     }
 
     /// The next message of all that a consumer watches.
     fn most_urgent(&self, key: ConsumerKey) -> Option<MessageId> {
         let watched = &self.sessions.consumer(key)?.watched;
-        let (_, order) =
-            watched.iter().filter_map(|slot| self.queues.at(*slot).next_ready()).min()?;
+        let (_, order) = watched
+            .iter()
+            .filter_map(|slot| self.queues.at(*slot).next_ready(self.latest))
+            .min()?;
         Some(self.message_of(order))
     }
 
@@ -306,7 +373,7 @@ impl Engine {
         Outcome::reply(after, reply)
     }
 
-    fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (After, Reply) {
+    pub(crate) fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (After, Reply) {
         let message = self.living(id);
         let delivery = Delivery {
             link,

@@ -9,6 +9,7 @@ use model::{
 };
 
 use crate::engine::{Engine, Outcome};
+use crate::feeding::Feed;
 use crate::queue::QueueSlot;
 use crate::slab::Slab;
 use crate::targets::Target;
@@ -32,8 +33,11 @@ pub(crate) struct Session {
     pub(crate) client: Option<ClientName>,
     pub(crate) producers: BTreeMap<LinkId, Target>,
     pub(crate) consumers: BTreeMap<LinkId, Consumer>,
-    /// What it holds, by when the lease ends.
+    pub(crate) feeds: BTreeMap<LinkId, Feed>,
+    /// What it leases, by when the lease ends.
     pub(crate) leases: BTreeSet<(Nanos, MessageId)>,
+    /// What it holds for no certain time.
+    pub(crate) held: BTreeSet<MessageId>,
     /// Consumers that wait and want to know before a lease ends.
     pub(crate) margins: BTreeSet<LinkId>,
     pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
@@ -70,10 +74,16 @@ pub(crate) struct Sessions {
 }
 
 impl Session {
-    /// When the first of its leases ends; all do at once when it is closing.
+    /// When the first of its leases ends; all that it holds returns at once when it is closing.
     pub(crate) fn first_lease(&self) -> Option<Nanos> {
-        let (until, _) = self.leases.first()?;
-        Some(if self.closing { Nanos::ZERO } else { *until })
+        if self.closing {
+            return (!self.holds_nothing()).then_some(Nanos::ZERO);
+        }
+        self.leases.first().map(|(until, _)| *until)
+    }
+
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.leases.is_empty() && self.held.is_empty()
     }
 
     /// When the consumer's margin begins, were the session's first lease to end at `first`.
@@ -108,7 +118,9 @@ impl Sessions {
             client: None,
             producers: BTreeMap::new(),
             consumers: BTreeMap::new(),
+            feeds: BTreeMap::new(),
             leases: BTreeSet::new(),
+            held: BTreeSet::new(),
             margins: BTreeSet::new(),
             transactions: BTreeMap::new(),
             settling: BTreeSet::new(),
@@ -152,7 +164,7 @@ impl Sessions {
     pub(crate) fn close(&mut self, slot: SessionSlot) -> Option<Box<Session>> {
         let session = self.slots.remove(slot.0)?;
         assert!(session.closing, "a session is forgotten when it is closing");
-        assert!(session.leases.is_empty(), "a session closes without leases");
+        assert!(session.holds_nothing(), "a session closes when it holds nothing");
         Some(session)
     }
 
@@ -174,6 +186,14 @@ impl Sessions {
 
     pub(crate) fn consumer_mut(&mut self, key: ConsumerKey) -> Option<&mut Consumer> {
         self.slots.get_mut(key.session.0)?.consumers.get_mut(&key.link)
+    }
+
+    pub(crate) fn feed(&self, key: ConsumerKey) -> Option<&Feed> {
+        self.slots.get(key.session.0)?.feeds.get(&key.link)
+    }
+
+    pub(crate) fn feed_mut(&mut self, key: ConsumerKey) -> Option<&mut Feed> {
+        self.slots.get_mut(key.session.0)?.feeds.get_mut(&key.link)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionSlot, &Session)> {

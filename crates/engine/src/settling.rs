@@ -1,6 +1,9 @@
-//! What is done with messages once they are there: delete, release, bury, renew, kick, pause.
+//! What is done with messages once they are there: settle, delete, release, bury, renew, kick,
+//! pause.
 
-use model::{After, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+use model::{
+    After, DeadReason, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits,
+};
 
 use crate::engine::{Engine, Outcome};
 use crate::message::State;
@@ -18,16 +21,69 @@ impl Engine {
     ) -> Outcome {
         if self.held_queue(by, id).is_none() {
             match self.find(id).map(|message| message.state()) {
-                None | Some(State::Leased { .. }) => return self.not_found(),
-                Some(_) => {}
+                Some(state) if state.holder().is_none() => {}
+                _ => return self.not_found(),
             }
         }
         self.leave(id);
+        let after = self.finish(id, effects);
+        Outcome::reply(after, Reply::Done)
+    }
+
+    pub(crate) fn settle(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        settlement: Settlement,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if self.held_queue(by, id).is_none() {
+            return self.not_found();
+        }
+        let woken = self.apply_settlement(by, id, settlement, effects);
+        let outcome = Outcome::reply(self.log.after_open(), Reply::Done);
+        match woken {
+            Some(queue) => outcome.waking(queue),
+            None => outcome,
+        }
+    }
+
+    /// Does what a settlement says to a message that this session holds. Says which queue has a
+    /// ready message by it; the caller serves that, and seals the frame.
+    pub(crate) fn apply_settlement(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        settlement: Settlement,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let before = self.leave(id);
+        assert_eq!(before.holder(), Some(by), "who settles a message holds it");
+        match settlement {
+            Settlement::Accept => {
+                self.finish(id, effects);
+                None
+            }
+            Settlement::Release => self.return_ready(id),
+            Settlement::Fail => self.fail(id, effects),
+            Settlement::Park(reason) => self.park(id, reason, effects),
+        }
+    }
+
+    /// A message that is in no index is ready again, where it was. Not journalled: as far as the
+    /// log knows it always was.
+    pub(crate) fn return_ready(&mut self, id: MessageId) -> Option<QueueSlot> {
+        self.enter(id, State::Ready);
+        Some(self.living(id).queue)
+    }
+
+    /// Deletes a message that is in no index.
+    pub(crate) fn finish(&mut self, id: MessageId, effects: &mut Effects) -> After {
         let message = self.take(id);
         let after = self.journal_deletion(id, &message, effects);
         self.queues.at_mut(message.queue).deleted_total += 1;
         self.remove_if_idle(message.queue);
-        Outcome::reply(after, Reply::Done)
+        after
     }
 
     pub(crate) fn release(
@@ -81,9 +137,12 @@ impl Engine {
         if self.held_queue(by, id).is_none() {
             return self.not_found();
         }
-        self.leave(id);
-        let message = self.living_mut(id);
+        let message = self.living(id);
         let (lease, after) = (message.lease, message.after());
+        if let State::Held { .. } = message.state() {
+            return Outcome::reply(after, Reply::Done);
+        }
+        self.leave(id);
         self.enter(id, State::Leased { holder: by, until: self.latest + lease });
         Outcome::reply(after, Reply::Done)
     }
@@ -166,14 +225,28 @@ impl Engine {
         Outcome::reply(self.log.after_all(), Reply::NotFound)
     }
 
-    /// The queue of a message that this session leases, and has not settled in a transaction.
+    /// The queue of a message that this session leases or holds, and has not settled in a
+    /// transaction.
     pub(crate) fn held_queue(&self, by: SessionSlot, id: MessageId) -> Option<QueueSlot> {
         let message = self.messages.get(id.0)?;
-        let settling = || self.sessions.at(by).settling.contains(&id);
-        match message.state() {
-            State::Leased { holder, .. } if holder == by && !settling() => Some(message.queue),
-            _ => None,
+        let is_held = message.state().holder() == Some(by);
+        let is_settled = || self.sessions.at(by).settling.contains(&id);
+        (is_held && !is_settled()).then_some(message.queue)
+    }
+
+    /// One delivery more of a message that is in no index has failed.
+    fn fail(&mut self, id: MessageId, effects: &mut Effects) -> Option<QueueSlot> {
+        let message = self.living_mut(id);
+        let history = message.history_mut();
+        history.failed = history.failed.saturating_add(1);
+        let (failed, slot, is_dead) = (history.failed, message.queue, message.dead().is_some());
+        let attempts_max = self.queues.at(slot).policy.attempts_max;
+        if attempts_max != 0 && failed >= attempts_max && !is_dead {
+            return self.park(id, DeadReason::Attempts, effects);
         }
+        self.enter(id, State::Ready);
+        self.journal_change(id, effects);
+        Some(slot)
     }
 
     /// Kicks a buried or delayed message.

@@ -10,7 +10,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use model::{
-    After, Durability, LinkId, Persistence, Refusal, Reply, Subscription, SubscriptionName, limits,
+    After, ConsumerMode, Durability, LinkId, Persistence, Refusal, Reply, Subscription,
+    SubscriptionName, limits,
 };
 use selector::Selector;
 
@@ -191,7 +192,8 @@ impl Engine {
         asked: Box<Subscription>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        if self.sessions.at(by).consumers.contains_key(&link) {
+        let key = ConsumerKey { session: by, link };
+        if self.is_consumer(key) {
             return Err(Refusal::LinkInUse);
         }
         let selector = asked.selector.as_deref().map(parse_selector).transpose()?;
@@ -202,7 +204,8 @@ impl Engine {
             }
             Wanted::New => self.begin_subscription(asked, selector, None, effects)?,
         };
-        self.open_taker(by, link, queue);
+        // What it selects was selected when it was published.
+        self.open_feed(key, queue, None, ConsumerMode::Take)?;
         Ok(Outcome::reply(after, Reply::Done).waking(queue))
     }
 
@@ -274,10 +277,12 @@ impl Engine {
         Ok(())
     }
 
-    fn open_taker(&mut self, by: SessionSlot, link: LinkId, queue: QueueSlot) {
-        let key = ConsumerKey { session: by, link };
-        self.sessions.at_mut(by).consumers.entry(link).or_default().watched.insert(queue);
-        self.queues.at_mut(queue).consumers.insert(key);
+    /// A subscription that is not durable ends when nobody consumes from it any more.
+    pub(crate) fn end_if_unused(&mut self, number: u64, effects: &mut Effects) {
+        let is_durable = self.subscriptions.at(number).asks.is_durable();
+        if !is_durable && !self.has_consumers(number) {
+            self.end_subscription(number, effects);
+        }
     }
 
     fn has_consumers(&self, number: u64) -> bool {

@@ -17,12 +17,18 @@ use crate::session::{ConsumerKey, SessionSlot};
 pub(crate) enum Timer {
     /// A queue that is leaving holds a message to be forgotten.
     Forget(QueueSlot),
+    /// The time of the first of the queue's messages is over.
+    Expire(QueueSlot),
     /// The delay of the queue's first delayed message ends.
     Delay(QueueSlot),
     /// The queue's pause ends.
     Pause(QueueSlot),
     /// The session's first lease ends.
     Lease(SessionSlot),
+    /// The queue goes on with what was too much for one step.
+    Resume(QueueSlot),
+    /// The consumer goes on to look at its queue.
+    Browse(ConsumerKey),
     /// The margin before the session's first lease ends begins, and the consumer asked to know.
     Margin(ConsumerKey),
     /// The consumer has waited long enough.

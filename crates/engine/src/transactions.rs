@@ -8,9 +8,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{
-    After, MessageId, Nanos, NewMessage, Refusal, Reply, Settlement, TransactionId, limits,
-};
+use model::{After, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -89,7 +87,7 @@ impl Engine {
         }
         self.end_transaction(by, &transaction);
         for (id, settlement) in transaction.settled {
-            woken.extend(self.settle_part(by, id, settlement, effects));
+            woken.extend(self.apply_settlement(by, id, settlement, effects));
         }
         Outcome::reply(self.log.after_open(), Reply::Done).waking_all(woken)
     }
@@ -173,26 +171,10 @@ impl Engine {
 
     /// Nobody else gets it until the transaction ends, however long that takes.
     fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
-        self.leave(id);
-        self.enter(id, State::Leased { holder: by, until: Nanos(u64::MAX) });
-    }
-
-    fn settle_part(
-        &mut self,
-        by: SessionSlot,
-        id: MessageId,
-        settlement: Settlement,
-        effects: &mut Effects,
-    ) -> Option<QueueSlot> {
-        let queue = self.held_queue(by, id)?;
-        if settlement == Settlement::Accept {
-            self.delete(by, id, effects);
-            return None;
+        if let State::Leased { .. } = self.living(id).state() {
+            self.leave(id);
+            self.enter(id, State::Held { holder: by });
         }
-        self.leave(id);
-        self.enter(id, State::Ready);
-        self.journal_change(id, effects);
-        Some(queue)
     }
 
     fn doom(&mut self, by: SessionSlot, transaction: Option<TransactionId>) {
@@ -276,7 +258,7 @@ impl Engine {
         let mut woken = BTreeSet::new();
         for id in transaction.settled() {
             self.log.make_way(CHANGED_BYTES_MAX, effects);
-            woken.extend(self.settle_part(by, id, Settlement::Fail, effects));
+            woken.extend(self.apply_settlement(by, id, Settlement::Fail, effects));
         }
         woken
     }

@@ -56,5 +56,9 @@ pub const TRANSACTION_RECORDS_MAX: usize = 200_000;
 /// Bytes of the messages that one transaction may store: it is one frame, in one segment.
 pub const TRANSACTION_BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// Messages that one step gives to the consumers of one queue; it goes on in the next, so that a
+/// consumer who asks for a million stalls nobody.
+pub const DELIVERIES_PER_STEP_MAX: usize = 1_024;
+
 /// Ready messages that one step looks at for a consumer that browses or selects.
 pub const SCAN_MESSAGES_MAX: usize = 1_024;

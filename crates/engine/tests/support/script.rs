@@ -1,12 +1,16 @@
 //! The language of the scripts in `testdata`.
 //!
 //! ```text
-//! store always|never|memory|25ms [release-order=back] [kept=QUEUE]   begins, with an empty engine
+//! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
+//!                                                       begins, with an empty engine
 //! SESSION open | SESSION close
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
+//!         [expires=T]                                   at that moment
 //! SESSION receive LINK [wait=T] [margin=T]              without wait: for ever
 //! SESSION cancel LINK
+//! SESSION consume LINK QUEUE [SELECTOR…] | SESSION browse LINK QUEUE [SELECTOR…]
+//! SESSION credit LINK LIMIT [drain] | SESSION unconsume LINK
 //! SESSION lease|delete|renew|kick-message|peek|message ID
 //! SESSION release ID [priority=N] [delay=T] | SESSION bury ID [priority=N]
 //! SESSION kick LINK MAX | SESSION peek-ready|peek-delayed|peek-buried LINK
@@ -14,7 +18,7 @@
 //! SESSION identify CLIENT
 //! SESSION producer LINK topic:NAME | SESSION close-producer LINK | SESSION put-to TO BODY …
 //! SESSION begin|commit|rollback N; with tx=N a put or a settlement is part of it
-//! SESSION settle ID accept|release|fail|park
+//! SESSION settle ID accept|release|fail|park|undeliverable
 //! SESSION subscribe LINK TOPIC [name=N] [client=C] [durable=yes] [shared=yes] [selector=S]
 //!         [without=C]
 //! SESSION unsubscribe|subscription NAME [client=C] [durable=yes]
@@ -32,13 +36,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use engine::{
-    Effects, Engine, EngineOptions, Place, QueuePolicies, QueuePolicy, RecordView, ReleaseOrder,
-    Standing, StoredState, describe,
+    DeadLetters, DeadView, Effects, Engine, EngineOptions, Place, QueuePolicies, QueuePolicy,
+    RecordView, ReleaseOrder, Standing, StoredState, describe,
 };
 use model::{
-    After, Command, DeadReason, Destination, Durability, Format, Formats, LinkId, MessageId, Nanos,
-    NewMessage, Output, Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
-    Subscription, SubscriptionName, TransactionId, Value,
+    After, Command, ConsumerMode, DeadReason, Destination, Durability, Format, Formats, LinkId,
+    MessageId, Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply, SessionId,
+    Settlement, StorePolicy, Subscription, SubscriptionName, TransactionId, Value,
 };
 
 use super::log::{Log, Snapshot};
@@ -206,6 +210,18 @@ impl<'a> Words<'a> {
                 wait: self.named.get("wait").map(|span| time(span)),
                 margin: self.time("margin"),
             },
+            ["consume", link, queue, ref selector @ ..] => {
+                open_consumer(link, queue, selector, ConsumerMode::Take)
+            }
+            ["browse", link, queue, ref selector @ ..] => {
+                open_consumer(link, queue, selector, ConsumerMode::Browse)
+            }
+            ["unconsume", link] => Command::CloseConsumer { link: self::link(link) },
+            ["credit", link, limit, ref drain @ ..] => Command::Credit {
+                link: self::link(link),
+                limit: limit.parse().unwrap(),
+                drain: drain == ["drain"],
+            },
             ["cancel", link] => Command::CancelReceive { link: self::link(link) },
             ["release", id] => Command::Release {
                 message: message(id),
@@ -237,6 +253,7 @@ impl<'a> Words<'a> {
             priority: self.priority(),
             delay: self.time("delay"),
             lease: self.named.get("lease").map_or(Nanos::from_secs(60), |span| time(span)),
+            expires: self.named.get("expires").map(|at| time(at)),
             persistence,
             ..NewMessage::new(body.as_bytes().into())
         }
@@ -278,7 +295,15 @@ impl<'a> Words<'a> {
             Some(&"back") => ReleaseOrder::Back,
             Some(other) => panic!("{other}"),
         };
-        let default = QueuePolicy { release_order, kept: false };
+        let attempts = self.named.get("attempts").map(|attempts| attempts.parse().unwrap());
+        let dead_letters = match self.named.get("dead") {
+            None => DeadLetters::Park,
+            Some(&"drop") => DeadLetters::Drop,
+            Some(other) => panic!("{other}"),
+        };
+        let policy = QueuePolicy { release_order, dead_letters, ..QueuePolicy::default() };
+        let default =
+            QueuePolicy { attempts_max: attempts.unwrap_or(policy.attempts_max), ..policy };
         let mut policies = QueuePolicies { default, named: BTreeMap::new() };
         if let Some(queue) = self.named.get("kept") {
             policies.keep(QueueName::new(queue).unwrap());
@@ -300,6 +325,11 @@ fn one_message(word: &str, which: &str) -> Command {
         "peek-buried" => Command::Peek(Peek::Buried(link(which))),
         other => panic!("{other}"),
     }
+}
+
+fn open_consumer(link: &str, queue: &str, selector: &[&str], mode: ConsumerMode) -> Command {
+    let selector = (!selector.is_empty()).then(|| selector.join(" ").into());
+    Command::OpenConsumer { link: self::link(link), queue: name(queue), selector, mode }
 }
 
 fn session(word: &str) -> SessionId {
@@ -335,6 +365,7 @@ fn settlement(word: &str) -> Settlement {
         "release" => Settlement::Release,
         "fail" => Settlement::Fail,
         "park" => Settlement::Park(DeadReason::Rejected),
+        "undeliverable" => Settlement::Park(DeadReason::Undeliverable),
         other => panic!("{other}"),
     }
 }
@@ -395,8 +426,9 @@ fn shown_record(record: &RecordView<'_>) -> String {
             let standing = shown_standing(&envelope.standing);
             format!("message {} of {} {standing}", envelope.message, shown_place(envelope.place))
         }
-        RecordView::Changed { message, standing, .. } => {
-            format!("changed {message} {}", shown_standing(standing))
+        RecordView::Changed { message, standing, moved } => {
+            let moved = moved.map_or(String::new(), |queue| format!(" in {queue}"));
+            format!("changed {message}{moved} {}", shown_standing(standing))
         }
         RecordView::Deleted { message } => format!("deleted {message}"),
         RecordView::Shared { copies, .. } => {
@@ -426,7 +458,18 @@ fn shown_standing(standing: &Standing<'_>) -> String {
         StoredState::Delayed { until } => format!("delayed until {}", shown_time(until)),
         StoredState::Buried { order } => format!("buried as {order}"),
     };
-    format!("{state} priority {} order {}", standing.priority, standing.order)
+    let mut shown = format!("{state} priority {} order {}", standing.priority, standing.order);
+    if standing.counters.failed > 0 {
+        write!(shown, " failed {}", standing.counters.failed).unwrap();
+    }
+    if let Some(at) = standing.expires {
+        write!(shown, " expires {}", shown_time(at)).unwrap();
+    }
+    if let Some(DeadView { reason, from, at, attempts }) = standing.dead {
+        let (word, at) = (reason.word(), shown_time(at));
+        write!(shown, " dead: {word} from {from} at {at} attempts {attempts}").unwrap();
+    }
+    shown
 }
 
 fn shown_reply(reply: &Reply) -> String {
@@ -437,8 +480,18 @@ fn shown_reply(reply: &Reply) -> String {
         Reply::Delivered(delivery) => {
             let link = delivery.link.map_or(String::new(), |link| format!(" on {}", link.0));
             let body = delivery.body.escape_ascii();
-            format!("delivered {} {body} x{}{link}", delivery.message, delivery.count)
+            let failed = match delivery.failed {
+                0 => String::new(),
+                failed => format!(" failed {failed}"),
+            };
+            let dead = delivery.dead.as_ref().map_or(String::new(), |dead| {
+                format!(" dead: {} from {}", dead.reason.word(), dead.from)
+            });
+            let (message, count) = (delivery.message, delivery.count);
+            format!("delivered {message} {body} x{count}{link}{failed}{dead}")
         }
+        Reply::Drained { link, delivered } => format!("drained {} after {delivered}", link.0),
+        Reply::ConsumerClosed { link } => format!("consumer {} closed", link.0),
         Reply::TimedOut => "timed out".to_owned(),
         Reply::Created(Destination::Queue(name)) => format!("created {name}"),
         Reply::Created(Destination::Topic(name)) => format!("created topic:{name}"),
@@ -458,7 +511,6 @@ fn shown_reply(reply: &Reply) -> String {
             let names = names.iter().map(|name| name.as_str());
             ["queues"].into_iter().chain(names).collect::<Vec<_>>().join(" ")
         }
-        other => format!("{other:?}"),
     }
 }
 

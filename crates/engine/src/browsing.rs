@@ -1,0 +1,125 @@
+//! Consumers that look at the ready messages of a queue, from the first to the last, and change
+//! nothing.
+//!
+//! Such a consumer has a place in the queue's order. It is shown what stands behind that, in steps
+//! of so many messages; who has seen all is shown what comes behind its place later. What comes
+//! before it, it does not see. A pause does not concern it.
+
+use alloc::vec::Vec;
+
+use model::{MessageId, Nanos, limits};
+use selector::Selector;
+
+use crate::Effects;
+use crate::engine::Engine;
+use crate::feeding::Interest;
+use crate::matching::matches;
+use crate::queue::QueueSlot;
+use crate::session::ConsumerKey;
+use crate::timers::Timer;
+
+/// How far a consumer has looked.
+#[derive(Debug)]
+pub(crate) struct Browsing {
+    pub(crate) selector: Option<Selector>,
+    /// The next (priority, order) to look at.
+    pub(crate) next: (u32, u64),
+    /// When it goes on with what was too much for one step.
+    pub(crate) resumes: Option<Nanos>,
+}
+
+/// Why a step of looking ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// The consumer may have no more.
+    Full,
+    /// Nothing stands behind its place.
+    End,
+    /// It is enough for one step.
+    Tired,
+}
+
+impl Browsing {
+    pub(crate) fn new(selector: Option<Selector>) -> Self {
+        Self { selector, next: (0, 0), resumes: None }
+    }
+}
+
+impl Engine {
+    /// Shows a consumer the next messages, as many as one step may.
+    pub(crate) fn browse(&mut self, key: ConsumerKey, effects: &mut Effects) {
+        let mut stop = Stop::Tired;
+        for _ in 0..limits::SCAN_MESSAGES_MAX {
+            match self.look_on(key) {
+                Ok(Some(id)) => self.show(key, id, effects),
+                Ok(None) => {}
+                Err(reason) => {
+                    stop = reason;
+                    break;
+                }
+            }
+        }
+        if stop != Stop::Tired {
+            self.end_drain(key, effects);
+        }
+        self.rest(key, stop);
+    }
+
+    /// Shows what has become ready to those who have seen all else.
+    pub(crate) fn show_to_browsers(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        let Some(queue) = self.queues.get(slot) else { return };
+        if queue.browsers.is_empty() {
+            return;
+        }
+        let browsers: Vec<_> = queue.browsers.iter().copied().collect();
+        for key in browsers {
+            self.browse(key, effects);
+        }
+    }
+
+    /// Looks at one message more; gives it if the consumer wants it.
+    fn look_on(&mut self, key: ConsumerKey) -> Result<Option<MessageId>, Stop> {
+        self.took_steps(1);
+        let feed = self.sessions.feed_mut(key).ok_or(Stop::End)?;
+        if !feed.is_hungry() {
+            return Err(Stop::Full);
+        }
+        let Interest::Browse(browsing) = &mut feed.interest else { return Err(Stop::End) };
+        let (priority, order) = browsing.next;
+        let found = self.queues.at(feed.queue).ready.first_from(priority, order);
+        let (priority, order) = found.ok_or(Stop::End)?;
+        browsing.next = (priority, order + 1);
+        let id = self.reordered.get(order).copied().unwrap_or(MessageId(order));
+        let message = self.messages.get(id.0).ok_or(Stop::End)?;
+        let is_wanted = browsing
+            .selector
+            .as_ref()
+            .is_none_or(|selector| matches(selector, &self.formats, message.format, &message.body));
+        let is_over = message.expires().is_some_and(|at| at <= self.latest);
+        Ok((is_wanted && !is_over).then_some(id))
+    }
+
+    fn show(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
+        let Some(feed) = self.sessions.feed_mut(key) else { return };
+        feed.delivered += 1;
+        let (after, reply) = self.delivered(Some(key.link), id);
+        effects.reply(self.sessions.at(key.session).id, after, reply);
+    }
+
+    /// A consumer stops looking, for now: until its turn comes again, there is more, or it may have
+    /// more.
+    fn rest(&mut self, key: ConsumerKey, stop: Stop) {
+        let resumes = (stop == Stop::Tired).then_some(self.latest);
+        let Some(feed) = self.sessions.feed_mut(key) else { return };
+        let is_idle = stop == Stop::End && feed.is_hungry();
+        let Interest::Browse(browsing) = &mut feed.interest else { return };
+        let before = core::mem::replace(&mut browsing.resumes, resumes);
+        let browsers = &mut self.queues.at_mut(feed.queue).browsers;
+        if is_idle {
+            browsers.insert(key);
+        } else {
+            browsers.remove(&key);
+        }
+        self.timers.change(Timer::Browse(key), before, resumes);
+    }
+}

@@ -1,0 +1,79 @@
+//! Dead letters: messages whose time is over, or that nobody can deal with.
+//!
+//! They move to a queue of their own and say why and from where; nothing is lost by it. Only where
+//! the rules of a queue say so, or where a message belongs to somebody who is gone with it (a
+//! temporary queue, a subscription that is not durable), it is deleted. A dead letter stays where
+//! it is: it does not expire, and however often it fails, it is only ready again.
+
+use alloc::boxed::Box;
+
+use model::{DeadLetter, DeadReason, MessageId};
+
+use crate::engine::Engine;
+use crate::message::State;
+use crate::queue::QueueSlot;
+use crate::{DeadLetters, Effects};
+
+impl Engine {
+    /// What becomes of a message that is in no index and dead for this reason. Says which queue
+    /// has a ready message by it.
+    pub(crate) fn park(
+        &mut self,
+        id: MessageId,
+        reason: DeadReason,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let message = self.living(id);
+        let slot = message.queue;
+        let queue = self.queues.at(slot);
+        if message.dead().is_some() {
+            return self.return_ready(id);
+        }
+        if queue.is_memory_only() || queue.policy.dead_letters == DeadLetters::Drop {
+            self.finish(id, effects);
+            return None;
+        }
+        let (from, attempts) = (queue.name.clone(), message.counters().failed);
+        let letter = DeadLetter { reason, from, at: self.latest, attempts };
+        let to = self.dead_letter_queue();
+        self.amend(id, |message| {
+            message.queue = to;
+            message.set_expiry(None);
+            let history = message.history_mut();
+            history.failed = 0;
+            history.dead = Some(Box::new(letter));
+        });
+        self.queues.at_mut(to).messages_total += 1;
+        self.enter(id, State::Ready);
+        self.journal_change(id, effects);
+        self.remove_if_idle(slot);
+        Some(to)
+    }
+
+    /// The time of the queue's first message is over.
+    pub(crate) fn expire_next(
+        &mut self,
+        slot: QueueSlot,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let first = self.queues.at(slot).expiring.first().copied();
+        let (at, id) = first.expect("invariant: the timer is set while messages expire");
+        assert!(at <= self.latest, "a message expires when its time is over");
+        self.leave(id);
+        self.park(id, DeadReason::Expired, effects)
+    }
+
+    /// Whether nobody may receive it any more.
+    pub(crate) fn is_over(&self, id: MessageId) -> bool {
+        self.living(id).expires().is_some_and(|at| at <= self.latest)
+    }
+
+    fn dead_letter_queue(&mut self) -> QueueSlot {
+        let name = self.dead_letter_queue.clone();
+        let known = self.queues.find(name.as_str());
+        known.unwrap_or_else(|| {
+            let policy = self.queue_policies.of(&name);
+            self.queues.create(name, policy)
+        })
+    }
+}

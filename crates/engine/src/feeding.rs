@@ -1,0 +1,319 @@
+//! Consumers with a limit: each is given messages until it has had as many as it allows.
+//!
+//! What such a consumer gets it holds for no certain time, until it settles it or its session
+//! ends. Those of one queue take turns: who got a message goes behind all that wait. They wait at
+//! the queue, or at the view of their selector, in one line with those who receive one by one.
+//!
+//! Who drains its limit is told once nothing more is there for it. It is not told before what is
+//! over has gone and its view is made, for until then there may be something.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use model::{After, ConsumerMode, LinkId, MessageId, QueueName, Refusal, Reply};
+use selector::Selector;
+
+use crate::Effects;
+use crate::browsing::Browsing;
+use crate::engine::{Engine, Outcome};
+use crate::matching::parse_selector;
+use crate::message::State;
+use crate::queue::{Queue, QueueSlot, Role};
+use crate::session::{ConsumerKey, SessionSlot};
+use crate::timers::Timer;
+
+/// A consumer with a limit.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) queue: QueueSlot,
+    pub(crate) interest: Interest,
+    /// How many messages it may have had since it was opened.
+    pub(crate) limit: u64,
+    /// How many it has had.
+    pub(crate) delivered: u64,
+    /// It is to be told when nothing more is there for it.
+    pub(crate) draining: bool,
+}
+
+/// What a consumer wants of its queue.
+#[derive(Debug)]
+pub(crate) enum Interest {
+    /// To hold messages: those of the view of this selector, or any. While it wants more it has a
+    /// ticket, its place among those who wait.
+    Take { view: Option<Arc<str>>, ticket: Option<u64> },
+    /// To look at them.
+    Browse(Browsing),
+}
+
+impl Feed {
+    /// It may have more.
+    pub(crate) fn is_hungry(&self) -> bool {
+        self.delivered < self.limit
+    }
+
+    /// Its place among those who wait.
+    pub(crate) fn ticket(&self) -> Option<u64> {
+        match self.interest {
+            Interest::Take { ticket, .. } => ticket,
+            Interest::Browse(_) => None,
+        }
+    }
+
+    /// The selector by which it takes messages.
+    pub(crate) fn view(&self) -> Option<&Arc<str>> {
+        match &self.interest {
+            Interest::Take { view, .. } => view.as_ref(),
+            Interest::Browse(_) => None,
+        }
+    }
+}
+
+impl Queue {
+    /// Where those wait who want messages of this view.
+    fn line(&mut self, view: Option<&Arc<str>>) -> &mut BTreeMap<u64, ConsumerKey> {
+        let Some(text) = view else { return &mut self.waiting };
+        let view = self.views.get_mut(text).expect("invariant: a view stays with its consumers");
+        &mut view.waiting
+    }
+}
+
+impl Engine {
+    pub(crate) fn open_consumer(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        queue: QueueName,
+        selector: Option<&str>,
+        mode: ConsumerMode,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        if self.is_consumer(key) {
+            return Outcome::refused(Refusal::LinkInUse);
+        }
+        let opened = selector.map(parse_selector).transpose().and_then(|selector| {
+            let slot = self.find_or_create(queue)?;
+            self.open_feed(key, slot, selector, mode).map(|()| slot)
+        });
+        match opened {
+            Ok(slot) => Outcome::reply(After::NOTHING, Reply::Done).waking(slot),
+            Err(refusal) => Outcome::refused(refusal),
+        }
+    }
+
+    /// Opens a consumer of this queue under a link that is not in use.
+    pub(crate) fn open_feed(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        selector: Option<Selector>,
+        mode: ConsumerMode,
+    ) -> Result<(), Refusal> {
+        assert!(!self.is_consumer(key), "a link is opened once");
+        let queue = self.queues.at_mut(slot);
+        let interest = match mode {
+            ConsumerMode::Browse => Interest::Browse(Browsing::new(selector)),
+            ConsumerMode::Take => {
+                let view = selector.map(|selector| queue.join_view(selector)).transpose()?;
+                Interest::Take { view, ticket: None }
+            }
+        };
+        queue.consumers.insert(key);
+        self.scan_views(slot);
+        let feed = Feed { queue: slot, interest, limit: 0, delivered: 0, draining: false };
+        self.sessions.at_mut(key.session).feeds.insert(key.link, feed);
+        Ok(())
+    }
+
+    /// Whether this link is open as a consumer of either kind.
+    pub(crate) fn is_consumer(&self, key: ConsumerKey) -> bool {
+        self.sessions.feed(key).is_some() || self.sessions.consumer(key).is_some()
+    }
+
+    pub(crate) fn close_consumer(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        if let Some(slot) = self.close_feed(key) {
+            self.part_queue(slot, effects);
+        }
+        // Each receive is answered, this one before the consumer is gone.
+        if self.end_wait(key) {
+            effects.reply(self.sessions.at(by).id, self.log.after_all(), Reply::TimedOut);
+        }
+        if let Some(consumer) = self.sessions.at_mut(by).consumers.remove(&link) {
+            for slot in consumer.watched {
+                self.end_watch(key, slot, None);
+                self.remove_if_idle(slot);
+            }
+        }
+        Outcome::reply(After::NOTHING, Reply::Done)
+    }
+
+    /// Forgets a consumer with a limit; what it holds stays held. Gives the queue it was at, which
+    /// may now be idle; `None` when it was not there.
+    pub(crate) fn close_feed(&mut self, key: ConsumerKey) -> Option<QueueSlot> {
+        let feed = self.sessions.feed_mut(key)?;
+        feed.limit = feed.delivered;
+        self.line_up(key);
+        let feed = self.sessions.at_mut(key.session).feeds.remove(&key.link)?;
+        let queue = self.queues.at_mut(feed.queue);
+        queue.draining.remove(&key);
+        queue.browsers.remove(&key);
+        let was_known = queue.consumers.remove(&key);
+        assert!(was_known, "a queue knows its consumers");
+        match feed.interest {
+            Interest::Take { view: Some(view), .. } => queue.part_view(&view),
+            Interest::Take { view: None, .. } => {}
+            Interest::Browse(browsing) => {
+                self.timers.change(Timer::Browse(key), browsing.resumes, None);
+            }
+        }
+        Some(feed.queue)
+    }
+
+    /// A consumer has gone from this queue; the queue may go with it.
+    pub(crate) fn part_queue(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        match self.queues.get(slot).map(|queue| queue.role) {
+            Some(Role::Subscription { number, .. }) => self.end_if_unused(number, effects),
+            _ => self.remove_if_idle(slot),
+        }
+    }
+
+    pub(crate) fn credit(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        limit: u64,
+        drain: bool,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        let Some(feed) = self.sessions.feed_mut(key) else { return Outcome::NOTHING };
+        feed.limit = limit.max(feed.delivered);
+        feed.draining = drain;
+        let (slot, browses) = (feed.queue, matches!(feed.interest, Interest::Browse(_)));
+        if browses {
+            self.browse(key, effects);
+            return Outcome::NOTHING;
+        }
+        self.line_up(key);
+        let queue = self.queues.at_mut(slot);
+        if drain {
+            queue.draining.insert(key);
+        } else {
+            queue.draining.remove(&key);
+        }
+        Outcome::NOTHING.waking(slot)
+    }
+
+    /// A consumer takes a message.
+    pub(crate) fn move_to_hold(&mut self, key: ConsumerKey, id: MessageId) {
+        self.leave(id);
+        let message = self.living_mut(id);
+        message.delivered = message.delivered.saturating_add(1);
+        self.enter(id, State::Held { holder: key.session });
+    }
+
+    /// A consumer got a message: the others are before it now.
+    pub(crate) fn fed(&mut self, key: ConsumerKey, effects: &mut Effects) {
+        let Some(feed) = self.sessions.feed_mut(key) else { return };
+        assert!(feed.is_hungry(), "only who may have more is given more");
+        feed.delivered += 1;
+        if feed.is_hungry() {
+            self.line_up_behind(key);
+        } else {
+            self.line_up(key);
+            self.end_drain(key, effects);
+        }
+    }
+
+    /// Lets a consumer wait if it may have more and be gone from the line if not.
+    fn line_up(&mut self, key: ConsumerKey) {
+        let Some(feed) = self.sessions.feed_mut(key) else { return };
+        let (is_hungry, slot) = (feed.is_hungry(), feed.queue);
+        let Interest::Take { view, ticket } = &mut feed.interest else { return };
+        let line = self.queues.at_mut(slot).line(view.as_ref());
+        match *ticket {
+            None if is_hungry => {
+                line.insert(self.next.ticket, key);
+                *ticket = Some(self.next.ticket);
+                self.next.ticket += 1;
+                self.totals.waiting += 1;
+            }
+            Some(place) if !is_hungry => {
+                line.remove(&place);
+                *ticket = None;
+                self.totals.waiting -= 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets a consumer that waits do so behind all others. Who waits alone need not move.
+    fn line_up_behind(&mut self, key: ConsumerKey) {
+        let Some(feed) = self.sessions.feed_mut(key) else { return };
+        let Interest::Take { view, ticket: Some(ticket) } = &mut feed.interest else { return };
+        let queue = self.queues.at_mut(feed.queue);
+        if queue.views.is_empty() && queue.waiting.len() == 1 {
+            return;
+        }
+        let line = queue.line(view.as_ref());
+        line.remove(ticket);
+        *ticket = self.next.ticket;
+        line.insert(*ticket, key);
+        self.next.ticket += 1;
+    }
+
+    /// Tells those who drain that nothing more is there for them, if that is certain.
+    pub(crate) fn end_drains(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        let Some(queue) = self.queues.get(slot) else { return };
+        let is_unsure = queue.is_expiring(self.latest) && queue.pause.is_none();
+        if queue.draining.is_empty() || is_unsure {
+            return;
+        }
+        let draining: Vec<_> = queue.draining.iter().copied().collect();
+        self.took_steps(draining.len());
+        for key in draining {
+            self.end_drain(key, effects);
+        }
+    }
+
+    /// Tells a consumer that drains that it has had all; its limit is what it had. Like a wait that
+    /// ends: that nothing is there may be so by a change that is not durable yet.
+    pub(crate) fn end_drain(&mut self, key: ConsumerKey, effects: &mut Effects) {
+        let Some(feed) = self.sessions.feed_mut(key) else { return };
+        if !feed.draining {
+            return;
+        }
+        feed.draining = false;
+        feed.limit = feed.delivered;
+        let (slot, delivered) = (feed.queue, feed.delivered);
+        self.line_up(key);
+        self.queues.at_mut(slot).draining.remove(&key);
+        let reply = Reply::Drained { link: key.link, delivered };
+        effects.reply(self.sessions.at(key.session).id, self.log.after_all(), reply);
+    }
+
+    /// A step left something to do, a delivery or a view: the queue goes on with it, by time, at
+    /// once.
+    pub(crate) fn resume_later(&mut self, slot: QueueSlot) {
+        let now = self.latest;
+        let queue = self.queues.at_mut(slot);
+        if queue.resumes.is_none() {
+            queue.resumes = Some(now);
+            self.timers.change(Timer::Resume(slot), None, Some(now));
+        }
+    }
+
+    /// The queue goes on with what was too much for one step.
+    pub(crate) fn resume(&mut self, slot: QueueSlot) -> QueueSlot {
+        let before = self.queues.at_mut(slot).resumes.take();
+        self.timers.change(Timer::Resume(slot), before, None);
+        self.scan_views(slot);
+        slot
+    }
+}

@@ -1,0 +1,128 @@
+//! Views: the ready messages of a queue that match a selector, in their order.
+//!
+//! Consumers of one selector share a view. It is kept with every message that becomes ready or
+//! ceases to be, so a message is held against a selector once, however many deliveries follow.
+//! When the first such consumer comes, the view is made in steps: it is valid up to where the scan
+//! has come, and nothing behind that is delivered, for something before it may be missing.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use model::{MessageId, Refusal, limits};
+use selector::Selector;
+
+use crate::engine::Engine;
+use crate::matching::matches;
+use crate::order_set::OrderSet;
+use crate::queue::{Queue, QueueSlot};
+use crate::session::ConsumerKey;
+
+/// What consumers of one selector see of a queue.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) selector: Selector,
+    /// Those that match, of all ready ones before `scan` and some behind it.
+    pub(crate) ready: OrderSet,
+    /// Who waits, by ticket.
+    pub(crate) waiting: BTreeMap<u64, ConsumerKey>,
+    /// How many have this selector; the view goes with the last.
+    pub(crate) consumers: u64,
+    /// The next place to look at; `None` when all have been looked at.
+    pub(crate) scan: Option<(u32, u64)>,
+}
+
+impl View {
+    fn new(selector: Selector) -> Self {
+        let (ready, waiting) = (OrderSet::default(), BTreeMap::new());
+        Self { selector, ready, waiting, consumers: 0, scan: Some((0, 0)) }
+    }
+
+    /// The first one, if it is certain that it is.
+    pub(crate) fn next_ready(&self) -> Option<(u32, u64)> {
+        let first = self.ready.first()?;
+        let certain = self.scan.is_none_or(|scan| first < scan);
+        certain.then_some(first)
+    }
+}
+
+impl Queue {
+    /// A ready message goes; how many views were told.
+    pub(crate) fn leave_views(&mut self, priority: u32, order: u64) -> u64 {
+        for view in self.views.values_mut() {
+            view.ready.remove(priority, order);
+        }
+        self.views.len() as u64
+    }
+
+    /// A view is still being made.
+    pub(crate) fn is_scanning(&self) -> bool {
+        self.views.values().any(|view| view.scan.is_some())
+    }
+
+    /// One more consumer has this selector.
+    pub(crate) fn join_view(&mut self, selector: Selector) -> Result<Arc<str>, Refusal> {
+        let text: Arc<str> = match self.views.get_key_value(selector.text()) {
+            Some((text, _)) => Arc::clone(text),
+            None if self.views.len() >= limits::QUEUE_SELECTORS_MAX => {
+                return Err(Refusal::TooManySelectors);
+            }
+            None => selector.text().into(),
+        };
+        let view = self.views.entry(Arc::clone(&text)).or_insert_with(|| View::new(selector));
+        view.consumers += 1;
+        Ok(text)
+    }
+
+    /// One consumer less has this selector.
+    pub(crate) fn part_view(&mut self, text: &str) {
+        let view = self.views.get_mut(text).expect("invariant: a view stays with its consumers");
+        view.consumers -= 1;
+        if view.consumers == 0 {
+            assert!(view.waiting.is_empty(), "who waits for a view is one of its consumers");
+            self.views.remove(text);
+        }
+    }
+}
+
+impl Engine {
+    /// A message became ready.
+    pub(crate) fn enter_views(&mut self, slot: QueueSlot, id: MessageId) {
+        let Self { queues, messages, formats, .. } = self;
+        let views = &mut queues.at_mut(slot).views;
+        if views.is_empty() {
+            return;
+        }
+        let Some(message) = messages.get(id.0) else { return };
+        let (priority, order) = (message.priority, message.order(id));
+        for view in views.values_mut() {
+            if matches(&view.selector, formats, message.format, &message.body) {
+                view.ready.insert(priority, order);
+            }
+        }
+        let count = views.len();
+        self.took_steps(count);
+    }
+
+    /// Looks at the next messages for the views that are being made. No effect where none is.
+    pub(crate) fn scan_views(&mut self, slot: QueueSlot) {
+        let Self { queues, messages, reordered, formats, .. } = self;
+        let Queue { views, ready, .. } = queues.at_mut(slot);
+        let mut looked = 0;
+        for view in views.values_mut() {
+            while let Some(scan) = view.scan
+                && looked < limits::SCAN_MESSAGES_MAX
+            {
+                looked += 1;
+                let found = ready.first_from(scan.0, scan.1);
+                view.scan = found.map(|(priority, order)| (priority, order + 1));
+                let Some((priority, order)) = found else { break };
+                let id = reordered.get(order).copied().unwrap_or(MessageId(order));
+                let Some(message) = messages.get(id.0) else { continue };
+                if matches(&view.selector, formats, message.format, &message.body) {
+                    view.ready.insert(priority, order);
+                }
+            }
+        }
+        self.took_steps(looked);
+    }
+}
