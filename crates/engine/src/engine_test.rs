@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::String;
 
-use model::{Destination, LinkId, NewMessage, QueueName};
+use model::{ConsumerMode, Destination, LinkId, NewMessage, QueueName};
 
 use super::*;
 use crate::session::ConsumerKey;
@@ -29,6 +29,19 @@ fn one_queue_too_many_is_refused() {
     assert_eq!(pair.watch("default"), Reply::Done);
     assert_eq!(pair.unwatch("default"), Reply::Done);
     assert_eq!(pair.watch("c"), Reply::Done, "one went");
+}
+
+#[test]
+fn dead_letters_have_a_queue_though_there_are_too_many() {
+    let mut pair = Pair::new();
+    pair.engine.queues.count_max = 1;
+    let message = NewMessage { expires: Some(Nanos(2)), ..new_message() };
+    pair.run(Command::Put { link: LINK, message, transaction: None });
+    assert_eq!(pair.produce("another"), Reply::Refused(Refusal::TooManyQueues));
+    pair.engine.handle_timeout(Nanos(2), &mut Effects::default());
+    pair.engine.check();
+    assert_eq!(pair.engine.statistics().queues, 2);
+    assert_eq!(pair.produce("DLQ"), Reply::Done, "it is there now");
 }
 
 #[test]
@@ -118,7 +131,7 @@ fn times_saturate() {
 #[test]
 fn check_sees_what_is_wrong() {
     type Damage = fn(&mut Engine);
-    let damages: [(&str, Damage); 12] = [
+    let damages: [(&str, Damage); 20] = [
         ("messages by state", |engine| engine.totals.counts.ready += 1),
         ("ready in default", |engine| engine.queue().counts.ready += 1),
         ("is in the index of its state", |engine| {
@@ -144,6 +157,22 @@ fn check_sees_what_is_wrong() {
         }),
         ("consumers that wait", |engine| engine.totals.waiting += 1),
         ("has a number given out", |engine| engine.next.message = 3),
+        ("is held by who holds it", |engine| {
+            engine.sessions.at_mut(SessionSlot(0)).held.insert(MessageId(3));
+        }),
+        ("what expires in default", |engine| {
+            engine.queue().expiring.insert((Nanos::MAX, MessageId(3)));
+        }),
+        ("nobody gets more than it may", |engine| engine.feed(1).delivered = 10),
+        ("who may have more waits", |engine| engine.feed(1).limit = 0),
+        ("who drains is known", |engine| engine.feed(1).draining = true),
+        ("shows all that matches", |engine| {
+            engine.view().ready.remove(1024, 3);
+        }),
+        ("shows ready messages", |engine| {
+            engine.view().ready.insert(1024, 4);
+        }),
+        ("who looks on is known", |engine| engine.queue().browsers.clear()),
     ];
     for (expected, damage) in damages {
         let mut pair = Pair::new();
@@ -153,6 +182,9 @@ fn check_sees_what_is_wrong() {
         }
         pair.run(Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO });
         pair.run(Command::Lease { message: MessageId(2) });
+        pair.consume(1, Some("n IS NOT NULL"), ConsumerMode::Take, 9);
+        pair.consume(2, Some("n IS NULL"), ConsumerMode::Take, 0);
+        pair.consume(3, None, ConsumerMode::Browse, 9);
         pair.engine.check();
         damage(&mut pair.engine);
         let seen = catch_unwind(AssertUnwindSafe(|| pair.engine.check()));
@@ -166,6 +198,15 @@ fn check_sees_what_is_wrong() {
 impl Engine {
     fn queue(&mut self) -> &mut crate::queue::Queue {
         self.queues.at_mut(QueueSlot(0))
+    }
+
+    fn view(&mut self) -> &mut crate::views::View {
+        self.queue().views.get_mut("n IS NULL").unwrap()
+    }
+
+    fn feed(&mut self, link: u32) -> &mut crate::feeding::Feed {
+        let key = ConsumerKey { session: SessionSlot(0), link: LinkId(link) };
+        self.sessions.feed_mut(key).unwrap()
     }
 
     fn message(&mut self, number: u64) -> &mut Message {
@@ -205,6 +246,16 @@ impl Pair {
             begin = frame.end;
         }
         effects.outputs.pop().expect("every command here is answered at once").reply
+    }
+
+    fn consume(&mut self, link: u32, selector: Option<&str>, mode: ConsumerMode, limit: u64) {
+        let link = LinkId(link);
+        let queue = QueueName::new("default").unwrap();
+        let selector = selector.map(Into::into);
+        let opened = self.run(Command::OpenConsumer { link, queue, selector, mode });
+        assert_eq!(opened, Reply::Done);
+        let credit = Command::Credit { link, limit, drain: false };
+        self.engine.handle(Nanos(1), SESSION, credit, &mut Effects::default());
     }
 
     fn steps_of(&mut self, command: Command) -> u64 {

@@ -1,0 +1,254 @@
+//! Consumers with a limit where it is about large numbers: nobody is kept busy for long by one
+//! command, and what is left undone is done by time.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+use engine::{Effects, Engine, EngineOptions};
+use model::{
+    Command, ConsumerMode, Destination, Format, Formats, LinkId, MessageId, Nanos, NewMessage,
+    QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, Value, limits,
+};
+
+const SESSION: SessionId = SessionId(1);
+const STEP: u64 = limits::SCAN_MESSAGES_MAX as u64;
+const NOW: Nanos = Nanos::SECOND;
+
+#[test]
+fn a_consumer_that_asks_for_everything_gets_it_in_steps() {
+    let mut pair = Pair::new();
+    let each = limits::DELIVERIES_PER_STEP_MAX;
+    pair.put_many(2 * each as u64 + 1, "n:1");
+    pair.open(1, None, ConsumerMode::Take);
+    let deliveries = pair.run(credit(1, u64::MAX, true)).len();
+    assert_eq!(deliveries, each, "one step, and it is not drained");
+    pair.engine.check();
+    let replies = pair.finish();
+    assert_eq!(replies.len(), each + 2, "the rest, and that this was all");
+    assert_eq!(replies.last(), Some(&drained(1, 2 * each as u64 + 1)));
+    assert_eq!(pair.engine.poll_timeout(), None);
+}
+
+#[test]
+fn a_view_is_made_in_steps_and_gives_nothing_out_of_order() {
+    let mut pair = Pair::new();
+    pair.put_many(2 * STEP, "n:0");
+    let first = pair.put("n:1");
+    let before = pair.engine.steps();
+    pair.open(1, Some("n = 1"), ConsumerMode::Take);
+    assert!(pair.engine.steps() - before <= STEP + 2 * limits::COMMAND_STEPS as u64);
+    assert_eq!(pair.run(credit(1, 9, true)), [], "it is not drained before all is looked at");
+    let second = pair.put("n:1");
+    pair.engine.check();
+    let replies = pair.finish();
+    assert_eq!(delivered(&replies), [first, second]);
+    assert_eq!(replies.last(), Some(&drained(1, 2)));
+}
+
+#[test]
+fn what_does_not_match_is_looked_at_once() {
+    let mut pair = Pair::new();
+    pair.put_many(20 * STEP, "n:0");
+    pair.open(1, Some("n = 1"), ConsumerMode::Take);
+    pair.run(credit(1, u64::MAX, false));
+    pair.finish();
+    for count in 1..=3 {
+        let before = pair.engine.steps();
+        pair.put("n:1");
+        let steps = pair.engine.steps() - before;
+        assert!(steps < 2 * limits::COMMAND_STEPS as u64, "delivery {count} took {steps} steps");
+    }
+    assert_eq!(pair.engine.statistics().leased, 3);
+    let before = pair.engine.steps();
+    pair.open(2, Some("n = 1"), ConsumerMode::Take);
+    let steps = pair.engine.steps() - before;
+    assert!(steps < 2 * limits::COMMAND_STEPS as u64, "a view is shared: {steps} steps");
+}
+
+#[test]
+fn who_browses_looks_in_steps() {
+    let mut pair = Pair::new();
+    pair.put_many(2 * STEP, "n:0");
+    let wanted = pair.put("n:1");
+    pair.open(1, Some("n = 1"), ConsumerMode::Browse);
+    let before = pair.engine.steps();
+    assert_eq!(pair.run(credit(1, 9, true)), []);
+    assert!(pair.engine.steps() - before <= STEP + 2 * limits::COMMAND_STEPS as u64);
+    pair.engine.check();
+    let replies = pair.finish();
+    assert_eq!(delivered(&replies), [wanted]);
+    assert_eq!(replies.last(), Some(&drained(1, 1)));
+    assert_eq!(pair.engine.statistics().leased, 0);
+}
+
+#[test]
+fn who_is_gone_is_not_looked_for() {
+    for mode in [ConsumerMode::Take, ConsumerMode::Browse] {
+        let mut pair = Pair::new();
+        pair.put_many(3 * STEP, "n:0");
+        pair.open(1, Some("n = 1"), mode);
+        pair.run(credit(1, 9, true));
+        pair.run(Command::CloseConsumer { link: LinkId(1) });
+        pair.engine.check();
+        assert_eq!(pair.finish(), []);
+    }
+}
+
+#[test]
+fn one_selector_too_many_is_refused() {
+    let mut pair = Pair::new();
+    for number in 0..limits::QUEUE_SELECTORS_MAX {
+        let text = format!("n = {number}");
+        pair.open(number as u32, Some(&text), ConsumerMode::Take);
+    }
+    let refused = [Reply::Refused(Refusal::TooManySelectors)];
+    assert_eq!(pair.run(open(1_000, Some("n = -1"), ConsumerMode::Take)), refused);
+    pair.open(1_000, Some("n = 0"), ConsumerMode::Take);
+    pair.open(1_001, Some("n = -1"), ConsumerMode::Browse);
+    pair.run(Command::CloseConsumer { link: LinkId(7) });
+    pair.open(1_002, Some("n = -1"), ConsumerMode::Take);
+    pair.engine.check();
+}
+
+#[test]
+fn messages_that_are_over_at_once_go_in_turns() {
+    let mut pair = Pair::new();
+    let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
+    for _ in 0..in_one_turn + 1 {
+        let message = NewMessage { expires: Some(Nanos(2)), ..new_message("n:0") };
+        pair.run(Command::Put { link: LinkId(0), message, transaction: None });
+    }
+    let fresh = pair.put("n:1");
+    pair.open(1, None, ConsumerMode::Take);
+    assert_eq!(pair.run(credit(1, 9, true)), [], "nothing before what is over has gone");
+    let mut effects = Effects::default();
+    pair.engine.handle_timeout(NOW, &mut effects);
+    assert_eq!(effects.frames.len(), 1, "a turn is one frame");
+    assert_eq!(effects.outputs, []);
+    pair.engine.check();
+    let replies = pair.finish();
+    assert_eq!(delivered(&replies), [fresh]);
+    assert_eq!(replies.last(), Some(&drained(1, 1)));
+}
+
+#[test]
+fn a_lost_session_fails_what_it_held_in_turns() {
+    let mut pair = Pair::new();
+    let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
+    pair.put_many(in_one_turn + 1, "n:0");
+    pair.open(1, None, ConsumerMode::Take);
+    pair.run(credit(1, u64::MAX, false));
+    pair.finish();
+    pair.engine.close_session(NOW, SESSION, &mut Effects::default());
+    pair.engine.check();
+    assert_eq!(pair.engine.statistics().ready, in_one_turn);
+    pair.finish();
+    assert_eq!(pair.engine.statistics().leased, 0);
+    pair.engine.open_session(SESSION);
+    pair.open(1, None, ConsumerMode::Take);
+    let replies = pair.run(credit(1, 1, false));
+    let [Reply::Delivered(delivery)] = &replies[..] else { panic!("{replies:?}") };
+    assert_eq!((delivery.message, delivery.failed), (MessageId(1), 1));
+}
+
+#[test]
+fn settling_costs_what_it_moves() {
+    let mut pair = Pair::new();
+    pair.put_many(1_000, "n:0");
+    pair.open(1, None, ConsumerMode::Take);
+    pair.run(credit(1, 3, false));
+    for (message, settlement) in
+        [(1, Settlement::Accept), (2, Settlement::Release), (3, Settlement::Fail)]
+    {
+        let before = pair.engine.steps();
+        let message = MessageId(message);
+        pair.run(Command::Settle { message, settlement, transaction: None });
+        assert!(pair.engine.steps() - before <= limits::COMMAND_STEPS as u64 + 1);
+    }
+}
+
+/// An engine and a session with a producer for one queue.
+struct Pair {
+    engine: Engine,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let formats = Formats { property, ..Formats::RAW };
+        let options = EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) };
+        let mut pair = Self { engine: Engine::new(options) };
+        pair.engine.open_session(SESSION);
+        let to = Destination::Queue(queue());
+        assert_eq!(pair.run(Command::OpenProducer { link: LinkId(0), to }), [Reply::Done]);
+        pair
+    }
+
+    fn run(&mut self, command: Command) -> Vec<Reply> {
+        let mut effects = Effects::default();
+        self.engine.handle(NOW, SESSION, command, &mut effects);
+        effects.outputs.into_iter().map(|output| output.reply).collect()
+    }
+
+    /// Lets all happen that is due now.
+    fn finish(&mut self) -> Vec<Reply> {
+        let mut effects = Effects::default();
+        while self.engine.poll_timeout().is_some_and(|at| at <= NOW) {
+            self.engine.handle_timeout(NOW, &mut effects);
+        }
+        self.engine.check();
+        effects.outputs.into_iter().map(|output| output.reply).collect()
+    }
+
+    fn open(&mut self, link: u32, selector: Option<&str>, mode: ConsumerMode) {
+        assert_eq!(self.run(open(link, selector, mode)), [Reply::Done]);
+    }
+
+    fn put(&mut self, body: &str) -> MessageId {
+        let message = new_message(body);
+        let put = Command::Put { link: LinkId(0), message, transaction: None };
+        match self.run(put)[0] {
+            Reply::Stored { message } => message,
+            ref other => panic!("{other:?}"),
+        }
+    }
+
+    fn put_many(&mut self, count: u64, body: &str) {
+        for _ in 0..count {
+            self.put(body);
+        }
+    }
+}
+
+fn open(link: u32, selector: Option<&str>, mode: ConsumerMode) -> Command {
+    let selector = selector.map(Into::into);
+    Command::OpenConsumer { link: LinkId(link), queue: queue(), selector, mode }
+}
+
+fn credit(link: u32, limit: u64, drain: bool) -> Command {
+    Command::Credit { link: LinkId(link), limit, drain }
+}
+
+fn drained(link: u32, delivered: u64) -> Reply {
+    Reply::Drained { link: LinkId(link), delivered }
+}
+
+fn delivered(replies: &[Reply]) -> Vec<MessageId> {
+    let messages = replies.iter().filter_map(|reply| match reply {
+        Reply::Delivered(delivery) => Some(delivery.message),
+        _ => None,
+    });
+    messages.collect()
+}
+
+fn queue() -> QueueName {
+    QueueName::new("q").unwrap()
+}
+
+fn new_message(body: &str) -> NewMessage {
+    NewMessage::new(body.as_bytes().into())
+}
+
+/// A body like `n:1` has a property.
+fn property<'m>(_: Format, body: &'m [u8], name: &str) -> Value<'m> {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let value = text.split_once(':').filter(|(key, _)| *key == name).map(|(_, value)| value);
+    value.and_then(|value| value.parse().ok()).map_or(Value::Null, Value::Integer)
+}
