@@ -1,6 +1,6 @@
 //! Replaying a log into an engine.
 
-use engine::Engine;
+use engine::{Engine, EngineOptions};
 use journal::{Disk, Journal, Live, OpenError, Recover, Recovered};
 use model::{BrokerStatistics, Lsn, Nanos};
 
@@ -31,7 +31,9 @@ pub(crate) fn recover<D: Disk>(
     disk: &D,
     options: BrokerOptions,
 ) -> Result<(Engine, Journal<D::File>, Recovery), OpenError> {
-    let mut replay = Replay { engine: Engine::new(options.engine) };
+    let frame_bytes_max = options.journal.frame_payload_bytes_max;
+    let engine = EngineOptions { frame_bytes_max, ..options.engine };
+    let mut replay = Replay { engine: Engine::new(engine) };
     let (journal, log) = Journal::open(disk, options.journal, &mut replay)?;
     let recovery = replay.recovery(log);
     Ok((replay.engine, journal, recovery))

@@ -3,6 +3,7 @@
 use model::{StorePolicy, limits};
 
 use crate::BLOCK_BYTES;
+use crate::format::MARK_BYTES;
 
 /// Sizes and policy of a journal. They may differ from one opening to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,10 +63,22 @@ impl JournalOptions {
         self
     }
 
+    /// The options with frames as large as two of them fit into a segment, up to the largest
+    /// transaction: segments of 64 MiB and a little take any.
+    #[must_use]
+    pub fn with_transactions(mut self) -> Self {
+        let block = BLOCK_BYTES as u64;
+        let half = usize::try_from((self.segment_bytes - block) / 2 / block * block);
+        let fits = half.unwrap_or(usize::MAX) - crate::FRAME_HEADER_BYTES - MARK_BYTES;
+        let wanted = fits.min(limits::TRANSACTION_BYTES_MAX + FRAME_OVERHEAD_BYTES);
+        self.frame_payload_bytes_max = self.frame_payload_bytes_max.max(wanted);
+        self
+    }
+
     /// Bytes that a batch with only the largest frame takes.
     pub(crate) fn largest_batch_bytes(&self) -> u64 {
         let bytes = self.frame_payload_bytes_max + crate::FRAME_HEADER_BYTES;
-        let bytes = (bytes + crate::format::MARK_BYTES).next_multiple_of(BLOCK_BYTES);
+        let bytes = (bytes + MARK_BYTES).next_multiple_of(BLOCK_BYTES);
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
@@ -109,6 +122,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn segments_of_64_mib_take_the_largest_transaction() {
+        let options = JournalOptions::new(StorePolicy::Always);
+        let largest = |bytes| options.clone().with_segment_bytes(bytes).with_transactions();
+        let default = largest(options.segment_bytes).frame_payload_bytes_max;
+        assert!(default > 8 * 1024 * 1024 - 2 * BLOCK_BYTES, "{default}");
+        let large = largest(65 * 1024 * 1024).frame_payload_bytes_max;
+        assert!(large > limits::TRANSACTION_BYTES_MAX, "{large}");
+    }
+
+    #[test]
     fn any_wish_becomes_valid_options() {
         for message_bytes in [0, 1, 65_535, limits::MESSAGE_BYTES_MAX] {
             for segment_bytes in [0, 1, 4097, 1 << 20, 1 << 24, u64::MAX] {
@@ -116,6 +139,11 @@ mod tests {
                     .with_message_bytes_max(message_bytes)
                     .with_segment_bytes(segment_bytes);
                 options.assert_valid();
+                let with_transactions = options.clone().with_transactions();
+                with_transactions.assert_valid();
+                let (less, more) = (&options, &with_transactions);
+                assert!(less.frame_payload_bytes_max <= more.frame_payload_bytes_max);
+                assert_eq!(less.segment_bytes, more.segment_bytes);
             }
         }
     }
