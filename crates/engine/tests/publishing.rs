@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use engine::{Counters, Effects, Engine, EngineOptions, RecordView, StoredState, describe};
 use model::{
-    Command, Destination, Format, Formats, LinkId, MessageId, Nanos, NewMessage, Peek, Persistence,
-    QueueName, Reply, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName,
-    TransactionId, Value,
+    Command, DeadReason, Destination, Format, Formats, LinkId, MessageId, Nanos, NewMessage, Peek,
+    Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subscription,
+    SubscriptionName, TransactionId, Value,
 };
 use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
@@ -20,7 +20,7 @@ use support::log::{Durable, Log, Snapshot, durable};
 const SESSIONS: u64 = 2;
 const OBSERVER: SessionId = SessionId(99);
 const STEPS: usize = 600;
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 80;
 
 /// All that must survive: messages, and subscriptions as records show them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,15 +241,19 @@ impl World {
             15 => Command::Watch { link, queue: self.queue() },
             16 => Command::CreateTemporary { topic: self.rng.one_in(2) },
             17 => Command::DeleteTemporary { destination: self.temporary() },
-            18..=21 => {
+            18..=20 => {
+                let limit = self.rng.below(100);
+                Command::Credit { link, limit, drain: self.rng.one_in(4) }
+            }
+            21 => {
                 let wait = Some(Nanos(self.rng.below(3)));
                 Command::Receive { link, wait, margin: Nanos::ZERO }
             }
             22..=24 => match self.delivered.entry(session).or_default().pop() {
                 Some(message) => Command::Settle {
                     message,
-                    settlement: Settlement::Accept,
-                    transaction: Some(self.transaction()),
+                    settlement: self.settlement(),
+                    transaction: self.in_transaction(),
                 },
                 None => Command::BrokerStatistics,
             },
@@ -272,6 +276,12 @@ impl World {
         if self.rng.one_in(2) { Some(self.transaction()) } else { None }
     }
 
+    fn settlement(&mut self) -> Settlement {
+        let park = Settlement::Park(DeadReason::Rejected);
+        let (accept, release) = (Settlement::Accept, Settlement::Release);
+        self.rng.pick(&[accept, accept, release, Settlement::Fail, park])
+    }
+
     /// The last that the session got, mostly.
     fn message_id(&mut self, session: SessionId) -> MessageId {
         let any = MessageId(1 + self.rng.below(200));
@@ -287,6 +297,7 @@ impl World {
             persistence: if self.rng.one_in(4) { none } else { Persistence::Persistent },
             lease: Nanos::from_secs(1 + self.rng.below(200)),
             delay: Nanos(if self.rng.one_in(8) { 5_000_000_000 } else { 0 }),
+            expires: self.rng.one_in(8).then(|| self.now + Nanos::from_secs(20)),
             ..NewMessage::new(body.as_bytes().into())
         }
     }
