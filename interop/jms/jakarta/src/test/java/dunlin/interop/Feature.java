@@ -1,0 +1,15 @@
+package dunlin.interop;
+
+/** What a broker of JMS may lack. The names of {@code -Dbroker.lacks} are these. */
+enum Feature {
+    /** What was delivered to a connection that was lost counts as an attempt. */
+    COUNTED_LOSSES,
+    /** Dead letters say why, from where, when and after how many attempts. */
+    DEAD_LETTER_ANNOTATIONS,
+    /** A temporary destination that was deleted is not made anew by who uses its name. */
+    FINAL_DELETION,
+    /** A shared durable subscription that has consumers cannot be unsubscribed. */
+    GUARDED_SHARED_SUBSCRIPTIONS,
+    /** In a selector, {@code NOT a = b} is {@code NOT (a = b)}. */
+    LOOSE_NOT,
+}
