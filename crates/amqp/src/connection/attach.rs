@@ -74,16 +74,10 @@ impl Connection {
 impl Connection {
     pub(super) fn attach(&mut self, key: SessionKey, attach: Attach) -> Result<(), Fault> {
         self.check_attach(key, &attach)?;
-        let name: Box<str> = attach.name.as_str().into();
-        let name_key = (attach.role == Role::Sender, name.clone());
-        if let Some(&old) = self.names.get(&name_key) {
-            // "The link is moved to the new endpoint, the old one is detached" (2.6.1).
-            self.detach_link(old, Error::new(condition::LINK_STOLEN, "attached anew"));
-        }
         let id = LinkId(self.links_attached);
         self.links_attached += 1;
         let mut answer = self.answer_to(&attach);
-        let planned = self.plan(id, &attach, &mut answer);
+        let planned = self.claim_name(id, &attach).and_then(|()| self.plan(&attach, &mut answer));
         let (kind, opening) = match planned {
             Ok(Plan { kind, opening }) => (kind, Ok(opening)),
             Err(error) => (refused_kind(&attach), Err(error)),
@@ -91,10 +85,25 @@ impl Connection {
         if let Some(session) = self.sessions.get_mut(&key) {
             session.handles.insert(attach.handle, id);
         }
-        self.names.insert(name_key, id);
-        let link = Link::new(key, attach.handle, name, kind, answer);
-        self.links.insert(id, link);
+        let name = attach.name.as_str().into();
+        self.links.insert(id, Link::new(key, attach.handle, name, kind, answer));
         self.open(id, opening);
+        Ok(())
+    }
+
+    /// A link of the same name and direction is stolen (2.6.1): "the link is moved to the new
+    /// endpoint". Who only looks for a subscription steals nothing.
+    fn claim_name(&mut self, id: LinkId, attach: &Attach) -> Result<(), Error> {
+        let key = (attach.role == Role::Sender, attach.name.as_str().into());
+        let old = self.names.get(&key).copied();
+        if is_lookup(attach) {
+            let locked = || Error::new(condition::RESOURCE_LOCKED, "the subscription is in use");
+            return if old.is_none() { Ok(()) } else { Err(locked()) };
+        }
+        if let Some(old) = old {
+            self.detach_link(old, Error::new(condition::LINK_STOLEN, "attached anew"));
+        }
+        self.names.insert(key, id);
         Ok(())
     }
 
@@ -140,19 +149,14 @@ impl Connection {
         }
     }
 
-    fn plan(&mut self, id: LinkId, attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
+    fn plan(&mut self, attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
         match attach.role {
             Role::Sender => plan_producer(attach, answer),
-            Role::Receiver => self.plan_consumer(id, attach, answer),
+            Role::Receiver => self.plan_consumer(attach, answer),
         }
     }
 
-    fn plan_consumer(
-        &mut self,
-        id: LinkId,
-        attach: &Attach,
-        answer: &mut Attach,
-    ) -> Result<Plan, Error> {
+    fn plan_consumer(&mut self, attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
         let Some(source) = &attach.source else { return self.plan_lookup(attach) };
         if address::is_without_local(source) && !self.peer.is_identified {
             self.recognise();
@@ -170,7 +174,6 @@ impl Connection {
         } else {
             Opening::Destination(node(source.address.as_deref(), &source.capabilities)?)
         };
-        debug_assert!(!self.links.contains_key(&id), "a new link has a new number");
         Ok(Plan { kind, opening })
     }
 
@@ -327,6 +330,11 @@ fn node(address: Option<&str>, capabilities: &Symbols) -> Result<Destination, Er
         return Err(Error::new(condition::INVALID_FIELD, "the terminus has no address"));
     };
     address::destination(address, capabilities)
+}
+
+/// An attach for a subscription of which the peer knows only the name.
+fn is_lookup(attach: &Attach) -> bool {
+    attach.role == Role::Receiver && attach.source.is_none()
 }
 
 /// What a link is that never opens.

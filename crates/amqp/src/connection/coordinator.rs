@@ -5,7 +5,7 @@
 
 use alloc::collections::BTreeSet;
 
-use model::{After, Command, Refusal, Reply, TransactionId};
+use model::{After, Command, LinkId, Refusal, Reply, TransactionId};
 
 use crate::Connection;
 use crate::connection::event::{Answer, Awaited, Fact, Incoming, transaction};
@@ -37,7 +37,7 @@ impl Connection {
 
     /// Only where it was declared can a transaction be discharged.
     fn discharge(&mut self, incoming: Incoming, txn_id: &[u8], fail: bool) {
-        let open = self.open_transactions(incoming);
+        let open = self.open_transactions(incoming.link);
         let known = transaction(txn_id).filter(|id| open.is_some_and(|open| open.remove(id)));
         match known {
             Some(transaction) if fail => {
@@ -53,8 +53,8 @@ impl Connection {
         }
     }
 
-    fn open_transactions(&mut self, incoming: Incoming) -> Option<&mut BTreeSet<TransactionId>> {
-        match &mut self.producer(incoming.link)?.to {
+    fn open_transactions(&mut self, link: LinkId) -> Option<&mut BTreeSet<TransactionId>> {
+        match &mut self.producer(link)?.to {
             Recipient::Coordinator(open) => Some(open),
             _ => None,
         }
@@ -67,11 +67,17 @@ impl Connection {
         after: After,
         reply: &Reply,
     ) -> Option<(After, Fact)> {
-        let answer = match reply {
-            Reply::Refused(refusal) => Answer::rejected(refusal::error(refusal)),
-            _ => Answer::Declared(transaction),
-        };
-        self.answered(incoming, after, answer)
+        if let Reply::Refused(refusal) = reply {
+            return self.answered(incoming, after, Answer::rejected(refusal::error(refusal)));
+        }
+        match self.open_transactions(incoming.link) {
+            Some(open) => {
+                open.insert(transaction);
+            }
+            // Its link has gone meanwhile.
+            None => self.ask(Command::Rollback { transaction }, Awaited::Unheard),
+        }
+        self.answered(incoming, after, Answer::Declared(transaction))
     }
 
     /// A commit that is refused was rolled back, whatever the reason (4.3).

@@ -36,32 +36,24 @@ impl Connection {
             return Ok(());
         }
         self.begin_ending(id);
-        let awaited = self.last_of(id, detach.closed);
-        self.ask_nothing(awaited);
+        self.finish_detach(id, detach.closed);
         Ok(())
     }
 
-    /// What a link's end by the peer deletes beside the link, and what is told thereafter.
-    fn last_of(&mut self, id: LinkId, closed: bool) -> Awaited {
-        let how = Departing { closed, error: None };
-        let Some(link) = self.links.get_mut(&id).filter(|_| closed) else {
-            return Awaited::Detached(id, how);
-        };
-        match &mut link.kind {
-            Kind::Lookup(wanted) => {
-                if let Some(name) = wanted.take() {
-                    self.ask(Command::Unsubscribe { name }, Awaited::Unsubscribed(id));
-                }
+    /// Deletes what goes with a link that the peer closes, and answers thereafter.
+    fn finish_detach(&mut self, id: LinkId, closed: bool) {
+        let kind = self.links.get_mut(&id).filter(|_| closed).map(|link| &mut link.kind);
+        if let Some(Kind::Lookup(wanted)) = kind {
+            if let Some(name) = wanted.take() {
+                return self.ask(Command::Unsubscribe { name }, Awaited::Unsubscribed(id));
             }
-            Kind::Consumer(consumer) => {
-                // Refused while others share it: the last one to close it deletes it.
-                if let Some(name) = consumer.durable.take() {
-                    self.ask(Command::Unsubscribe { name }, Awaited::Unheard);
-                }
-            }
-            Kind::Producer(_) => {}
+        } else if let Some(Kind::Consumer(consumer)) = kind
+            && let Some(name) = consumer.durable.take()
+        {
+            // Refused while others share it: the last one to close it deletes it.
+            self.ask(Command::Unsubscribe { name }, Awaited::Unheard);
         }
-        Awaited::Detached(id, how)
+        self.ask_nothing(Awaited::Detached(id, Departing { closed, error: None }));
     }
 
     /// Ends a link for an error.

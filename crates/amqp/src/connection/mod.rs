@@ -267,10 +267,12 @@ impl Connection {
         }
     }
 
-    /// The peer will send no more. Nothing that it still gets can be answered, so there is nothing
-    /// to wait for.
+    /// The peer will send no more. Unless it has closed before and may wait for our close, it is
+    /// lost, and there is nothing to wait for.
     pub fn handle_half_close(&mut self) {
-        self.phase = Phase::Closed;
+        if self.phase != Phase::Leaving {
+            self.phase = Phase::Closed;
+        }
     }
 
     /// Closes the connection, since the server stops (2.8.16).

@@ -203,6 +203,11 @@ impl Connection {
             return None;
         }
         consumer.said = delivered;
+        if !consumer.drains {
+            // The peer has changed its mind: it keeps the credit that the engine took.
+            self.request_grant(id);
+            return None;
+        }
         Some((later(after, opened), Fact::Drained(id)))
     }
 

@@ -1,0 +1,313 @@
+//! Scripts: commands, `----`, what came of them, an empty line.
+//!
+//! A line is a frame of the peer (see `peer`), or one of
+//! * `reply <what> [at=<lsn>]`: the engine's reply to the next command that has none; so many as
+//!   there are commands. Without it the engine does as asked at once.
+//! * `deliver <link> <message> …`, `drained <link> <delivered>`, `gone <link>`: what it sends by itself
+//! * `hold`: from here on replies have to be given by `reply`; `log <lsn>`: what puts, settlements
+//!   and commits wait for; `durable <lsn>`: that much is synced
+//! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `facts`
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use amqp::{Connection, Event, InputBuffer, Options};
+use model::{
+    After, Command, DeadLetter, DeadReason, Delivery, Destination, Durability, LinkId, Lsn,
+    MessageId, Nanos, QueueName, Refusal, Reply, SessionId, Subscription,
+};
+
+use crate::peer::{self, Words};
+use crate::words;
+
+/// One connection, and an engine that says what the script wants.
+struct World {
+    connection: Connection,
+    input: InputBuffer,
+    out: Vec<u8>,
+    now: Nanos,
+    /// Commands that have no reply yet.
+    asked: VecDeque<Command>,
+    holds: bool,
+    log: u64,
+    durable: u64,
+    held: VecDeque<(After, Event)>,
+    stored: u64,
+    lines: String,
+}
+
+pub(crate) fn run_all(folder: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(folder);
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "there are scripts");
+    for file in files {
+        run(&file);
+    }
+}
+
+fn run(file: &Path) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut world = World::new();
+    let mut written = String::new();
+    for block in text.trim_end().split("\n\n") {
+        let (commands, expected) = block.split_once("----").unwrap_or((block, ""));
+        if commands.lines().all(|line| line.starts_with('#')) {
+            writeln!(written, "{}\n", commands.trim_end()).unwrap();
+            continue;
+        }
+        for line in commands.lines().filter(|line| !line.starts_with('#')) {
+            world.step(line);
+        }
+        let lines = std::mem::take(&mut world.lines);
+        let ends = if lines.is_empty() { "" } else { "\n" };
+        let commands = commands.trim_end();
+        write!(written, "{commands}\n----\n{}{ends}\n", lines.trim_end()).unwrap();
+        let update = std::env::var_os("UPDATE").is_some();
+        let place = file.display();
+        assert!(update || lines.trim() == expected.trim(), "{place}\n{commands}----\n{lines}");
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(file, format!("{}\n", written.trim_end())).unwrap();
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let options = Options {
+            container_id: "dunlin".into(),
+            product: "Dunlin".into(),
+            version: "0".into(),
+            max_message_bytes: 4_000,
+            links_max: 8,
+            channels_max: 4,
+            ..Options::default()
+        };
+        let now = Nanos::from_secs(1_000_000);
+        Self {
+            connection: Connection::new(SessionId(1), Arc::new(options), now),
+            input: InputBuffer::new(),
+            out: Vec::new(),
+            now,
+            asked: VecDeque::new(),
+            holds: false,
+            log: 0,
+            durable: 0,
+            held: VecDeque::new(),
+            stored: 0,
+            lines: String::new(),
+        }
+    }
+
+    fn step(&mut self, line: &str) {
+        if let Some(bytes) = peer::bytes(line) {
+            self.input.append(&bytes);
+        } else {
+            self.act(&Words::new(line));
+        }
+        self.settle_down();
+    }
+
+    fn act(&mut self, words: &Words<'_>) {
+        match words.at(0) {
+            "hold" => self.holds = true,
+            "log" => self.log = words.number(1),
+            "durable" => self.durable = words.number(1),
+            "reply" => {
+                let command = self.asked.pop_front().expect("the engine was asked");
+                let reply = reply(words, &command);
+                self.reply(at(words), reply);
+            }
+            "deliver" => self.reply(at(words), Reply::Delivered(Box::new(delivery(words)))),
+            "drained" => {
+                let (link, delivered) = (LinkId(words.number(1)), words.number(2));
+                self.reply(at(words), Reply::Drained { link, delivered });
+            }
+            "gone" => {
+                let link = LinkId(words.number(1));
+                self.reply(at(words), Reply::ConsumerClosed { link });
+            }
+            "after" => self.now = self.now + Nanos::from_millis(words.number(1)),
+            "timeout" => self.connection.handle_timeout(self.now, &mut self.out),
+            "half-close" => self.connection.handle_half_close(),
+            "shutdown" => self.connection.begin_shutdown(&mut self.out),
+            "facts" => self.facts(),
+            other => panic!("no such word: {other}"),
+        }
+    }
+
+    fn facts(&mut self) {
+        let connection = &self.connection;
+        let timeout = connection.poll_timeout().map(|at| at.since(self.now));
+        writeln!(
+            self.lines,
+            "closes={} half-sent={} held={} timeout={}",
+            connection.wants_close(),
+            connection.half_sent(),
+            connection.held_bytes(),
+            timeout.map_or("never".into(), |span| span.to_string())
+        )
+        .unwrap();
+    }
+
+    fn reply(&mut self, after: After, reply: Reply) {
+        self.held.extend(self.connection.handle_reply(after, reply));
+    }
+
+    /// Goes round until nothing happens any more, as a server does.
+    fn settle_down(&mut self) {
+        loop {
+            self.poll();
+            self.tell();
+            if !self.connection.has_more() {
+                break;
+            }
+        }
+        self.lines += &words::sent(&std::mem::take(&mut self.out), u32::MAX);
+    }
+
+    fn poll(&mut self) {
+        while let Some(command) =
+            self.connection.poll_command(self.now, &mut self.input, &mut self.out)
+        {
+            self.lines += &words::sent(&std::mem::take(&mut self.out), u32::MAX);
+            if !is_nothing(&command) {
+                writeln!(self.lines, "ask {}", words::asked(&command)).unwrap();
+            }
+            if matches!(command, Command::Credit { .. }) {
+                continue;
+            }
+            self.asked.push_back(command);
+        }
+        // In their order: what is held holds up what comes behind it.
+        while let Some(command) =
+            self.asked.pop_front_if(|command| !self.holds || is_close(command))
+        {
+            let after = self.after(&command);
+            let reply = self.default_reply(&command);
+            self.reply(after, reply);
+        }
+    }
+
+    fn tell(&mut self) {
+        for (after, event) in std::mem::take(&mut self.held) {
+            if after.lsn.0 <= self.durable {
+                self.connection.tell(event, &mut self.out);
+            } else {
+                self.held.push_back((after, event));
+            }
+        }
+        self.connection.flush(&mut self.out);
+    }
+
+    fn after(&self, command: &Command) -> After {
+        let writes = matches!(
+            command,
+            Command::Put { transaction: None, .. }
+                | Command::Settle { transaction: None, .. }
+                | Command::Commit { .. }
+        );
+        let lsn = if writes { Lsn(self.log) } else { Lsn::ZERO };
+        After::new(lsn, if writes { Durability::Synced } else { Durability::None })
+    }
+
+    fn default_reply(&mut self, command: &Command) -> Reply {
+        match command {
+            Command::Put { transaction: None, .. } | Command::PutTo { transaction: None, .. } => {
+                self.stored += 1;
+                Reply::Stored { message: MessageId(self.stored) }
+            }
+            Command::CreateTemporary { topic: true } => Reply::Created(topic("temporary-1")),
+            Command::CreateTemporary { .. } => Reply::Created(queue("temporary-1")),
+            Command::FindSubscription { .. } => Reply::NotFound,
+            _ => Reply::Done,
+        }
+    }
+}
+
+/// The command that only asks for a reply in its turn.
+fn is_nothing(command: &Command) -> bool {
+    matches!(command, Command::CloseProducer { link: LinkId(u32::MAX) })
+}
+
+/// A command that the script need not reply to.
+fn is_close(command: &Command) -> bool {
+    matches!(command, Command::CloseProducer { .. } | Command::CloseConsumer { .. })
+}
+
+fn at(words: &Words<'_>) -> After {
+    match words.value("at") {
+        Some(lsn) => After::new(Lsn(lsn), Durability::Synced),
+        None => After::NOTHING,
+    }
+}
+
+fn reply(words: &Words<'_>, command: &Command) -> Reply {
+    match words.at(1) {
+        "done" => Reply::Done,
+        "stored" => Reply::Stored { message: MessageId(words.number(2)) },
+        "not-found" => Reply::NotFound,
+        "created" => Reply::Created(queue(words.at(2))),
+        "subscription" => {
+            let Command::FindSubscription { name } = command else {
+                panic!("nobody looked: {command:?}")
+            };
+            Reply::Subscription(Box::new(Subscription {
+                name: Some(name.clone()),
+                topic: QueueName::new(words.at(2)).unwrap(),
+                selector: words.get("selector").map(Into::into),
+                shared: words.has("shared"),
+                without: None,
+            }))
+        }
+        "refused" => Reply::Refused(match words.at(2) {
+            "store-full" => Refusal::StoreFull,
+            "client" => Refusal::ClientInUse,
+            "subscription" => Refusal::SubscriptionInUse,
+            "selector" => Refusal::InvalidSelector { position: 3, reason: "no operand".into() },
+            "no-transaction" => Refusal::NoSuchTransaction,
+            "failed" => Refusal::TransactionFailed,
+            "large" => Refusal::TransactionTooLarge,
+            other => panic!("no such refusal: {other}"),
+        }),
+        other => panic!("no such reply: {other}"),
+    }
+}
+
+fn queue(name: &str) -> Destination {
+    Destination::Queue(QueueName::new(name).unwrap())
+}
+
+fn topic(name: &str) -> Destination {
+    Destination::Topic(QueueName::new(name).unwrap())
+}
+
+/// A message as it was stored: by default one that came by AMQP with a string as its body.
+fn delivery(words: &Words<'_>) -> Delivery {
+    let body = match words.get("raw") {
+        Some(body) => body.as_bytes().to_vec(),
+        None => peer::message(words),
+    };
+    let format = if words.get("raw").is_some() { model::Format::RAW } else { amqp::FORMAT };
+    Delivery {
+        link: Some(LinkId(words.number(1))),
+        failed: words.value("failed").unwrap_or(0),
+        priority: words.value("urgency").unwrap_or(0),
+        created: Nanos::from_secs(900_000),
+        expires: words.value("until").map(Nanos::from_secs),
+        durability: if words.has("persistent") { Durability::Synced } else { Durability::None },
+        dead: words.has("dead").then(|| {
+            Box::new(DeadLetter {
+                reason: DeadReason::Attempts,
+                from: QueueName::new("orders").unwrap(),
+                at: Nanos::from_secs(950_000),
+                attempts: 10,
+            })
+        }),
+        format,
+        ..Delivery::new(MessageId(words.number(2)), body.into())
+    }
+}
