@@ -1,0 +1,5 @@
+module dunlin/interop/amqp
+
+go 1.25
+
+require github.com/Azure/go-amqp v1.7.0
