@@ -126,11 +126,6 @@ impl Engine {
         message
     }
 
-    /// Gives a message that is in no index another queue.
-    pub(crate) fn move_to_queue(&mut self, id: MessageId, slot: QueueSlot) {
-        self.amend(id, |message| message.queue = slot);
-    }
-
     /// Changes what a snapshot has to say about a message that is in no index.
     pub(crate) fn amend(&mut self, id: MessageId, change: impl FnOnce(&mut Message)) {
         let before = self.picture_bytes_of(self.living(id));
@@ -199,8 +194,8 @@ impl Engine {
         After::new(lsn, message.durability)
     }
 
-    /// Forgets a queue when nothing points to it any more. One of a subscription that is not durable
-    /// goes with its last consumer.
+    /// Forgets a queue when nothing points to it any more. One of a subscription that is not
+    /// durable goes with its last consumer.
     pub(crate) fn remove_if_idle(&mut self, slot: QueueSlot) {
         let Some(queue) = self.queues.get(slot) else { return };
         if let Role::Subscription { number, durable: false } = queue.role

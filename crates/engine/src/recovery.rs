@@ -323,8 +323,10 @@ impl Engine {
         self.leave(id);
         self.reorder(id, id.0);
         self.check_places(id, slot, standing)?;
-        self.move_to_queue(id, slot);
-        self.living_mut(id).assume(id, standing);
+        self.amend(id, |message| {
+            message.queue = slot;
+            message.assume(id, standing);
+        });
         self.settle_recovered(id, standing);
         Ok(())
     }

@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use model::{Lsn, MessageId};
+use model::{Format, Lsn, MessageId};
 
 use crate::codec::encode;
 use crate::engine::Engine;
@@ -29,8 +29,8 @@ pub struct SnapshotCursor {
     end: u64,
     /// The Sequence record is written.
     begun: bool,
-    /// Messages and subscriptions that one chunk visits at most; bounds how long it keeps others waiting (1,000 take
-    /// about 100 µs). May be changed at any time; simulations like it small.
+    /// Messages and subscriptions that one chunk visits at most; bounds how long it keeps others
+    /// waiting (1,000 take about 100 µs). May be changed at any time; simulations like it small.
     pub chunk_messages_max: usize,
 }
 
@@ -66,7 +66,10 @@ impl Engine {
         if !message.is_journalled() {
             return 0;
         }
-        PICTURE_BYTES_MAX + self.queues.at(message.queue).name.as_str().len() as u64
+        let name = self.queues.at(message.queue).name.as_str().len() as u64;
+        let dead = message.dead().map(|dead| DEAD_BYTES_MAX + dead.from.as_str().len() as u64);
+        let extended = if message.format == Format::RAW { 0 } else { EXTENSION_BYTES_MAX };
+        PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended
     }
 
     /// Appends the next chunk of records; true when more are to come. Commands may be handled
@@ -146,6 +149,13 @@ impl Engine {
 /// A Located record without its queue's name, with numbers as large as they come in practice, and
 /// its share of what a chunk costs.
 const PICTURE_BYTES_MAX: u64 = 104;
+
+/// What records of messages that came with a format have beside: that, an expiry, the numbers of a
+/// subscription and of a group.
+const EXTENSION_BYTES_MAX: u64 = 24;
+
+/// What is said of a dead letter, without the name of where it is from.
+const DEAD_BYTES_MAX: u64 = 16;
 
 /// A subscription's share of what a chunk costs.
 const CHUNK_SHARE_BYTES: u64 = 8;
