@@ -268,7 +268,7 @@ fn broker_options(config: &Config) -> BrokerOptions {
         Some(bytes) => journal.with_segment_bytes(bytes),
         None => journal,
     };
-    BrokerOptions { engine, journal }
+    BrokerOptions { engine, journal: journal.with_transactions() }
 }
 
 fn open_broker(
