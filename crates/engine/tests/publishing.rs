@@ -153,11 +153,10 @@ impl World {
         let frames = self.log.frames.len();
         self.log.absorb(&self.effects);
         self.log.check_live(&self.engine);
-        for (_, payload) in self.log.frames[frames..].to_vec() {
-            let shares = |record: &RecordView<'_>| matches!(record, RecordView::Shared { .. });
-            if describe(&payload).any(|record| shares(&record.unwrap())) {
-                self.saw("shared record");
-            }
+        let shares = |record: &RecordView<'_>| matches!(record, RecordView::Shared { .. });
+        let new = self.log.frames[frames..].iter().flat_map(|(_, payload)| describe(payload));
+        if new.into_iter().any(|record| shares(&record.unwrap())) {
+            self.saw("shared record");
         }
         for output in core::mem::take(&mut self.effects.outputs) {
             match output.reply {
