@@ -15,6 +15,9 @@ use crate::types::{Described, Descriptor, Fields, Symbols, Value, code};
 const QUEUE_PREFIX: &str = "queue://";
 const TOPIC_PREFIX: &str = "topic://";
 
+/// How the engine names topics that go with a session.
+const TEMPORARY_TOPIC_PREFIX: &str = "temporary/topic/";
+
 const QUEUE: [&str; 2] = ["queue", "temporary-queue"];
 const TOPIC: [&str; 2] = ["topic", "temporary-topic"];
 const SHARED: &str = "shared";
@@ -50,7 +53,8 @@ fn named(address: &str, is_topic: Option<bool>) -> Result<Destination, Error> {
         return name(topic).map(Destination::Topic);
     }
     let queue = address.strip_prefix(QUEUE_PREFIX);
-    let is_topic = queue.is_none() && is_topic == Some(true);
+    let is_topic = is_topic.unwrap_or(address.starts_with(TEMPORARY_TOPIC_PREFIX));
+    let is_topic = queue.is_none() && is_topic;
     let name = name(queue.unwrap_or(address))?;
     Ok(if is_topic { Destination::Topic(name) } else { Destination::Queue(name) })
 }

@@ -1,4 +1,4 @@
-//! The connection, driven by scripts: what a peer sends, what the engine is asked and replies, and
+//! The connection, driven by scripts, alone and with the engine: what a peer sends, what the engine is asked and replies, and
 //! what the peer gets. `UPDATE=1 cargo test -p dunlin-amqp` writes down what happens.
 #![allow(
     clippy::unwrap_used,
@@ -6,11 +6,27 @@
     reason = "a test that finds what should not be is to panic"
 )]
 
+mod chaos;
+mod pair;
 mod peer;
 mod script;
 mod words;
 
 #[test]
 fn scripts() {
-    script::run_all("connection");
+    script::run_all("connection", script::alone);
+}
+
+#[test]
+fn scripts_with_the_engine() {
+    script::run_all("engine", pair::clients);
+}
+
+#[test]
+fn random_peers_never_break_anything() {
+    let heard: String = (0..60).map(chaos::run).collect();
+    // The peers were not so senseless that nothing came of it.
+    for word in ["<- transfer", " more ", " drain", "declared=", " txn=", "stolen", "unknown-id"] {
+        assert!(heard.contains(word), "nobody heard {word}");
+    }
 }

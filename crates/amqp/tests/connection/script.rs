@@ -38,40 +38,43 @@ struct World {
     lines: String,
 }
 
-pub(crate) fn run_all(folder: &str) {
+/// Runs the scripts of a folder, each with a world of its own, which says what a line brings about.
+pub(crate) fn run_all<S: FnMut(&str) -> String>(folder: &str, world: impl Fn() -> S) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(folder);
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(!files.is_empty(), "there are scripts");
     for file in files {
-        run(&file);
+        run(&file, world());
     }
 }
 
-fn run(file: &Path) {
+fn run(file: &Path, mut step: impl FnMut(&str) -> String) {
     let text = std::fs::read_to_string(file).unwrap();
-    let mut world = World::new();
+    let update = std::env::var_os("UPDATE").is_some();
     let mut written = String::new();
     for block in text.trim_end().split("\n\n") {
         let (commands, expected) = block.split_once("----").unwrap_or((block, ""));
-        if commands.lines().all(|line| line.starts_with('#')) {
-            writeln!(written, "{}\n", commands.trim_end()).unwrap();
-            continue;
-        }
-        for line in commands.lines().filter(|line| !line.starts_with('#')) {
-            world.step(line);
-        }
-        let lines = std::mem::take(&mut world.lines);
+        let said = commands.lines().filter(|line| !line.starts_with('#'));
+        let lines: String = said.map(&mut step).collect();
+        let (commands, lines) = (commands.trim_end(), lines.trim_end());
         let ends = if lines.is_empty() { "" } else { "\n" };
-        let commands = commands.trim_end();
-        write!(written, "{commands}\n----\n{}{ends}\n", lines.trim_end()).unwrap();
-        let update = std::env::var_os("UPDATE").is_some();
+        write!(written, "{commands}\n----\n{lines}{ends}\n").unwrap();
         let place = file.display();
-        assert!(update || lines.trim() == expected.trim(), "{place}\n{commands}----\n{lines}");
+        assert!(update || lines == expected.trim(), "{place}\n{commands}\n----\n{lines}");
     }
-    if std::env::var_os("UPDATE").is_some() {
+    if update {
         std::fs::write(file, format!("{}\n", written.trim_end())).unwrap();
+    }
+}
+
+/// A world of one connection.
+pub(crate) fn alone() -> impl FnMut(&str) -> String {
+    let mut world = World::new();
+    move |line| {
+        world.step(line);
+        std::mem::take(&mut world.lines)
     }
 }
 

@@ -172,9 +172,11 @@ fn transfer(transfer: &Transfer<'_>, payload: &[u8]) -> String {
     if let Some(annotations) = message.message_annotations().filter(|map| !map.is_empty()) {
         write!(line, " {annotations:?}").unwrap();
     }
-    match message.value().expect("a body") {
-        Some(value) => write!(line, " {value:?}").unwrap(),
-        None => {
+    match message.value() {
+        // The inside of a body is the receiver's to judge.
+        Err(error) => write!(line, " {error}").unwrap(),
+        Ok(Some(value)) => write!(line, " {value:?}").unwrap(),
+        Ok(None) => {
             let data: Vec<_> = message.data().map(String::from_utf8_lossy).collect();
             write!(line, " data={data:?}").unwrap();
         }

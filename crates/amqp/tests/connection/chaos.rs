@@ -1,0 +1,159 @@
+//! Random peers: mostly sensible frames in senseless order, some of them damaged. Nothing panics,
+//! whatever they get can be decoded and fits into their frames, the engine stays sound, and once
+//! they are gone it holds nothing for them.
+
+use crate::pair::Pair;
+use crate::peer;
+
+/// A small generator (xorshift64*).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
+    }
+
+    pub(crate) fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// The largest frame of each client.
+const FRAMES: [u32; 3] = [512, 600, 65_536];
+
+const STEPS: u64 = 400;
+
+/// Gives what the peers got.
+pub(crate) fn run(seed: u64) -> String {
+    let mut all = String::new();
+    let mut random = Random::new(seed);
+    let mut pair = Pair::new();
+    for step in 0..STEPS {
+        let client = random.below(FRAMES.len() as u64) as usize;
+        act(&mut pair, &mut random, client);
+        for (end, frame_bytes_max) in (0..pair.ends.len()).zip(FRAMES.iter().cycle()) {
+            let heard = pair.hear(end, *frame_bytes_max);
+            assert!(!heard.contains("internal-error"), "seed {seed} step {step}: {heard}");
+            all += &heard;
+        }
+    }
+    for end in 0..pair.ends.len() {
+        pair.lose(end);
+    }
+    pair.sync();
+    let counts = pair.engine.statistics();
+    assert_eq!((counts.leased, counts.waiting), (0, 0), "seed {seed}");
+    all
+}
+
+fn act(pair: &mut Pair, random: &mut Random, client: usize) {
+    let end = match (0..pair.ends.len()).rev().find(|end| end % FRAMES.len() == client) {
+        Some(end) if !pair.is_lost(end) => end,
+        _ if pair.ends.len() % FRAMES.len() == client => greet(pair, client),
+        _ => return,
+    };
+    match random.below(40) {
+        0 => pair.lose(end),
+        1..5 => pair.sync(),
+        5 => pair.pass(model::Nanos::from_secs(random.below(20))),
+        6 => pair.say(end, "close"),
+        _ => {
+            let mut bytes = peer::bytes(&line(random)).expect("a peer's line");
+            if random.below(100) == 0 {
+                let place = random.below(bytes.len() as u64) as usize;
+                bytes[place] = random.below(256) as u8;
+            }
+            pair.send(end, &bytes);
+        }
+    }
+}
+
+fn greet(pair: &mut Pair, client: usize) -> usize {
+    let end = pair.connect();
+    pair.say(end, "header amqp");
+    pair.say(
+        end,
+        &format!(
+            "open client-{client} max={} desired=sole-connection-for-container",
+            FRAMES[client]
+        ),
+    );
+    for channel in 0..2 {
+        pair.say(end, &format!("begin {channel} window=20"));
+        pair.say(end, &format!("attach {channel} 0 sender c coordinator"));
+        pair.say(end, &format!("attach {channel} 1 sender s{channel} target=q0"));
+        pair.say(end, &format!("attach {channel} 2 receiver r{channel} source=q0"));
+        pair.say(end, &format!("attach {channel} 3 receiver t{channel} source=t0 is=topic"));
+        pair.say(end, &format!("flow {channel} handle=2 count=0 credit=10"));
+    }
+    end
+}
+
+fn line(random: &mut Random) -> String {
+    let channel = random.below(2);
+    let handle = random.below(5);
+    let id = random.below(30);
+    match random.below(16) {
+        0 => attach(random, channel, handle),
+        1 => format!("detach {channel} {handle} {}", random.one(&["closed", ""])),
+        2 => random.one(&["end 0", "begin 0 window=5", "begin 1 window=5", "alive"]).into(),
+        3..6 => format!(
+            "flow {channel} handle={handle} count={} credit={} {} {} seen={} window={}",
+            random.below(12),
+            random.below(12),
+            random.one(&["drain", "", ""]),
+            random.one(&["echo", "", ""]),
+            random.below(20),
+            random.below(20)
+        ),
+        6..9 => format!(
+            "disposition {channel} {id} last={} {} {} {}",
+            id + random.below(4),
+            random.one(&["settled", "settled", ""]),
+            random.one(&["accepted", "released", "failed", "rejected", "undeliverable", ""]),
+            random.one(&["", "", "txn=0", "txn=1"])
+        ),
+        9 => format!(
+            "transfer {channel} 0 {id} {}",
+            random.one(&["declare", "commit=0", "rollback=1"])
+        ),
+        _ => format!(
+            "transfer {channel} 1 {id} {} {} {} {} ttl={}",
+            random.one(&["settled", "", ""]),
+            random.one(&["durable", ""]),
+            random.one(&["body=x", "body=y", "bytes=900", "more bytes=900", "goes-on hex=00"]),
+            random.one(&["", "", "", "txn=0", "txn=1", "to=t0 jms-dest=1", "delivery-delay=4000"]),
+            1 + random.below(60_000)
+        ),
+    }
+}
+
+fn attach(random: &mut Random, channel: u64, handle: u64) -> String {
+    let what = random.one(&[
+        "receiver r source=q0",
+        "receiver m source=q0 send=settled",
+        "receiver b source=q0 copy send=settled",
+        "receiver b2 source=q0 copy",
+        "receiver sel source=q0 selector=JMSPriority=4",
+        "receiver d source=t0 is=topic durable",
+        "receiver d source=t0 is=topic durable selector=a=1",
+        "receiver sh|1 source=t0 is=topic,shared",
+        "receiver sh|2 source=t0 is=topic,shared durable",
+        "receiver nl source=t0 is=topic no-local",
+        "receiver d no-source",
+        "receiver dyn dynamic is=temporary-queue",
+        "sender dyn dynamic is=temporary-topic",
+        "sender relay",
+        "sender t target=t0 is=topic",
+        "sender q target=q0",
+        "sender n no-target",
+    ]);
+    format!("attach {channel} {handle} {what}")
+}

@@ -1,0 +1,196 @@
+//! Connections on the real engine and a log in memory, turn by turn as a server drives them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use amqp::{Connection, Event, InputBuffer, Options};
+use engine::{Effects, Engine, EngineOptions};
+use model::{After, Formats, Lsn, Nanos, SessionId, StorePolicy};
+
+use crate::{peer, words};
+
+/// A broker with its clients.
+pub(crate) struct Pair {
+    pub(crate) engine: Engine,
+    effects: Effects,
+    pub(crate) now: Nanos,
+    /// What is synced of the log.
+    pub(crate) durable: Lsn,
+    pub(crate) ends: Vec<End>,
+}
+
+/// The broker's end of one connection.
+pub(crate) struct End {
+    pub(crate) session: SessionId,
+    connection: Option<Connection>,
+    input: InputBuffer,
+    held: VecDeque<(After, Event)>,
+    pub(crate) out: Vec<u8>,
+}
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        let (property, payload) = amqp::formats();
+        let formats = Formats { property, payload };
+        let options = EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) };
+        let mut engine = Engine::new(options);
+        engine.set_room(u64::MAX);
+        let now = Nanos::from_secs(1_000_000);
+        Self { engine, effects: Effects::default(), now, durable: Lsn::ZERO, ends: Vec::new() }
+    }
+
+    /// One more client; gives its number.
+    pub(crate) fn connect(&mut self) -> usize {
+        let session = SessionId(self.ends.len() as u64 + 1);
+        self.engine.open_session(session);
+        let options = Options { max_message_bytes: 4_000, ..Options::default() };
+        self.ends.push(End {
+            session,
+            connection: Some(Connection::new(session, Arc::new(options), self.now)),
+            input: InputBuffer::new(),
+            held: VecDeque::new(),
+            out: Vec::new(),
+        });
+        self.ends.len() - 1
+    }
+
+    /// A line of the script language.
+    pub(crate) fn say(&mut self, end: usize, line: &str) {
+        self.send(end, &peer::bytes(line).expect("a peer's line"));
+    }
+
+    pub(crate) fn send(&mut self, end: usize, bytes: &[u8]) {
+        self.ends[end].input.append(bytes);
+        self.turn();
+    }
+
+    /// The client is gone without a word.
+    pub(crate) fn lose(&mut self, end: usize) {
+        if self.ends[end].connection.take().is_some() {
+            let session = self.ends[end].session;
+            self.engine.close_session(self.now, session, &mut self.effects);
+            self.deliver();
+            self.turn();
+        }
+    }
+
+    pub(crate) fn is_lost(&self, end: usize) -> bool {
+        self.ends[end].connection.is_none()
+    }
+
+    /// Everything is synced.
+    pub(crate) fn sync(&mut self) {
+        self.durable = self.engine.last_lsn();
+        self.turn();
+    }
+
+    /// Until nothing happens any more.
+    pub(crate) fn turn(&mut self) {
+        for end in 0..self.ends.len() {
+            self.poll(end);
+        }
+        while (0..self.ends.len()).any(|end| self.tell(end)) {
+            (0..self.ends.len()).for_each(|end| self.poll(end));
+        }
+        self.engine.check();
+        for end in 0..self.ends.len() {
+            if self.ends[end].connection.as_ref().is_some_and(Connection::wants_close) {
+                self.lose(end);
+            }
+        }
+    }
+
+    fn poll(&mut self, end: usize) {
+        loop {
+            let it = &mut self.ends[end];
+            let Some(connection) = &mut it.connection else { return };
+            let Some(command) = connection.poll_command(self.now, &mut it.input, &mut it.out)
+            else {
+                return;
+            };
+            let session = it.session;
+            self.engine.handle(self.now, session, command, &mut self.effects);
+            self.deliver();
+        }
+    }
+
+    /// Time passes.
+    pub(crate) fn pass(&mut self, time: Nanos) {
+        self.now = self.now + time;
+        while self.engine.poll_timeout().is_some_and(|deadline| deadline <= self.now) {
+            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.deliver();
+        }
+        for end in &mut self.ends {
+            let Some(connection) = &mut end.connection else { continue };
+            while connection.poll_timeout().is_some_and(|deadline| deadline <= self.now) {
+                connection.handle_timeout(self.now, &mut end.out);
+            }
+        }
+        self.turn();
+    }
+
+    fn deliver(&mut self) {
+        for output in self.effects.outputs.drain(..) {
+            let end = self.ends.iter_mut().find(|end| end.session == output.session).unwrap();
+            if let Some(connection) = &mut end.connection {
+                end.held.extend(connection.handle_reply(output.after, output.reply));
+            }
+        }
+        self.effects.clear();
+    }
+
+    /// Gives whether there is more to poll.
+    fn tell(&mut self, end: usize) -> bool {
+        let end = &mut self.ends[end];
+        let Some(connection) = &mut end.connection else { return false };
+        for (after, event) in std::mem::take(&mut end.held) {
+            if after.lsn <= self.durable {
+                connection.tell(event, &mut end.out);
+            } else {
+                end.held.push_back((after, event));
+            }
+        }
+        connection.flush(&mut end.out);
+        connection.has_more()
+    }
+
+    /// What a client got, in words.
+    pub(crate) fn hear(&mut self, end: usize, frame_bytes_max: u32) -> String {
+        words::sent(&std::mem::take(&mut self.ends[end].out), frame_bytes_max)
+    }
+}
+
+/// A world of several clients: each line begins with the letter of its client, or is one of
+/// `sync`, `pass <ms>`, `lose <client>`.
+pub(crate) fn clients() -> impl FnMut(&str) -> String {
+    let mut pair = Pair::new();
+    let mut names = Vec::new();
+    move |line| {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match first {
+            "sync" => pair.sync(),
+            "pass" => pair.pass(Nanos::from_millis(rest.parse().unwrap())),
+            "lose" => {
+                let gone = names.iter().rposition(|name| name == rest).unwrap();
+                pair.lose(gone);
+                names[gone] = String::new();
+            }
+            client => {
+                let end = names.iter().rposition(|name| name == client);
+                let end = end.unwrap_or_else(|| {
+                    names.push(client.to_owned());
+                    pair.connect()
+                });
+                pair.say(end, rest);
+            }
+        }
+        let mut lines = String::new();
+        for (end, name) in names.iter().enumerate() {
+            for heard in pair.hear(end, u32::MAX).lines() {
+                lines += &format!("{name} {heard}\n");
+            }
+        }
+        lines
+    }
+}
