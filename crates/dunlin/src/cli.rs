@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use disk::Choice;
+use model::QueueName;
 use server::Listen;
 
 use crate::parse::{self, QueueSetting, Store, Sync};
@@ -87,7 +88,9 @@ pub(crate) struct Serve {
     /// Largest body of a message [default: 65535]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES")]
     pub(crate) max_message_bytes: Option<usize>,
-    /// Rules of a queue, as NAME:release-order=back|front; NAME * is for all others
+    /// Rules of a queue, as NAME:release-order=back|front, NAME:attempts-max=N (failed deliveries
+    /// until a message is a dead letter; 0: any number) or NAME:dead-letters=park|drop; NAME * is
+    /// for all others
     #[arg(
         long,
         value_name = "NAME:SETTING",
@@ -96,6 +99,14 @@ pub(crate) struct Serve {
         value_parser = parse::queue
     )]
     pub(crate) queue: Option<Vec<QueueSetting>>,
+    /// Queue where dead letters are parked [default: DLQ]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "DUNLIN_DEAD_LETTER_QUEUE",
+        value_parser = parse::queue_name
+    )]
+    pub(crate) dead_letter_queue: Option<QueueName>,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
 }
@@ -217,6 +228,8 @@ Every setting is also a variable (shown above) and a key of the TOML file, named
   listen = [\"beanstalkd=127.0.0.1:11300\"]
   [queues.retries]
   release-order = \"back\"
+  attempts-max = 5
+  dead-letters = \"park\"
 Flags overrule variables, variables the file, the file the defaults.
 
 Once all listeners accept, one line a listener and then `ready` go to standard output:

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use engine::{QueuePolicies, QueuePolicy, ReleaseOrder};
+use engine::{DeadLetters, QueuePolicies, QueuePolicy, ReleaseOrder};
 use model::{Nanos, QueueName, StorePolicy};
 use server::{Listen, Protocol};
 
@@ -99,25 +99,45 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSetting {
     queue: Option<QueueName>,
-    release_order: ReleaseOrder,
+    rule: QueueRule,
+}
+
+/// One rule of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueRule {
+    ReleaseOrder(ReleaseOrder),
+    AttemptsMax(u32),
+    DeadLetters(DeadLetters),
 }
 
 pub(crate) fn queue(text: &str) -> Result<QueueSetting, String> {
-    let wrong = || format!("`{text}` is not NAME:release-order=back or …=front");
-    let (name, setting) = text.rsplit_once(':').ok_or_else(wrong)?;
-    let order = setting.strip_prefix("release-order=").ok_or_else(wrong)?;
-    queue_setting(name, release_order(order)?)
+    let parts = text.rsplit_once(':').and_then(|(name, setting)| {
+        let (key, value) = setting.split_once('=')?;
+        Some((name, key, value))
+    });
+    let (name, key, value) = parts.ok_or_else(|| format!("`{text}` is not NAME:SETTING=VALUE"))?;
+    let rule = match key {
+        "release-order" => QueueRule::ReleaseOrder(release_order(value)?),
+        "attempts-max" => QueueRule::AttemptsMax(attempts_max(value)?),
+        "dead-letters" => QueueRule::DeadLetters(dead_letters(value)?),
+        _ => {
+            let known = "release-order, attempts-max and dead-letters";
+            return Err(format!("`{key}` is no setting of a queue; there are {known}"));
+        }
+    };
+    queue_setting(name, rule)
 }
 
-pub(crate) fn queue_setting(
-    name: &str,
-    release_order: ReleaseOrder,
-) -> Result<QueueSetting, String> {
+pub(crate) fn queue_setting(name: &str, rule: QueueRule) -> Result<QueueSetting, String> {
     let queue = match name {
         "*" => None,
-        name => Some(QueueName::new(name).map_err(|error| format!("`{name}`: {error}"))?),
+        name => Some(queue_name(name)?),
     };
-    Ok(QueueSetting { queue, release_order })
+    Ok(QueueSetting { queue, rule })
+}
+
+pub(crate) fn queue_name(text: &str) -> Result<QueueName, String> {
+    QueueName::new(text).map_err(|error| format!("`{text}`: {error}"))
 }
 
 pub(crate) fn release_order(text: &str) -> Result<ReleaseOrder, String> {
@@ -128,16 +148,30 @@ pub(crate) fn release_order(text: &str) -> Result<ReleaseOrder, String> {
     }
 }
 
-/// The rules of all queues; of two settings for one queue the later holds.
+fn attempts_max(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number of attempts; 0 is for ever"))
+}
+
+pub(crate) fn dead_letters(text: &str) -> Result<DeadLetters, String> {
+    match text {
+        "park" => Ok(DeadLetters::Park),
+        "drop" => Ok(DeadLetters::Drop),
+        _ => Err(format!("`{text}` is nothing to do with dead letters: use park or drop")),
+    }
+}
+
+/// The rules of all queues; of two for one thing the later holds.
 pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
     let mut policies = QueuePolicies::default();
-    for QueueSetting { queue, release_order } in settings {
-        let policy = QueuePolicy { release_order: *release_order, ..QueuePolicy::default() };
-        match queue {
-            Some(name) => {
-                policies.named.insert(name.clone(), policy);
-            }
-            None => policies.default = policy,
+    for QueueSetting { queue, rule } in settings {
+        let policy: &mut QueuePolicy = match queue {
+            Some(name) => policies.named.entry(name.clone()).or_default(),
+            None => &mut policies.default,
+        };
+        match *rule {
+            QueueRule::ReleaseOrder(order) => policy.release_order = order,
+            QueueRule::AttemptsMax(attempts) => policy.attempts_max = attempts,
+            QueueRule::DeadLetters(what) => policy.dead_letters = what,
         }
     }
     policies
@@ -198,8 +232,25 @@ mod tests {
         assert_eq!(policies.default.release_order, ReleaseOrder::Back);
         let named = policies.of(&QueueName::new("a:b").unwrap());
         assert_eq!(named.release_order, ReleaseOrder::Front);
-        for wrong in ["a", "a:order=back", "a:release-order=middle", ":release-order=back"] {
+        for wrong in [
+            "a",
+            "a:b",
+            "a:order=back",
+            "a:release-order=middle",
+            ":release-order=back",
+            "a:attempts-max=-1",
+            "a:dead-letters=burn",
+        ] {
             assert!(queue(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn rules_of_one_queue_add_up() {
+        let texts = ["a:attempts-max=3", "a:dead-letters=drop", "a:attempts-max=0"];
+        let policies = queue_policies(&texts.map(|text| queue(text).unwrap()));
+        let policy = policies.of(&QueueName::new("a").unwrap());
+        assert_eq!((policy.attempts_max, policy.dead_letters), (0, DeadLetters::Drop));
+        assert_eq!(policies.default, QueuePolicy::default());
     }
 }

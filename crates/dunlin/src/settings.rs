@@ -8,7 +8,7 @@ use server::{Config, Limits, Log, Protocol, threads_default};
 
 use crate::cli::{Limit, Policy, Serve, Tuning};
 use crate::exit::Error;
-use crate::parse::{self, QueueSetting};
+use crate::parse::{self, QueueRule, QueueSetting};
 
 /// The configuration that a server is started with.
 pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
@@ -25,6 +25,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         journal_io: tuning.journal_io.unwrap_or_default(),
         segment_bytes: tuning.segment_bytes,
         queues: parse::queue_policies(&serve.queue.unwrap_or_default()),
+        dead_letter_queue: serve.dead_letter_queue,
         limits: Limits {
             connections: tuning.max_connections.unwrap_or(limits.connections),
             message_bytes: serve.max_message_bytes.unwrap_or(limits.message_bytes),
@@ -57,6 +58,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         config: upper.config,
         max_message_bytes: upper.max_message_bytes.or(lower.max_message_bytes),
         queue: Some(queues.collect()),
+        dead_letter_queue: upper.dead_letter_queue.or(lower.dead_letter_queue),
         tuning: Tuning {
             threads: above.threads.or(below.threads),
             journal_io: above.journal_io.or(below.journal_io),
@@ -87,6 +89,7 @@ struct File {
     max_buffered_bytes: Option<usize>,
     half_sent_timeout: Option<String>,
     idle_timeout: Option<String>,
+    dead_letter_queue: Option<String>,
     #[serde(default)]
     queues: BTreeMap<String, Queue>,
 }
@@ -94,7 +97,9 @@ struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Queue {
-    release_order: String,
+    release_order: Option<String>,
+    attempts_max: Option<u32>,
+    dead_letters: Option<String>,
 }
 
 fn read(path: &Path) -> Result<Serve, Error> {
@@ -107,7 +112,11 @@ fn read(path: &Path) -> Result<Serve, Error> {
 
 /// The words of the file, understood as those of the flags are.
 fn parse(file: File) -> Result<Serve, String> {
-    let queues = file.queues.iter().map(|(name, queue)| queue_setting(name, queue));
+    let mut queues = Vec::new();
+    for (name, queue) in &file.queues {
+        let settings = queue_settings(name, queue);
+        queues.extend(named(&format!("queues.{name}"), settings)?);
+    }
     Ok(Serve {
         data: file.data,
         policy: Policy {
@@ -120,7 +129,8 @@ fn parse(file: File) -> Result<Serve, String> {
             .transpose()?,
         config: None,
         max_message_bytes: file.max_message_bytes,
-        queue: Some(queues.collect::<Result<_, _>>()?),
+        queue: Some(queues),
+        dead_letter_queue: word("dead-letter-queue", file.dead_letter_queue, parse::queue_name)?,
         tuning: Tuning {
             threads: file.threads,
             journal_io: word("journal-io", file.journal_io, str::parse)?,
@@ -134,9 +144,15 @@ fn parse(file: File) -> Result<Serve, String> {
     })
 }
 
-fn queue_setting(name: &str, queue: &Queue) -> Result<QueueSetting, String> {
-    let order = parse::release_order(&queue.release_order);
-    named(&format!("queues.{name}"), order.and_then(|order| parse::queue_setting(name, order)))
+fn queue_settings(name: &str, queue: &Queue) -> Result<Vec<QueueSetting>, String> {
+    let order = queue.release_order.as_deref().map(parse::release_order).transpose()?;
+    let letters = queue.dead_letters.as_deref().map(parse::dead_letters).transpose()?;
+    let rules = [
+        order.map(QueueRule::ReleaseOrder),
+        queue.attempts_max.map(QueueRule::AttemptsMax),
+        letters.map(QueueRule::DeadLetters),
+    ];
+    rules.into_iter().flatten().map(|rule| parse::queue_setting(name, rule)).collect()
 }
 
 fn word<T>(
@@ -170,7 +186,8 @@ mod tests {
             max-connections = 3\n max-output-bytes = 4
             max-buffered-bytes = 5
             half-sent-timeout = 'never'\n idle-timeout = '9s'
-            [queues.'*']\n release-order = 'back'";
+            dead-letter-queue = 'dead'
+            [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'";
         let config = config(file(text).unwrap()).unwrap();
         assert_eq!(config.data, Path::new("/d"));
         assert_eq!(config.policy, StorePolicy::Periodic(Nanos::from_millis(25)));
@@ -181,7 +198,10 @@ mod tests {
         assert_eq!(config.limits.buffered_bytes, 5);
         assert_eq!(config.limits.half_sent, None);
         assert_eq!(config.limits.idle.unwrap().as_secs(), 9);
-        assert_eq!(config.queues.default.release_order, engine::ReleaseOrder::Back);
+        let policy = config.queues.default;
+        assert_eq!(policy.release_order, engine::ReleaseOrder::Back);
+        assert_eq!((policy.attempts_max, policy.dead_letters), (3, engine::DeadLetters::Drop));
+        assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
     }
 
     #[test]
@@ -198,13 +218,17 @@ mod tests {
         assert!(error.starts_with("sync: ") && error.contains("25ms"), "{error}");
         let error = file("[queues.a]\nrelease-order = 'up'").unwrap_err();
         assert!(error.starts_with("queues.a: "), "{error}");
+        let error = file("[queues.a]\ndead-letters = 'burn'").unwrap_err();
+        assert!(error.starts_with("queues.a: ") && error.contains("park"), "{error}");
+        let error = file("dead-letter-queue = ''").unwrap_err();
+        assert!(error.starts_with("dead-letter-queue: "), "{error}");
     }
 
     #[test]
     fn the_upper_overrules_and_queues_add_up() {
         let upper = "sync = 'never'\n[queues.a]\nrelease-order = 'front'";
         let lower = "sync = '1s'\nstore = 'none'\n[queues]\na.release-order = 'back'\n\
-                     b.release-order = 'back'";
+                     a.attempts-max = 0\nb.release-order = 'back'";
         let merged = overrule(file(upper).unwrap(), file(lower).unwrap());
         assert_eq!(merged.policy.sync, Some(parse::Sync::Never));
         assert_eq!(merged.policy.store, Some(parse::Store::None));
@@ -212,5 +236,6 @@ mod tests {
         let order = |name| policies.of(&model::QueueName::new(name).unwrap()).release_order;
         assert_eq!(order("a"), engine::ReleaseOrder::Front);
         assert_eq!(order("b"), engine::ReleaseOrder::Back);
+        assert_eq!(policies.of(&model::QueueName::new("a").unwrap()).attempts_max, 0);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use disk::Choice;
 use engine::QueuePolicies;
-use model::{StorePolicy, limits};
+use model::{QueueName, StorePolicy, limits};
 
 use crate::Log;
 
@@ -28,6 +28,8 @@ pub struct Config {
     pub segment_bytes: Option<u64>,
     /// Rules of single queues.
     pub queues: QueuePolicies,
+    /// Where dead letters go; `None`: where the engine says.
+    pub dead_letter_queue: Option<QueueName>,
     /// What peers may cost.
     pub limits: Limits,
     /// Where the log goes.
@@ -44,6 +46,7 @@ impl Default for Config {
             journal_io: Choice::Auto,
             segment_bytes: None,
             queues: QueuePolicies::default(),
+            dead_letter_queue: None,
             limits: Limits::default(),
             log: Log::Stderr,
         }

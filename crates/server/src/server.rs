@@ -261,7 +261,9 @@ fn broker_options(config: &Config) -> BrokerOptions {
     queue_policies.keep(default_tube());
     let (property, payload) = amqp::formats();
     let formats = Formats { property, payload };
-    let engine = EngineOptions { queue_policies, formats, ..EngineOptions::new(config.policy) };
+    let engine = EngineOptions::new(config.policy);
+    let dead_letter_queue = config.dead_letter_queue.clone().unwrap_or(engine.dead_letter_queue);
+    let engine = EngineOptions { queue_policies, formats, dead_letter_queue, ..engine };
     let largest = config.limits.message_bytes.max(config.limits.amqp_message_bytes);
     let journal = JournalOptions::new(config.policy).with_message_bytes_max(largest);
     let journal = match config.segment_bytes {
