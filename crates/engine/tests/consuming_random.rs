@@ -1,0 +1,441 @@
+//! Random consumers of every kind on a few queues, with failures, expiry and lost sessions, beside
+//! a list of all messages that says who may get what. No message is with two at once, none that is
+//! over is delivered, selectors hold, failures are counted to the letter, and who is told that it
+//! has had all has had all. In the end the log brings the same messages back, and any part of it is
+//! sound.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use engine::{DeadLetters, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
+use model::{
+    Command, ConsumerMode, DeadReason, Delivery, Destination, Durability, Format, Formats, LinkId,
+    MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId, Settlement,
+    StorePolicy, Value,
+};
+use support::Rng;
+use support::log::{Durable, Log, Snapshot, durable};
+
+const QUEUES: [&str; 3] = ["q", "r", "DLQ"];
+/// Its dead letters are dropped.
+const DROPPING: &str = "r";
+const SELECTORS: [Option<&str>; 3] = [None, Some("n > 3"), Some("n = 1")];
+const SESSIONS: u64 = 3;
+const LINKS: u64 = 5;
+const ATTEMPTS_MAX: u32 = 3;
+const STEPS: usize = 800;
+const SEEDS: u64 = 40;
+
+#[derive(Clone, Debug)]
+struct Message {
+    queue: &'static str,
+    number: u64,
+    priority: u32,
+    expires: Option<Nanos>,
+    failed: u32,
+    dead: Option<(DeadReason, &'static str)>,
+    died: Option<Nanos>,
+    holder: Option<(SessionId, Held)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// Until it is settled.
+    ByFeed,
+    /// As if by a lease.
+    ByReceive,
+}
+
+#[derive(Clone, Debug)]
+struct Consumer {
+    queue: &'static str,
+    selector: Option<&'static str>,
+    kind: Kind,
+    limit: u64,
+    delivered: u64,
+    draining: bool,
+    last: Option<(u32, MessageId)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Take,
+    Browse,
+    Watch,
+}
+
+struct World {
+    rng: Rng,
+    now: Nanos,
+    options: EngineOptions,
+    engine: Engine,
+    effects: Effects,
+    log: Log,
+    messages: BTreeMap<MessageId, Message>,
+    consumers: BTreeMap<(SessionId, LinkId), Consumer>,
+    seen: BTreeMap<&'static str, u64>,
+}
+
+#[test]
+fn everybody_gets_what_is_theirs() {
+    let mut seen = BTreeMap::new();
+    for seed in 0..SEEDS {
+        eprintln!("seed {seed}");
+        let mut world = World::new(seed);
+        for _ in 0..STEPS {
+            world.step();
+        }
+        world.check_log();
+        for (what, count) in world.seen {
+            *seen.entry(what).or_insert(0) += count;
+        }
+    }
+    for what in ["taken", "browsed", "received", "drained", "died", "dropped", "closed"] {
+        let count = seen.get(what).copied().unwrap_or(0);
+        assert!(count >= 100, "{what} was seen only {count} times: {seen:?}");
+    }
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let default = QueuePolicy { attempts_max: ATTEMPTS_MAX, ..QueuePolicy::default() };
+        let dropping = QueuePolicy { dead_letters: DeadLetters::Drop, ..default };
+        let named = BTreeMap::from([(name(DROPPING), dropping)]);
+        let queue_policies = QueuePolicies { default, named };
+        let formats = Formats { property, ..Formats::RAW };
+        let options =
+            EngineOptions { queue_policies, formats, ..EngineOptions::new(StorePolicy::Always) };
+        let mut world = Self {
+            rng: Rng(seed),
+            now: Nanos::SECOND,
+            engine: Engine::new(options.clone()),
+            options,
+            effects: Effects::default(),
+            log: Log::default(),
+            messages: BTreeMap::new(),
+            consumers: BTreeMap::new(),
+            seen: BTreeMap::new(),
+        };
+        (0..SESSIONS).for_each(|session| world.engine.open_session(SessionId(session)));
+        world
+    }
+
+    fn step(&mut self) {
+        self.now = self.now + Nanos::from_millis(self.rng.below(30));
+        match self.rng.below(40) {
+            0 => self.close_session(),
+            1..5 => self.open_consumer(),
+            5 => self.close_consumer(),
+            6..18 => self.put(),
+            18..27 => self.ask(),
+            _ => self.settle(),
+        }
+        self.engine.check();
+        if self.rng.one_in(3) {
+            self.settle_time();
+        }
+    }
+
+    /// Everything that is due happens. Nothing is uncertain after it.
+    fn settle_time(&mut self) {
+        while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.expire();
+            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.absorb();
+            self.engine.check();
+        }
+    }
+
+    fn run(&mut self, session: SessionId, command: Command) {
+        self.engine.handle(self.now, session, command, &mut self.effects);
+    }
+
+    fn put(&mut self) {
+        let (queue, number) = (self.rng.pick(&QUEUES), self.rng.below(6));
+        let priority = self.rng.below(3) as u32;
+        let expires =
+            self.rng.one_in(3).then(|| self.now + Nanos::from_millis(self.rng.below(200)));
+        let persistence = self.rng.pick(&[Persistence::Persistent, Persistence::NonPersistent]);
+        let body = format!("n:{number}");
+        let message = NewMessage {
+            priority,
+            expires,
+            persistence,
+            ..NewMessage::new(body.as_bytes().into())
+        };
+        let to = Destination::Queue(name(queue));
+        let session = self.session();
+        self.run(session, Command::PutTo { to, message, transaction: None });
+        let Some(Output { reply: Reply::Stored { message: id }, .. }) =
+            self.effects.outputs.first()
+        else {
+            panic!("{:?}", self.effects.outputs);
+        };
+        let (failed, dead, died, holder) = (0, None, None, None);
+        let message = Message { queue, number, priority, expires, failed, dead, died, holder };
+        self.messages.insert(*id, message);
+        self.absorb();
+    }
+
+    fn open_consumer(&mut self) {
+        let (session, link, queue) = (self.session(), self.link(), self.rng.pick(&QUEUES));
+        let selector = self.rng.pick(&SELECTORS);
+        let kind = self.rng.pick(&[Kind::Take, Kind::Take, Kind::Browse, Kind::Watch]);
+        if self.consumers.contains_key(&(session, link)) {
+            return;
+        }
+        let mode = if kind == Kind::Browse { ConsumerMode::Browse } else { ConsumerMode::Take };
+        let selector = selector.filter(|_| kind != Kind::Watch);
+        let command = if kind == Kind::Watch {
+            Command::Watch { link, queue: name(queue) }
+        } else {
+            let selector = selector.map(Into::into);
+            Command::OpenConsumer { link, queue: name(queue), selector, mode }
+        };
+        let (limit, delivered, draining, last) = (0, 0, false, None);
+        let consumer = Consumer { queue, selector, kind, limit, delivered, draining, last };
+        self.consumers.insert((session, link), consumer);
+        self.run(session, command);
+        assert_eq!(self.effects.outputs[0].reply, Reply::Done);
+        self.absorb();
+    }
+
+    fn close_consumer(&mut self) {
+        let (session, link) = (self.session(), self.link());
+        self.run(session, Command::CloseConsumer { link });
+        self.absorb();
+        self.consumers.remove(&(session, link));
+    }
+
+    fn ask(&mut self) {
+        let Some((session, link)) = self.pick_consumer() else { return };
+        let consumer = self.consumers.get_mut(&(session, link)).unwrap();
+        let command = if consumer.kind == Kind::Watch {
+            let wait = self.rng.one_in(2).then_some(Nanos::from_millis(10));
+            Command::Receive { link, wait, margin: Nanos::ZERO }
+        } else {
+            let limit = consumer.delivered + self.rng.below(5);
+            let drain = self.rng.one_in(2);
+            (consumer.limit, consumer.draining) = (limit, drain);
+            Command::Credit { link, limit, drain }
+        };
+        self.run(session, command);
+        self.absorb();
+    }
+
+    fn settle(&mut self) {
+        let held = self.messages.iter().filter_map(|(id, message)| Some((*id, message.holder?.0)));
+        let held: Vec<_> = held.collect();
+        if held.is_empty() {
+            return;
+        }
+        let (id, session) = self.rng.pick(&held);
+        let settlement = self.rng.pick(&[
+            Settlement::Accept,
+            Settlement::Release,
+            Settlement::Fail,
+            Settlement::Fail,
+            Settlement::Park(DeadReason::Rejected),
+        ]);
+        self.settled(id, settlement);
+        self.run(session, Command::Settle { message: id, settlement, transaction: None });
+        assert_eq!(self.effects.outputs[0].reply, Reply::Done);
+        self.absorb();
+    }
+
+    fn close_session(&mut self) {
+        let session = self.session();
+        let held = self.messages.iter().filter_map(|(id, message)| {
+            let (holder, held) = message.holder?;
+            (holder == session).then_some((*id, held))
+        });
+        for (id, held) in held.collect::<Vec<_>>() {
+            let lost = if held == Held::ByFeed { Settlement::Fail } else { Settlement::Release };
+            self.settled(id, lost);
+        }
+        self.consumers.retain(|(owner, _), _| *owner != session);
+        self.engine.close_session(self.now, session, &mut self.effects);
+        self.absorb();
+        self.engine.open_session(session);
+        self.saw("closed");
+    }
+
+    /// What becomes of a message that somebody holds.
+    fn settled(&mut self, id: MessageId, settlement: Settlement) {
+        let message = self.messages.get_mut(&id).unwrap();
+        message.holder = None;
+        match settlement {
+            Settlement::Accept => {
+                self.messages.remove(&id);
+            }
+            Settlement::Release => {}
+            Settlement::Fail => {
+                message.failed += 1;
+                if message.failed >= ATTEMPTS_MAX {
+                    self.die(id, DeadReason::Attempts);
+                }
+            }
+            Settlement::Park(reason) => self.die(id, reason),
+        }
+    }
+
+    fn die(&mut self, id: MessageId, reason: DeadReason) {
+        let message = self.messages.get_mut(&id).unwrap();
+        if message.dead.is_some() {
+            return;
+        }
+        if message.queue == DROPPING {
+            self.messages.remove(&id);
+            return self.saw("dropped");
+        }
+        message.dead = Some((reason, message.queue));
+        message.died = Some(self.now);
+        (message.queue, message.failed, message.expires) = ("DLQ", 0, None);
+        self.saw("died");
+    }
+
+    /// Those that nobody holds and whose time is over are no more than dead letters.
+    fn expire(&mut self) {
+        let now = self.now;
+        let over = self.messages.iter().filter(|(_, message)| {
+            message.holder.is_none() && message.expires.is_some_and(|at| at <= now)
+        });
+        for id in over.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.die(id, DeadReason::Expired);
+        }
+    }
+
+    /// Checks what the engine said, and what it wrote.
+    fn absorb(&mut self) {
+        self.log.absorb(&self.effects);
+        self.log.check_live(&self.engine);
+        let outputs = std::mem::take(&mut self.effects.outputs);
+        for Output { session, reply, .. } in outputs {
+            match reply {
+                Reply::Delivered(delivery) => self.delivered(session, &delivery),
+                Reply::Drained { link, delivered } => self.drained(session, link, delivered),
+                Reply::Done | Reply::Stored { .. } | Reply::TimedOut => {}
+                other => panic!("{other:?} answers nothing of this"),
+            }
+        }
+        self.effects.clear();
+    }
+
+    fn delivered(&mut self, session: SessionId, delivery: &Delivery) {
+        let link = delivery.link.unwrap();
+        let consumer = self.consumers.get_mut(&(session, link)).expect("it was not closed");
+        let message = self.messages.get_mut(&delivery.message).expect("it lives");
+        assert_eq!(message.queue, consumer.queue);
+        assert_eq!(message.failed, delivery.failed, "failures are counted");
+        assert!(message.expires.is_none_or(|at| at > self.now), "nobody gets what is over");
+        let letter = delivery.dead.as_ref().map(|dead| (dead.reason, dead.from.as_str()));
+        assert_eq!(letter, message.dead, "dead letters say why");
+        assert_eq!(message.holder, None, "nobody gets what another has");
+        assert!(matches(consumer.selector, message.number), "{consumer:?} gets {message:?}");
+        consumer.delivered += 1;
+        let what = match consumer.kind {
+            Kind::Watch => {
+                message.holder = Some((session, Held::ByReceive));
+                "received"
+            }
+            Kind::Take => {
+                assert!(consumer.delivered <= consumer.limit, "nobody gets more than it may");
+                message.holder = Some((session, Held::ByFeed));
+                "taken"
+            }
+            Kind::Browse => {
+                assert!(consumer.delivered <= consumer.limit, "nobody sees more than it may");
+                let place = Some((message.priority, delivery.message));
+                assert!(consumer.last < place, "from the first to the last");
+                consumer.last = place;
+                "browsed"
+            }
+        };
+        self.saw(what);
+    }
+
+    fn drained(&mut self, session: SessionId, link: LinkId, delivered: u64) {
+        let now = self.now;
+        let consumer = self.consumers.get_mut(&(session, link)).expect("it was not closed");
+        assert!(consumer.draining, "it wanted to know");
+        assert_eq!(consumer.delivered, delivered);
+        // Who browses has passed by what was held then.
+        let all_had = consumer.delivered == consumer.limit || consumer.kind == Kind::Browse;
+        (consumer.draining, consumer.limit) = (false, delivered);
+        let consumer = consumer.clone();
+        let more = self.messages.iter().find(|(_, message)| {
+            message.queue == consumer.queue
+                && message.holder.is_none()
+                // It may have come just after.
+                && message.died != Some(now)
+                && message.expires.is_none_or(|at| at > now)
+                && matches(consumer.selector, message.number)
+        });
+        assert!(all_had || more.is_none(), "{consumer:?} is drained but for {more:?}");
+        self.saw("drained");
+    }
+
+    /// What is journalled comes back; and so it does from every part of the log.
+    fn check_log(&mut self) {
+        self.settle_time();
+        let bodies = |_| Vec::new();
+        let expected = durable(&self.engine, bodies);
+        for snapshot in [None, Some(Snapshot::whole(&self.engine))] {
+            let recovered = self.log.recover(self.options.clone(), snapshot.as_ref());
+            recovered.check();
+            assert_eq!(undelivered(durable(&recovered, bodies)), undelivered(expected.clone()));
+        }
+        for frames in 0..self.log.frames.len() {
+            if self.rng.one_in(10) {
+                self.log.cut(frames).recover(self.options.clone(), None).check();
+            }
+        }
+        let journalled = expected.values().all(|message| message.durability == Durability::Synced);
+        assert!(journalled && expected.keys().all(|id| self.messages.contains_key(id)));
+    }
+
+    fn saw(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_insert(0) += 1;
+    }
+
+    fn session(&mut self) -> SessionId {
+        SessionId(self.rng.below(SESSIONS))
+    }
+
+    fn link(&mut self) -> LinkId {
+        LinkId(self.rng.below(LINKS) as u32)
+    }
+
+    fn pick_consumer(&mut self) -> Option<(SessionId, LinkId)> {
+        let keys: Vec<_> = self.consumers.keys().copied().collect();
+        (!keys.is_empty()).then(|| self.rng.pick(&keys))
+    }
+}
+
+/// Deliveries alone are not journalled.
+fn undelivered(mut messages: BTreeMap<MessageId, Durable>) -> BTreeMap<MessageId, Durable> {
+    messages.values_mut().for_each(|message| message.standing.counters.delivered = 0);
+    messages
+}
+
+fn matches(selector: Option<&str>, number: u64) -> bool {
+    match selector {
+        None => true,
+        Some("n > 3") => number > 3,
+        Some("n = 1") => number == 1,
+        Some(other) => panic!("{other}"),
+    }
+}
+
+fn name(text: &str) -> QueueName {
+    QueueName::new(text).unwrap()
+}
+
+/// A body like `n:1` has a property.
+fn property<'m>(_: Format, body: &'m [u8], name: &str) -> Value<'m> {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let value = text.split_once(':').filter(|(key, _)| *key == name).map(|(_, value)| value);
+    value.and_then(|value| value.parse().ok()).map_or(Value::Null, Value::Integer)
+}
