@@ -424,7 +424,8 @@ func TestSelector(t *testing.T) {
 func TestInvalidSelector(t *testing.T) {
 	s := begin(t)
 	chosen := []amqp.LinkFilter{amqp.NewSelectorFilter("colour = ")}
-	receiver, err := s.session.NewReceiver(s.context, s.queue, &amqp.ReceiverOptions{Filters: chosen})
+	options := amqp.ReceiverOptions{Filters: chosen}
+	receiver, err := s.session.NewReceiver(s.context, s.queue, &options)
 	if err == nil {
 		_, err = receiver.Receive(s.context, nil)
 	}
