@@ -22,8 +22,10 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         Refusal::TooManyTransactions => {
             (condition::RESOURCE_LIMIT_EXCEEDED, "too many open transactions")
         }
-        // Links are opened before they are used: it is a temporary destination that is gone.
-        Refusal::NoSuchLink => (condition::NOT_FOUND, "the destination is gone"),
+        // Links are opened before they are used: one that is not lost its destination.
+        Refusal::NoSuchDestination | Refusal::NoSuchLink => {
+            (condition::NOT_FOUND, "the destination is gone")
+        }
         Refusal::ClientInUse => (condition::INVALID_FIELD, "the container id is in use"),
         Refusal::SubscriptionInUse => (condition::RESOURCE_LOCKED, "the subscription is in use"),
         Refusal::InvalidSelector { position, reason } => return selector(*position, reason),
