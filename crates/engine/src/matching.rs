@@ -2,8 +2,8 @@
 
 use alloc::string::ToString;
 
-use model::{Format, Formats, Refusal};
-use selector::{Properties, Selector, Value};
+use model::{Format, Formats, Refusal, Value};
+use selector::{Properties, Selector};
 
 /// What a selector sees of a body.
 struct Seen<'m> {
@@ -27,12 +27,6 @@ pub(crate) fn matches(selector: &Selector, formats: &Formats, format: Format, bo
 
 impl Properties for Seen<'_> {
     fn property(&self, name: &str) -> Value<'_> {
-        match (self.formats.property)(self.format, self.body, name) {
-            model::Value::Null => Value::Null,
-            model::Value::Boolean(truth) => Value::Boolean(truth),
-            model::Value::Integer(number) => Value::Integer(number),
-            model::Value::Float(number) => Value::Float(number),
-            model::Value::String(text) => Value::String(text),
-        }
+        (self.formats.property)(self.format, self.body, name)
     }
 }

@@ -65,5 +65,6 @@ mod selector;
 mod value;
 
 pub use error::{ParseError, Reason};
+pub use model::Value;
 pub use selector::Selector;
-pub use value::{Properties, Value};
+pub use value::Properties;

@@ -2,7 +2,9 @@
 
 use core::cmp::Ordering;
 
-use crate::value::{Truth, Value};
+use model::Value;
+
+use crate::value::{Operand, Truth};
 
 /// `=`, `<>`, `<`, `<=`, `>`, `>=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

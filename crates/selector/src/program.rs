@@ -7,10 +7,12 @@
 use alloc::boxed::Box;
 use core::borrow::Borrow;
 
+use model::Value;
+
 use crate::limits;
 use crate::operators::{self, Arithmetic, Comparison};
 use crate::pattern::Pattern;
-use crate::value::{Properties, Truth, Value};
+use crate::value::{Operand, Properties, Truth};
 
 /// One step. Operands are taken off the stack, the result is put onto it. Numbers in steps are
 /// places in the tables of the [`Program`].
@@ -117,17 +119,19 @@ impl Program {
             Step::Plus => operands.unary(operators::plus),
             Step::Negate => operands.unary(operators::negate),
             Step::Arithmetic(operator) => operands.binary(|l, r| operator.apply(l, r)),
-            Step::Compare(operator) => operands.binary(|l, r| operator.apply(l, r).into()),
-            Step::Between => operands.ternary(|v, l, h| operators::between(v, l, h).into()),
-            Step::Outside => operands.ternary(|v, l, h| operators::outside(v, l, h).into()),
-            Step::In(index) => operands.unary(|value| is_in(value, at(&self.lists, index)).into()),
+            Step::Compare(operator) => operands.binary(|l, r| Value::of(operator.apply(l, r))),
+            Step::Between => operands.ternary(|v, l, h| Value::of(operators::between(v, l, h))),
+            Step::Outside => operands.ternary(|v, l, h| Value::of(operators::outside(v, l, h))),
+            Step::In(index) => {
+                operands.unary(|value| Value::of(is_in(value, at(&self.lists, index))))
+            }
             Step::Like(index) => {
-                operands.unary(|value| is_like(value, at(&self.patterns, index)).into());
+                operands.unary(|value| Value::of(is_like(value, at(&self.patterns, index))));
             }
             Step::IsNull => operands.unary(|value| Value::Boolean(value == Value::Null)),
-            Step::Not => operands.unary(|value| operators::not(value.truth()).into()),
-            Step::And => operands.binary(|l, r| operators::and(l.truth(), r.truth()).into()),
-            Step::Or => operands.binary(|l, r| operators::or(l.truth(), r.truth()).into()),
+            Step::Not => operands.unary(|value| Value::of(operators::not(value.truth()))),
+            Step::And => operands.binary(|l, r| Value::of(operators::and(l.truth(), r.truth()))),
+            Step::Or => operands.binary(|l, r| Value::of(operators::or(l.truth(), r.truth()))),
             Step::SkipIf(..) => unreachable!("jumps are taken where the next step is chosen"),
         }
     }
