@@ -25,6 +25,8 @@ pub(crate) enum Runner {
     Go,
     /// `node --test --test-reporter=tap`.
     Node,
+    /// `mvn test`, with Surefire.
+    Maven,
     /// `sim --seeds N`, which ends at the first seed that fails.
     Simulation,
 }
@@ -45,6 +47,7 @@ impl Tally {
             Runner::Unittest => read_unittest(output),
             Runner::Go => read_go(output),
             Runner::Node => read_node(output),
+            Runner::Maven => read_maven(output),
             Runner::Simulation => read_simulation(output),
         };
         if tally.failed == 0 && (!ended_well || tally.passed == 0) {
@@ -109,6 +112,21 @@ fn read_node(output: &str) -> Tally {
     Tally { passed: sum("# pass "), failed: failed + cancelled }
 }
 
+/// A line for each class, with its time, and one for each module, without.
+fn read_maven(output: &str) -> Tally {
+    let mut tally = Tally::default();
+    for line in output.lines().filter(|line| !line.contains("Time elapsed")) {
+        let Some((_, counts)) = line.split_once("Tests run: ") else { continue };
+        let count = |word| counts.split(", ").find_map(|part| part.strip_prefix(word));
+        let failed: u64 =
+            ["Failures: ", "Errors: "].map(|w| count(w).map_or(0, first_number)).iter().sum();
+        let skipped = count("Skipped: ").map_or(0, first_number);
+        tally.failed += failed;
+        tally.passed += first_number(counts).saturating_sub(failed + skipped);
+    }
+    tally
+}
+
 /// `N seeds, …` now and then, and `N seeds passed: …` at the end.
 fn read_simulation(output: &str) -> Tally {
     let counts = output.lines().filter(|line| line.contains(" seeds"));
@@ -164,6 +182,16 @@ mod tests {
     fn node_counts_at_the_end() {
         check(Runner::Node, "# tests 11\n# pass 11\n# fail 0\n# cancelled 0\n", true, 11, 0);
         check(Runner::Node, "# pass 9\n# fail 1\n# cancelled 1\n", false, 9, 2);
+    }
+
+    #[test]
+    fn maven_counts_by_class_and_by_module() {
+        let class = "[ERROR] Tests run: 9, Failures: 1, Errors: 2, Skipped: 1, Time elapsed: 1 s";
+        let module = "[ERROR] Tests run: 20, Failures: 1, Errors: 2, Skipped: 3";
+        let other = "[INFO] Tests run: 7, Failures: 0, Errors: 0, Skipped: 0";
+        check(Runner::Maven, &format!("{class}\n{module}\n{other}\n"), false, 21, 3);
+        check(Runner::Maven, other, true, 7, 0);
+        check(Runner::Maven, "[ERROR] COMPILATION ERROR", false, 0, 1);
     }
 
     #[test]
