@@ -1,5 +1,6 @@
 //! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`.
 
+mod amqp;
 mod clients;
 mod crash;
 mod house;
@@ -31,6 +32,7 @@ The project's own tools.
 cargo xtask test [--only STEP]...   everything; the last line is `N passed, N failed`
 cargo xtask tidy                    the rules that no compiler holds
 cargo xtask metrics                 the figures A1 to A12 of the code
+cargo xtask amqp [BROKER]...        foreign AMQP clients: dunlin, artemis, or the URL of any
 cargo xtask crash [options]         kill -9 under load
     --kills N         kills in all (240)
     --seed N          repeat a run's choices (default: the clock)
@@ -65,9 +67,17 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
         ["test", options @ ..] => counted(steps::run_steps(&only(options)?)?),
         ["tidy"] => counted(tidy::run(&House::read()?)),
         ["metrics"] => metrics::run(&House::read()?).map(|()| Tally::default()),
+        ["amqp", brokers @ ..] => counted(amqp(brokers)?),
         ["crash", options @ ..] => counted(crash::run_all(&crash_options(options)?)?),
         _ => Err(format!("{}? See cargo xtask --help", words.join(" ")).into()),
     }
+}
+
+fn amqp(brokers: &[&str]) -> Result<Tally> {
+    let bench = Bench::new()?;
+    let mut tally = amqp::prepare(&bench)?;
+    tally += amqp::run_all(&bench, if brokers.is_empty() { &amqp::BROKERS } else { brokers })?;
+    Ok(tally)
 }
 
 /// Prints the count as the last line.

@@ -1,6 +1,6 @@
 //! Starts the servers under test, ours and the original, and ends them by their own process.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use crate::house::root;
 
 /// A server that needs longer than this to get ready hangs.
 const READY_MAX: Duration = Duration::from_secs(30);
@@ -21,6 +22,8 @@ pub(crate) enum Program {
     Dunlin(Dunlin),
     /// beanstalkd itself, and its options but for the address.
     Original(Vec<String>),
+    /// ActiveMQ Artemis, with its data in this folder.
+    Artemis(PathBuf),
 }
 
 /// Our binary and how it is started.
@@ -28,6 +31,8 @@ pub(crate) enum Program {
 pub(crate) struct Dunlin {
     /// Where it is.
     pub(crate) binary: PathBuf,
+    /// Which protocol it listens for.
+    pub(crate) protocol: &'static str,
     /// What follows `serve`, but for the address.
     pub(crate) options: Vec<String>,
     /// Variables of its environment.
@@ -47,6 +52,7 @@ impl Program {
         match self {
             Program::Dunlin(dunlin) => start_dunlin(dunlin, log),
             Program::Original(options) => start_original(options, log),
+            Program::Artemis(folder) => start_artemis(folder, log),
         }
     }
 
@@ -55,6 +61,7 @@ impl Program {
         match self {
             Program::Dunlin(_) => "dunlin",
             Program::Original(_) => "original",
+            Program::Artemis(_) => "artemis",
         }
     }
 }
@@ -107,19 +114,38 @@ impl Drop for Server {
 }
 
 fn start_dunlin(dunlin: &Dunlin, log: File) -> Result<Server> {
-    let mut child = Command::new(&dunlin.binary)
-        .args(["serve", "--listen", "beanstalkd=127.0.0.1:0"])
+    let mut command = Command::new(&dunlin.binary);
+    command
+        .args(["serve", "--listen", &format!("{}=127.0.0.1:0", dunlin.protocol)])
         .args(&dunlin.options)
-        .envs(dunlin.variables.iter().copied())
+        .envs(dunlin.variables.iter().copied());
+    start_announcing(command, dunlin.protocol, log)
+}
+
+/// `mvn process-classes` leaves the class path beside the classes.
+fn start_artemis(folder: &Path, log: File) -> Result<Server> {
+    let target = root().join("interop/jms/brokers/target");
+    let libraries = fs::read_to_string(target.join("classpath"))?;
+    let mut command = Command::new("java");
+    command
+        .args(["-cp", &format!("{}:{libraries}", target.join("classes").display())])
+        .arg("dunlin.interop.Artemis")
+        .arg(folder);
+    start_announcing(command, "amqp", log)
+}
+
+/// Starts a server that prints where it listens.
+fn start_announcing(mut command: Command, protocol: &'static str, log: File) -> Result<Server> {
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()
-        .map_err(|error| format!("{}: {error}", dunlin.binary.display()))?;
+        .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
     let stdout = child.stdout.take().ok_or("no standard output")?;
     let (sender, ready) = channel();
     thread::spawn(move || {
-        if let Some(address) = read_address(stdout) {
+        if let Some(address) = read_address(stdout, protocol) {
             // The receiver is gone when the server was killed meanwhile.
             let _ = sender.send(address);
         }
@@ -128,12 +154,13 @@ fn start_dunlin(dunlin: &Dunlin, log: File) -> Result<Server> {
 }
 
 /// The address of the `listening` line, once the `ready` line has come too.
-fn read_address(stdout: ChildStdout) -> Option<SocketAddr> {
+fn read_address(stdout: ChildStdout, protocol: &str) -> Option<SocketAddr> {
+    let listening = format!("listening {protocol} ");
     let mut address = None;
     for line in BufReader::new(stdout).lines() {
         let line = line.ok()?;
-        if let Some(listening) = line.strip_prefix("listening beanstalkd ") {
-            address = listening.parse().ok();
+        if let Some(found) = line.strip_prefix(&listening) {
+            address = found.parse().ok();
         }
         if line == "ready" {
             return address;

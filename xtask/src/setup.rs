@@ -13,12 +13,19 @@ struct Need {
     package: &'static str,
 }
 
-const NEEDS: [Need; 5] = [
+const HEADERS: &str = "import os, sysconfig; \
+                       os.stat(sysconfig.get_path('include') + '/Python.h')";
+
+const NEEDS: [Need; 8] = [
     Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
     Need { probe: &["python3", "-c", "import ensurepip, venv"], package: "python3-venv" },
     Need { probe: &["go", "version"], package: "golang-go" },
     Need { probe: &["node", "--version"], package: "nodejs" },
     Need { probe: &["npm", "--version"], package: "npm" },
+    Need { probe: &["mvn", "--version"], package: "maven" },
+    Need { probe: &["javac", "--version"], package: "default-jdk-headless" },
+    // A client for Python comes as C.
+    Need { probe: &["python3", "-c", HEADERS], package: "python3-dev" },
 ];
 
 /// Installs what is missing.

@@ -131,7 +131,8 @@ fn sim(bench: &Bench) -> Result<Tally> {
 
 fn clients(bench: &Bench) -> Result<Tally> {
     let options = ["--store", "none"].map(str::to_owned).to_vec();
-    let dunlin = Dunlin { binary: bench.dunlin()?, options, variables: Vec::new() };
+    let dunlin =
+        Dunlin { binary: bench.dunlin()?, protocol: "beanstalkd", options, variables: Vec::new() };
     let mut tally = clients::run_all(&Program::Dunlin(dunlin), bench)?;
     tally += clients::run_all(&Program::Original(Vec::new()), bench)?;
     Ok(tally)

@@ -260,6 +260,7 @@ fn program(options: &Options, sync: &str, journal: &Path) -> Program {
     let words = ["--data".to_owned(), journal, "--sync".to_owned(), sync.to_owned()];
     Program::Dunlin(Dunlin {
         binary: binary.clone(),
+        protocol: "beanstalkd",
         options: words.into_iter().chain(extra).collect(),
         variables: vec![("DUNLIN_SEGMENT_BYTES", SEGMENT_BYTES)],
     })
