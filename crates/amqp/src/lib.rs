@@ -1,8 +1,8 @@
 //! AMQP 1.0: codec and connection.
 //!
 //! Pure: bytes in, [`model::Command`]s out; [`model::Reply`]s in, bytes out. It contains no socket,
-//! no clock and no queue; it knows no other protocol. Numbers in parentheses are sections of the OASIS standard of
-//! 29 October 2012.
+//! no clock and no queue; it knows no other protocol. Numbers in parentheses are sections of the
+//! OASIS standard of 29 October 2012. What it promises is in `docs/protocols/amqp.md`.
 //!
 //! * [`protocol_header`], [`frame`]: the stream of bytes cut into layers and frames
 //! * [`sasl`], [`performative`]: what the body of a frame says
@@ -14,7 +14,7 @@
 //! by a size or count that a peer claims before the bytes are there; [`limits`] has the rest.
 //! Encoding always picks the smallest form and leaves out what is default.
 //!
-//! How a server drives one connection. All calls append to the same `out`, what is sent in its order:
+//! How a server drives one connection. All calls append to the same `out`, which is sent in order:
 //!
 //! 1. [`Connection::new`] when the connection opens.
 //! 2. [`InputBuffer::append`] for whatever bytes arrive.

@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use amqp::{Connection, Event, InputBuffer, Options};
 use engine::{Effects, Engine, EngineOptions};
-use model::{After, Formats, Lsn, Nanos, SessionId, StorePolicy};
+use model::{
+    After, Command, Destination, Formats, LinkId, Lsn, MessageId, Nanos, NewMessage, QueueName,
+    Reply, SessionId, StorePolicy,
+};
 
-use crate::{peer, words};
+use crate::peer::{self, Words};
+use crate::words;
 
 /// A broker with its clients.
 pub(crate) struct Pair {
@@ -17,7 +21,11 @@ pub(crate) struct Pair {
     /// What is synced of the log.
     pub(crate) durable: Lsn,
     pub(crate) ends: Vec<End>,
+    /// What the client of another protocol got last.
+    reserved: MessageId,
 }
+
+const STRANGER: SessionId = SessionId(1_000_000);
 
 /// The broker's end of one connection.
 pub(crate) struct End {
@@ -35,8 +43,16 @@ impl Pair {
         let options = EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) };
         let mut engine = Engine::new(options);
         engine.set_room(u64::MAX);
+        engine.open_session(STRANGER);
         let now = Nanos::from_secs(1_000_000);
-        Self { engine, effects: Effects::default(), now, durable: Lsn::ZERO, ends: Vec::new() }
+        Self {
+            engine,
+            effects: Effects::default(),
+            now,
+            durable: Lsn::ZERO,
+            ends: Vec::new(),
+            reserved: MessageId(0),
+        }
     }
 
     /// One more client; gives its number.
@@ -155,6 +171,41 @@ impl Pair {
         connection.has_more()
     }
 
+    /// A client of another protocol does something: what it gets.
+    fn stranger(&mut self, words: &Words<'_>) -> String {
+        let link = LinkId(0);
+        let queue = || QueueName::new(words.at(1)).unwrap();
+        let to = || Destination::Queue(queue());
+        let commands = match words.at(0) {
+            "put" => {
+                let body = words.at(3).as_bytes().into();
+                let message = NewMessage { priority: words.number(2), ..NewMessage::new(body) };
+                vec![Command::PutTo { to: to(), message, transaction: None }]
+            }
+            "reserve" => vec![
+                Command::Watch { link, queue: queue() },
+                Command::Receive { link, wait: Some(Nanos::ZERO), margin: Nanos::ZERO },
+                Command::Unwatch { link, queue: queue() },
+            ],
+            "bury" => vec![Command::Bury { message: self.reserved, priority: 0 }],
+            "delete" => vec![Command::Delete { message: self.reserved }],
+            _ => vec![Command::OpenProducer { link, to: to() }, Command::Kick { link, max: 9 }],
+        };
+        for command in commands {
+            self.engine.handle(self.now, STRANGER, command, &mut self.effects);
+        }
+        let mut lines = String::new();
+        for output in self.effects.outputs.extract_if(.., |output| output.session == STRANGER) {
+            if let Reply::Delivered(delivery) = output.reply {
+                self.reserved = delivery.message;
+                let payload = String::from_utf8_lossy(delivery.payload());
+                lines += &format!("{payload:?} priority={}\n", delivery.priority);
+            }
+        }
+        self.deliver();
+        lines
+    }
+
     /// What a client got, in words.
     pub(crate) fn hear(&mut self, end: usize, frame_bytes_max: u32) -> String {
         words::sent(&std::mem::take(&mut self.ends[end].out), frame_bytes_max)
@@ -162,13 +213,19 @@ impl Pair {
 }
 
 /// A world of several clients: each line begins with the letter of its client, or is one of
-/// `sync`, `pass <ms>`, `lose <client>`.
+/// `sync`, `pass <ms>`, `lose <client>`; and `put <queue> <priority> <body>`, `reserve <queue>`,
+/// `bury`, `delete`, `kick <queue>`, which are of a client of another protocol.
 pub(crate) fn clients() -> impl FnMut(&str) -> String {
     let mut pair = Pair::new();
     let mut names = Vec::new();
     move |line| {
         let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut lines = String::new();
         match first {
+            "put" | "reserve" | "bury" | "delete" | "kick" => {
+                lines = pair.stranger(&Words::new(line));
+                pair.turn();
+            }
             "sync" => pair.sync(),
             "pass" => pair.pass(Nanos::from_millis(rest.parse().unwrap())),
             "lose" => {
@@ -185,7 +242,6 @@ pub(crate) fn clients() -> impl FnMut(&str) -> String {
                 pair.say(end, rest);
             }
         }
-        let mut lines = String::new();
         for (end, name) in names.iter().enumerate() {
             for heard in pair.hear(end, u32::MAX).lines() {
                 lines += &format!("{name} {heard}\n");

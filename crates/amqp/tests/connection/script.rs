@@ -3,7 +3,8 @@
 //! A line is a frame of the peer (see `peer`), or one of
 //! * `reply <what> [at=<lsn>]`: the engine's reply to the next command that has none; so many as
 //!   there are commands. Without it the engine does as asked at once.
-//! * `deliver <link> <message> …`, `drained <link> <delivered>`, `gone <link>`: what it sends by itself
+//! * `deliver <link> <message> …`, `drained <link> <delivered>`, `gone <link>`: what it sends by
+//!   itself
 //! * `hold`: from here on replies have to be given by `reply`; `log <lsn>`: what puts, settlements
 //!   and commits wait for; `durable <lsn>`: that much is synced
 //! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `facts`
