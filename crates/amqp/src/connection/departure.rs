@@ -1,5 +1,5 @@
 //! A message of the engine becomes one for a peer: a header and annotations of our own, and then
-//! bytes of the stored one, which are never touched.
+//! bytes of the stored one, which are never touched but for the expiry of dead letters.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use model::{DeadLetter, Delivery, Durability, Format, Nanos};
 use crate::connection::arrival::PRIORITY_STEP;
 use crate::encode::MapWriter;
 use crate::formats::FORMAT;
-use crate::message::{self, Header, Message, Properties};
+use crate::message::{self, Header, Message, Properties, Section};
 use crate::types::Value;
 
 const DEAD_REASON: &str = "x-opt-dead-letter-reason";
@@ -48,7 +48,8 @@ impl Opening {
             None => message.without_header(),
             Some(dead) => {
                 annotate(&mut prefix, dead, Some(message));
-                message.without_annotations()
+                let rest = message.without_annotations();
+                rest.get(undated(&mut prefix, message)..).unwrap_or_default()
             }
         };
         let end = delivery.body.len();
@@ -91,6 +92,17 @@ fn annotate(prefix: &mut Vec<u8>, dead: &DeadLetter, message: Option<&Message<'_
         map.symbol(DEAD_TIME, Value::Timestamp(at));
         map.symbol(DEAD_ATTEMPTS, Value::Uint(dead.attempts));
     });
+}
+
+/// A dead letter's time is not over: where its properties say so, it gets others, since clients
+/// throw away what has expired, unseen. Gives how many of the stored bytes these stand for.
+fn undated(prefix: &mut Vec<u8>, message: &Message<'_>) -> usize {
+    let properties = message.properties();
+    if properties.absolute_expiry_time.is_none() {
+        return 0;
+    }
+    Properties { absolute_expiry_time: None, ..properties }.encode(prefix);
+    message.section(Section::Properties).len()
 }
 
 const fn millis(span: Nanos) -> u64 {

@@ -130,6 +130,8 @@ pub(crate) struct Consumer {
     /// The engine's limit as it was said last.
     pub(crate) said: u64,
     pub(crate) disposed: u64,
+    /// All that its durable deliveries have depended on so far.
+    pub(crate) latest: After,
     /// A command for the engine is on its way.
     pub(crate) granting: bool,
     /// Held messages that have not begun to be sent.

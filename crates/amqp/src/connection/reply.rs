@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use model::{After, Command, Delivery, LinkId, Refusal, Reply, Settlement};
+use model::{After, Command, Delivery, Durability, LinkId, Refusal, Reply, Settlement};
 
 use crate::Connection;
 use crate::connection::event::{Answer, Awaited, Departing, Fact, Settling};
@@ -187,7 +187,14 @@ impl Connection {
             let is_new = consumer.unsent.insert(delivery.message);
             assert!(is_new, "invariant: what is held is not delivered again");
         }
-        Some((later(after, opened), Fact::Delivered(delivery)))
+        // What is durable keeps its order on the link; what is not may overtake it (JMS 3.1,
+        // 6.2.9): else one whose failed delivery was just journalled comes behind its followers.
+        let mut after = later(after, opened);
+        if delivery.durability != Durability::None {
+            consumer.latest = later(consumer.latest, after);
+            after = consumer.latest;
+        }
+        Some((after, Fact::Delivered(delivery)))
     }
 
     fn take_drained(&mut self, after: After, id: LinkId, delivered: u64) -> Told {
