@@ -57,7 +57,8 @@ impl fmt::Display for OpenError {
             }
             Self::Served { path, process } => {
                 write!(f, "{} is in use by {}", path.display(), Process(*process))?;
-                f.write_str(" and changes while it is read: stop it, or look into a snapshot of its file system")
+                f.write_str(" and changes while it is read: stop it, ")?;
+                f.write_str("or look into a snapshot of its file system")
             }
             Self::DirectRefused { path, cause } => write!(
                 f,

@@ -25,6 +25,9 @@ pub struct Counters {
     pub segments_recycled: u64,
     /// Now: segments that hold frames.
     pub segments: u64,
+    /// Now: of these, those that can't be compacted, since a batch in them is larger than a whole
+    /// segment of today. They go when what lives in them is settled.
+    pub segments_too_large: u64,
     /// Now: bytes of their live records.
     pub live_bytes: u64,
     /// Now: bytes of all segment files and snapshots on the disk.

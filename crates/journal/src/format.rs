@@ -244,6 +244,9 @@ impl Mark {
     /// Writes it to the start of `batch`.
     pub(crate) fn encode(&self, life: Life, batch: &mut [u8]) {
         let salt = life.salt.expect("invariant: only lives of this version are written to");
+        assert!(self.synced < self.lsn, "what is being written is not synced yet");
+        assert!(self.frames > 0, "a batch holds a frame");
+        assert_eq!(batch.len(), self.batch_bytes as usize, "a mark tells of its own batch");
         let mut payload = [0; MARK_PAYLOAD_BYTES];
         copy_to(&mut payload, 0, &life.number.0.to_le_bytes());
         copy_to(&mut payload, 8, &self.batch_bytes.to_le_bytes());
@@ -354,7 +357,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_mark_is_seen() {
-        let mut batch = [0; 64];
+        let mut batch = [0; 8192];
         mark().encode(life(), &mut batch);
         assert_eq!(Mark::decode(&batch, life(), 8192), Some(mark()));
         for bit in 0..MARK_BYTES * 8 {
@@ -366,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_mark_of_another_life_or_beyond_the_end_is_none() {
-        let mut batch = [0; 64];
+        let mut batch = [0; 8192];
         mark().encode(life(), &mut batch);
         let number = SegmentNumber(9);
         for other in [

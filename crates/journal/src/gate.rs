@@ -49,6 +49,7 @@ impl Gate {
 
     /// The stream offset up to which bytes may leave.
     pub fn released(&mut self, durable: Durable) -> u64 {
+        assert!(durable.synced <= durable.written, "what is synced is written");
         while let Some((after, end)) = self.held.front().copied() {
             if !durable.covers(after) {
                 break;

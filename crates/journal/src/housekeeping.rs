@@ -10,8 +10,9 @@ use model::{Lsn, Nanos};
 
 use crate::chore::{Chore, ChoreDone, Product, Work};
 use crate::format::{Epoch, Life, Mark, SegmentHeader, SegmentNumber};
+use crate::journal::padded_batch_bytes;
 use crate::reader::SegmentReader;
-use crate::segments::{RESERVED_SPARES, Spare};
+use crate::segments::{RESERVED_SPARES, Segment, Spare};
 use crate::snapshot::{Slot, SnapshotHeader, encode_chunk};
 use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, Journal, JournalFailed};
 
@@ -246,6 +247,7 @@ impl<F: Clone> Journal<F> {
             unreachable!("checked above")
         };
         let bytes = encode_chunk(header.number, chunk);
+        assert!(end >= header.end, "a snapshot sees later and later frames");
         let offset = *next_offset;
         *next_offset += bytes.len() as u64;
         header.body_bytes += bytes.len() as u64;
@@ -299,10 +301,20 @@ impl<F: Clone> Journal<F> {
             .or_else(|| self.grow_slot_work(Slot::B))
     }
 
+    /// Bytes to be ready beyond what is written: for traffic, and for a large batch that is to be
+    /// compacted.
+    fn ahead_bytes(&self) -> u64 {
+        let large = self.house.compaction.as_ref().and_then(|compaction| {
+            let live = self.segments.numbered(compaction.number)?.live_bytes;
+            Some(padded_batch_bytes(restated_piece_bytes(live, compaction.read_bytes)))
+        });
+        self.options.ahead_bytes().max(large.unwrap_or(0))
+    }
+
     fn extend_active_work(&self) -> Option<Work<F>> {
         let active = self.segments.active();
         let rest = self.segments.active_rest(self.planned_end());
-        if rest >= self.options.ahead_bytes() {
+        if rest >= self.ahead_bytes() {
             return None;
         }
         self.extend_work(active.life.number, &active.file, active.initialised)
@@ -313,7 +325,7 @@ impl<F: Clone> Journal<F> {
         let spare = self.segments.next_spare()?;
         let near_end =
             self.segments.active_rest(self.planned_end()) < self.options.segment_bytes / 2;
-        if !near_end || self.segments.next_spare_rest() >= self.options.ahead_bytes() {
+        if !near_end || self.segments.next_spare_rest() >= self.ahead_bytes() {
             return None;
         }
         self.extend_work(spare.life.number, &spare.file, spare.initialised)
@@ -380,10 +392,9 @@ impl<F: Clone> Journal<F> {
         if !self.holds_too_much() && !pressed {
             return None;
         }
-        let victim = self.segments.nearly_dead(self.durable().written)?;
-        if self.house.device_is_full() && !self.fits_whole(victim.live_bytes) {
-            return None;
-        }
+        let full = self.house.device_is_full();
+        let fits = |segment: &Segment<F>| !full || self.fits_whole(segment.live_bytes);
+        let victim = self.segments.nearly_dead(self.durable().written, fits)?;
         Some(Compaction {
             number: victim.life.number,
             offset: BLOCK_BYTES as u64,
@@ -394,7 +405,7 @@ impl<F: Clone> Journal<F> {
 
     /// Whether what may matter of `read_bytes` of a segment with `live_bytes` can be appended anew.
     fn fits_compaction(&self, live_bytes: u64, read_bytes: usize) -> bool {
-        let bytes = restated_bytes(live_bytes).min(read_bytes + read_bytes / 4 + 2 * BLOCK_BYTES);
+        let bytes = restated_piece_bytes(live_bytes, read_bytes);
         // On a full device there was room for the whole when it began, and nobody else takes it.
         let reserve = if self.house.device_is_full() { 0 } else { RESERVED_SPARES };
         self.fits(bytes, reserve)
@@ -474,6 +485,10 @@ impl<F: Clone> Journal<F> {
         let Stage::AwaitingLog { bytes_at_begin, .. } = self.house.stage else {
             unreachable!("only a snapshot that awaited the log is sealed")
         };
+        assert!(header.begin <= header.end, "a snapshot begins before it ends");
+        assert!(header.end <= self.durable().synced, "the log is synced through its end");
+        assert_eq!(header.number, self.house.snapshot.number + 1, "snapshots are numbered");
+        assert_eq!(slot, self.house.snapshot_slot.other(), "the newest stays whole meanwhile");
         self.house.stage = Stage::Idle;
         self.house.bytes_since_snapshot -= bytes_at_begin;
         self.house.snapshot = header;
@@ -516,11 +531,24 @@ impl<F: Clone> Journal<F> {
         match Mark::decode(bytes, life, usize::MAX) {
             Some(mark) if mark.batch_bytes as usize > bytes.len() => {
                 let read_bytes = mark.batch_bytes as usize;
-                self.house.compaction = Some(Compaction { number, offset, expected, read_bytes });
+                let compaction = Compaction { number, offset, expected, read_bytes };
+                self.go_on_or_set_aside(compaction, live);
             }
             _ => self.end_compaction(number, offset)?,
         }
         Ok(old)
+    }
+
+    /// A batch may be larger than a whole segment of today: one of a time when messages could be
+    /// larger. Then its segment stays until what lives in it is settled, and others take its turn.
+    fn go_on_or_set_aside(&mut self, compaction: Compaction, live_bytes: u64) {
+        let bytes = restated_piece_bytes(live_bytes, compaction.read_bytes);
+        if padded_batch_bytes(bytes) <= self.options.room_bytes_max() {
+            self.house.compaction = Some(compaction);
+            return;
+        }
+        self.house.compaction = None;
+        self.segments.set_aside(compaction.number);
     }
 
     /// The whole segment was read: nothing in it may matter any more.
@@ -554,11 +582,17 @@ impl<F: Clone> Journal<F> {
     }
 }
 
-/// What live records take at most when they are appended anew: a record is a frame of its own at
-/// worst, which at most doubles it.
+/// What live records take at most when they are appended anew. A record is a frame of its own at
+/// worst: 24 bytes more than it has, which are 17 at least, and what marks and padding add.
 fn restated_bytes(live_bytes: u64) -> usize {
-    let records = usize::try_from(live_bytes.saturating_mul(2)).unwrap_or(usize::MAX / 2);
-    records + 2 * BLOCK_BYTES
+    let records = usize::try_from(live_bytes).unwrap_or(usize::MAX / 4);
+    records * 5 / 2 + 2 * BLOCK_BYTES
+}
+
+/// What is restated of `read_bytes` read: frames hardly become larger than they were, and batches
+/// may divide otherwise.
+fn restated_piece_bytes(live_bytes: u64, read_bytes: usize) -> usize {
+    restated_bytes(live_bytes).min(read_bytes + read_bytes / 4 + 2 * BLOCK_BYTES)
 }
 
 /// A piece of a segment that is read back with one call, unless one batch is larger.

@@ -281,6 +281,7 @@ impl<F: Clone> Journal<F> {
     pub fn counters(&self) -> Counters {
         Counters {
             segments: self.segments.len() as u64,
+            segments_too_large: self.segments.too_large() as u64,
             live_bytes: self.segments.live_bytes(),
             disk_bytes: self.segments.file_bytes() + self.house.slot_bytes(),
             unsynced_bytes: self.unsynced_bytes,
@@ -392,7 +393,9 @@ impl<F: Clone> Journal<F> {
         let Some(batch) = self.open.take() else { return };
         let active = self.segments.active_mut();
         assert_eq!(active.life, batch.life, "the open batch is in the active segment");
+        assert!(batch.frames > 0, "a batch is opened for a frame");
         active.end = batch.offset + batch.padded_bytes();
+        assert!(active.end <= active.initialised, "frames go only where zeros were written");
         self.house.bytes_since_snapshot += batch.padded_bytes();
         self.full.push_back(batch);
     }
@@ -443,6 +446,7 @@ impl<F: Clone> Journal<F> {
             self.close_batch();
         }
         let mut batch = self.full.pop_front().expect("invariant: a batch waits");
+        assert!(batch.first > self.durable.written, "a batch is written once");
         batch.seal(self.opening.epoch, self.durable.synced, now);
         self.flights.push_back(Flight {
             segment: batch.life.number,
@@ -480,6 +484,7 @@ impl<F: Clone> Journal<F> {
 
     fn finish_sync(&mut self) {
         let covered = self.syncing.take().expect("invariant: only what was handed out comes back");
+        assert!(covered <= self.durable.written, "only what is written is synced");
         self.durable.synced = self.durable.synced.max(covered);
         self.counters.syncs += 1;
     }
@@ -493,6 +498,7 @@ impl<F: Clone> Journal<F> {
                     "a direct synced write goes only where everything before is synced"
                 );
             }
+            assert!(flight.last > self.durable.written, "a batch brings something new");
             self.durable.written = flight.last;
             if flight.commit == Commit::Written {
                 // Only now: a sync that began before would have covered less than it flushed.
@@ -514,7 +520,7 @@ impl<F: Clone> Journal<F> {
 }
 
 /// Bytes in the log of a batch with only one frame.
-fn padded_batch_bytes(payload_bytes: usize) -> u64 {
+pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
     (MARK_BYTES + FRAME_HEADER_BYTES + payload_bytes).next_multiple_of(BLOCK_BYTES) as u64
 }
 

@@ -88,6 +88,11 @@ impl JournalOptions {
         self.extent_bytes.max(self.largest_batch_bytes().saturating_mul(2))
     }
 
+    /// The largest room that one segment can offer.
+    pub(crate) fn room_bytes_max(&self) -> u64 {
+        self.segment_bytes - BLOCK_BYTES as u64
+    }
+
     /// # Panics
     /// When the sizes contradict each other: a mistake of the program, not of its user.
     pub(crate) fn assert_valid(&self) {

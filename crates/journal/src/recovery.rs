@@ -225,9 +225,7 @@ fn settle<D: Disk>(
     let house = Housekeeping::new(slots, header, slot, reading.recovered.bytes);
     let mut journal = Journal::new(options, opening, reading.next, segments, house);
     journal.need_for_snapshot(reading.live.snapshot_bytes);
-    for (lsn, bytes) in &reading.live.records {
-        journal.segments.keep(*lsn, *bytes);
-    }
+    journal.segments.keep_all(&reading.live.records);
     let synced = journal.durable().synced;
     journal.segments.retire(header.begin, synced);
     Ok(journal)
@@ -324,7 +322,16 @@ fn arrange<D: Disk>(
 }
 
 fn segment<F>(life: Life, file: F, first: Lsn, end: u64, initialised: u64) -> Segment<F> {
-    Segment { life, file, first, end, initialised, live_bytes: 0, died_at: Lsn::ZERO }
+    Segment {
+        life,
+        file,
+        first,
+        end,
+        initialised,
+        live_bytes: 0,
+        died_at: Lsn::ZERO,
+        too_large: false,
+    }
 }
 
 fn open_slots<D: Disk>(disk: &D, names: &[String]) -> Result<[SlotFile<D::File>; 2], DiskError> {

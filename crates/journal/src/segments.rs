@@ -26,6 +26,8 @@ pub(crate) struct Segment<F> {
     pub(crate) live_bytes: u64,
     /// The last frame appended when its last record ceased to matter.
     pub(crate) died_at: Lsn,
+    /// A batch in it is larger than what can be appended in one piece: it is not compacted.
+    pub(crate) too_large: bool,
 }
 
 /// A segment without frames, ready to continue the log.
@@ -113,6 +115,8 @@ impl<F: Clone> Segments<F> {
     pub(crate) fn roll(&mut self, first: Lsn) {
         let spare = self.spares.pop_front().expect("invariant: room was checked before appending");
         assert!(first >= self.active().first, "the log goes on");
+        assert!(spare.life.number > self.active().life.number, "numbers ascend along the log");
+        assert!(spare.life.takes_batches(), "a spare is of the version that is written");
         if let Some(empty) = self.table.remove(&first) {
             let Segment { life, file, initialised, .. } = empty;
             self.retired.push(Spare { life, file, initialised });
@@ -125,6 +129,7 @@ impl<F: Clone> Segments<F> {
             initialised: spare.initialised,
             live_bytes: 0,
             died_at: Lsn::ZERO,
+            too_large: false,
         };
         self.table.insert(first, segment);
     }
@@ -136,6 +141,7 @@ impl<F: Clone> Segments<F> {
             segment.initialised = initialised;
         }
         if let Some(spare) = self.spares.iter_mut().find(|spare| spare.life.number == number) {
+            assert!(initialised > spare.initialised, "what is filled stays filled");
             spare.initialised = initialised;
         }
     }
@@ -143,6 +149,20 @@ impl<F: Clone> Segments<F> {
     /// Records at `lsn` began to matter.
     pub(crate) fn keep(&mut self, lsn: Lsn, bytes: u64) {
         self.holding(lsn).live_bytes += bytes;
+    }
+
+    /// The same of all that recovery found, a million perhaps: neighbours lie mostly together.
+    pub(crate) fn keep_all(&mut self, records: &[(Lsn, u64)]) {
+        let mut rest = records;
+        while let Some((lsn, _)) = rest.first() {
+            let first = self.holding(*lsn).first;
+            let last = self.last_of(first);
+            let together = rest.iter().take_while(|(lsn, _)| (first..=last).contains(lsn));
+            let (here, others) = rest.split_at(together.count());
+            assert!(!here.is_empty(), "a record lies where it was looked up");
+            self.holding(first).live_bytes += here.iter().map(|(_, bytes)| bytes).sum::<u64>();
+            rest = others;
+        }
     }
 
     /// Records at `lsn` ceased to matter with frame `now`.
@@ -210,10 +230,27 @@ impl<F: Clone> Segments<F> {
         self.retired.pop()
     }
 
-    /// The closed and written segment in which the smallest part still matters, if that is at
-    /// most half.
-    pub(crate) fn nearly_dead(&self, written: Lsn) -> Option<&Segment<F>> {
+    /// What lives in it cannot be appended anew: see [`Segment::too_large`].
+    pub(crate) fn set_aside(&mut self, number: SegmentNumber) {
+        let found = self.table.values_mut().find(|segment| segment.life.number == number);
+        let segment = found.expect("invariant: what is compacted holds frames");
+        segment.too_large = true;
+    }
+
+    /// How many are set aside.
+    pub(crate) fn too_large(&self) -> usize {
+        self.table.values().filter(|segment| segment.too_large).count()
+    }
+
+    /// The closed and written segment in which the smallest part still matters, of those that
+    /// `fit`, if that is at most half.
+    pub(crate) fn nearly_dead(
+        &self,
+        written: Lsn,
+        fits: impl Fn(&Segment<F>) -> bool,
+    ) -> Option<&Segment<F>> {
         self.closed()
+            .filter(|segment| !segment.too_large && fits(segment))
             .filter(|segment| self.last_of(segment.first) <= written)
             .filter(|segment| segment.live_bytes > 0)
             .filter(|segment| segment.live_bytes.saturating_mul(2) <= segment.end)

@@ -406,3 +406,41 @@ fn a_full_device_is_forgotten_when_nothing_more_is_needed() {
     }
     assert_eq!(store.journal.poll_timeout(), None, "there is nothing to be woken for");
 }
+
+#[test]
+fn a_value_too_large_for_segments_of_today_does_not_stop_compaction() {
+    let once = JournalOptions {
+        segment_bytes: 512 * 1024,
+        frame_payload_bytes_max: 110_000,
+        batch_bytes: 120_000,
+        ..always()
+    };
+    let disk = MemoryDisk::default();
+    let mut store = Store::open(&disk, once).unwrap();
+    assert!(store.put(1, &value(1, 100_000)));
+    for key in 10..20 {
+        assert!(store.put(key, &value(key, 50_000)));
+        store.remove(key);
+    }
+    drop(store);
+    let mut store = Store::open(&disk, always()).unwrap();
+    for key in 100..2000 {
+        assert!(store.put(key, &value(key, 1000)));
+        if key % 4 != 0 {
+            store.remove(key);
+        }
+        let counters = store.journal.counters();
+        let bound = counters.live_bytes * 2 + 12 * always().segment_bytes + 512 * 1024;
+        assert!(counters.disk_bytes <= bound, "{counters:?} at {key}");
+    }
+    let counters = store.journal.counters();
+    assert!(counters.compactions > 0, "{counters:?}");
+    assert_eq!(counters.segments_too_large, 1, "{counters:?}");
+    assert_eq!(reopened(&store).values.contents(), store.values.contents());
+    store.remove(1);
+    for key in 2000..2200 {
+        assert!(store.put(key, &value(key, 1000)));
+        store.remove(key);
+    }
+    assert_eq!(store.journal.counters().segments_too_large, 0, "it is gone");
+}

@@ -1,9 +1,9 @@
 //! What the buffers of all connections hold together, and how much one may leave unread of it.
 //!
 //! Back-pressure comes first: the fuller the whole, the less may one connection leave unread before
-//! its commands wait. So slow readers settle below the bound, and who reads is served as ever. It cannot settle where many peers send bodies and stop in the middle: making
-//! all others wait for those who may never go on would be their victory, so that then who holds
-//! the most is closed.
+//! its commands wait. So slow readers settle below the bound, and who reads is served as ever. It
+//! cannot settle where many peers send bodies and stop in the middle: making all others wait for
+//! those who may never go on would be their victory, so that then who holds the most is closed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

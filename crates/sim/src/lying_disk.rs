@@ -3,6 +3,8 @@
 //! The oracle must catch each of them; else its silence about the real journal proves nothing.
 //! The defects live here, around the real code, so that the real code needs no switch for them.
 
+use std::cell::RefCell;
+
 use journal::{BLOCK_BYTES, Disk, DiskError, WriteMode};
 
 use crate::{FaultyDisk, FaultyFile};
@@ -16,6 +18,8 @@ pub enum Defect {
     SkipsSync,
     /// A write that should be synced is only written.
     WritesWithoutSync,
+    /// A write is kept in the process for a while: it is lost with it.
+    BuffersWrites,
     /// A failed sync is tried again until it succeeds.
     RetriesSync,
     /// A failed write or sync is taken for a success.
@@ -29,13 +33,22 @@ pub enum Defect {
 pub struct LyingDisk {
     disk: FaultyDisk,
     defect: Defect,
+    /// Writes that the process keeps: file, offset, bytes.
+    buffered: RefCell<Vec<(FaultyFile, u64, Vec<u8>)>>,
 }
 
 impl LyingDisk {
     /// The disk seen through that defect.
     #[must_use]
     pub const fn new(disk: FaultyDisk, defect: Defect) -> Self {
-        Self { disk, defect }
+        Self { disk, defect, buffered: RefCell::new(Vec::new()) }
+    }
+
+    fn flush(&self) -> Result<(), DiskError> {
+        let mut buffered = self.buffered.take().into_iter();
+        buffered.try_for_each(|(file, offset, bytes)| {
+            self.disk.write(&file, offset, &bytes, WriteMode::Written)
+        })
     }
 
     fn hide(&self, result: Result<(), DiskError>) -> Result<(), DiskError> {
@@ -52,6 +65,8 @@ impl Disk for LyingDisk {
     }
 
     fn names(&self) -> Result<Vec<String>, DiskError> {
+        // A process begins, without what the last one kept.
+        self.buffered.borrow_mut().clear();
         self.disk.names()
     }
 
@@ -68,6 +83,7 @@ impl Disk for LyingDisk {
     }
 
     fn read(&self, file: &FaultyFile, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
+        self.flush()?;
         let read = self.disk.read(file, offset, buffer)?;
         if self.defect == Defect::IgnoresTornTail && offset == 0 {
             forge_checksums(buffer);
@@ -82,12 +98,18 @@ impl Disk for LyingDisk {
         buffer: &[u8],
         mode: WriteMode,
     ) -> Result<(), DiskError> {
+        if self.defect == Defect::BuffersWrites && mode == WriteMode::Written {
+            self.buffered.borrow_mut().push((file.clone(), offset, buffer.to_vec()));
+            let full = self.buffered.borrow().len() > BUFFERED_MAX;
+            return if full { self.flush() } else { Ok(()) };
+        }
         let lazy = self.defect == Defect::WritesWithoutSync;
         let mode = if lazy { WriteMode::Written } else { mode };
         self.hide(self.disk.write(file, offset, buffer, mode))
     }
 
     fn sync(&self, file: &FaultyFile) -> Result<(), DiskError> {
+        self.flush()?;
         match self.defect {
             Defect::SkipsSync => Ok(()),
             Defect::RetriesSync => self.disk.sync(file).or_else(|_| self.disk.sync(file)),
@@ -107,6 +129,9 @@ impl Disk for LyingDisk {
         self.disk.remove(name)
     }
 }
+
+/// Writes that a process keeps which should hand over each.
+const BUFFERED_MAX: usize = 2;
 
 /// Gives every frame of a segment the checksum that its bytes have; see docs/format.md.
 fn forge_checksums(segment: &mut [u8]) {
