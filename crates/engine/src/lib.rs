@@ -1,4 +1,4 @@
-//! Queues, leases and timers as a pure state machine: commands and the time go in, frames for a
+//! Queues, topics, leases and transactions as a pure state machine: commands and the time go in, frames for a
 //! journal and answers for sessions come out.
 //!
 //! It contains no clock, file, socket, thread, randomness or hash order, and knows no protocol.
@@ -35,7 +35,8 @@
 //!
 //! - [`Engine::open_session`] before a session's first command, [`Engine::close_session`] at its
 //!   end. Each command is answered by one [`model::Output`] of its session; a receive that waits
-//!   is answered by a later call, whichever that is.
+//!   is answered by a later call, whichever that is. A consumer with credit is answered by what it
+//!   is given, in this call or any later one.
 //! - After each call, before the next frame is made durable elsewhere: append the new
 //!   [`Effects::frames`] to the journal in their order, tell it what was [`Effects::freed`], and
 //!   hold each of [`Effects::outputs`] back until what it is [`model::After`] is durable. Several
@@ -48,7 +49,7 @@
 //! In this order: [`Engine::load`] the chunks of a snapshot, [`Engine::replay`] the frames after
 //! its begin, [`Engine::restore_body`] those before it that are still there, and
 //! [`Engine::finish_recovery`]. Messages come back, leases, pauses, sessions and totals do not: a
-//! message that was leased is ready. What memory alone keeps ([`model::Durability::None`]) is gone.
+//! message that was leased or held is ready. What memory alone keeps ([`model::Durability::None`]) is gone.
 //!
 //! [`Engine::snapshot_begin`] and [`Engine::snapshot_chunk`] make a snapshot in small steps between
 //! commands. [`Engine::restate`] stores anew what lives of an old frame.
@@ -57,9 +58,11 @@
 //!
 //! Every command takes time logarithmic in the number of messages, whatever their states, plus what
 //! it delivers, and a receive looks once at each queue its consumer watches; [`Engine::steps`]
-//! counts what it comes to. Closing a session
-//! returns all that it holds, and a kick moves all that it is asked to, in one call: about 0.3 µs
-//! a message. A ready message of 100 bytes takes 233 bytes of memory in all.
+//! counts what it comes to. A message that becomes ready is held against each selector of its
+//! queue's consumers. What may be much is done in steps, the rest by timers that are due at once:
+//! giving a queue's messages to consumers with credit, looking through them for a selector or a
+//! browser, returning what a session held, forgetting what was in a queue that is gone. A kick
+//! moves all that one frame takes in one call: about 0.3 µs a message. A ready message of 100 bytes takes 233 bytes of memory in all.
 #![no_std]
 
 extern crate alloc;

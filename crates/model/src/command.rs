@@ -91,8 +91,8 @@ pub enum Command {
         link: LinkId,
     },
     /// Deliver to a consumer until it got `limit` messages since it was opened. → no reply of its
-    /// own; with `drain`, once nothing more is there for it: `Drained`, and the limit is what was
-    /// delivered
+    /// own; with `drain`, once it got all or nothing more is there for it: `Drained`, and the limit
+    /// is what was delivered. A later `Credit` takes a drain back
     Credit {
         /// A consumer that was opened by `OpenConsumer` or `Subscribe`; another is ignored.
         link: LinkId,

@@ -7,7 +7,7 @@ use crate::{Nanos, QueueName};
 pub enum Settlement {
     /// It is done with, and deleted.
     Accept,
-    /// It was not looked at: ready again at its place, as if it had not been delivered.
+    /// It was not looked at: ready again at its place, and nothing is counted.
     Release,
     /// Its delivery failed: ready again at its place, and one failure more; when there are too
     /// many of them, among the dead letters.
