@@ -1,5 +1,5 @@
-//! Queues, topics, leases and transactions as a pure state machine: commands and the time go in, frames for a
-//! journal and answers for sessions come out.
+//! Queues, topics, leases and transactions as a pure state machine: commands and the time go in,
+//! frames for a journal and answers for sessions come out.
 //!
 //! It contains no clock, file, socket, thread, randomness or hash order, and knows no protocol.
 //! The same calls always have the same effects. No input panics; a panic is a broken invariant.
@@ -49,7 +49,8 @@
 //! In this order: [`Engine::load`] the chunks of a snapshot, [`Engine::replay`] the frames after
 //! its begin, [`Engine::restore_body`] those before it that are still there, and
 //! [`Engine::finish_recovery`]. Messages come back, leases, pauses, sessions and totals do not: a
-//! message that was leased or held is ready. What memory alone keeps ([`model::Durability::None`]) is gone.
+//! message that was leased or held is ready. What memory alone keeps
+//! ([`model::Durability::None`]) is gone.
 //!
 //! [`Engine::snapshot_begin`] and [`Engine::snapshot_chunk`] make a snapshot in small steps between
 //! commands. [`Engine::restate`] stores anew what lives of an old frame.
@@ -62,7 +63,8 @@
 //! queue's consumers. What may be much is done in steps, the rest by timers that are due at once:
 //! giving a queue's messages to consumers with credit, looking through them for a selector or a
 //! browser, returning what a session held, forgetting what was in a queue that is gone. A kick
-//! moves all that one frame takes in one call: about 0.3 µs a message. A ready message of 100 bytes takes 233 bytes of memory in all.
+//! moves all that one frame takes in one call: about 0.3 µs a message. A ready message of 100 bytes
+//! takes 233 bytes of memory in all.
 #![no_std]
 
 extern crate alloc;

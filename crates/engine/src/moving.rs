@@ -5,6 +5,7 @@
 //! the counts and the timers that follow from them. Between the two the message is in none.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 
 use model::{After, MessageId, Nanos};
 
@@ -22,19 +23,12 @@ impl Engine {
     pub(crate) fn leave(&mut self, id: MessageId) -> State {
         let message = self.living(id);
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
-        let (slot, message_expires) = (message.queue, message.expires());
+        let (slot, expires) = (message.queue, message.expires());
         let queue = self.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
         queue.counts.subtract(state, priority);
         self.totals.counts.subtract(state, priority);
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
-        if let Some(expires) = message_expires
-            && state.holder().is_none()
-        {
-            let first = queue.first_expiry();
-            queue.expiring.remove(&(expires, id));
-            self.timers.change(Timer::Expire(slot), first, queue.first_expiry());
-        }
         let was_there = match state {
             State::Ready => {
                 self.totals.steps += queue.leave_views(priority, order);
@@ -64,6 +58,11 @@ impl Engine {
             }
         };
         assert!(was_there, "message {id} is in the index of its state");
+        if let Some(at) = expires
+            && state.holder().is_none()
+        {
+            self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
+        }
         state
     }
 
@@ -73,19 +72,12 @@ impl Engine {
         let message = self.living_mut(id);
         message.set_state(state);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
-        let message_expires = message.expires();
+        let expires = message.expires();
         let queue = self.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
         queue.counts.add(state, priority);
         self.totals.counts.add(state, priority);
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
-        if let Some(expires) = message_expires
-            && state.holder().is_none()
-        {
-            let first = queue.first_expiry();
-            queue.expiring.insert((expires, id));
-            self.timers.change(Timer::Expire(slot), first, queue.first_expiry());
-        }
         let is_new = match state {
             State::Ready => queue.ready.insert(priority, order),
             State::Buried { order } => queue.buried.insert(order, id).is_none(),
@@ -110,9 +102,27 @@ impl Engine {
             }
         };
         assert!(is_new, "message {id} was in the index of its state already");
+        if let Some(at) = expires
+            && state.holder().is_none()
+        {
+            self.change_expiring(slot, |expiring| expiring.insert((at, id)));
+        }
         if state == State::Ready {
             self.enter_views(slot, id);
         }
+    }
+
+    /// Changes which messages of a queue expire, and its timer with them.
+    fn change_expiring(
+        &mut self,
+        slot: QueueSlot,
+        change: impl FnOnce(&mut BTreeSet<(Nanos, MessageId)>) -> bool,
+    ) {
+        let queue = self.queues.at_mut(slot);
+        let first = queue.first_expiry();
+        let changed = change(&mut queue.expiring);
+        assert!(changed, "what expires is known while nobody holds it");
+        self.timers.change(Timer::Expire(slot), first, queue.first_expiry());
     }
 
     /// Takes a message that is in no index out of the engine.
