@@ -10,7 +10,7 @@ use crate::house::{House, root};
 use crate::run::run;
 use crate::server::{Dunlin, Program};
 use crate::tally::{Runner, Tally};
-use crate::{Result, clients, crash, setup, tidy};
+use crate::{Result, amqp, clients, crash, setup, tidy};
 
 /// Random seeds of the simulation in the test command.
 const SEEDS: &str = "10000";
@@ -22,7 +22,7 @@ struct Step {
     run: fn(&Bench) -> Result<Tally>,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step { name: "setup", what: "install what the other steps need", run: install },
     Step { name: "fmt", what: "the code is formatted", run: fmt },
     Step {
@@ -34,6 +34,11 @@ const STEPS: [Step; 8] = [
     Step { name: "test", what: "all tests of the workspace", run: test },
     Step { name: "sim", what: "simulated crashes, by seeds", run: sim },
     Step { name: "clients", what: "foreign clients, on Dunlin and the original", run: clients },
+    Step {
+        name: "amqp",
+        what: "AMQP and JMS clients, on Dunlin and Artemis",
+        run: |bench| amqp::run_all(bench, &amqp::BROKERS),
+    },
     Step { name: "crash", what: "kill -9 under load, and a ledger", run: crash },
 ];
 
@@ -108,7 +113,9 @@ pub(crate) fn list() -> String {
 
 fn install(bench: &Bench) -> Result<Tally> {
     setup::install(&bench.log("setup"))?;
-    clients::prepare(bench)
+    let mut tally = clients::prepare(bench)?;
+    tally += amqp::prepare(bench)?;
+    Ok(tally)
 }
 
 fn fmt(bench: &Bench) -> Result<Tally> {
