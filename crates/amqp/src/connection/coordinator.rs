@@ -39,7 +39,13 @@ impl Connection {
     fn discharge(&mut self, incoming: Incoming, txn_id: &[u8], fail: bool) {
         let open = self.open_transactions(incoming.link);
         let known = transaction(txn_id).filter(|id| open.is_some_and(|open| open.remove(id)));
+        let is_doomed = known.and_then(|id| self.transactions.remove(&id)).unwrap_or_default();
         match known {
+            Some(transaction) if is_doomed && !fail => {
+                self.ask(Command::Rollback { transaction }, Awaited::Unheard);
+                let why = "a part of the transaction was refused";
+                self.reject(incoming, Error::new(condition::TRANSACTION_ROLLBACK, why));
+            }
             Some(transaction) if fail => {
                 self.ask(Command::Rollback { transaction }, Awaited::Discharged(incoming));
             }
@@ -60,6 +66,14 @@ impl Connection {
         }
     }
 
+    /// A part of a transaction was refused before the engine heard of it: it cannot commit (4.3).
+    pub(super) fn doom(&mut self, transaction: Option<TransactionId>) {
+        let open = transaction.and_then(|id| self.transactions.get_mut(&id));
+        if let Some(is_doomed) = open {
+            *is_doomed = true;
+        }
+    }
+
     pub(super) fn declared(
         &mut self,
         incoming: Incoming,
@@ -73,6 +87,7 @@ impl Connection {
         match self.open_transactions(incoming.link) {
             Some(open) => {
                 open.insert(transaction);
+                self.transactions.insert(transaction, false);
             }
             // Its link has gone meanwhile.
             None => self.ask(Command::Rollback { transaction }, Awaited::Unheard),
@@ -102,6 +117,7 @@ impl Connection {
 
     pub(super) fn roll_back_all(&mut self, open: BTreeSet<TransactionId>) {
         for transaction in open {
+            self.transactions.remove(&transaction);
             self.ask(Command::Rollback { transaction }, Awaited::Unheard);
         }
     }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{After, Command, LinkId, Reply};
+use model::{After, Command, LinkId, Reply, TransactionId};
 
 use crate::Connection;
 use crate::connection::event::{Answer, Awaited, Fact, Incoming, transaction};
@@ -91,6 +91,8 @@ impl Connection {
         }
         .map_err(|why| fault(condition::NOT_ALLOWED, why))?;
         if before as u64 + payload.len() as u64 > bytes_max {
+            let transaction = head.enlisted.transaction();
+            self.doom(transaction);
             let why = "the message is larger than the link takes";
             return Err(fault(condition::LINK_MESSAGE_SIZE_EXCEEDED, why));
         }
@@ -116,10 +118,7 @@ impl Connection {
             head.bytes.extend_from_slice(last);
             Arc::from(core::mem::take(&mut head.bytes))
         };
-        let transaction = match head.enlisted {
-            Enlisted::In(transaction) => Some(transaction),
-            Enlisted::No | Enlisted::Unknown => None,
-        };
+        let transaction = head.enlisted.transaction();
         let incoming =
             Incoming { session: key, link, id: head.id, settled: head.settled, transaction };
         let Some(producer) = self.producer(link) else { return };
@@ -140,7 +139,10 @@ impl Connection {
     fn put(&mut self, incoming: Incoming, body: Arc<[u8]>, format: u32, is_relayed: bool) {
         let Incoming { link, transaction, .. } = incoming;
         match arrival::read(body, format, is_relayed, self.now) {
-            Err(error) => self.reject(incoming, error),
+            Err(error) => {
+                self.doom(transaction);
+                self.reject(incoming, error);
+            }
             Ok(arrival) => {
                 let message = arrival.message;
                 let command = match arrival.to {
@@ -229,6 +231,13 @@ impl Partial {
 }
 
 impl Enlisted {
+    const fn transaction(self) -> Option<TransactionId> {
+        match self {
+            Self::In(transaction) => Some(transaction),
+            Self::No | Self::Unknown => None,
+        }
+    }
+
     fn of(transfer: &Transfer<'_>) -> Self {
         match transfer.state {
             Some(DeliveryState::Transactional { txn_id, .. }) => {

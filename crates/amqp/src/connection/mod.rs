@@ -43,7 +43,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{After, ClientName, Command, LinkId, Nanos, Reply, SessionId};
+use model::{After, ClientName, Command, LinkId, Nanos, Reply, SessionId, TransactionId};
 
 use crate::error::{Error, condition};
 use crate::frame::{self, Frame, FrameKind, Split};
@@ -78,6 +78,8 @@ pub struct Connection {
     sessions_begun: u32,
     links_attached: u32,
     transactions_begun: u64,
+    /// Open transactions, and whether a part was refused here, of which the engine knows nothing.
+    transactions: BTreeMap<TransactionId, bool>,
     /// What the engine is to be asked next.
     work: VecDeque<Work>,
     awaited: VecDeque<Awaited>,
@@ -146,6 +148,7 @@ impl Connection {
             sessions_begun: 0,
             links_attached: 0,
             transactions_begun: 0,
+            transactions: BTreeMap::new(),
             work: VecDeque::new(),
             awaited: VecDeque::new(),
             latest: After::NOTHING,
