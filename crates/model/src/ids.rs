@@ -70,8 +70,8 @@ impl Destination {
     }
 }
 
-/// The name of a queue or a topic: 1 to [`limits::QUEUE_NAME_BYTES_MAX`] bytes of UTF-8 without control
-/// characters. Protocols may allow less. Cloning is cheap.
+/// The name of a queue or a topic: 1 to [`limits::QUEUE_NAME_BYTES_MAX`] bytes of UTF-8 without
+/// control characters. Protocols may allow less. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueName(Arc<str>);
 
