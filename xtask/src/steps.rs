@@ -36,8 +36,8 @@ const STEPS: [Step; 9] = [
     Step { name: "clients", what: "foreign clients, on Dunlin and the original", run: clients },
     Step {
         name: "amqp",
-        what: "AMQP and JMS clients, on Dunlin and Artemis",
-        run: |bench| amqp::run_all(bench, &amqp::BROKERS),
+        what: "AMQP and JMS clients, on Dunlin",
+        run: |bench| amqp::run_all(bench, &["dunlin"]),
     },
     Step { name: "crash", what: "kill -9 under load, and a ledger", run: crash },
 ];
