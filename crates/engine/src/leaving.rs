@@ -48,6 +48,12 @@ impl Engine {
         self.remove_if_idle(slot);
     }
 
+    /// Its deletion was journalled as the end of a subscription.
+    pub(crate) fn went_with_subscription(&self, id: MessageId) -> bool {
+        let message = self.living(id);
+        message.is_journalled() && self.queues.at(message.queue).is_leaving()
+    }
+
     /// Whoever asks by its number finds a message unless its queue is gone.
     pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
         let message = self.messages.get(id.0)?;

@@ -130,6 +130,12 @@ impl Log {
         }
     }
 
+    /// What waits for settlements in the open frame. Where one is of a message that went with its
+    /// subscription, it is the record of that end, somewhere before, that has to be durable.
+    pub(crate) fn after_settling(&self, has_gone: bool) -> After {
+        if has_gone { self.after_all() } else { self.after_open() }
+    }
+
     /// The frame that begins now holds all of a transaction. So many of its bytes are left for what
     /// is appended to it after all that is stored.
     pub(crate) fn begin_transaction(&mut self, reserved_bytes: usize, effects: &Effects) -> Draft {

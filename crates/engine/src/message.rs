@@ -21,7 +21,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use model::{DeadLetter, Durability, Format, Lsn, MessageId, Nanos, QueueName};
+use model::{After, DeadLetter, Durability, Format, Lsn, MessageId, Nanos, QueueName};
 
 use crate::queue::QueueSlot;
 use crate::record::{Counters, DeadView, Envelope, Place, Standing, StoredState};
@@ -35,7 +35,7 @@ pub(crate) struct Message {
     pub(crate) lease: Nanos,
     /// The frame with its Message record; [`Lsn::ZERO`] where nothing is journalled.
     pub(crate) location: Lsn,
-    /// The last frame about it since the process started.
+    /// The last frame about it, or that it came with, since the process started.
     pub(crate) changed: Lsn,
     /// When its delay or lease ends, or its place among the buried.
     moment: u64,
@@ -205,6 +205,15 @@ impl Message {
             Kind::Leased => State::Leased { holder: self.holder, until: Nanos(self.moment) },
             Kind::Held => State::Held { holder: self.holder },
             Kind::Buried => State::Buried { order: self.moment },
+        }
+    }
+
+    /// What waits for all that the log holds about it. One that is in memory only may have come
+    /// with a frame all the same, and a frame is written when it is as durable as it asks.
+    pub(crate) fn after(&self) -> After {
+        match self.durability {
+            Durability::None if self.changed == Lsn::ZERO => After::NOTHING,
+            level => After::new(self.changed, level.max(Durability::Written)),
         }
     }
 

@@ -197,7 +197,7 @@ impl Engine {
         }
         self.groups.release(message, effects);
         if self.queues.at(message.queue).is_leaving() {
-            return message.after();
+            return self.log.after_all();
         }
         let record = RecordView::Deleted { message: id };
         let Placed { lsn, .. } = self.log.append(&record, message.durability, effects);
@@ -237,12 +237,5 @@ impl Engine {
                 (session.margin_begins(link, before), session.margin_begins(link, now));
             self.timers.change(timer, from, to);
         }
-    }
-}
-
-/// What waits for all that the log holds about a message.
-impl Message {
-    pub(crate) fn after(&self) -> After {
-        After::new(self.changed, self.durability)
     }
 }

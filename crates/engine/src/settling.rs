@@ -40,8 +40,9 @@ impl Engine {
         if self.held_queue(by, id).is_none() {
             return self.not_found();
         }
+        let has_gone = self.went_with_subscription(id);
         let woken = self.apply_settlement(by, id, settlement, effects);
-        let outcome = Outcome::reply(self.log.after_open(), Reply::Done);
+        let outcome = Outcome::reply(self.log.after_settling(has_gone), Reply::Done);
         match woken {
             Some(queue) => outcome.waking(queue),
             None => outcome,

@@ -81,15 +81,29 @@ impl Engine {
             Err(refusal) => return self.undo(by, &transaction, refusal, effects),
         };
         let mut woken = BTreeSet::new();
+        let mut in_memory = Vec::new();
         for (id, message) in drafted {
             woken.insert(message.queue);
+            in_memory.extend((!message.is_journalled()).then_some(id));
             self.admit(id, message);
         }
         self.end_transaction(by, &transaction);
+        let has_gone = transaction.settled().any(|id| self.went_with_subscription(id));
         for (id, settlement) in transaction.settled {
             woken.extend(self.apply_settlement(by, id, settlement, effects));
         }
-        Outcome::reply(self.log.after_open(), Reply::Done).waking_all(woken)
+        self.bind(&in_memory);
+        Outcome::reply(self.log.after_settling(has_gone), Reply::Done).waking_all(woken)
+    }
+
+    /// What is in no record shows a commit no sooner than what is: a crash may undo that.
+    fn bind(&mut self, in_memory: &[MessageId]) {
+        let after = self.log.after_open();
+        for id in in_memory {
+            if let Some(message) = self.messages.get_mut(id.0) {
+                message.changed = after.lsn;
+            }
+        }
     }
 
     pub(crate) fn rollback(
