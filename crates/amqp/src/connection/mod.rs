@@ -42,6 +42,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use model::{After, ClientName, Command, LinkId, Nanos, Reply, SessionId, TransactionId};
 
@@ -528,7 +529,32 @@ fn not_allowed<T>(description: &str) -> Result<T, Fault> {
     Err(Fault::Connection(Error::new(condition::NOT_ALLOWED, description)))
 }
 
-/// What both wait for.
+/// What both wait for: the later frame, no more durable than is asked of that. It counts as
+/// written only when all before it are as durable as they ask. To ask it for the level of an
+/// earlier one could be to wait for ever: nobody may ever sync it.
 fn later(a: After, b: After) -> After {
-    After::new(a.lsn.max(b.lsn), a.level.max(b.level))
+    match a.lsn.cmp(&b.lsn) {
+        Ordering::Less => b,
+        Ordering::Equal => After::new(a.lsn, a.level.max(b.level)),
+        Ordering::Greater => a,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Durability, Lsn};
+
+    use super::*;
+
+    #[test]
+    fn what_waits_for_two_asks_no_frame_for_more_than_it_gets() {
+        // In a store that is never synced, a message of a stricter time was accepted before.
+        let accepted = After::new(Lsn(5), Durability::Synced);
+        let stored = After::new(Lsn(6), Durability::Written);
+        assert_eq!(later(accepted, stored), stored);
+        assert_eq!(later(stored, accepted), stored);
+        assert_eq!(later(After::NOTHING, accepted), accepted);
+        let same = After::new(Lsn(5), Durability::Written);
+        assert_eq!(later(same, accepted), accepted);
+    }
 }
