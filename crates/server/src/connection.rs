@@ -243,6 +243,7 @@ impl Connection {
     /// Whether the next turn has something to do for it without any news.
     pub(crate) fn needs_attention(&self, allowance: usize) -> bool {
         self.may_receive(allowance)
+            || (self.peer.is_congested() && self.outgoing.is_empty() && !self.broken)
             || (self.unfinished && !self.broken && !self.is_backlogged(allowance))
     }
 

@@ -188,6 +188,14 @@ impl Peer {
         }
     }
 
+    /// It has more to send once all that it gave was sent.
+    pub(crate) fn is_congested(&self) -> bool {
+        match self {
+            Self::Beanstalkd(_) => false,
+            Self::Amqp(peer) => peer.connection.is_congested(),
+        }
+    }
+
     /// To be closed once everything is sent.
     pub(crate) fn wants_close(&self) -> bool {
         match self {

@@ -16,6 +16,10 @@ pub(crate) const CONSUMER_AHEAD_MAX: u32 = 2_048;
 /// Deliveries of one session that its peer has not settled; beyond it consumers get nothing.
 pub(crate) const SESSION_UNSETTLED_MAX: usize = 262_144;
 
+/// Bytes of output beyond which deliveries wait: until they are sent they share their bodies with
+/// the engine, so that a peer's credit for a thousand large messages costs no memory.
+pub(crate) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+
 /// Bytes of a link's name. JMS makes them of an address and a few numbers.
 pub(crate) const LINK_NAME_BYTES_MAX: usize = 1_024;
 

@@ -88,6 +88,8 @@ pub struct Connection {
     latest: After,
     batch: Option<Batch>,
     held_bytes: usize,
+    /// Deliveries may wait for room in the output.
+    congested: bool,
     /// Bytes of input that were left unread.
     unread: usize,
     received_at: Nanos,
@@ -155,6 +157,7 @@ impl Connection {
             latest: After::NOTHING,
             batch: None,
             held_bytes: 0,
+            congested: false,
             unread: 0,
             received_at: now,
             sent_at: now,
@@ -227,8 +230,14 @@ impl Connection {
         }
     }
 
-    /// Writes what [`Connection::tell`] keeps so that one frame tells as much as several.
+    /// Writes what [`Connection::tell`] keeps so that one frame tells as much as several, and goes
+    /// on with deliveries that found no room in `out` before.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
+        self.flush_answers(out);
+        self.send_congested(out);
+    }
+
+    fn flush_answers(&mut self, out: &mut Vec<u8>) {
         let Some(batch) = self.batch.take() else { return };
         batch.answer.with_state(|state| {
             let last = (batch.last != batch.first).then_some(batch.last);
@@ -315,7 +324,14 @@ impl Connection {
         !self.work.is_empty()
     }
 
-    /// Bytes of messages that have not come whole, and of those that wait for the peer's window.
+    /// Deliveries wait for room in `out`: [`flush`](Self::flush) has more once that was sent.
+    #[must_use]
+    pub const fn is_congested(&self) -> bool {
+        self.congested
+    }
+
+    /// Bytes of messages that have not come whole, and of those that wait to be sent. Bodies of
+    /// messages that the engine holds for us lie there anyway, and do not count.
     #[must_use]
     pub const fn held_bytes(&self) -> usize {
         self.held_bytes
@@ -436,7 +452,7 @@ impl Connection {
                 return;
             }
         }
-        self.flush(out);
+        self.flush_answers(out);
         if matches!(self.phase, Phase::Identifying | Phase::Open) {
             self.write_open(out);
         }
@@ -445,6 +461,7 @@ impl Connection {
         self.phase = Phase::Closing(self.now + CLOSE_WAIT);
         self.work.clear();
         self.held_bytes = 0;
+        self.congested = false;
         self.sessions.clear();
         self.channels.clear();
         self.links.clear();
@@ -453,7 +470,7 @@ impl Connection {
 
     /// Appends a frame. One that is larger than the peer takes ends the connection instead.
     fn write(&mut self, channel: u16, performative: &Performative<'_>, out: &mut Vec<u8>) {
-        self.flush(out);
+        self.flush_answers(out);
         let start = out.len();
         self.write_unchecked(channel, performative, out);
         if out.len() - start > self.peer.frame_bytes_max as usize {
@@ -489,7 +506,7 @@ impl Connection {
                 return;
             }
         }
-        self.flush(out);
+        self.flush_answers(out);
         self.batch = Some(Batch { channel, role, first: id, last: id, answer });
     }
 

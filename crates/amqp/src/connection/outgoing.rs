@@ -11,6 +11,8 @@ use model::{Delivery, LinkId, Settlement};
 use crate::Connection;
 use crate::connection::departure::Opening;
 use crate::connection::event::Awaited;
+use crate::connection::limits::OUTPUT_BYTES_MAX;
+use crate::connection::link::Kind;
 use crate::connection::session::{Outgoing, Session, SessionKey, Unsettled, Waiting, wire};
 use crate::connection::work::settle;
 use crate::message::MESSAGE_FORMAT;
@@ -22,7 +24,8 @@ impl Connection {
         let Some(id) = delivery.link else { return };
         let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
         let key = link.session;
-        let outgoing = Outgoing::new(id, delivery, Opening::of(delivery, self.now));
+        let is_copy = matches!(&link.kind, Kind::Consumer(consumer) if consumer.browses);
+        let outgoing = Outgoing::new(id, delivery, Opening::of(delivery, self.now), is_copy);
         let Some(session) = self.sessions.get_mut(&key) else { return };
         let waiting = Waiting::Delivery(Box::new(outgoing));
         self.held_bytes += waiting.bytes();
@@ -30,9 +33,22 @@ impl Connection {
         self.send_waiting(key, out);
     }
 
-    /// Sends what the peer's window allows, in order.
+    /// Goes on with what found no room.
+    pub(super) fn send_congested(&mut self, out: &mut Vec<u8>) {
+        if !self.congested || out.len() >= OUTPUT_BYTES_MAX {
+            return;
+        }
+        self.congested = false;
+        let sessions: Vec<_> = self.sessions.keys().copied().collect();
+        for session in sessions {
+            self.send_waiting(session, out);
+        }
+    }
+
+    /// Sends what the peer's window and the room in `out` allow, in order.
     pub(super) fn send_waiting(&mut self, key: SessionKey, out: &mut Vec<u8>) {
-        while let Some(session) = self.sessions.get_mut(&key)
+        while out.len() < OUTPUT_BYTES_MAX
+            && let Some(session) = self.sessions.get_mut(&key)
             && let Some(waiting) = session.waiting.pop_front()
         {
             let bytes = waiting.bytes();
@@ -41,12 +57,14 @@ impl Connection {
                 Waiting::Delivery(outgoing) => {
                     if let Some(rest) = self.send(key, outgoing, out) {
                         let Some(session) = self.sessions.get_mut(&key) else { return };
-                        return session.waiting.push_front(Waiting::Delivery(rest));
+                        session.waiting.push_front(Waiting::Delivery(rest));
+                        break;
                     }
                 }
             }
             self.held_bytes = self.held_bytes.saturating_sub(bytes);
         }
+        self.congested |= out.len() >= OUTPUT_BYTES_MAX && self.sessions.contains_key(&key);
     }
 
     /// Sends of one delivery what the window allows; gives it back if that was not all.
@@ -64,7 +82,7 @@ impl Connection {
         if !self.sessions.get(&key)?.may_send() {
             return Some(outgoing);
         }
-        self.flush(out);
+        self.flush_answers(out);
         self.sent_at = self.now;
         let delivery = if has_begun { None } else { Some(self.number_delivery(key, &outgoing)?) };
         let link = self.links.get_mut(&outgoing.link)?;
@@ -126,13 +144,13 @@ impl Connection {
 }
 
 impl Outgoing {
-    fn new(link: LinkId, delivery: &Delivery, opening: Opening) -> Self {
+    fn new(link: LinkId, delivery: &Delivery, opening: Opening, is_copy: bool) -> Self {
         let Opening { prefix, start, end } = opening;
         let body = delivery.body.clone();
-        Self { link, message: delivery.message, prefix, body, start, end, sent: 0 }
+        Self { link, message: delivery.message, prefix, body, start, end, is_copy, sent: 0 }
     }
 
-    /// Appends as many frames as the window takes. Gives whether the delivery is complete.
+    /// Appends as many frames as the window takes and there is room for, but one at least. Gives whether the delivery is complete.
     fn write(
         &mut self,
         transfer: Transfer<'_>,
@@ -143,7 +161,9 @@ impl Outgoing {
         let begin = self.sent;
         let left = self.bytes() - begin;
         let mut frames = TransferFrames::new(transfer, session.channel, left, frame_bytes_max);
+        let full = OUTPUT_BYTES_MAX.max(out.len() + 1);
         while session.may_send()
+            && out.len() < full
             && let Some(part) = frames.write_next(out)
         {
             session.send();

@@ -72,6 +72,8 @@ pub(crate) struct Outgoing {
     /// Which of the stored bytes are sent.
     pub(crate) start: usize,
     pub(crate) end: usize,
+    /// The engine does not hold it for the consumer: its body may be here alone.
+    pub(crate) is_copy: bool,
     /// Bytes of it that were sent; none: it has not begun.
     pub(crate) sent: usize,
 }
@@ -84,10 +86,11 @@ impl Waiting {
         }
     }
 
-    /// Bytes that it holds.
+    /// Bytes that nobody else has.
     pub(crate) const fn bytes(&self) -> usize {
         match self {
-            Self::Delivery(delivery) => delivery.bytes(),
+            Self::Delivery(delivery) if delivery.is_copy => delivery.bytes(),
+            Self::Delivery(delivery) => delivery.prefix.len(),
             Self::Drained(_) => 0,
         }
     }
