@@ -150,7 +150,8 @@ impl Outgoing {
         Self { link, message: delivery.message, prefix, body, start, end, is_copy, sent: 0 }
     }
 
-    /// Appends as many frames as the window takes and there is room for, but one at least. Gives whether the delivery is complete.
+    /// Appends as many frames as the window takes and there is room for, but one at least. Gives
+    /// whether the delivery is complete.
     fn write(
         &mut self,
         transfer: Transfer<'_>,
