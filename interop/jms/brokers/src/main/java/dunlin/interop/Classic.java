@@ -31,6 +31,8 @@ public final class Classic {
         announce("amqp", amqp);
         announce("openwire", own);
         System.out.println("ready");
+        // None of its own threads keeps the process.
+        broker.waitUntilStopped();
     }
 
     private static KahaDBPersistenceAdapter store(Path folder, Policy policy) {
