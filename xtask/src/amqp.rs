@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::house::root;
 use crate::run::{Outcome, run};
-use crate::server::{Dunlin, Program};
+use crate::server::{Dunlin, Java, Program};
 use crate::steps::Bench;
 use crate::tally::{Runner, Tally};
 
@@ -95,7 +95,7 @@ pub(crate) fn run_all(bench: &Bench, brokers: &[&str]) -> Result<Tally> {
 fn run_one(bench: &Bench, broker: &str) -> Result<Tally> {
     let (program, lacks) = match broker {
         "dunlin" => (dunlin(bench)?, Lacks::default()),
-        "artemis" => (Program::Artemis(bench.scratch.join("artemis")), ARTEMIS_LACKS),
+        "artemis" => (artemis(bench), ARTEMIS_LACKS),
         url if url.starts_with("amqp://") => return run_suites(bench, url, url, Lacks::default()),
         other => return Err(format!("{other}? dunlin, artemis or amqp://HOST:PORT").into()),
     };
@@ -113,6 +113,11 @@ fn dunlin(bench: &Bench) -> Result<Program> {
     let options = ["--data".to_owned(), folder.display().to_string()].to_vec();
     let binary = bench.dunlin()?;
     Ok(Program::Dunlin(Dunlin { binary, protocol: "amqp", options, variables: Vec::new() }))
+}
+
+fn artemis(bench: &Bench) -> Program {
+    let arguments = vec![bench.scratch.join("artemis").display().to_string()];
+    Program::Java(Java { name: "artemis", class: "Artemis", protocol: "amqp", arguments })
 }
 
 /// A broker begins without what an earlier run left.
@@ -139,7 +144,8 @@ fn run_suites(bench: &Bench, broker: &str, url: &str, lacks: Lacks) -> Result<Ta
     Ok(sum)
 }
 
-fn in_folder(folder: &str, command: &[&str]) -> Result<Command> {
+/// A command in a folder of `interop`; a program with a path is one of that folder.
+pub(crate) fn in_folder(folder: &str, command: &[&str]) -> Result<Command> {
     let folder = root().join("interop").join(folder);
     let (program, arguments) = command.split_first().ok_or("an empty command")?;
     let program = if program.contains('/') { folder.join(program) } else { program.into() };

@@ -15,6 +15,9 @@ use crate::house::root;
 /// A server that needs longer than this to get ready hangs.
 const READY_MAX: Duration = Duration::from_secs(30);
 
+/// Enough for everything that is asked of a broker or client here, and less than the machine's.
+const JAVA_MEMORY: &str = "2g";
+
 /// Which server to start.
 #[derive(Clone, Debug)]
 pub(crate) enum Program {
@@ -22,8 +25,8 @@ pub(crate) enum Program {
     Dunlin(Dunlin),
     /// beanstalkd itself, and its options but for the address.
     Original(Vec<String>),
-    /// ActiveMQ Artemis, with its data in this folder.
-    Artemis(PathBuf),
+    /// One of `interop/jms/brokers`.
+    Java(Java),
 }
 
 /// Our binary and how it is started.
@@ -39,6 +42,19 @@ pub(crate) struct Dunlin {
     pub(crate) variables: Vec<(&'static str, &'static str)>,
 }
 
+/// A broker that comes as a class, and how it is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Java {
+    /// The word for it in logs and folders.
+    pub(crate) name: &'static str,
+    /// The class in `dunlin.interop`.
+    pub(crate) class: &'static str,
+    /// Which of its listeners to use.
+    pub(crate) protocol: &'static str,
+    /// What follows the class.
+    pub(crate) arguments: Vec<String>,
+}
+
 /// A running server. Dropping it kills it as `kill -9` does.
 pub(crate) struct Server {
     child: Child,
@@ -52,7 +68,7 @@ impl Program {
         match self {
             Program::Dunlin(dunlin) => start_dunlin(dunlin, log),
             Program::Original(options) => start_original(options, log),
-            Program::Artemis(folder) => start_artemis(folder, log),
+            Program::Java(java) => start_java(java, log),
         }
     }
 
@@ -61,7 +77,7 @@ impl Program {
         match self {
             Program::Dunlin(_) => "dunlin",
             Program::Original(_) => "original",
-            Program::Artemis(_) => "artemis",
+            Program::Java(java) => java.name,
         }
     }
 }
@@ -122,16 +138,24 @@ fn start_dunlin(dunlin: &Dunlin, log: File) -> Result<Server> {
     start_announcing(command, dunlin.protocol, log)
 }
 
-/// `mvn process-classes` leaves the class path beside the classes.
-fn start_artemis(folder: &Path, log: File) -> Result<Server> {
-    let target = root().join("interop/jms/brokers/target");
-    let libraries = fs::read_to_string(target.join("classpath"))?;
+fn start_java(java: &Java, log: File) -> Result<Server> {
+    let mut command = java_command("brokers")?;
+    command.arg(format!("dunlin.interop.{}", java.class)).args(&java.arguments);
+    start_announcing(command, java.protocol, log)
+}
+
+/// Java with the classes of a module of `interop/jms`. `mvn process-classes` leaves the class
+/// path beside them.
+pub(crate) fn java_command(module: &str) -> Result<Command> {
+    let target = root().join("interop/jms").join(module).join("target");
+    let path = target.join("classpath");
+    let libraries =
+        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut command = Command::new("java");
     command
-        .args(["-cp", &format!("{}:{libraries}", target.join("classes").display())])
-        .arg("dunlin.interop.Artemis")
-        .arg(folder);
-    start_announcing(command, "amqp", log)
+        .arg(format!("-Xmx{JAVA_MEMORY}"))
+        .args(["-cp", &format!("{}:{libraries}", target.join("classes").display())]);
+    Ok(command)
 }
 
 /// Starts a server that prints where it listens.
