@@ -1,6 +1,7 @@
-//! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`.
+//! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench-jms`.
 
 mod amqp;
+mod bench_jms;
 mod clients;
 mod crash;
 mod house;
@@ -40,8 +41,6 @@ cargo xtask crash [options]         kill -9 under load
     --binary PATH     the server (default: the release build)
     --extra OPTION    one more option of the server; may be repeated
     --stand-in        run beanstalkd instead, to try the test itself
-
-Steps of the test:
 ";
 
 fn main() -> ExitCode {
@@ -61,13 +60,16 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
     let wants_help = words.is_empty() || words.contains(&"--help") || words.contains(&"-h");
     match words {
         _ if wants_help => {
-            print!("{HELP}{}", steps::list());
+            print!("{HELP}{}\nSteps of the test:\n{}", bench_jms::HELP, steps::list());
             Ok(Tally::default())
         }
         ["test", options @ ..] => counted(steps::run_steps(&only(options)?)?),
         ["tidy"] => counted(tidy::run(&House::read()?)),
         ["metrics"] => metrics::run(&House::read()?).map(|()| Tally::default()),
         ["amqp", brokers @ ..] => counted(amqp(brokers)?),
+        ["bench-jms", options @ ..] => {
+            counted(bench_jms::run_all(&Bench::new()?, &bench_jms::Options::read(options)?)?)
+        }
         ["crash", options @ ..] => counted(crash::run_all(&crash_options(options)?)?),
         _ => Err(format!("{}? See cargo xtask --help", words.join(" ")).into()),
     }

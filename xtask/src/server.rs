@@ -97,6 +97,12 @@ impl Server {
         }
     }
 
+    /// Asks the server for its counters (SIGHUP), which go to its log.
+    pub(crate) fn ask_counters(&self) -> Result<()> {
+        Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status()?;
+        Ok(())
+    }
+
     /// Ends the server with SIGKILL at once.
     pub(crate) fn kill(mut self) -> Result<()> {
         self.child.kill()?;
