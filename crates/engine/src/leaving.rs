@@ -11,7 +11,7 @@ use crate::Effects;
 use crate::engine::Engine;
 use crate::log::Placed;
 use crate::message::Message;
-use crate::queue::QueueSlot;
+use crate::queue::{QueueSlot, Role};
 use crate::session::ConsumerKey;
 use crate::timers::Timer;
 
@@ -54,10 +54,20 @@ impl Engine {
         message.is_journalled() && self.queues.at(message.queue).is_leaving()
     }
 
-    /// Whoever asks by its number finds a message unless its queue is gone.
+    /// Whoever looks by its number finds a message unless its queue is gone.
     pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
         let message = self.messages.get(id.0)?;
         (!self.queues.at(message.queue).is_leaving()).then_some(message)
+    }
+
+    /// Whoever changes something by its number reaches a message of a queue that is not gone. What
+    /// a subscription holds is its consumers' alone.
+    pub(crate) fn reach(&self, id: MessageId) -> Option<&Message> {
+        let message = self.messages.get(id.0)?;
+        match self.queues.at(message.queue).role {
+            Role::Named | Role::Temporary(_) => Some(message),
+            Role::Subscription { .. } | Role::Leaving => None,
+        }
     }
 
     /// A message that is about to be forgotten lets go of its place in the log.

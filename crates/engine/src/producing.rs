@@ -230,7 +230,9 @@ impl Engine {
         for slot in others {
             let id = MessageId(self.next.message);
             let envelope = self.envelope_of_new(id, Durability::None, new);
-            let message = Message::new(&envelope, slot, Arc::clone(&new.body));
+            let mut message = Message::new(&envelope, slot, Arc::clone(&new.body));
+            // Nobody sees what a crash may undo for those who have a record of it.
+            message.changed = self.log.after_open().lsn;
             self.next.message += 1;
             drafted.push((id, Box::new(message)));
         }

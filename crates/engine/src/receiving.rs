@@ -110,7 +110,7 @@ impl Engine {
         id: MessageId,
         effects: &mut Effects,
     ) -> Outcome {
-        let state = self.find(id).map(|message| message.state());
+        let state = self.reach(id).map(|message| message.state());
         match state {
             Some(_) if self.is_over(id) => self.not_found(),
             None | Some(State::Leased { .. } | State::Held { .. }) => self.not_found(),

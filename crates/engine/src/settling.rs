@@ -20,7 +20,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         if self.held_queue(by, id).is_none() {
-            match self.find(id).map(|message| message.state()) {
+            match self.reach(id).map(|message| message.state()) {
                 Some(state) if state.holder().is_none() => {}
                 _ => return self.not_found(),
             }
@@ -182,7 +182,7 @@ impl Engine {
     }
 
     pub(crate) fn kick_message(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
-        match self.find(id).map(|message| (message.state(), message.queue)) {
+        match self.reach(id).map(|message| (message.state(), message.queue)) {
             Some((State::Buried { .. } | State::Delayed { .. }, queue)) => {
                 self.make_ready(id, effects).waking(queue)
             }
