@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::String;
 
-use model::{ConsumerMode, Destination, LinkId, NewMessage, QueueName};
+use model::{ConsumerMode, Destination, LinkId, NewMessage, QueueName, Settlement, TransactionId};
 
 use super::*;
 use crate::session::ConsumerKey;
@@ -192,6 +192,42 @@ fn check_sees_what_is_wrong() {
         let said = panic.downcast_ref::<String>().cloned();
         let said = said.or_else(|| panic.downcast_ref::<&str>().map(|said| String::from(*said)));
         assert!(said.unwrap_or_default().contains(expected), "{expected}");
+    }
+}
+
+/// A full device keeps room for settlements, but not for any number in one frame.
+#[test]
+fn a_full_device_refuses_a_transaction_of_too_many_settlements() {
+    let mut pair = Pair::new();
+    let count = limits::SETTLED_BYTES_ALWAYS as u64 / 16 + 1;
+    let transaction = Some(TransactionId(1));
+    for _ in 0..2 {
+        pair.run(Command::Begin { transaction: TransactionId(1) });
+        for number in 1..=count {
+            let message = MessageId(number);
+            if pair.engine.messages.get(number).is_none() {
+                let message = new_message();
+                pair.run(Command::Put { link: LINK, message, transaction: None });
+            }
+            assert!(matches!(pair.run(Command::Lease { message }), Reply::Delivered(_)));
+            let settle = Command::Settle { message, settlement: Settlement::Accept, transaction };
+            assert_eq!(pair.run(settle), Reply::Done);
+        }
+        let frames = pair.frames.len();
+        let room = if frames as u64 == count { 0 } else { u64::MAX };
+        pair.engine.set_room(room);
+        let committed = pair.run(Command::Commit { transaction: TransactionId(1) });
+        pair.engine.check();
+        if room == 0 {
+            assert_eq!(committed, Reply::Refused(Refusal::StoreFull));
+            assert_eq!(pair.frames.len(), frames, "nothing is written that may find no room");
+            assert_eq!(pair.engine.statistics().ready, count);
+        } else {
+            assert_eq!(committed, Reply::Done);
+            assert_eq!(pair.frames.len(), frames + 1);
+            assert_eq!(pair.engine.statistics().ready, 0);
+        }
+        pair.engine.set_room(u64::MAX);
     }
 }
 

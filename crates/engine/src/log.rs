@@ -161,6 +161,12 @@ impl Log {
         }
     }
 
+    /// Whether records of what is stored already, so many bytes of them in one command, surely
+    /// find room: a full device keeps some for them, but not for any number.
+    pub(crate) fn surely_takes(&self, bytes: usize) -> bool {
+        bytes as u64 <= self.room || bytes <= limits::SETTLED_BYTES_ALWAYS
+    }
+
     /// True between commands.
     pub(crate) fn is_sealed(&self) -> bool {
         self.open.records == 0

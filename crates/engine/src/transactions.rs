@@ -219,6 +219,9 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Vec<Drafted>, Refusal> {
         let settled_bytes = transaction.settled.iter().map(|(_, how)| settled_bytes_max(how)).sum();
+        if !self.log.surely_takes(settled_bytes) {
+            return Err(Refusal::StoreFull);
+        }
         let draft = self.log.begin_transaction(settled_bytes, effects);
         let next = self.next.message;
         let mut drafted = Vec::with_capacity(transaction.puts.len());
@@ -270,9 +273,12 @@ impl Engine {
     ) -> BTreeSet<QueueSlot> {
         self.end_transaction(by, transaction);
         let mut woken = BTreeSet::new();
+        // On a full device nothing is counted rather than no room found: a release is no record.
+        let counts = self.log.surely_takes(transaction.settled.len() * CHANGED_BYTES_MAX);
+        let settlement = if counts { Settlement::Fail } else { Settlement::Release };
         for id in transaction.settled() {
             self.log.make_way(CHANGED_BYTES_MAX, effects);
-            woken.extend(self.apply_settlement(by, id, Settlement::Fail, effects));
+            woken.extend(self.apply_settlement(by, id, settlement, effects));
         }
         woken
     }

@@ -60,5 +60,8 @@ pub const TRANSACTION_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// consumer who asks for a million stalls nobody.
 pub const DELIVERIES_PER_STEP_MAX: usize = 1_024;
 
+/// Bytes of settlements that the log takes in one command also when the device is full.
+pub const SETTLED_BYTES_ALWAYS: usize = 512 * 1024;
+
 /// Ready messages that one step looks at for a consumer that browses or selects.
 pub const SCAN_MESSAGES_MAX: usize = 1_024;
