@@ -164,7 +164,11 @@ impl Engine {
     /// Gives the number of its timers.
     fn check_session(&self, slot: SessionSlot, session: &Session) -> usize {
         let found = self.sessions.slot(session.id) == Some(slot);
-        assert_eq!(found, !session.closing, "a session is found by its id until it closes");
+        assert_eq!(
+            found,
+            session.closing.is_none(),
+            "a session is found by its id until it closes"
+        );
         for (until, id) in &session.leases {
             let state = self.messages.get(id.0).map(|message| message.state());
             let expected = State::Leased { holder: slot, until: *until };
@@ -263,7 +267,7 @@ impl Engine {
         assert_eq!(held.sum::<usize>() as u64, totals.leased, "what all sessions hold");
         let named = self.queues.iter().filter(|(_, queue)| queue.is_named());
         assert_eq!(named.count(), self.queues.count(), "queues by name");
-        let open = self.sessions.iter().filter(|(_, session)| !session.closing);
+        let open = self.sessions.iter().filter(|(_, session)| session.closing.is_none());
         assert_eq!(open.count(), self.sessions.count(), "sessions by id");
         self.check_links();
     }

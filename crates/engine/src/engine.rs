@@ -8,7 +8,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
     After, BrokerStatistics, Command, Formats, Lsn, MessageId, Nanos, QueueName, Refusal, Reply,
-    SessionId, StorePolicy, limits,
+    SessionId, Settlement, StorePolicy, limits,
 };
 
 use crate::groups::Groups;
@@ -123,19 +123,35 @@ impl Engine {
         self.sessions.open(session);
     }
 
-    /// Ends a session: its waits end without reply, its producers and consumers are closed, and
-    /// what it leases is ready again at once, without penalty; what it holds for no certain time
-    /// is so as after [`model::Settlement::Fail`]. Of many messages only
+    /// Ends a session whose peer is gone: its waits end without reply, its producers and consumers
+    /// are closed, and what it leases is ready again at once, without penalty; what it holds for
+    /// no certain time is so as after [`Settlement::Fail`]. Of many messages only
     /// [`limits::TIMERS_PER_TURN_MAX`] return here, the rest as timers that are due, so that a
     /// session that holds a million stalls nobody. No effect on one that is not open.
     pub fn close_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
+        self.end_session(now, session, Settlement::Fail, effects);
+    }
+
+    /// Ends a session through no fault of its peer's, as when the server stops: as
+    /// [`Engine::close_session`] does, but all that it holds is as after [`Settlement::Release`].
+    pub fn dismiss_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
+        self.end_session(now, session, Settlement::Release, effects);
+    }
+
+    fn end_session(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        held: Settlement,
+        effects: &mut Effects,
+    ) {
         self.advance(now);
         let Some(slot) = self.sessions.slot(session) else { return };
         self.took_steps(limits::COMMAND_STEPS);
         self.drop_transactions(slot);
         let idle = self.close_links(slot);
         self.end_temporaries(slot, effects);
-        self.begin_close(slot);
+        self.begin_close(slot, held);
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             if self.sessions.at(slot).holds_nothing() {
                 break;
@@ -314,7 +330,7 @@ impl Engine {
             Timer::Browse(consumer) => return self.browse(consumer, effects),
             Timer::Delay(queue) => self.end_delay(queue),
             Timer::Pause(queue) => self.end_pause(queue),
-            Timer::Lease(holder) if self.sessions.at(holder).closing => {
+            Timer::Lease(holder) if self.sessions.at(holder).closing.is_some() => {
                 return self.go_on_closing(holder, effects);
             }
             Timer::Lease(holder) => self.expire_lease(holder),

@@ -97,7 +97,7 @@ impl Engine {
             }
             State::Held { holder } => {
                 let session = self.sessions.at_mut(holder);
-                assert!(!session.closing, "who is gone takes nothing");
+                assert!(session.closing.is_none(), "who is gone takes nothing");
                 session.held.insert(id)
             }
         };

@@ -225,19 +225,19 @@ impl Engine {
     }
 
     /// A session asks for nothing more, and its leases are due.
-    pub(crate) fn begin_close(&mut self, slot: SessionSlot) {
+    pub(crate) fn begin_close(&mut self, slot: SessionSlot, held: Settlement) {
         let before = self.sessions.at(slot).first_lease();
-        self.sessions.begin_close(slot);
+        self.sessions.begin_close(slot, held);
         let now = self.sessions.at(slot).first_lease();
         self.timers.change(Timer::Lease(slot), before, now);
     }
 
     /// Returns the first message that a closing session holds: a leased one as if nothing had
-    /// been, any other as a delivery that failed.
+    /// been, any other as its end says.
     pub(crate) fn return_next(&mut self, holder: SessionSlot, effects: &mut Effects) {
         let session = self.sessions.at(holder);
         let leased = session.leases.first().map(|(_, id)| (*id, Settlement::Release));
-        let held = || session.held.first().map(|id| (*id, Settlement::Fail));
+        let held = || session.held.first().copied().zip(session.closing);
         let next = leased.or_else(held);
         let (id, settlement) = next.expect("invariant: it returns while the session holds");
         if let Some(queue) = self.apply_settlement(holder, id, settlement, effects) {

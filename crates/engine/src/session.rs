@@ -5,7 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
     After, ClientName, Destination, LinkId, MessageId, Nanos, Refusal, Reply, SessionId,
-    TransactionId,
+    Settlement, TransactionId,
 };
 
 use crate::engine::{Engine, Outcome};
@@ -45,8 +45,8 @@ pub(crate) struct Session {
     pub(crate) settling: BTreeSet<MessageId>,
     /// The temporary destinations that go with it.
     pub(crate) temporary: BTreeSet<Destination>,
-    /// Its peer is gone, and what it holds is being returned.
-    pub(crate) closing: bool,
+    /// It has ended, and what it holds is being returned so.
+    pub(crate) closing: Option<Settlement>,
 }
 
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ pub(crate) struct Sessions {
 impl Session {
     /// When the first of its leases ends; all that it holds returns at once when it is closing.
     pub(crate) fn first_lease(&self) -> Option<Nanos> {
-        if self.closing {
+        if self.closing.is_some() {
             return (!self.holds_nothing()).then_some(Nanos::ZERO);
         }
         self.leases.first().map(|(until, _)| *until)
@@ -125,7 +125,7 @@ impl Sessions {
             transactions: BTreeMap::new(),
             settling: BTreeSet::new(),
             temporary: BTreeSet::new(),
-            closing: false,
+            closing: None,
         });
         self.ids.insert(id, SessionSlot(slot));
     }
@@ -147,12 +147,12 @@ impl Sessions {
         self.clients.get(client).copied()
     }
 
-    /// From now on it can ask for nothing; what it holds is still to be returned.
-    pub(crate) fn begin_close(&mut self, slot: SessionSlot) {
+    /// From now on it can ask for nothing; what it holds is still to be returned, `held` so.
+    pub(crate) fn begin_close(&mut self, slot: SessionSlot, held: Settlement) {
         let session = self.at_mut(slot);
         assert!(session.margins.is_empty(), "a session closes without waits");
         assert!(session.transactions.is_empty(), "a session closes without transactions");
-        session.closing = true;
+        session.closing = Some(held);
         let (id, client) = (session.id, session.client.take());
         self.ids.remove(&id);
         if let Some(client) = client {
@@ -163,7 +163,7 @@ impl Sessions {
     /// Forgets it. Nothing may point to it.
     pub(crate) fn close(&mut self, slot: SessionSlot) -> Option<Box<Session>> {
         let session = self.slots.remove(slot.0)?;
-        assert!(session.closing, "a session is forgotten when it is closing");
+        assert!(session.closing.is_some(), "a session is forgotten when it is closing");
         assert!(session.holds_nothing(), "a session closes when it holds nothing");
         Some(session)
     }

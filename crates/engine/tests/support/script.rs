@@ -3,7 +3,7 @@
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
 //!                                                       begins, with an empty engine
-//! SESSION open | SESSION close
+//! SESSION open | SESSION close | SESSION dismiss
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
 //!         [expires=T]                                   at that moment
@@ -96,6 +96,10 @@ impl Script {
             [session, "close"] => {
                 let session = self::session(session);
                 self.engine.close_session(self.now, session, &mut self.effects);
+            }
+            [session, "dismiss"] => {
+                let session = self::session(session);
+                self.engine.dismiss_session(self.now, session, &mut self.effects);
             }
             [session, ref command @ ..] => {
                 let command = words.command(command);
