@@ -66,9 +66,15 @@ impl<F: Clone> Broker<F> {
         self.engine.open_session(session);
     }
 
-    /// A client is gone: what it held is ready again, what it waited for is off.
+    /// A client is gone: what it held is ready again, delivered in vain; what it waited for is off.
     pub fn close_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
         self.engine.close_session(now, session, &mut self.effects);
+        self.pass_on(now, outputs);
+    }
+
+    /// The end of a client through no fault of its own: nothing that it held counts as failed.
+    pub fn dismiss_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
+        self.engine.dismiss_session(now, session, &mut self.effects);
         self.pass_on(now, outputs);
     }
 

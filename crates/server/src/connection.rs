@@ -52,6 +52,15 @@ enum HalfClosed {
     Told,
 }
 
+/// Through whom a connection ends: whether what its peer held was delivered in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parting {
+    /// The peer is gone, or did not do what it must.
+    Lost,
+    /// The server stops, or has no memory left for it.
+    Dismissed,
+}
+
 /// In which of the reactor's lists a connection stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {

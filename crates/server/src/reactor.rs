@@ -12,7 +12,7 @@ use journal::Durable;
 use model::{Nanos, SessionId};
 
 use crate::Failure;
-use crate::connection::Marks;
+use crate::connection::{Marks, Parting};
 use crate::connections::Connections;
 use crate::deadlines::Deadlines;
 use crate::events::{Event, EventSet, Events};
@@ -64,7 +64,7 @@ pub(crate) struct Lists {
     /// Hold replies that wait for a write.
     pub(crate) holding: Vec<SessionId>,
     /// To be closed in this turn.
-    pub(crate) finished: Vec<SessionId>,
+    pub(crate) finished: Vec<(SessionId, Parting)>,
     /// Gave the broker something to do in this turn.
     pub(crate) active: Vec<SessionId>,
 }
@@ -277,7 +277,7 @@ impl<'a> Reactor<'a> {
             return others.for_each(|(_, post)| post.notify_mail());
         };
         let (held, most) = (connection.held(), hub.buffered.bytes_max());
-        self.lists.finish(connection.id(), connection.marks());
+        self.lists.finish(connection.id(), Parting::Dismissed, connection.marks());
         let text = format_args!(
             "closed a connection that held {held} bytes, the most: all together held more than \
              {most} (--max-buffered-bytes)"
@@ -299,7 +299,7 @@ impl<'a> Reactor<'a> {
             }
             let deadline = connection.deadline(&self.hub.limits, self.now);
             if deadline.is_some_and(|deadline| deadline <= self.now) {
-                self.lists.finish(session, connection.marks());
+                self.lists.finish(session, Parting::Lost, connection.marks());
             } else {
                 self.deadlines.watch(session, &mut connection.marks().watched, deadline);
             }
@@ -317,13 +317,14 @@ impl<'a> Reactor<'a> {
 
     /// Sends to one connection, and finds out what it waits for now.
     fn send(&mut self, session: SessionId) {
+        let parting = if self.is_stopping() { Parting::Dismissed } else { Parting::Lost };
         let Some(connection) = self.connections.get_mut(session) else { return };
         let limits = &self.hub.limits;
         connection.send(self.durable, self.now);
         connection.recount(&self.hub.buffered);
         connection.marks().touched = false;
         if connection.is_finished() {
-            return self.lists.finish(session, connection.marks());
+            return self.lists.finish(session, parting, connection.marks());
         }
         if connection.is_held() {
             self.lists.hold(session, connection.marks());
@@ -344,7 +345,7 @@ impl<'a> Reactor<'a> {
         }
         for session in self.connections.ids() {
             if let Some(connection) = self.connections.get_mut(session) {
-                self.lists.finish(session, connection.marks());
+                self.lists.finish(session, Parting::Dismissed, connection.marks());
             }
         }
     }
@@ -403,9 +404,9 @@ impl Lists {
         }
     }
 
-    pub(crate) fn finish(&mut self, session: SessionId, marks: &mut Marks) {
+    pub(crate) fn finish(&mut self, session: SessionId, parting: Parting, marks: &mut Marks) {
         if !std::mem::replace(&mut marks.finished, true) {
-            self.finished.push(session);
+            self.finished.push((session, parting));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use model::{Nanos, limits};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Parting};
 use crate::connections::reactor_of;
 use crate::core::Core;
 use crate::hub::{Commit, Hub};
@@ -56,12 +56,19 @@ impl Reactor<'_> {
     fn close_finished(&mut self, core: &mut Core) {
         let last_step = core.broker.steps() + CLOSING_STEPS_PER_TURN;
         while core.broker.steps() < last_step
-            && let Some(session) = self.lists.finished.pop()
+            && let Some((session, parting)) = self.lists.finished.pop()
         {
             let Some(mut connection) = self.connections.remove(session) else { continue };
             self.deadlines.forget(session, connection.marks().watched);
             connection.close(&mut core.commons, &self.hub.buffered);
-            core.broker.close_session(self.now, session, &mut core.outputs);
+            match parting {
+                Parting::Lost => {
+                    core.broker.close_session(self.now, session, &mut core.outputs);
+                }
+                Parting::Dismissed => {
+                    core.broker.dismiss_session(self.now, session, &mut core.outputs);
+                }
+            }
             core.post_outputs(self.index, self.hub.posts());
             self.hub.connections.fetch_sub(1, Ordering::Relaxed);
         }
