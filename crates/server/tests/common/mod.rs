@@ -1,6 +1,8 @@
 //! A server of a test's own and a client that speaks lines to it.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod reader;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -19,6 +21,12 @@ pub(crate) fn memory() -> Config {
         log: Log::Quiet,
         ..Config::default()
     }
+}
+
+/// The same with a second listener, for AMQP.
+pub(crate) fn amqp_too(mut config: Config) -> Config {
+    config.listen.push(Listen { protocol: Protocol::Amqp, ..config.listen[0] });
+    config
 }
 
 /// The same with a journal in `directory`.

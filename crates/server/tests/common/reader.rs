@@ -1,0 +1,163 @@
+//! An AMQP peer that reads a queue: it says all that it wants at once, and takes what comes.
+
+use std::io::Read as _;
+use std::net::SocketAddr;
+
+use amqp::frame::{self, Frame, FrameKind, Split};
+use amqp::performative::{Attach, Begin, Close, Flow, Open, Performative, Role};
+use amqp::protocol_header::ProtocolHeader;
+use amqp::terminus::{DistributionMode, Source};
+
+use super::Client;
+
+pub(crate) struct Reader {
+    client: Client,
+    /// What has come and is not understood yet.
+    bytes: Vec<u8>,
+}
+
+/// What a peer asks for.
+pub(crate) struct Wish {
+    pub(crate) queue: &'static str,
+    /// Copies, instead of the messages themselves.
+    pub(crate) copies: bool,
+    pub(crate) credit: u32,
+}
+
+impl Reader {
+    /// Connects and asks for messages. Nothing is settled.
+    pub(crate) fn new(address: SocketAddr, wish: &Wish) -> Self {
+        let mut client = Client::new(address);
+        client.send(greeting(wish));
+        let mut header = [0; 8];
+        client.socket.read_exact(&mut header).unwrap();
+        assert_eq!(header, ProtocolHeader::AMQP.encode());
+        Self { client, bytes: Vec::new() }
+    }
+
+    /// What comes of the next message in one frame; `None` when the server closes.
+    pub(crate) fn piece(&mut self) -> Option<Vec<u8>> {
+        loop {
+            match self.hear() {
+                Heard::Transfer { piece, .. } => return Some(piece),
+                Heard::End => return None,
+                Heard::Credit | Heard::Nothing => {}
+            }
+        }
+    }
+
+    /// The next message; `None` when the server closes.
+    pub(crate) fn message(&mut self) -> Option<Vec<u8>> {
+        let mut message = Vec::new();
+        loop {
+            match self.hear() {
+                Heard::Transfer { more, piece } => {
+                    message.extend(piece);
+                    if !more {
+                        return Some(message);
+                    }
+                }
+                Heard::End => return None,
+                Heard::Credit | Heard::Nothing => {}
+            }
+        }
+    }
+
+    /// Waits until it may send.
+    pub(crate) fn await_credit(&mut self) {
+        while !matches!(self.hear(), Heard::Credit) {}
+    }
+
+    /// Sends anything else.
+    pub(crate) fn say(&mut self, performative: &Performative<'_>, payload: &[u8]) {
+        let mut out = Vec::new();
+        put(&mut out, performative, payload);
+        self.client.send(out);
+    }
+
+    /// The next frame. A close is answered.
+    fn hear(&mut self) -> Heard {
+        loop {
+            if let Ok(Split::Frame { frame: Frame { body, .. }, length }) =
+                Frame::split(&self.bytes, u32::MAX)
+            {
+                let heard = Heard::of(body);
+                self.bytes.drain(..length);
+                if matches!(heard, Heard::End) {
+                    self.say(&Performative::Close(Close::default()), &[]);
+                }
+                return heard;
+            }
+            let mut scratch = vec![0; 64 * 1024];
+            let count = self.client.socket.read(&mut scratch).unwrap_or(0);
+            if count == 0 {
+                return Heard::End;
+            }
+            self.bytes.extend_from_slice(&scratch[..count]);
+        }
+    }
+}
+
+enum Heard {
+    Transfer { more: bool, piece: Vec<u8> },
+    Credit,
+    End,
+    Nothing,
+}
+
+impl Heard {
+    fn of(body: &[u8]) -> Self {
+        if body.is_empty() {
+            return Self::Nothing;
+        }
+        match Performative::decode(body).unwrap() {
+            (Performative::Transfer(transfer), piece) => {
+                Self::Transfer { more: transfer.more, piece: piece.to_vec() }
+            }
+            (Performative::Flow(flow), _) if flow.link_credit.is_some() => Self::Credit,
+            (Performative::Close(_), _) => Self::End,
+            (Performative::Detach(detach), _) => panic!("{detach:?}"),
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// All that it says of its own accord.
+fn greeting(wish: &Wish) -> Vec<u8> {
+    let mut out = ProtocolHeader::AMQP.encode().to_vec();
+    let source = Source {
+        address: Some(wish.queue.into()),
+        distribution_mode: wish.copies.then_some(DistributionMode::Copy),
+        ..Source::default()
+    };
+    let flow = Flow {
+        next_incoming_id: Some(0),
+        incoming_window: WINDOW,
+        handle: Some(0),
+        delivery_count: Some(0),
+        link_credit: Some(wish.credit),
+        ..Flow::default()
+    };
+    for performative in [
+        Performative::Open(Box::new(Open::new("reader"))),
+        Performative::Begin(Box::new(Begin { incoming_window: WINDOW, ..Begin::default() })),
+        Performative::Attach(Box::new(Attach {
+            source: Some(source),
+            ..Attach::new("r", 0, Role::Receiver)
+        })),
+        Performative::Flow(flow),
+    ] {
+        put(&mut out, &performative, &[]);
+    }
+    out
+}
+
+fn put(out: &mut Vec<u8>, performative: &Performative<'_>, payload: &[u8]) {
+    frame::write(out, FrameKind::Amqp, 0, |out| {
+        performative.encode(out);
+        out.extend_from_slice(payload);
+    });
+}
+
+/// More frames than any test has.
+const WINDOW: u32 = 1_000_000;

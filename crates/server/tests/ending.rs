@@ -1,0 +1,86 @@
+//! What becomes of what a peer holds when its connection ends, and through whom.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod common;
+
+use amqp::message::Message;
+use amqp::performative::{Attach, Performative, Role, Transfer};
+use amqp::terminus::{AttachTarget, Target};
+use common::reader::{Reader, Wish};
+use common::{Directory, amqp_too, connect, journal, memory, start};
+use model::StorePolicy;
+use server::{Config, Limits, Running};
+
+const WISH: Wish = Wish { queue: "default", copies: false, credit: 10 };
+
+fn reader(server: &Running) -> Reader {
+    Reader::new(server.addresses()[1].address, &WISH)
+}
+
+/// How often the delivery of a message has failed, by its header.
+fn failed(message: &[u8]) -> u32 {
+    Message::scan(message).unwrap().header().delivery_count
+}
+
+/// Stops a server whose peer takes its leave when it is told to.
+fn stop(server: Running, mut peer: Reader) {
+    let stopping = std::thread::spawn(move || server.shutdown().unwrap());
+    while peer.message().is_some() {}
+    drop(peer);
+    stopping.join().unwrap();
+}
+
+#[test]
+fn restarts_count_no_attempts() {
+    let directory = Directory::new("restarts");
+    let config = || amqp_too(journal(&directory, StorePolicy::Always));
+    let server = start(config());
+    assert_eq!(connect(&server).put("x"), "INSERTED 1");
+    server.shutdown().unwrap();
+    // More than a message is tried.
+    for _ in 0..12 {
+        let server = start(config());
+        let mut peer = reader(&server);
+        assert_eq!(failed(&peer.message().unwrap()), 0);
+        stop(server, peer);
+    }
+}
+
+#[test]
+fn a_peer_that_is_lost_counts_one() {
+    let server = start(amqp_too(memory()));
+    assert_eq!(connect(&server).put("x"), "INSERTED 1");
+    for count in 0..3 {
+        let mut peer = reader(&server);
+        assert_eq!(failed(&peer.message().unwrap()), count);
+    }
+}
+
+#[test]
+fn who_is_closed_for_want_of_memory_failed_at_nothing() {
+    let limits = Limits { buffered_bytes: 32 * 1024, ..Limits::default() };
+    let server = start(amqp_too(Config { limits, ..memory() }));
+    assert_eq!(connect(&server).put("x"), "INSERTED 1");
+    let mut peer = reader(&server);
+    assert_eq!(failed(&peer.message().unwrap()), 0);
+    let target = AttachTarget::Node(Target { address: Some("other".into()), ..Target::default() });
+    let attach = Attach {
+        target: Some(target),
+        initial_delivery_count: Some(0),
+        ..Attach::new("s", 1, Role::Sender)
+    };
+    peer.say(&Performative::Attach(Box::new(attach)), &[]);
+    peer.await_credit();
+    let half = Transfer {
+        handle: 1,
+        delivery_id: Some(0),
+        delivery_tag: Some(&[1]),
+        message_format: Some(0),
+        more: true,
+        ..Transfer::default()
+    };
+    peer.say(&Performative::Transfer(half), &vec![0; 40 * 1024]);
+    assert!(peer.message().is_none(), "closed");
+    assert_eq!(failed(&reader(&server).message().unwrap()), 0);
+}
