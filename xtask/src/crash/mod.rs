@@ -5,8 +5,11 @@
 //! and kills it. The server is given small segments, so that rolls, snapshots and compaction are
 //! always under way. kill -9 loses nothing under any sync policy: what was written is in the hands
 //! of the operating system. Power cuts are the simulation's part.
+//!
+//! The clients are beanstalkd's here, and JMS's in `jms`.
 
 mod check;
+mod jms;
 mod ledger;
 mod load;
 
@@ -42,7 +45,9 @@ pub(crate) struct Options {
     pub(crate) seed: u64,
     /// Each gets a data directory and its share of the kills.
     pub(crate) syncs: Vec<String>,
-    /// The binary of ours; none runs the original as a stand-in, to try the test itself.
+    /// JMS instead of beanstalkd.
+    pub(crate) jms: bool,
+    /// The binary of ours; none runs the original (for JMS: Artemis), to try the test itself.
     pub(crate) binary: Option<PathBuf>,
     /// More options for the server.
     pub(crate) extra: Vec<String>,
@@ -58,27 +63,77 @@ impl Options {
             kills: 240,
             seed: now.as_secs(),
             syncs: ["always", "25ms", "never"].map(str::to_owned).to_vec(),
+            jms: false,
             binary: None,
             extra: Vec::new(),
             scratch,
         }
     }
+
+    /// The policies, each with its share of the kills.
+    fn shares(&self) -> impl Iterator<Item = (&str, u64)> {
+        let policies = self.syncs.len() as u64;
+        (0..).zip(&self.syncs).map(move |(index, sync)| {
+            (sync.as_str(), self.kills / policies + u64::from(index < self.kills % policies))
+        })
+    }
+
+    /// A folder for one run, without what an earlier one left.
+    fn fresh_data(&self, name: &str) -> Result<PathBuf> {
+        let data = self.scratch.join(format!("crash-{name}"));
+        if data.exists() {
+            fs::remove_dir_all(&data)?;
+        }
+        fs::create_dir_all(data.join("journal"))?;
+        Ok(data)
+    }
+
+    /// Ours for a protocol, or the original of beanstalkd.
+    fn program(&self, protocol: &'static str, sync: &str, journal: &Path) -> Program {
+        let journal = journal.display().to_string();
+        let extra = self.extra.iter().cloned();
+        let Some(binary) = &self.binary else {
+            let words = ["-b".to_owned(), journal, "-f0".to_owned()];
+            return Program::Original(words.into_iter().chain(extra).collect());
+        };
+        let words = ["--data".to_owned(), journal, "--sync".to_owned(), sync.to_owned()];
+        Program::Dunlin(Dunlin {
+            binary: binary.clone(),
+            protocol,
+            options: words.into_iter().chain(extra).collect(),
+            variables: vec![("DUNLIN_SEGMENT_BYTES", SEGMENT_BYTES)],
+        })
+    }
+
+    /// Says what went wrong, and how to try it again.
+    fn report(&self, violations: &[String], sync: &str, data: &Path) {
+        for violation in violations.iter().take(20) {
+            println!("crash: {violation}");
+        }
+        println!("crash: data and server log are kept in {}", data.display());
+        let jms = if self.jms { " --jms" } else { "" };
+        let Options { seed, kills, .. } = self;
+        println!("cargo xtask crash{jms} --seed {seed} --kills {kills} --sync {sync}");
+    }
 }
 
 /// Runs all policies and counts each kill that was survived.
 pub(crate) fn run_all(options: &Options) -> Result<Tally> {
+    if options.jms {
+        return jms::run_all(options);
+    }
     println!("crash: seed {}", options.seed);
     let mut tally = Tally::default();
-    let policies = options.syncs.len() as u64;
-    for (index, sync) in (0..).zip(&options.syncs) {
-        let kills = options.kills / policies + u64::from(index < options.kills % policies);
+    for (sync, kills) in options.shares() {
         let begun = Instant::now();
         let mut run = Run::new(options, sync, kills)?;
         match run.rounds() {
             Ok(()) if run.violations().is_empty() => fs::remove_dir_all(&run.data)?,
             outcome => {
                 tally.failed += 1;
-                report(&run, options, sync, outcome);
+                let error = outcome.err().map(|error| error.to_string());
+                let violations: Vec<_> = error.into_iter().chain(run.violations()).collect();
+                options.report(&violations, sync, &run.data);
             }
         }
         tally.passed += run.survived;
@@ -87,17 +142,6 @@ pub(crate) fn run_all(options: &Options) -> Result<Tally> {
         println!("crash: {} jobs put, {} of the kills before ready", run.put(), run.early);
     }
     Ok(tally)
-}
-
-fn report(run: &Run, options: &Options, sync: &str, outcome: Result<()>) {
-    if let Err(error) = outcome {
-        println!("crash: {error}");
-    }
-    for violation in run.violations().iter().take(20) {
-        println!("crash: {violation}");
-    }
-    println!("crash: data and server log are kept in {}", run.data.display());
-    println!("cargo xtask crash --seed {} --kills {} --sync {sync}", options.seed, options.kills);
 }
 
 /// One data directory and its kills.
@@ -120,13 +164,9 @@ struct Run {
 
 impl Run {
     fn new(options: &Options, sync: &str, kills: u64) -> Result<Run> {
-        let data = options.scratch.join(format!("crash-{sync}"));
-        if data.exists() {
-            fs::remove_dir_all(&data)?;
-        }
-        fs::create_dir_all(data.join("journal"))?;
+        let data = options.fresh_data(sync)?;
         Ok(Run {
-            program: program(options, sync, &data.join("journal")),
+            program: options.program("beanstalkd", sync, &data.join("journal")),
             data,
             ledger: Mutex::default(),
             random: Random::new(options.seed),
@@ -145,7 +185,7 @@ impl Run {
                 self.kill_during_start()?;
             }
             if self.random.one_in(4) {
-                self.verify()?;
+                verify(&self.program, &self.data)?;
             }
             let (server, address) = self.start_and_check()?;
             if !self.violations().is_empty() {
@@ -165,17 +205,6 @@ impl Run {
         }
         let (_server, address) = self.start_and_check()?;
         check::drain(address, self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// What a crash leaves is sound in the eyes of `dunlin journal verify`, which changes nothing.
-    fn verify(&self) -> Result<()> {
-        let Program::Dunlin(dunlin) = &self.program else { return Ok(()) };
-        let mut verify = Command::new(&dunlin.binary);
-        verify.args(["journal", "verify"]).arg(self.data.join("journal"));
-        match run(&mut verify, &self.data.join("verify"), Duration::from_secs(60))? {
-            outcome if outcome.ended_well => Ok(()),
-            outcome => Err(format!("journal verify: {}", outcome.tail()).into()),
-        }
     }
 
     fn kill_during_start(&mut self) -> Result<()> {
@@ -250,18 +279,13 @@ fn is_parked((_, _, place): &(u64, u64, Place)) -> bool {
     matches!(place.state, "buried" | "delayed")
 }
 
-fn program(options: &Options, sync: &str, journal: &Path) -> Program {
-    let journal = journal.display().to_string();
-    let extra = options.extra.iter().cloned();
-    let Some(binary) = &options.binary else {
-        let words = ["-b".to_owned(), journal, "-f0".to_owned()];
-        return Program::Original(words.into_iter().chain(extra).collect());
-    };
-    let words = ["--data".to_owned(), journal, "--sync".to_owned(), sync.to_owned()];
-    Program::Dunlin(Dunlin {
-        binary: binary.clone(),
-        protocol: "beanstalkd",
-        options: words.into_iter().chain(extra).collect(),
-        variables: vec![("DUNLIN_SEGMENT_BYTES", SEGMENT_BYTES)],
-    })
+/// What a crash leaves is sound in the eyes of `dunlin journal verify`, which changes nothing.
+fn verify(program: &Program, data: &Path) -> Result<()> {
+    let Program::Dunlin(dunlin) = program else { return Ok(()) };
+    let mut verify = Command::new(&dunlin.binary);
+    verify.args(["journal", "verify"]).arg(data.join("journal"));
+    match run(&mut verify, &data.join("verify"), Duration::from_secs(60))? {
+        outcome if outcome.ended_well => Ok(()),
+        outcome => Err(format!("journal verify: {}", outcome.tail()).into()),
+    }
 }

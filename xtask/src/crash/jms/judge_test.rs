@@ -1,0 +1,166 @@
+//! Forged ledgers: each promise kept, and broken.
+
+use super::*;
+
+fn judged(lines: &str) -> Vec<String> {
+    let ledger = Ledger::read(lines.trim_start()).expect("a ledger");
+    judge(&ledger)
+}
+
+/// The only complaint about these lines.
+fn complaint(lines: &str) -> String {
+    let violations = judged(lines);
+    assert_eq!(violations.len(), 1, "{violations:?}");
+    violations[0].clone()
+}
+
+fn fine(lines: &str) {
+    assert_eq!(judged(lines), Vec::<String>::new(), "{lines}");
+}
+
+/// Unit 1 sends m to a queue, unit 2 takes it; `middle` is what happens between them.
+fn sent_and_taken(middle: &str) -> String {
+    format!(
+        "send 1 m orders persistent\ncommit 1\ndone 1\n{middle}\
+         got 2 1 m orders\ncommit 2\ndone 2\ndrained\n"
+    )
+}
+
+#[test]
+fn what_was_sent_and_taken_once_is_fine() {
+    fine(&sent_and_taken(""));
+}
+
+#[test]
+fn what_was_confirmed_and_never_comes_is_lost() {
+    let lines = "send 1 m orders persistent\ncommit 1\ndone 1\ndrained\n";
+    assert_eq!(complaint(lines), "unit 1 was confirmed, but m in orders never came");
+}
+
+#[test]
+fn a_subscription_that_missed_a_publication_lost_it() {
+    let lines = "send 1 m east,west persistent\ncommit 1\ndone 1\n\
+                 got 2 1 m west\ncommit 2\ndone 2\ndrained\n";
+    assert_eq!(complaint(lines), "unit 1 was confirmed, but m in east never came");
+}
+
+#[test]
+fn what_was_taken_and_confirmed_must_not_come_again() {
+    let again = "got 3 1 m orders\ncommit 3\ndone 3\ndrained\n";
+    let lines = sent_and_taken("").replace("drained\n", again);
+    assert_eq!(complaint(&lines), "unit 2 was confirmed, but m in orders was taken and came again");
+}
+
+#[test]
+fn what_two_have_at_once_and_both_take_is_doubled() {
+    let lines =
+        sent_and_taken("got 3 1 m orders\n").replace("drained", "commit 3\ndone 3\ndrained");
+    assert_eq!(complaint(&lines), "unit 3 was confirmed, but m in orders was taken and came again");
+}
+
+#[test]
+fn one_who_writes_late_what_an_earlier_life_gave_is_no_second_delivery() {
+    let late = "got 3 1 m orders\n";
+    let second = "got 2 2 m orders\ncommit 2\ndone 2\n";
+    let sent = "send 1 m orders persistent\ncommit 1\ndone 1\n";
+    fine(&format!("{sent}{second}{late}drained\n"));
+}
+
+#[test]
+fn what_came_and_was_not_taken_has_to_come_again() {
+    fine(&sent_and_taken("got 3 1 m orders\n"));
+    let lines = "send 1 m orders persistent\ncommit 1\ndone 1\ngot 2 1 m orders\ndrained\n";
+    let expected = "unit 2 was never committed, but m in orders was taken and did not come again";
+    assert_eq!(complaint(lines), expected);
+}
+
+#[test]
+fn in_doubt_a_message_may_be_there_or_not() {
+    let unanswered = "send 8 x orders persistent\ncommit 8\nsend 9 y orders persistent\ncommit 9\n";
+    fine(&sent_and_taken(&format!("{unanswered}got 3 1 x orders\ncommit 3\ndone 3\n")));
+}
+
+#[test]
+fn in_doubt_an_acknowledgement_may_have_worked_or_not() {
+    let sent = "send 1 m orders persistent\ncommit 1\ndone 1\ngot 3 1 m orders\ncommit 3\n";
+    fine(&format!("{sent}drained\n"));
+    fine(&format!("{sent}got 4 2 m orders\ncommit 4\ndone 4\ndrained\n"));
+}
+
+#[test]
+fn what_was_not_committed_must_not_come() {
+    let lines = sent_and_taken("").replace("commit 1\ndone 1\n", "");
+    assert_eq!(complaint(&lines), "unit 1 was never committed, but m in orders came");
+}
+
+#[test]
+fn nothing_comes_before_it_was_committed() {
+    let lines = "send 1 m orders persistent\ngot 2 1 m orders\ncommit 2\ndone 2\n\
+                 commit 1\ndone 1\ndrained\n";
+    assert_eq!(complaint(lines), "m in orders came before unit 1 was committed");
+}
+
+#[test]
+fn a_transaction_in_doubt_is_all_or_nothing() {
+    let both = "send 8 x orders persistent\nsend 8 y bills persistent\ncommit 8\n";
+    let x = "got 3 2 x orders\ncommit 3\ndone 3\n";
+    let y = "got 4 2 y bills\ncommit 4\ndone 4\n";
+    fine(&sent_and_taken(both));
+    fine(&sent_and_taken(&format!("{both}{x}{y}")));
+    let expected = "unit 8 happened by half: x in orders came, but y in bills never came";
+    assert_eq!(complaint(&sent_and_taken(&format!("{both}{x}"))), expected);
+}
+
+#[test]
+fn what_is_passed_on_is_in_one_place_or_the_other() {
+    let pass = "send 1 m orders persistent\ncommit 1\ndone 1\n\
+                got 8 1 m orders\nsend 8 x bills persistent\ncommit 8\n";
+    let back = "got 3 2 m orders\ncommit 3\ndone 3\n";
+    let passed = "got 4 2 x bills\ncommit 4\ndone 4\n";
+    fine(&format!("{pass}{back}drained\n"));
+    fine(&format!("{pass}{passed}drained\n"));
+    let both = "unit 8 happened by half: x in bills came, but m in orders was taken and came again";
+    assert_eq!(complaint(&format!("{pass}{back}{passed}drained\n")), both);
+    let neither = "unit 8 happened by half: m in orders was taken and did not come again, \
+                   but x in bills never came";
+    assert_eq!(complaint(&format!("{pass}drained\n")), neither);
+}
+
+#[test]
+fn a_message_in_memory_may_be_lost_but_not_undone() {
+    let sent = "send 8 x orders volatile\ncommit 8\ndone 8\n";
+    fine(&sent_and_taken(sent));
+    fine(&sent_and_taken(&format!("{sent}got 3 1 x orders\n")));
+    let again = format!("{sent}got 3 1 x orders\ncommit 3\ndone 3\ngot 4 1 x orders\n");
+    let expected = "unit 3 was confirmed, but x in orders was taken and came again";
+    assert_eq!(complaint(&sent_and_taken(&again)), expected);
+    let early = "send 8 x orders volatile\nsend 8 y orders persistent\ncommit 8\n\
+                 got 3 1 x orders\ncommit 3\n";
+    let expected = "unit 8 happened by half: x in orders came, but y in orders never came";
+    assert_eq!(complaint(&sent_and_taken(early)), expected);
+}
+
+#[test]
+fn strangers_and_changed_bodies_are_told() {
+    let stranger = sent_and_taken("got 3 1 s orders\n");
+    assert_eq!(complaint(&stranger), "s came from orders, where it was not sent");
+    let elsewhere = sent_and_taken("got 3 1 m DLQ\n");
+    assert_eq!(complaint(&elsewhere), "m came from DLQ, where it was not sent");
+    let changed = sent_and_taken("broken 1 orders m has a changed body\n");
+    assert_eq!(complaint(&changed), "1 orders m has a changed body");
+}
+
+#[test]
+fn a_ledger_without_an_end_proves_nothing() {
+    let unfinished = sent_and_taken("").replace("drained\n", "");
+    assert_eq!(complaint(&unfinished), "the ledger ends before everything was taken");
+    assert!(Ledger::read("send 1 m\n").is_err(), "half a line");
+    assert!(Ledger::read("done 1\n").is_err(), "an answer without a question");
+}
+
+#[test]
+fn a_run_is_counted() {
+    let ledger = Ledger::read(&sent_and_taken("got 3 1 m orders\ncommit 3\n")).unwrap();
+    let expected = Counts { came: 1, again: 1, confirmed: 2, in_doubt: 1 };
+    assert_eq!(count(&ledger), expected);
+}
