@@ -35,12 +35,13 @@ cargo xtask tidy                    the rules that no compiler holds
 cargo xtask metrics                 the figures A1 to A12 of the code
 cargo xtask amqp [BROKER]...        foreign AMQP clients: dunlin, artemis, or the URL of any
 cargo xtask crash [options]         kill -9 under load
+    --jms             JMS clients instead of beanstalkd's
     --kills N         kills in all (240)
     --seed N          repeat a run's choices (default: the clock)
     --sync POLICY     always, never or a duration; may be repeated (always, 25ms, never)
     --binary PATH     the server (default: the release build)
     --extra OPTION    one more option of the server; may be repeated
-    --stand-in        run beanstalkd instead, to try the test itself
+    --stand-in        run beanstalkd instead (for JMS: Artemis), to try the test itself
 ";
 
 fn main() -> ExitCode {
@@ -105,8 +106,13 @@ fn crash_options(options: &[&str]) -> Result<crash::Options> {
     let (mut syncs, mut stand_in) = (Vec::new(), false);
     let mut words = options.iter();
     while let Some(&option) = words.next() {
-        if option == "--stand-in" {
-            stand_in = true;
+        let flag = match option {
+            "--jms" => Some(&mut chosen.jms),
+            "--stand-in" => Some(&mut stand_in),
+            _ => None,
+        };
+        if let Some(flag) = flag {
+            *flag = true;
             continue;
         }
         let value = *words.next().ok_or(format!("{option} needs a value"))?;
