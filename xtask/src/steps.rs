@@ -15,6 +15,9 @@ use crate::{Result, amqp, clients, crash, setup, tidy};
 /// Random seeds of the simulation in the test command.
 const SEEDS: &str = "10000";
 
+/// Kills under JMS in the test command; the rest is for `cargo xtask crash --jms`.
+const JMS_KILLS: u64 = 12;
+
 /// One step: its name, what it does, how.
 struct Step {
     name: &'static str,
@@ -148,7 +151,9 @@ fn clients(bench: &Bench) -> Result<Tally> {
 fn crash(bench: &Bench) -> Result<Tally> {
     let mut options = crash::Options::new(bench.scratch.clone());
     options.binary = Some(bench.dunlin()?);
-    crash::run_all(&options)
+    let mut tally = crash::run_all(&options)?;
+    tally += crash::run_all(&crash::Options { jms: true, kills: JMS_KILLS, ..options })?;
+    Ok(tally)
 }
 
 fn cargo(arguments: &[&str]) -> Command {
