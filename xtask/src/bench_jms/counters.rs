@@ -11,6 +11,12 @@ use crate::server::Server;
 /// A server that is asked answers at once, or has ended.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
+/// For so long nothing was flushed: then nothing is being prepared.
+const REST_SPAN: Duration = Duration::from_millis(500);
+
+/// A slow disk may be measured before its files are ready.
+const REST_MAX: Duration = Duration::from_secs(10);
+
 /// How often the disk was synced since the start; nothing where no one counts.
 pub(super) fn syncs(broker: &str, server: &Server, log: &Path) -> Result<Option<u64>> {
     if broker != "dunlin" {
@@ -28,6 +34,21 @@ pub(super) fn syncs(broker: &str, server: &Server, log: &Path) -> Result<Option<
         thread::sleep(Duration::from_millis(5));
     }
     Ok(None)
+}
+
+/// Waits until a new broker has prepared its files: what it flushes for that is nobody's message.
+pub(super) fn await_rest(broker: &str, server: &Server, log: &Path) -> Result<()> {
+    let end = Instant::now() + REST_MAX;
+    let mut before = syncs(broker, server, log)?;
+    while before.is_some() && Instant::now() < end {
+        thread::sleep(REST_SPAN);
+        let now = syncs(broker, server, log)?;
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    Ok(())
 }
 
 /// The last `disk: 9 writes (99 bytes), 9 syncs`. A broker that keeps nothing has no disk.

@@ -157,6 +157,7 @@ fn start(bench: &Bench, options: &Options, broker: &str, policy: &str) -> Result
     let mut server = program(bench, options, broker, policy)?.start(&log)?;
     let scheme = if broker == "classic-openwire" { "tcp" } else { "amqp" };
     let url = format!("{broker}={scheme}://{}", server.wait_ready()?);
+    counters::await_rest(broker, &server, &log)?;
     Ok(Running { server, url, log })
 }
 
