@@ -1,10 +1,12 @@
-//! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench-jms`.
+//! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench-jms`,
+//! `instructions`.
 
 mod amqp;
 mod bench_jms;
 mod clients;
 mod crash;
 mod house;
+mod instructions;
 mod metrics;
 mod random;
 mod run;
@@ -33,6 +35,7 @@ The project's own tools.
 cargo xtask test [--only STEP]...   everything; the last line is `N passed, N failed`
 cargo xtask tidy                    the rules that no compiler holds
 cargo xtask metrics                 the figures A1 to A12 of the code
+cargo xtask instructions            what a message costs the processor (valgrind; a minute or two)
 cargo xtask amqp [BROKER]...        foreign AMQP clients: dunlin, artemis, or the URL of any
 cargo xtask crash [options]         kill -9 under load
     --jms             JMS clients instead of beanstalkd's
@@ -67,6 +70,7 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
         ["test", options @ ..] => counted(steps::run_steps(&only(options)?)?),
         ["tidy"] => counted(tidy::run(&House::read()?)),
         ["metrics"] => metrics::run(&House::read()?).map(|()| Tally::default()),
+        ["instructions"] => instructions::run_all(&Bench::new()?).map(|()| Tally::default()),
         ["amqp", brokers @ ..] => counted(amqp(brokers)?),
         ["bench-jms", options @ ..] => {
             counted(bench_jms::run_all(&Bench::new()?, &bench_jms::Options::read(options)?)?)

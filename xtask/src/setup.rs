@@ -16,6 +16,9 @@ struct Need {
 const HEADERS: &str = "import os, sysconfig; \
                        os.stat(sysconfig.get_path('include') + '/Python.h')";
 
+/// What counts instructions; only `cargo xtask instructions` needs it.
+const VALGRIND: Need = Need { probe: &["valgrind", "--version"], package: "valgrind" };
+
 const NEEDS: [Need; 8] = [
     Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
     Need { probe: &["python3", "-c", "import ensurepip, venv"], package: "python3-venv" },
@@ -33,7 +36,19 @@ const NEEDS: [Need; 8] = [
 /// # Errors
 /// When something is missing and this user or system cannot install it: says what to install.
 pub(crate) fn install(log: &Path) -> Result<()> {
-    let missing = missing();
+    install_all(&NEEDS, log)
+}
+
+/// Installs valgrind if it is missing.
+///
+/// # Errors
+/// As [`install`].
+pub(crate) fn install_valgrind(log: &Path) -> Result<()> {
+    install_all(&[VALGRIND], log)
+}
+
+fn install_all(needs: &[Need], log: &Path) -> Result<()> {
+    let missing = missing(needs);
     if missing.is_empty() {
         return Ok(());
     }
@@ -46,14 +61,14 @@ pub(crate) fn install(log: &Path) -> Result<()> {
     let mut install = vec!["install", "--yes", "--no-install-recommends"];
     install.extend(&missing);
     apt(&install, log)?;
-    match self::missing() {
+    match self::missing(needs) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("still missing after the installation: {}", left.join(" ")).into()),
     }
 }
 
-fn missing() -> Vec<&'static str> {
-    NEEDS.iter().filter(|need| !succeeds(need.probe)).map(|need| need.package).collect()
+fn missing(needs: &[Need]) -> Vec<&'static str> {
+    needs.iter().filter(|need| !succeeds(need.probe)).map(|need| need.package).collect()
 }
 
 fn apt(arguments: &[&str], log: &Path) -> Result<()> {

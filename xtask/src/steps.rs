@@ -69,7 +69,12 @@ impl Bench {
         if !built.ended_well {
             return Err(format!("the release build failed\n{}", built.tail()).into());
         }
-        Ok(self.target.join("release/dunlin"))
+        Ok(self.release().join("dunlin"))
+    }
+
+    /// Where release builds go.
+    pub(crate) fn release(&self) -> PathBuf {
+        self.target.join("release")
     }
 
     /// The log of the step or program `name`.
@@ -156,7 +161,8 @@ fn crash(bench: &Bench) -> Result<Tally> {
     Ok(tally)
 }
 
-fn cargo(arguments: &[&str]) -> Command {
+/// Cargo, in the project's root.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(arguments).current_dir(root());
     cargo
