@@ -80,7 +80,8 @@ impl Source {
 }
 
 fn is_test_file(path: &str) -> bool {
-    let in_folder = ["/tests/", "/benches/", "/fuzz/"].iter().any(|folder| path.contains(folder));
+    let folders = ["/tests/", "/benches/", "/examples/", "/fuzz/"];
+    let in_folder = folders.iter().any(|folder| path.contains(folder));
     in_folder || path.ends_with("tests.rs") || path.ends_with("test.rs")
 }
 
