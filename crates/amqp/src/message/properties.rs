@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::encode;
 use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
-use crate::types::{Value, descriptor};
+use crate::types::{Value, code, descriptor};
 
 /// What the sender says about a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -61,6 +61,25 @@ impl<'a> Properties<'a> {
         Ok(properties)
     }
 
+    /// Passes over the fields, or fails as [`Properties::read`] would.
+    pub(super) fn check(reader: &mut Reader<'_>) -> Result<()> {
+        let mut list = ListReader::new(reader)?;
+        check_message_id(&mut list, "message-id")?;
+        list.binary()?;
+        list.check_str()?;
+        list.check_str()?;
+        list.check_str()?;
+        check_message_id(&mut list, "correlation-id")?;
+        list.check_symbol()?;
+        list.check_symbol()?;
+        list.timestamp()?;
+        list.timestamp()?;
+        list.check_str()?;
+        list.uint()?;
+        list.check_str()?;
+        list.finish()
+    }
+
     /// Appends the section.
     pub fn encode(&self, out: &mut Vec<u8>) {
         encode::composite(out, descriptor::PROPERTIES, |list| {
@@ -88,5 +107,47 @@ fn message_id<'a>(list: &mut ListReader<'a>, name: &'static str) -> Result<Optio
             Ok(id)
         }
         Some(_) => Err(list.invalid(name)),
+    }
+}
+
+fn check_message_id(list: &mut ListReader<'_>, name: &'static str) -> Result<()> {
+    let id = list.field(|reader, code| reader.check_of(code, 0).map(|()| code))?;
+    if id.is_none_or(is_message_id) { Ok(()) } else { Err(list.invalid(name)) }
+}
+
+/// The constructors of those types.
+fn is_message_id(code: u8) -> bool {
+    matches!(
+        code,
+        code::ULONG
+            | code::SMALL_ULONG
+            | code::ULONG_0
+            | code::UUID
+            | code::BINARY_8
+            | code::BINARY_32
+            | code::STRING_8
+            | code::STRING_32
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each field with each constructor.
+    #[test]
+    fn what_is_checked_is_what_would_be_read() {
+        for (place, code) in (0..14_u8).flat_map(|place| (0..=u8::MAX).map(move |it| (place, it))) {
+            for tail in [&[2, b'a', b'b'][..], &[1, 0xff, 0, 0, 0, 0, 0, 0], &[]] {
+                let mut fields = alloc::vec![code::NULL; usize::from(place)];
+                fields.push(code);
+                fields.extend_from_slice(tail);
+                let size = u8::try_from(fields.len() + 1).unwrap();
+                let bytes = [&[code::LIST_8, size, place + 1][..], &fields].concat();
+                let (mut checks, mut reads) = (Reader::new(&bytes), Reader::new(&bytes));
+                let read = Properties::read(&mut reads).map(drop);
+                assert_eq!(Properties::check(&mut checks), read, "{bytes:02x?}");
+            }
+        }
     }
 }

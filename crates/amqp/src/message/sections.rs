@@ -106,18 +106,11 @@ impl Sections {
     }
 }
 
-/// Keys of annotations and footers: symbols, and ulongs that are reserved (3.2.10).
-const ANNOTATION_KEYS: [u8; 5] =
-    [code::SYMBOL_8, code::SYMBOL_32, code::SMALL_ULONG, code::ULONG, code::ULONG_0];
-
-/// Keys of application properties (3.2.5).
-const PROPERTY_KEYS: [u8; 2] = [code::STRING_8, code::STRING_32];
-
 /// Passes over the section `code`, which is no header, and checks it.
 pub(super) fn check(code: u64, reader: &mut Reader<'_>) -> Result<()> {
     match code {
-        descriptor::PROPERTIES => Properties::read(reader).map(drop),
-        descriptor::APPLICATION_PROPERTIES => check_map(reader, &PROPERTY_KEYS),
+        descriptor::PROPERTIES => Properties::check(reader),
+        descriptor::APPLICATION_PROPERTIES => check_map(reader, is_property_key),
         descriptor::DATA => {
             let code = reader.byte()?;
             reader.binary_of(code).map(drop)
@@ -127,11 +120,24 @@ pub(super) fn check(code: u64, reader: &mut Reader<'_>) -> Result<()> {
             reader.list_body(code).map(drop)
         }
         descriptor::AMQP_VALUE => reader.skip(),
-        _ => check_map(reader, &ANNOTATION_KEYS),
+        _ => check_map(reader, is_annotation_key),
     }
 }
 
-fn check_map(reader: &mut Reader<'_>, keys: &[u8]) -> Result<()> {
+fn check_map(reader: &mut Reader<'_>, is_key: impl Fn(u8) -> bool) -> Result<()> {
     let code = reader.byte()?;
-    reader.map_with_keys(code, keys).map(drop)
+    reader.map_with_keys(code, is_key).map(drop)
+}
+
+/// Keys of annotations and footers: symbols, and ulongs that are reserved (3.2.10).
+fn is_annotation_key(code: u8) -> bool {
+    matches!(
+        code,
+        code::SYMBOL_8 | code::SYMBOL_32 | code::SMALL_ULONG | code::ULONG | code::ULONG_0
+    )
+}
+
+/// Keys of application properties (3.2.5).
+fn is_property_key(code: u8) -> bool {
+    matches!(code, code::STRING_8 | code::STRING_32)
 }

@@ -54,3 +54,16 @@ pub(crate) const ARRAY_32: u8 = 0xf0;
 pub(crate) fn is_empty(code: u8) -> bool {
     code & 0xf0 == 0x40
 }
+
+/// Bytes of every value with this constructor; nothing where they differ, or there is no such type.
+pub(crate) fn width(code: u8) -> Option<usize> {
+    match code {
+        NULL | TRUE | FALSE | UINT_0 | ULONG_0 => Some(0),
+        UBYTE | BYTE | SMALL_UINT | SMALL_ULONG | SMALL_INT | SMALL_LONG | BOOLEAN => Some(1),
+        USHORT | SHORT => Some(2),
+        UINT | INT | FLOAT | CHAR | DECIMAL_32 => Some(4),
+        ULONG | LONG | DOUBLE | TIMESTAMP | DECIMAL_64 => Some(8),
+        DECIMAL_128 | UUID => Some(16),
+        _ => None,
+    }
+}

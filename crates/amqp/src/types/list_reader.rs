@@ -136,6 +136,16 @@ impl<'a> ListReader<'a> {
         self.field(Reader::symbol_of)
     }
 
+    /// Passes over a string.
+    pub(crate) fn check_str(&mut self) -> Result<()> {
+        self.field(Reader::check_string_of).map(drop)
+    }
+
+    /// Passes over a symbol.
+    pub(crate) fn check_symbol(&mut self) -> Result<()> {
+        self.field(Reader::check_symbol_of).map(drop)
+    }
+
     pub(crate) fn value(&mut self) -> Result<Option<Value<'a>>> {
         self.field(|reader, code| reader.value_of(code, 0))
     }

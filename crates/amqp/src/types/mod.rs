@@ -8,6 +8,7 @@ mod compound;
 pub(crate) mod descriptor;
 mod fields;
 pub(crate) mod list_reader;
+mod pass;
 pub(crate) mod reader;
 mod symbols;
 mod value;

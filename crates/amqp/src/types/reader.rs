@@ -2,10 +2,10 @@
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::limits::{EMPTY_ELEMENTS_MAX, NESTING_MAX};
+use crate::types::code;
 use crate::types::compound::{Array, Described, List, Map};
 use crate::types::descriptor::{Descriptor, is_descriptor};
 use crate::types::value::Value;
-use crate::types::{Fields, code};
 
 use DecodeErrorKind as Kind;
 
@@ -103,6 +103,11 @@ impl<'a> Reader<'a> {
 
     /// The numeric descriptor of a described value of the specification.
     pub(crate) fn composite(&mut self) -> Result<u64> {
+        // As everybody sends it.
+        if let [code::DESCRIBED, code::SMALL_ULONG, code, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(u64::from(*code));
+        }
         let at = self.position();
         let unknown = DecodeError::new(Kind::UnknownDescriptor, at);
         self.described()?.code().ok_or(unknown)
@@ -122,12 +127,8 @@ impl<'a> Reader<'a> {
 
     /// A value of any type, checked all the way down.
     pub(crate) fn value(&mut self) -> Result<Value<'a>> {
-        self.value_in(0)
-    }
-
-    fn value_in(&mut self, depth: u32) -> Result<Value<'a>> {
         let code = self.byte()?;
-        self.value_of(code, depth)
+        self.value_of(code, 0)
     }
 
     /// What follows the constructor `code`, inside of `depth` others.
@@ -172,11 +173,11 @@ impl<'a> Reader<'a> {
     }
 
     /// An error at the constructor that was just read.
-    fn error_before(&self, kind: Kind) -> DecodeError {
+    pub(crate) fn error_before(&self, kind: Kind) -> DecodeError {
         DecodeError::new(kind, self.position().saturating_sub(1))
     }
 
-    fn char(&mut self) -> Result<char> {
+    pub(crate) fn char(&mut self) -> Result<char> {
         let error = self.error_before(Kind::NotChar);
         self.u32().and_then(|code| char::from_u32(code).ok_or(error))
     }
@@ -265,7 +266,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn sized(&mut self, is_short: bool) -> Result<&'a [u8]> {
+    pub(crate) fn sized(&mut self, is_short: bool) -> Result<&'a [u8]> {
         let size = self.count(is_short)?;
         self.take(size as usize)
     }
@@ -311,7 +312,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A reader of what the size of a compound value covers, its count first.
-    fn compound(&mut self, is_short: bool) -> Result<Reader<'a>> {
+    pub(crate) fn compound(&mut self, is_short: bool) -> Result<Reader<'a>> {
         let at = self.position().saturating_sub(1);
         let size = self.count(is_short)?;
         let count_bytes = if is_short { 1 } else { 4 };
@@ -321,7 +322,7 @@ impl<'a> Reader<'a> {
         self.narrow(size as usize)
     }
 
-    fn list_of(&mut self, code: u8, depth: u32) -> Result<Value<'a>> {
+    pub(crate) fn list_of(&mut self, code: u8, depth: u32) -> Result<Value<'a>> {
         let (mut body, count) = self.list_body(code)?;
         let elements = body.rest;
         body.check_elements(count, depth)?;
@@ -339,7 +340,7 @@ impl<'a> Reader<'a> {
     fn check_elements(&mut self, count: u32, depth: u32) -> Result<()> {
         let inner = self.deeper(depth)?;
         for _ in 0..count {
-            self.value_in(inner)?;
+            self.check(inner)?;
         }
         if self.is_empty() { Ok(()) } else { Err(self.error(Kind::SizeMismatch)) }
     }
@@ -348,17 +349,17 @@ impl<'a> Reader<'a> {
         if depth < NESTING_MAX { Ok(depth + 1) } else { Err(self.error(Kind::TooDeep)) }
     }
 
-    fn described_in(&mut self, depth: u32) -> Result<Described<'a>> {
+    pub(crate) fn described_in(&mut self, depth: u32) -> Result<Described<'a>> {
         let inner = self.deeper(depth)?;
         let descriptor = self.descriptor()?;
         let code = self.byte()?;
         let content = self.rest;
-        self.value_of(code, inner)?;
+        self.check_of(code, inner)?;
         let length = content.len() - self.rest.len();
         Ok(Described { descriptor, code, content: content.get(..length).unwrap_or_default() })
     }
 
-    fn array_of(&mut self, code: u8, depth: u32) -> Result<Array<'a>> {
+    pub(crate) fn array_of(&mut self, code: u8, depth: u32) -> Result<Array<'a>> {
         let at = self.position().saturating_sub(1);
         let is_short = code == code::ARRAY_8;
         let mut body = self.compound(is_short)?;
@@ -374,7 +375,7 @@ impl<'a> Reader<'a> {
         }
         let inner = body.deeper(depth)?;
         for _ in 0..count {
-            body.value_of(array.code, inner)?;
+            body.check_of(array.code, inner)?;
         }
         if body.is_empty() { Ok(array) } else { Err(body.error(Kind::SizeMismatch)) }
     }
@@ -388,55 +389,5 @@ impl<'a> Reader<'a> {
             return Err(self.error_before(Kind::BadDescriptor));
         }
         Ok(Array { descriptor, code, count, elements: self.rest })
-    }
-}
-
-/// Maps whose keys have a type, and values that are not looked into.
-impl<'a> Reader<'a> {
-    /// A map with symbols as keys, such as properties or filters (2.8.13).
-    pub(crate) fn fields_of(&mut self, code: u8) -> Result<Fields> {
-        self.map_with_keys(code, &[code::SYMBOL_8, code::SYMBOL_32]).map(Fields::from)
-    }
-
-    /// A map each of whose keys has one of the constructors `keys`.
-    pub(crate) fn map_with_keys(&mut self, code: u8, keys: &[u8]) -> Result<Map<'a>> {
-        let (mut body, count) = self.map_body(code)?;
-        let elements = body.rest;
-        for _ in 0..count / 2 {
-            if body.peek().is_some_and(|key| !keys.contains(&key)) {
-                return Err(body.error(Kind::InvalidField("key")));
-            }
-            body.value()?;
-            body.value()?;
-        }
-        if body.is_empty() {
-            Ok(Map { count, elements })
-        } else {
-            Err(body.error(Kind::SizeMismatch))
-        }
-    }
-
-    /// Passes over a value of any type without looking into it.
-    pub(crate) fn skip(&mut self) -> Result<()> {
-        for _ in 0..NESTING_MAX {
-            if self.peek() != Some(code::DESCRIBED) {
-                return self.skip_undescribed();
-            }
-            self.described()?;
-        }
-        Err(self.error(Kind::TooDeep))
-    }
-
-    fn skip_undescribed(&mut self) -> Result<()> {
-        match self.byte()? {
-            code @ (code::LIST_0 | code::LIST_8 | code::LIST_32) => self.list_body(code).map(drop),
-            code @ (code::MAP_8 | code::MAP_32) => self.map_body(code).map(drop),
-            code @ (code::ARRAY_8 | code::ARRAY_32) => {
-                self.compound(code == code::ARRAY_8).map(drop)
-            }
-            code::BINARY_8 | code::STRING_8 | code::SYMBOL_8 => self.sized(true).map(drop),
-            code::BINARY_32 | code::STRING_32 | code::SYMBOL_32 => self.sized(false).map(drop),
-            code => self.scalar_of(code).map(drop),
-        }
     }
 }

@@ -1,0 +1,163 @@
+//! Passing over values that nobody wants to have: with a check of all that is inside of them, or
+//! without one, where an earlier one is trusted or what is inside is nobody's business.
+
+use crate::decode_error::DecodeErrorKind as Kind;
+use crate::limits::NESTING_MAX;
+use crate::types::reader::{Reader, Result};
+use crate::types::{Fields, Map, code};
+
+/// Checked all the way down.
+impl<'a> Reader<'a> {
+    /// Passes over what [`Reader::value`] would give, or fails as that would; inside of `depth`
+    /// others.
+    pub(crate) fn check(&mut self, depth: u32) -> Result<()> {
+        let code = self.byte()?;
+        self.check_of(code, depth)
+    }
+
+    /// Passes over what follows the constructor `code`.
+    pub(crate) fn check_of(&mut self, code: u8, depth: u32) -> Result<()> {
+        match code {
+            code::STRING_8 | code::STRING_32 => self.check_string_of(code),
+            code::SYMBOL_8 | code::SYMBOL_32 => self.check_symbol_of(code),
+            code::BINARY_8 | code::BINARY_32 => self.binary_of(code).map(drop),
+            code::BOOLEAN => self.boolean_of(code).map(drop),
+            code::CHAR => self.char().map(drop),
+            code::DESCRIBED => self.described_in(depth).map(drop),
+            code::LIST_0 | code::LIST_8 | code::LIST_32 => self.list_of(code, depth).map(drop),
+            code::MAP_8 | code::MAP_32 => self.map_of(code, depth).map(drop),
+            code::ARRAY_8 | code::ARRAY_32 => self.array_of(code, depth).map(drop),
+            _ => self.pass_fixed(code),
+        }
+    }
+
+    /// Passes over what [`Reader::string_of`] would give.
+    pub(crate) fn check_string_of(&mut self, code: u8) -> Result<()> {
+        let error = self.error_before(Kind::NotUtf8);
+        match code {
+            code::STRING_8 | code::STRING_32 => {
+                let bytes = self.sized(code == code::STRING_8)?;
+                // Most are ASCII, which is seen in a third of the time.
+                let is_text = bytes.is_ascii() || core::str::from_utf8(bytes).is_ok();
+                if is_text { Ok(()) } else { Err(error) }
+            }
+            _ => self.unexpected(code),
+        }
+    }
+
+    /// Passes over what [`Reader::symbol_of`] would give.
+    pub(crate) fn check_symbol_of(&mut self, code: u8) -> Result<()> {
+        let error = self.error_before(Kind::NotAscii);
+        match code {
+            code::SYMBOL_8 | code::SYMBOL_32 => {
+                let is_ascii = self.sized(code == code::SYMBOL_8)?.is_ascii();
+                if is_ascii { Ok(()) } else { Err(error) }
+            }
+            _ => self.unexpected(code),
+        }
+    }
+
+    /// A map with symbols as keys, such as properties or filters (2.8.13).
+    pub(crate) fn fields_of(&mut self, code: u8) -> Result<Fields> {
+        let is_symbol = |key| matches!(key, code::SYMBOL_8 | code::SYMBOL_32);
+        self.map_with_keys(code, is_symbol).map(Fields::from)
+    }
+
+    /// A map each of whose keys has a constructor that `is_key` allows.
+    pub(crate) fn map_with_keys(
+        &mut self,
+        code: u8,
+        is_key: impl Fn(u8) -> bool,
+    ) -> Result<Map<'a>> {
+        let (mut body, count) = self.map_body(code)?;
+        let elements = body.rest();
+        for _ in 0..count / 2 {
+            if body.peek().is_some_and(|key| !is_key(key)) {
+                return Err(body.error(Kind::InvalidField("key")));
+            }
+            body.check(0)?;
+            body.check(0)?;
+        }
+        if body.is_empty() {
+            Ok(Map { count, elements })
+        } else {
+            Err(body.error(Kind::SizeMismatch))
+        }
+    }
+}
+
+/// Not looked into.
+impl Reader<'_> {
+    /// Passes over a value of any type by its size alone.
+    pub(crate) fn skip(&mut self) -> Result<()> {
+        for _ in 0..NESTING_MAX {
+            if self.peek() != Some(code::DESCRIBED) {
+                return self.skip_undescribed();
+            }
+            self.described()?;
+        }
+        Err(self.error(Kind::TooDeep))
+    }
+
+    fn skip_undescribed(&mut self) -> Result<()> {
+        match self.byte()? {
+            code @ (code::LIST_0 | code::LIST_8 | code::LIST_32) => self.list_body(code).map(drop),
+            code @ (code::MAP_8 | code::MAP_32) => self.map_body(code).map(drop),
+            code @ (code::ARRAY_8 | code::ARRAY_32) => {
+                self.compound(code == code::ARRAY_8).map(drop)
+            }
+            code::BINARY_8 | code::STRING_8 | code::SYMBOL_8 => self.sized(true).map(drop),
+            code::BINARY_32 | code::STRING_32 | code::SYMBOL_32 => self.sized(false).map(drop),
+            code => self.pass_fixed(code),
+        }
+    }
+
+    /// Passes over a value whose type has a size.
+    fn pass_fixed(&mut self, code: u8) -> Result<()> {
+        match code::width(code) {
+            Some(width) => self.take(width).map(drop),
+            None => Err(self.error_before(Kind::UnknownConstructor(code))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    /// What may follow a constructor: sizes, counts, values, and what is neither.
+    const TAILS: [&[u8]; 8] = [
+        &[],
+        &[0],
+        &[1, 2],
+        &[2, b'a', 0xff, 0, 0],
+        &[3, 1, 0x41, 0x41, 0, 0, 0, 1],
+        &[5, 2, 0x50, 0xc3, 0xa4, 0x40, 0x40, 0x40],
+        &[0, 0, 0, 6, 0, 0, 0, 1, 0x56, 2, 0x41, 0x42, 0x43, 0x44, 0x45, 0x40],
+        &[0x53, 0x77, 0xa1, 1, b'x', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ];
+
+    #[test]
+    fn what_is_checked_is_what_would_be_read() {
+        for (code, tail) in (0..=u8::MAX).flat_map(|code| TAILS.map(|tail| (code, tail))) {
+            let bytes: Vec<u8> = [&[code], tail].concat();
+            let (mut checks, mut reads) = (Reader::new(&bytes), Reader::new(&bytes));
+            assert_eq!(checks.check(0), reads.value().map(drop), "{bytes:02x?}");
+            assert_eq!(checks.position(), reads.position(), "{bytes:02x?}");
+        }
+    }
+
+    #[test]
+    fn what_is_skipped_is_as_long_as_what_would_be_read() {
+        for (code, tail) in (0..=u8::MAX).flat_map(|code| TAILS.map(|tail| (code, tail))) {
+            let bytes: Vec<u8> = [&[code], tail].concat();
+            let (mut skips, mut reads) = (Reader::new(&bytes), Reader::new(&bytes));
+            if reads.value().is_ok() {
+                assert_eq!(skips.skip(), Ok(()), "{bytes:02x?}");
+                assert_eq!(skips.position(), reads.position(), "{bytes:02x?}");
+            }
+        }
+    }
+}
