@@ -30,8 +30,12 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         let id = self.count_transfer(key, transfer.handle, out)?;
-        if let Some(whole) = self.assemble(id, transfer, payload)? {
-            self.receive_whole(key, id, whole);
+        match self.assemble(id, transfer, payload)? {
+            Some(whole) if !whole.head.resumes => self.receive_whole(key, id, whole),
+            // What nobody will answer has used its credit all the same.
+            Some(_) => self.renew_credit(id, out),
+            None if transfer.aborted => self.renew_credit(id, out),
+            None => {}
         }
         Ok(())
     }
@@ -109,9 +113,6 @@ impl Connection {
 
     fn receive_whole(&mut self, key: SessionKey, link: LinkId, whole: Whole<'_>) {
         let Whole { mut head, last } = whole;
-        if head.resumes {
-            return;
-        }
         let body = if head.bytes.is_empty() {
             Arc::from(last)
         } else {
