@@ -3,7 +3,9 @@
 //! A transaction lives until it is discharged, or until the link by which it was declared goes:
 //! then it is rolled back.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
+use alloc::format;
 
 use model::{After, Command, LinkId, Refusal, Reply, TransactionId};
 
@@ -39,24 +41,25 @@ impl Connection {
     fn discharge(&mut self, incoming: Incoming, txn_id: &[u8], fail: bool) {
         let open = self.open_transactions(incoming.link);
         let known = transaction(txn_id).filter(|id| open.is_some_and(|open| open.remove(id)));
-        let is_doomed = known.and_then(|id| self.transactions.remove(&id)).unwrap_or_default();
-        match known {
-            Some(transaction) if is_doomed && !fail => {
+        let Some(transaction) = known else {
+            let why = "no such transaction";
+            return self.reject(incoming, Error::new(condition::TRANSACTION_UNKNOWN_ID, why));
+        };
+        // Kept until the answer, where nothing is known yet: a part may be refused meanwhile.
+        let doomed = self.transactions.get_mut(&transaction).and_then(Option::take);
+        match doomed {
+            _ if fail => self.end(incoming, Command::Rollback { transaction }, transaction),
+            None => self.end(incoming, Command::Commit { transaction }, transaction),
+            Some(why) => {
+                self.transactions.remove(&transaction);
                 self.ask(Command::Rollback { transaction }, Awaited::Unheard);
-                let why = "a part of the transaction was refused";
-                self.reject(incoming, Error::new(condition::TRANSACTION_ROLLBACK, why));
-            }
-            Some(transaction) if fail => {
-                self.ask(Command::Rollback { transaction }, Awaited::Discharged(incoming));
-            }
-            Some(transaction) => {
-                self.ask(Command::Commit { transaction }, Awaited::Discharged(incoming));
-            }
-            None => {
-                let why = "no such transaction";
-                self.reject(incoming, Error::new(condition::TRANSACTION_UNKNOWN_ID, why));
+                self.reject(incoming, rolled_back(*why));
             }
         }
+    }
+
+    fn end(&mut self, incoming: Incoming, command: Command, transaction: TransactionId) {
+        self.ask(command, Awaited::Discharged(incoming, transaction));
     }
 
     fn open_transactions(&mut self, link: LinkId) -> Option<&mut BTreeSet<TransactionId>> {
@@ -66,11 +69,12 @@ impl Connection {
         }
     }
 
-    /// A part of a transaction was refused before the engine heard of it: it cannot commit (4.3).
-    pub(super) fn doom(&mut self, transaction: Option<TransactionId>) {
+    /// A part of a transaction was refused, by us or by the engine: it cannot commit (4.3). The
+    /// first reason is the one to tell.
+    pub(super) fn doom(&mut self, transaction: Option<TransactionId>, why: &Error) {
         let open = transaction.and_then(|id| self.transactions.get_mut(&id));
-        if let Some(is_doomed) = open {
-            *is_doomed = true;
+        if let Some(doomed @ None) = open {
+            *doomed = Some(Box::new(why.clone()));
         }
     }
 
@@ -87,7 +91,7 @@ impl Connection {
         match self.open_transactions(incoming.link) {
             Some(open) => {
                 open.insert(transaction);
-                self.transactions.insert(transaction, false);
+                self.transactions.insert(transaction, None);
             }
             // Its link has gone meanwhile.
             None => self.ask(Command::Rollback { transaction }, Awaited::Unheard),
@@ -99,17 +103,19 @@ impl Connection {
     pub(super) fn discharged(
         &mut self,
         incoming: Incoming,
+        transaction: TransactionId,
         after: After,
         reply: &Reply,
     ) -> Option<(After, Fact)> {
-        let answer = match reply {
-            Reply::Refused(refusal @ Refusal::NoSuchTransaction) => {
+        let doomed = self.transactions.remove(&transaction).flatten();
+        let answer = match (reply, doomed) {
+            (Reply::Refused(refusal @ Refusal::NoSuchTransaction), _) => {
                 Answer::rejected(refusal::error(refusal))
             }
-            Reply::Refused(refusal) => {
-                let why = refusal::error(refusal).description.unwrap_or_default();
-                Answer::rejected(Error::new(condition::TRANSACTION_ROLLBACK, why))
+            (Reply::Refused(Refusal::TransactionFailed), Some(why)) => {
+                Answer::rejected(rolled_back(*why))
             }
+            (Reply::Refused(refusal), _) => Answer::rejected(rolled_back(refusal::error(refusal))),
             _ => Answer::ACCEPTED,
         };
         self.answered(incoming, after, answer)
@@ -121,4 +127,12 @@ impl Connection {
             self.ask(Command::Rollback { transaction }, Awaited::Unheard);
         }
     }
+}
+
+/// What a commit that was refused is answered: the condition of the reason. Qpid JMS makes a
+/// `TransactionRolledBackException` of every condition but `amqp:transaction:rollback`, which the
+/// specification has for this (4.5.8): of that it makes a transaction in doubt.
+fn rolled_back(why: Error) -> Error {
+    let reason = why.description.unwrap_or_default();
+    Error { description: Some(format!("the transaction was rolled back: {reason}")), ..why }
 }

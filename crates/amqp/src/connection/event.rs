@@ -77,7 +77,7 @@ pub(crate) enum Awaited {
     /// Refused without the engine; it is told in its turn.
     Rejected(Incoming, Box<Error>),
     Declared(Incoming, TransactionId),
-    Discharged(Incoming),
+    Discharged(Incoming, TransactionId),
     Settled(Settling),
     Unsubscribed(LinkId),
     Detached(LinkId, Departing),

@@ -95,10 +95,10 @@ impl Connection {
         }
         .map_err(|why| fault(condition::NOT_ALLOWED, why))?;
         if before as u64 + payload.len() as u64 > bytes_max {
-            let transaction = head.enlisted.transaction();
-            self.doom(transaction);
             let why = "the message is larger than the link takes";
-            return Err(fault(condition::LINK_MESSAGE_SIZE_EXCEEDED, why));
+            let error = Error::new(condition::LINK_MESSAGE_SIZE_EXCEEDED, why);
+            self.doom(head.enlisted.transaction(), &error);
+            return Err(Fault::Link(id, error));
         }
         if !transfer.more {
             return Ok(Some(Whole { head: *head, last: payload }));
@@ -141,7 +141,7 @@ impl Connection {
         let Incoming { link, transaction, .. } = incoming;
         match arrival::read(body, format, is_relayed, self.now) {
             Err(error) => {
-                self.doom(transaction);
+                self.doom(transaction, &error);
                 self.reject(incoming, error);
             }
             Ok(arrival) => {
@@ -168,7 +168,11 @@ impl Connection {
         reply: &Reply,
     ) -> Option<(After, Fact)> {
         let answer = match reply {
-            Reply::Refused(refusal) => Answer::rejected(refusal::error(refusal)),
+            Reply::Refused(refusal) => {
+                let error = refusal::error(refusal);
+                self.doom(incoming.transaction, &error);
+                Answer::rejected(error)
+            }
             _ => Answer::accepted(incoming.transaction),
         };
         self.answered(incoming, after, answer)

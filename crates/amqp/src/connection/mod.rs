@@ -79,8 +79,8 @@ pub struct Connection {
     sessions_begun: u32,
     links_attached: u32,
     transactions_begun: u64,
-    /// Open transactions, and whether a part was refused here, of which the engine knows nothing.
-    transactions: BTreeMap<TransactionId, bool>,
+    /// Transactions that are open or being ended, and why a part was refused, by us or the engine.
+    transactions: BTreeMap<TransactionId, Option<Box<Error>>>,
     /// What the engine is to be asked next.
     work: VecDeque<Work>,
     awaited: VecDeque<Awaited>,

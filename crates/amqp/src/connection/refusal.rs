@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use model::Refusal;
+use model::{Refusal, limits};
 
 use crate::error::{Error, condition};
 
@@ -30,15 +30,19 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         Refusal::SubscriptionInUse => (condition::RESOURCE_LOCKED, "the subscription is in use"),
         Refusal::InvalidSelector { position, reason } => return selector(*position, reason),
         Refusal::NoSuchTransaction => (condition::TRANSACTION_UNKNOWN_ID, "no such transaction"),
-        Refusal::TransactionTooLarge => {
-            (condition::TRANSACTION_ROLLBACK, "the transaction is too large")
-        }
+        Refusal::TransactionTooLarge => return too_large(),
         Refusal::TransactionFailed => {
-            (condition::TRANSACTION_ROLLBACK, "a part of the transaction was refused")
+            (condition::PRECONDITION_FAILED, "a part of the transaction was refused")
         }
         _ => (condition::INTERNAL_ERROR, "refused"),
     };
     Error::new(condition, description)
+}
+
+fn too_large() -> Error {
+    let (messages, mib) = (limits::TRANSACTION_RECORDS_MAX, limits::TRANSACTION_BYTES_MAX >> 20);
+    let why = format!("a transaction takes at most {messages} messages and {mib} MiB");
+    Error::new(condition::RESOURCE_LIMIT_EXCEEDED, why)
 }
 
 fn selector(position: usize, reason: &str) -> Error {

@@ -58,7 +58,9 @@ impl Connection {
             Awaited::Declared(incoming, transaction) => {
                 self.declared(incoming, transaction, after, &reply)
             }
-            Awaited::Discharged(incoming) => self.discharged(incoming, after, &reply),
+            Awaited::Discharged(incoming, transaction) => {
+                self.discharged(incoming, transaction, after, &reply)
+            }
             Awaited::Settled(settling) => self.settled(settling, after, &reply),
             Awaited::Unsubscribed(link) => {
                 let error = self.unsubscribed(&reply);

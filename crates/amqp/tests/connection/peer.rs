@@ -181,8 +181,13 @@ fn state<'w>(words: &Words<'w>) -> Option<DeliveryState<'w>> {
 
 /// The id that the connection gives to its transaction of that number.
 fn txn_id(number: &str) -> &'static [u8] {
-    const IDS: [[u8; 8]; 4] =
-        [[0; 8], [0, 0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 0, 2], [0, 0, 0, 0, 0, 0, 0, 3]];
+    const IDS: [[u8; 8]; 5] = [
+        [0; 8],
+        [0, 0, 0, 0, 0, 0, 0, 1],
+        [0, 0, 0, 0, 0, 0, 0, 2],
+        [0, 0, 0, 0, 0, 0, 0, 3],
+        [0, 0, 0, 0, 0, 0, 0, 4],
+    ];
     match number {
         "odd" => b"?",
         _ => &IDS[number.parse::<usize>().unwrap()],
