@@ -16,6 +16,7 @@ final class Parcel {
         return unit.number() + "-" + index + "-" + size;
     }
 
+    /** With so many bytes; JMS gives no body for an empty one. */
     static Message pack(Session session, String name, int bytes) throws JMSException {
         BytesMessage message = session.createBytesMessage();
         message.setStringProperty("parcel", name);

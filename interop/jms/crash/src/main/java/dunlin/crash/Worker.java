@@ -98,7 +98,7 @@ abstract class Worker implements Runnable {
         }
         producer.setDeliveryMode(
                 persistent ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT);
-        producer.send(Parcel.pack(session, name, random.nextInt(BODY_BYTES_MAX)));
+        producer.send(Parcel.pack(session, name, 1 + random.nextInt(BODY_BYTES_MAX)));
     }
 
     /** Notes the next message, if one comes soon. */
