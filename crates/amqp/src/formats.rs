@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use model::{Format, PayloadReader, PropertyReader, Value as Seen};
 
-use crate::message::{BodyKind, Message, Section};
+use crate::message::{BodyKind, Message, Place, Section};
 use crate::types::Value;
 
 /// The format of a stored message that came by AMQP: its bytes as they came.
@@ -22,29 +22,35 @@ fn property<'m>(format: Format, body: &'m [u8], name: &str) -> Seen<'m> {
     if format != FORMAT {
         return Seen::Null;
     }
-    let Ok(message) = Message::scan(body) else { return Seen::Null };
+    let Some(message) = Message::stored(body) else { return Seen::Null };
     let field = if name.starts_with("JMS") { header_field(&message, name) } else { None };
     field.or_else(|| message.application_property(name).map(seen)).unwrap_or_default()
 }
 
 fn header_field<'m>(message: &Message<'m>, name: &str) -> Option<Seen<'m>> {
-    let properties = message.properties();
-    match name {
-        "JMSMessageID" => properties.message_id.map(seen),
-        "JMSCorrelationID" => properties.correlation_id.map(seen),
-        "JMSType" => properties.subject.map(Seen::String),
-        "JMSTimestamp" => properties.creation_time.map(Seen::Integer),
-        "JMSExpiration" => properties.absolute_expiry_time.map(Seen::Integer),
-        "JMSPriority" => Some(Seen::Integer(message.header().priority.into())),
+    let place = match name {
+        "JMSMessageID" => Place::MessageId,
+        "JMSCorrelationID" => Place::CorrelationId,
+        "JMSType" => Place::Subject,
+        "JMSTimestamp" => Place::CreationTime,
+        "JMSExpiration" => Place::AbsoluteExpiryTime,
+        "JMSXGroupID" => Place::GroupId,
+        "JMSXGroupSeq" => Place::GroupSequence,
+        "JMSXUserID" => return user(message.property(Place::UserId)?),
+        "JMSPriority" => return Some(Seen::Integer(message.header().priority.into())),
         "JMSDeliveryMode" => {
             let durable = message.header().durable;
-            Some(Seen::String(if durable { "PERSISTENT" } else { "NON_PERSISTENT" }))
+            return Some(Seen::String(if durable { "PERSISTENT" } else { "NON_PERSISTENT" }));
         }
-        "JMSXGroupID" => properties.group_id.map(Seen::String),
-        "JMSXGroupSeq" => properties.group_sequence.map(|number| Seen::Integer(number.into())),
-        "JMSXUserID" => {
-            properties.user_id.and_then(|user| core::str::from_utf8(user).ok()).map(Seen::String)
-        }
+        _ => return None,
+    };
+    message.property(place).map(seen)
+}
+
+/// The name of a user, which is binary.
+fn user(id: Value<'_>) -> Option<Seen<'_>> {
+    match id {
+        Value::Binary(name) => core::str::from_utf8(name).ok().map(Seen::String),
         _ => None,
     }
 }
@@ -62,7 +68,7 @@ fn seen(value: Value<'_>) -> Seen<'_> {
 /// The content of a body that is one data section, or one string or binary; else all sections of
 /// the body as they are.
 fn payload(format: Format, body: &[u8]) -> Range<usize> {
-    let Some(message) = (format == FORMAT).then(|| Message::scan(body).ok()).flatten() else {
+    let Some(message) = (format == FORMAT).then(|| Message::stored(body)).flatten() else {
         return 0..body.len();
     };
     let end = body.len() - message.section(Section::Footer).len();

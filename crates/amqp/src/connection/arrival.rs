@@ -8,7 +8,8 @@ use crate::connection::address;
 use crate::connection::limits::LEASE;
 use crate::error::{Error, condition};
 use crate::formats::FORMAT;
-use crate::message::{MESSAGE_FORMAT, Message};
+use crate::message::{MESSAGE_FORMAT, Message, Place};
+use crate::types::Value;
 
 /// The most urgent priority of JMS.
 const PRIORITY_MAX: u8 = 9;
@@ -64,7 +65,7 @@ pub(crate) fn read(
 
 /// "Each message sent via the anonymous terminus names its destination in its `to`."
 fn destination(message: &Message<'_>) -> Result<Destination, Error> {
-    let Some(to) = message.properties().to else {
+    let Some(Value::String(to)) = message.property(Place::To) else {
         return Err(Error::new(condition::NOT_FOUND, "the message names no destination"));
     };
     address::destination_of_message(to, message.message_annotation(JMS_DESTINATION))
@@ -85,6 +86,6 @@ fn expires(message: &Message<'_>, now: Nanos) -> Option<Nanos> {
     if let Some(ttl) = message.header().ttl.filter(|ttl| *ttl > 0) {
         return Some(now + Nanos::from_millis(ttl.into()));
     }
-    let millis = message.properties().absolute_expiry_time.filter(|millis| *millis > 0)?;
+    let millis = message.absolute_expiry_time().filter(|millis| *millis > 0)?;
     u64::try_from(millis).ok().map(Nanos::from_millis)
 }

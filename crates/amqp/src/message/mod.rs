@@ -10,10 +10,12 @@ mod sections;
 mod write;
 
 use crate::decode_error::{DecodeError, DecodeErrorKind as Kind};
+use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
 use crate::types::{Map, Value, descriptor};
 
 pub use header::{Header, PRIORITY_DEFAULT};
+pub(crate) use properties::Place;
 pub use properties::Properties;
 pub use sections::{BodyKind, Section};
 pub use write::{
@@ -40,25 +42,39 @@ impl<'a> Message<'a> {
     /// # Errors
     /// When a section is malformed, not known, or not where it may be.
     pub fn scan(bytes: &'a [u8]) -> core::result::Result<Message<'a>, DecodeError> {
+        Message::walk(bytes, sections::check)
+    }
+
+    /// The sections of a message that was scanned before it was stored: what is inside of them is
+    /// not checked again. Of bytes that never were, lookups find something or nothing.
+    pub(crate) fn stored(bytes: &'a [u8]) -> Option<Message<'a>> {
+        Message::walk(bytes, |_, reader| reader.skip()).ok()
+    }
+
+    /// Finds the sections, each of which but the header `pass` has to pass over.
+    fn walk(
+        bytes: &'a [u8],
+        pass: impl Fn(u64, &mut Reader<'a>) -> Result<()>,
+    ) -> Result<Message<'a>> {
         let mut reader = Reader::new(bytes);
         let (mut sections, mut header) = (Sections::default(), Header::default());
         while !reader.is_empty() {
-            let misplaced = reader.error(Kind::SectionOrder);
-            let unknown = reader.error(Kind::UnknownDescriptor);
+            let start = reader.position();
             let code = reader.composite()?;
-            let section = Section::of(code).ok_or(unknown)?;
+            let Some(section) = Section::of(code) else {
+                return Err(DecodeError::new(Kind::UnknownDescriptor, start));
+            };
             if !sections.may_follow(code) {
-                return Err(misplaced);
+                return Err(DecodeError::new(Kind::SectionOrder, start));
             }
+            sections.begin(section, code, start);
             if section == Section::Header {
                 header = Header::read(&mut reader)?;
             } else {
-                sections::check(code, &mut reader)?;
+                pass(code, &mut reader)?;
             }
-            sections.end(section, code, reader.position());
         }
-        let end = sections.range(Section::Footer).end;
-        assert_eq!(end, bytes.len(), "the sections are the message");
+        sections.end(bytes.len());
         Ok(Message { bytes, sections, header })
     }
 
@@ -77,6 +93,18 @@ impl<'a> Message<'a> {
         let properties = reader.composite().and_then(|_| Properties::read(&mut reader));
         debug_assert!(properties.is_ok(), "properties were checked by the scan");
         properties.unwrap_or_default()
+    }
+
+    /// One of the properties, by its place among them (3.2.4). Much cheaper than all.
+    pub(crate) fn property(&self, place: Place) -> Option<Value<'a>> {
+        let mut reader = Reader::new(self.section(Section::Properties));
+        reader.composite().ok()?;
+        ListReader::new(&mut reader).ok()?.value_at(place as usize).ok()?
+    }
+
+    /// When it is worth nothing any more; milliseconds since 1970.
+    pub(crate) fn absolute_expiry_time(&self) -> Option<i64> {
+        self.property(Place::AbsoluteExpiryTime)?.as_i64()
     }
 
     /// The value of a message annotation (3.2.3).

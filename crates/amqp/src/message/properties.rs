@@ -38,6 +38,20 @@ pub struct Properties<'a> {
     pub reply_to_group_id: Option<&'a str>,
 }
 
+/// The places of those properties that are looked up alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    MessageId,
+    UserId,
+    To,
+    Subject,
+    CorrelationId = 5,
+    AbsoluteExpiryTime = 8,
+    CreationTime,
+    GroupId,
+    GroupSequence,
+}
+
 impl<'a> Properties<'a> {
     /// The fields behind the section's descriptor.
     pub(super) fn read(reader: &mut Reader<'a>) -> Result<Properties<'a>> {

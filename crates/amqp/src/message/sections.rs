@@ -40,10 +40,13 @@ pub enum BodyKind {
 
 const COUNT: usize = Section::Footer as usize + 1;
 
-/// Where each section ends. It begins where the one before it ends, and an absent one is empty.
+/// Where each section begins. It ends where the next one begins, and an absent one is empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sections {
-    ends: [usize; COUNT],
+    /// Of each section, and at last the end of the message.
+    starts: [usize; COUNT + 1],
+    /// How many of these are known.
+    known: usize,
     /// The descriptor of the section that was read last; 0 before the first.
     last: u64,
     body: u64,
@@ -77,23 +80,30 @@ impl Sections {
         code > self.last
     }
 
-    /// Notes that `section` ends at `position`.
-    pub(super) fn end(&mut self, section: Section, code: u64, position: usize) {
-        for end in self.ends.iter_mut().skip(section as usize) {
-            assert!(*end <= position, "sections follow one another");
-            *end = position;
-        }
+    /// Notes that `section` begins at `start`, or goes on there.
+    pub(super) fn begin(&mut self, section: Section, code: u64, start: usize) {
+        self.fill(section as usize + 1, start);
         self.last = code;
         if section == Section::Body {
             self.body = code;
         }
     }
 
+    /// Notes that the message ends at `end`.
+    pub(super) fn end(&mut self, end: usize) {
+        self.fill(COUNT + 1, end);
+    }
+
+    /// Those of the first `count` that are not known begin at `start`.
+    fn fill(&mut self, count: usize, start: usize) {
+        let unknown = self.starts.get_mut(self.known..count).unwrap_or_default();
+        unknown.fill(start);
+        self.known = self.known.max(count);
+    }
+
     pub(super) fn range(&self, section: Section) -> Range<usize> {
-        let end = |index: usize| self.ends.get(index).copied().unwrap_or_default();
-        let index = section as usize;
-        let start = index.checked_sub(1).map_or(0, end);
-        start..end(index)
+        let start = |index: usize| self.starts.get(index).copied().unwrap_or_default();
+        start(section as usize)..start(section as usize + 1)
     }
 
     pub(super) fn body_kind(&self) -> BodyKind {

@@ -78,7 +78,14 @@ impl<'a> Map<'a> {
 
     /// The value under the symbol or string `key`.
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
-        self.iter().find(|(found, _)| found.as_str() == Some(key)).map(|(_, value)| value)
+        let mut reader = Reader::new(self.elements);
+        for _ in 0..self.count / 2 {
+            if reader.is_text(key).ok()? {
+                return reader.value().ok();
+            }
+            reader.skip().ok()?;
+        }
+        None
     }
 }
 

@@ -136,6 +136,15 @@ impl<'a> ListReader<'a> {
         self.field(Reader::symbol_of)
     }
 
+    /// The value of the field at `place`, from the next one on. What is before is not looked at.
+    pub(crate) fn value_at(mut self, place: usize) -> Result<Option<Value<'a>>> {
+        for _ in 0..place.min(self.left as usize) {
+            self.reader.skip()?;
+            self.left -= 1;
+        }
+        self.value()
+    }
+
     /// Passes over a string.
     pub(crate) fn check_str(&mut self) -> Result<()> {
         self.field(Reader::check_string_of).map(drop)

@@ -99,6 +99,21 @@ impl Reader<'_> {
         Err(self.error(Kind::TooDeep))
     }
 
+    /// Passes over a value, and tells whether it is a string or symbol of this text.
+    pub(crate) fn is_text(&mut self, text: &str) -> Result<bool> {
+        let bytes = match self.peek() {
+            Some(code::STRING_8 | code::SYMBOL_8) => self.text(true)?,
+            Some(code::STRING_32 | code::SYMBOL_32) => self.text(false)?,
+            _ => return self.skip().map(|()| false),
+        };
+        Ok(bytes == text.as_bytes())
+    }
+
+    fn text(&mut self, is_short: bool) -> Result<&[u8]> {
+        self.byte()?;
+        self.sized(is_short)
+    }
+
     fn skip_undescribed(&mut self) -> Result<()> {
         match self.byte()? {
             code @ (code::LIST_0 | code::LIST_8 | code::LIST_32) => self.list_body(code).map(drop),

@@ -8,7 +8,8 @@ use amqp::protocol_header::ProtocolHeader;
 use amqp::sasl::{Plain, SaslBody};
 use amqp::transaction::CoordinatorRequest;
 use amqp::types::{Map, Value};
-use amqp::{DecodeError, encode};
+use amqp::{DecodeError, FORMAT, encode};
+use model::Value as Seen;
 
 /// A stream is cut into frames until it ends or is refused, and each frame is read.
 pub(crate) fn frames(bytes: &[u8]) {
@@ -66,6 +67,7 @@ pub(crate) fn sasl(bytes: &[u8]) {
 
 /// A message's sections are its bytes, and whatever is asked of it is answered.
 pub(crate) fn message(bytes: &[u8]) {
+    stored(bytes);
     let message = match Message::scan(bytes) {
         Ok(message) => message,
         Err(error) => return check_error(bytes, error),
@@ -82,6 +84,7 @@ pub(crate) fn message(bytes: &[u8]) {
     let parts: Vec<u8> = sections.iter().flat_map(|part| message.section(*part)).copied().collect();
     assert_eq!(parts, bytes);
     check_encodings(&message);
+    check_seen(&message);
     let maps = [
         message.delivery_annotations(),
         message.message_annotations(),
@@ -94,6 +97,40 @@ pub(crate) fn message(bytes: &[u8]) {
         check_value(value);
     }
     let _ = CoordinatorRequest::decode(bytes);
+}
+
+/// What a log holds is looked into without another check, whatever it is.
+fn stored(bytes: &[u8]) {
+    let (property, payload) = amqp::formats();
+    for name in ["JMSMessageID", "JMSXUserID", "JMSXGroupSeq", "JMSPriority", "colour", "x"] {
+        property(FORMAT, bytes, name);
+    }
+    let range = payload(FORMAT, bytes);
+    assert!(range.start <= range.end && range.end <= bytes.len());
+}
+
+/// Selectors see what the sections say.
+fn check_seen(message: &Message<'_>) {
+    let (property, _) = amqp::formats();
+    let seen = |name| property(FORMAT, message.bytes(), name);
+    let properties = message.properties();
+    for (name, text) in [("JMSType", properties.subject), ("JMSXGroupID", properties.group_id)] {
+        assert!(text.is_none_or(|text| seen(name) == Seen::String(text)), "{name}");
+    }
+    let times = [
+        ("JMSTimestamp", properties.creation_time),
+        ("JMSExpiration", properties.absolute_expiry_time),
+    ];
+    for (name, time) in times {
+        assert!(time.is_none_or(|time| seen(name) == Seen::Integer(time)), "{name}");
+    }
+    for (key, value) in message.application_properties().iter().flat_map(|map| map.iter()) {
+        if let (Value::String(key), Value::Boolean(_) | Value::String(_)) = (key, value)
+            && !key.starts_with("JMS")
+        {
+            assert_ne!(seen(key), Seen::Null, "{key}");
+        }
+    }
 }
 
 /// Header and properties mean the same when we write them.
