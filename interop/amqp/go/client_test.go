@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -59,6 +61,22 @@ func (s scenario) another() scenario {
 	other := begin(s.T)
 	other.queue = s.queue
 	return other
+}
+
+// named is a connection of a client with a name, and its socket.
+func (s scenario) named(name string) (*amqp.Conn, net.Conn, *amqp.Session) {
+	s.Helper()
+	address, err := url.Parse(os.Getenv("AMQP_URL"))
+	s.ok(err)
+	socket, err := net.Dial("tcp", address.Host)
+	s.ok(err)
+	options := &amqp.ConnOptions{ContainerID: name, SASLType: amqp.SASLTypeAnonymous()}
+	conn, err := amqp.NewConn(s.context, socket, options)
+	s.ok(err)
+	s.Cleanup(func() { conn.Close() })
+	session, err := conn.NewSession(s.context, nil)
+	s.ok(err)
+	return conn, socket, session
 }
 
 func (s scenario) ok(err error) {
@@ -526,6 +544,60 @@ func TestTopics(t *testing.T) {
 		s.equal("one", string(s.next(receiver).GetData()))
 		s.equal("two", string(s.next(receiver).GetData()))
 	}
+}
+
+// A durable subscription belongs to one connection at a time, of those that go by one name.
+func TestTheNextGetsADurableSubscriptionWhenTheFirstIsClosed(t *testing.T) {
+	contend(t, func(s scenario, first *amqp.Conn, _ net.Conn) { s.ok(first.Close()) })
+}
+
+func TestTheNextGetsADurableSubscriptionWhenTheFirstIsCutOff(t *testing.T) {
+	contend(t, func(s scenario, _ *amqp.Conn, socket net.Conn) {
+		// A reset: nobody says goodbye.
+		s.ok(socket.(*net.TCPConn).SetLinger(0))
+		s.ok(socket.Close())
+	})
+}
+
+func contend(t *testing.T, end func(s scenario, first *amqp.Conn, socket net.Conn)) {
+	s := begin(t)
+	subscribe := func(session *amqp.Session) (*amqp.Receiver, error) {
+		return session.NewReceiver(s.context, s.queue, &amqp.ReceiverOptions{
+			Name:               s.queue,
+			Credit:             -1,
+			SourceCapabilities: []string{"topic"},
+			SourceDurability:   amqp.DurabilityUnsettledState,
+			SourceExpiryPolicy: amqp.ExpiryPolicyNever,
+		})
+	}
+	conn, socket, session := s.named(s.queue)
+	first, err := subscribe(session)
+	s.ok(err)
+	sender := s.sender(&amqp.SenderOptions{TargetCapabilities: []string{"topic"}})
+	s.ok(sender.Send(s.context, durable("held"), nil))
+	s.take(first, 1)
+
+	_, _, other := s.named(s.queue)
+	_, err = subscribe(other)
+	var refused *amqp.Error
+	if !errors.As(err, &refused) {
+		s.Fatalf("in use, and not refused: %v", err)
+	}
+	end(s, conn, socket)
+	second, err := subscribe(other)
+	// The broker learns of a reset a moment later.
+	for errors.As(err, &refused) && s.context.Err() == nil {
+		second, err = subscribe(other)
+	}
+	s.ok(err)
+	s.ok(sender.Send(s.context, durable("new"), nil))
+	messages := s.take(second, 2)
+	s.equal([]string{"held", "new"}, bodies(messages))
+	for _, message := range messages {
+		s.ok(second.AcceptMessage(s.context, message))
+	}
+	// This ends the subscription.
+	s.ok(second.Close(s.context))
 }
 
 func TestDynamicNodes(t *testing.T) {
