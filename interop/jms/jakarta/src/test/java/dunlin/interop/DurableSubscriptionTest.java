@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import jakarta.jms.Connection;
 import jakarta.jms.DeliveryMode;
+import jakarta.jms.InvalidClientIDException;
 import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
 import jakarta.jms.MessageConsumer;
@@ -224,13 +225,32 @@ class DurableSubscriptionTest extends Scenario {
         session.unsubscribe("news");
     }
 
+    @Test
+    void ofTwoClientsOfOneNameTheSecondWaits() throws Exception {
+        Connection first = connectAs(name());
+        Session session = first.createSession(Session.CLIENT_ACKNOWLEDGE);
+        Topic topic = topic(session);
+        MessageConsumer consumer = session.createDurableSubscriber(topic, "news");
+        sendAside(topic, "1");
+        assertEquals("1", text(consumer));
+        assertThrows(InvalidClientIDException.class, () -> client(name()));
+        sendAside(topic, "2");
+        assertEquals("2", text(consumer));
+        first.close();
+        session = again();
+        consumer = session.createDurableSubscriber(topic, "news");
+        assertEquals(List.of("1", "2"), texts(consumer, 2));
+        consumer.close();
+        session.unsubscribe("news");
+    }
+
     /** Connects as the same client, as soon as the broker knows that the old one is gone. */
     private Session again() throws Exception {
         long end = System.currentTimeMillis() + WAIT;
         while (true) {
             try {
                 return client(name());
-            } catch (jakarta.jms.InvalidClientIDException error) {
+            } catch (InvalidClientIDException error) {
                 if (System.currentTimeMillis() > end) {
                     throw error;
                 }

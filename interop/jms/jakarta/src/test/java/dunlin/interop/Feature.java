@@ -10,6 +10,8 @@ enum Feature {
     FINAL_DELETION,
     /** A shared durable subscription that has consumers cannot be unsubscribed. */
     GUARDED_SHARED_SUBSCRIPTIONS,
+    /** A message or transaction that is too large is refused, not taken whatever its size. */
+    LIMITS,
     /** In a selector, {@code NOT a = b} is {@code NOT (a = b)}. */
     LOOSE_NOT,
 }

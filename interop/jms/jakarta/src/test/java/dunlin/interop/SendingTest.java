@@ -3,11 +3,13 @@ package dunlin.interop;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import jakarta.jms.BytesMessage;
 import jakarta.jms.CompletionListener;
 import jakarta.jms.DeliveryMode;
+import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
@@ -226,6 +228,29 @@ class SendingTest extends Scenario {
         byte[] back = new byte[size + 1];
         assertEquals(size, Math.max(0, received.readBytes(back)));
         assertArrayEquals(body, Arrays.copyOf(back, size));
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {Session.AUTO_ACKNOWLEDGE, Session.SESSION_TRANSACTED})
+    @Needs(Feature.LIMITS)
+    void aMessageThatIsTooLargeIsRefusedAndTheSessionGoesOn(int mode) throws Exception {
+        Session session = session(mode);
+        BytesMessage message = session.createBytesMessage();
+        message.writeBytes(new byte[17 << 20]);
+        MessageProducer producer = session.createProducer(queue(session));
+        JMSException error = assertThrows(JMSException.class, () -> {
+            producer.send(message);
+            session.commit();
+        });
+        assertTrue(error.getMessage().contains("message-size-exceeded"), error.getMessage());
+        if (session.getTransacted()) {
+            session.rollback();
+        }
+        send(session, queue(session), "small");
+        if (session.getTransacted()) {
+            session.commit();
+        }
+        assertEquals(List.of("small"), left(queue(session)));
     }
 
     @Test
