@@ -14,6 +14,8 @@ use crate::connection::event::{Answer, Awaited, Fact, Incoming, transaction};
 use crate::connection::link::Recipient;
 use crate::connection::refusal;
 use crate::error::{Error, condition};
+use crate::performative::Performative;
+use crate::state::DeliveryState;
 use crate::transaction::CoordinatorRequest;
 
 impl Connection {
@@ -78,6 +80,15 @@ impl Connection {
         }
     }
 
+    /// What was to be a part of a transaction is not, for its link or session has ended: to commit
+    /// the rest would not be what the peer means.
+    pub(super) fn lose_part(&mut self, transaction: Option<TransactionId>) {
+        if transaction.is_some() {
+            let why = "a part of it was lost, since its link or session had ended";
+            self.doom(transaction, &Error::new(condition::ILLEGAL_STATE, why));
+        }
+    }
+
     pub(super) fn declared(
         &mut self,
         incoming: Incoming,
@@ -135,4 +146,17 @@ impl Connection {
 fn rolled_back(why: Error) -> Error {
     let reason = why.description.unwrap_or_default();
     Error { description: Some(format!("the transaction was rolled back: {reason}")), ..why }
+}
+
+/// The transaction that what the peer says belongs to.
+pub(super) fn enlisted(performative: &Performative<'_>) -> Option<TransactionId> {
+    let state = match performative {
+        Performative::Transfer(transfer) => &transfer.state,
+        Performative::Disposition(disposition) => &disposition.state,
+        _ => return None,
+    };
+    match state {
+        Some(DeliveryState::Transactional { txn_id, .. }) => transaction(txn_id),
+        _ => None,
+    }
 }

@@ -87,8 +87,10 @@ impl Connection {
         match &mut link.kind {
             Kind::Producer(producer) => {
                 self.held_bytes -= producer.partial_bytes();
-                producer.partial = None;
-                match core::mem::replace(&mut producer.to, Recipient::Relay) {
+                let partial = producer.partial.take();
+                let to = core::mem::replace(&mut producer.to, Recipient::Relay);
+                self.lose_part(partial.and_then(|partial| partial.enlisted.transaction()));
+                match to {
                     Recipient::Node => {
                         self.ask(Command::CloseProducer { link: id }, Awaited::Unheard);
                     }

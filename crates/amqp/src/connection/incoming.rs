@@ -71,6 +71,7 @@ impl Connection {
         let bytes_max = self.options.max_message_bytes;
         let fault = |condition, why| Fault::Link(id, Error::new(condition, why));
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_ending()) else {
+            self.lose_part(Enlisted::of(transfer).transaction());
             return Ok(None);
         };
         let Some(producer) = link.producer() else {
@@ -89,11 +90,18 @@ impl Connection {
         if transfer.aborted {
             return Ok(None);
         }
-        let mut head = match begun {
+        let enlisted = begun.as_ref().and_then(|partial| partial.enlisted.transaction());
+        let head = match begun {
             Some(begun) => begun.go_on(transfer),
             None => Partial::begin(transfer).map(Box::new),
-        }
-        .map_err(|why| fault(condition::NOT_ALLOWED, why))?;
+        };
+        let mut head = match head {
+            Ok(head) => head,
+            Err(why) => {
+                self.lose_part(enlisted);
+                return Err(fault(condition::NOT_ALLOWED, why));
+            }
+        };
         if before as u64 + payload.len() as u64 > bytes_max {
             let why = "the message is larger than the link takes";
             let error = Error::new(condition::LINK_MESSAGE_SIZE_EXCEEDED, why);
@@ -236,7 +244,7 @@ impl Partial {
 }
 
 impl Enlisted {
-    const fn transaction(self) -> Option<TransactionId> {
+    pub(super) const fn transaction(self) -> Option<TransactionId> {
         match self {
             Self::In(transaction) => Some(transaction),
             Self::No | Self::Unknown => None,

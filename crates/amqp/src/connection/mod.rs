@@ -420,17 +420,23 @@ impl Connection {
             self.end_by_peer(channel, key);
             return Ok(());
         }
+        let transaction = coordinator::enlisted(&performative);
         if self.sessions.get(&key).is_none_or(|session| session.ending) {
+            self.lose_part(transaction);
             return Ok(());
         }
-        match performative {
+        let handled = match performative {
             Performative::Attach(attach) => self.attach(key, *attach),
             Performative::Flow(flow) => self.handle_flow(key, &flow, out),
             Performative::Transfer(transfer) => self.receive(key, &transfer, payload, out),
             Performative::Disposition(disposition) => self.handle_disposition(key, &disposition),
             Performative::Detach(detach) => self.detach_by_peer(key, &detach),
             _ => unreachable!("what is not of a link was handled above"),
+        };
+        if let Err(fault) = &handled {
+            self.doom(transaction, fault.error());
         }
+        handled
     }
 
     fn handle_fault(&mut self, fault: Fault, out: &mut Vec<u8>) {
@@ -532,6 +538,14 @@ impl Connection {
     fn heartbeat_deadline(&self) -> Option<Nanos> {
         let is_open = matches!(self.phase, Phase::Ready | Phase::Leaving);
         self.peer.idle_timeout.filter(|_| is_open).map(|span| self.sent_at + Nanos(span.0 / 2))
+    }
+}
+
+impl Fault {
+    const fn error(&self) -> &Error {
+        match self {
+            Self::Connection(error) | Self::Session(_, error) | Self::Link(_, error) => error,
+        }
     }
 }
 
