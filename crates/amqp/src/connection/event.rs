@@ -92,6 +92,7 @@ pub(crate) struct Settling {
     pub(crate) delivery: u64,
     /// What the engine held for it.
     pub(crate) message: Option<MessageId>,
+    pub(crate) transaction: Option<TransactionId>,
     /// What the peer waits for, unless it has settled by itself.
     pub(crate) answer: Option<Answer>,
 }

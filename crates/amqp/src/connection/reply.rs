@@ -162,15 +162,16 @@ impl Connection {
     /// What was said of a delivery in a transaction, or with the wish for an answer. If the
     /// transaction does not take it, it is as after a rollback.
     fn settled(&mut self, settling: Settling, after: After, reply: &Reply) -> Told {
-        let Settling { session, delivery, message, answer } = settling;
+        let Settling { session, delivery, message, transaction, answer } = settling;
         let Reply::Refused(refusal) = reply else {
             return answer.map(|answer| (after, Fact::Settled(session, delivery, answer)));
         };
         if let Some(message) = message {
             self.ask(settle(message, Settlement::Fail, None), Awaited::Unheard);
         }
-        let rejected = Answer::rejected(refusal::error(refusal));
-        answer.map(|_| (after, Fact::Settled(session, delivery, rejected)))
+        let error = refusal::error(refusal);
+        self.doom(transaction, &error);
+        answer.map(|_| (after, Fact::Settled(session, delivery, Answer::rejected(error))))
     }
 
     /// A message for a consumer, which may have gone.

@@ -130,8 +130,9 @@ fn settling(range: &SettlingRange, delivery: u64, message: Option<MessageId>) ->
     if range.answer.is_none() && range.transaction.is_none() {
         return Awaited::Unheard;
     }
+    let SettlingRange { session, transaction, .. } = *range;
     let answer = range.answer.clone();
-    Awaited::Settled(Settling { session: range.session, delivery, message, answer })
+    Awaited::Settled(Settling { session, delivery, message, transaction, answer })
 }
 
 pub(super) const fn settle(

@@ -181,12 +181,13 @@ fn state<'w>(words: &Words<'w>) -> Option<DeliveryState<'w>> {
 
 /// The id that the connection gives to its transaction of that number.
 fn txn_id(number: &str) -> &'static [u8] {
-    const IDS: [[u8; 8]; 5] = [
+    const IDS: [[u8; 8]; 6] = [
         [0; 8],
         [0, 0, 0, 0, 0, 0, 0, 1],
         [0, 0, 0, 0, 0, 0, 0, 2],
         [0, 0, 0, 0, 0, 0, 0, 3],
         [0, 0, 0, 0, 0, 0, 0, 4],
+        [0, 0, 0, 0, 0, 0, 0, 5],
     ];
     match number {
         "odd" => b"?",
