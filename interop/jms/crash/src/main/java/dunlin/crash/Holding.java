@@ -19,8 +19,9 @@ final class Holding extends Consuming {
     @Override
     void step() throws JMSException {
         Message message = takeAnywhere(ledger.unit());
-        if (message != null && message.getIntProperty("JMSXDeliveryCount") > 1) {
-            broken(Place.HELD, "an attempt was counted for a stop of the broker: " + message);
+        int attempt = message == null ? 1 : message.getIntProperty("JMSXDeliveryCount");
+        if (attempt > 1) {
+            broken(Place.HELD, "attempt " + attempt + " of a message that nobody failed");
         }
     }
 }
