@@ -8,9 +8,11 @@
 )]
 
 mod chaos;
+mod hostile;
 mod pair;
 mod peer;
 mod script;
+mod seeds;
 mod words;
 
 #[test]
