@@ -6,6 +6,7 @@ use model::{Destination, MessageId};
 
 use crate::engine::Engine;
 use crate::groups::Group;
+use crate::log::unrecorded_bytes_max;
 use crate::message::{Message, State};
 use crate::queue::Role;
 use crate::session::{Session, SessionSlot};
@@ -28,11 +29,23 @@ impl Engine {
         for message in messages.filter(|message| message.group() != 0) {
             assert!(message.is_journalled(), "only what is in the log is in a group");
             let placed = message.placed();
-            let group = groups.entry(message.group()).or_insert(Group { copies: 0, placed });
+            let first = Group { copies: 0, placed, more_bytes: 0 };
+            let group = groups.entry(message.group()).or_insert(first);
             assert_eq!(group.placed, placed, "a group is in one record");
             group.copies += 1;
+            group.more_bytes += message.live_bytes() - u64::from(placed.bytes);
         }
-        assert!(groups.into_iter().eq(self.groups.iter()), "groups count their messages");
+        assert_eq!(groups.len(), self.groups.iter().count(), "groups are there for messages");
+        for (number, group) in self.groups.iter() {
+            let found = groups.get(&number).expect("a group is there for its messages");
+            assert_eq!(
+                (found.copies, found.placed),
+                (group.copies, group.placed),
+                "groups count their messages"
+            );
+            let unrecorded = unrecorded_bytes_max(found.copies);
+            assert!(found.more_bytes + unrecorded <= group.more_bytes, "all growth is counted");
+        }
     }
 
     fn check_topics(&self) {

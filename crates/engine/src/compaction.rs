@@ -3,14 +3,16 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Durability, Lsn, MessageId};
+use model::{Durability, LiveRecords, Lsn, MessageId};
 
-use crate::Effects;
 use crate::codec::Records;
-use crate::copies::{Copies, CopiesDraft};
+use crate::copies::CopiesDraft;
 use crate::engine::Engine;
-use crate::log::Placed;
+use crate::groups::Group;
+use crate::log::{Placed, unrecorded_bytes_max};
+use crate::message::Message;
 use crate::record::{Envelope, RecordError, RecordView};
+use crate::{Effects, Grown};
 
 impl Engine {
     /// For each Message or Shared record of the frame at `lsn` of which something lives there:
@@ -30,14 +32,12 @@ impl Engine {
         let mut result = Ok(());
         for record in Records::new(payload) {
             match record {
-                Ok((RecordView::Message { envelope, .. }, bytes)) => {
-                    self.log.make_way(bytes + GROWTH_BYTES_MAX, effects);
-                    self.restate_message(envelope.message, lsn, effects);
+                Ok((RecordView::Message { envelope, .. }, _)) => {
+                    self.restate_record(&[envelope.message], lsn, effects);
                 }
-                Ok((RecordView::Shared { copies, .. }, bytes)) => {
-                    let growth = GROWTH_BYTES_MAX * copies.count() as usize;
-                    self.log.make_way(bytes + growth, effects);
-                    self.restate_copies(copies, lsn, effects);
+                Ok((RecordView::Shared { copies, .. }, _)) => {
+                    let ids: Vec<_> = copies.iter().map(|copy| copy.message).collect();
+                    self.restate_record(&ids, lsn, effects);
                 }
                 Ok(_) => {}
                 Err(error) => result = Err(error),
@@ -47,29 +47,77 @@ impl Engine {
         result
     }
 
-    fn restate_message(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) {
-        if !self.must_restate(id, lsn, effects) {
-            return;
+    /// What of the frame at `lsn` would be stated anew, as [`FrameEnd::live`] counts it.
+    ///
+    /// # Errors
+    /// When the frame is damaged.
+    ///
+    /// [`FrameEnd::live`]: crate::FrameEnd::live
+    pub fn restated(&self, lsn: Lsn, payload: &[u8]) -> Result<LiveRecords, RecordError> {
+        let mut live = LiveRecords::NONE;
+        for record in Records::new(payload) {
+            let one = match record?.0 {
+                RecordView::Message { envelope, .. } => self.lives_at(envelope.message, lsn),
+                RecordView::Shared { copies, .. } => {
+                    copies.iter().find_map(|copy| self.lives_at(copy.message, lsn))
+                }
+                _ => None,
+            };
+            if let Some(message) = one {
+                live += LiveRecords::one(self.live_bytes_of(message));
+            }
         }
+        Ok(live)
+    }
+
+    /// A record of so many bytes says how a message stands: so much more may its own record take
+    /// when it is stored anew. That record has the message's number, its times, its format and its
+    /// body already, and the other says all else, the name of another queue too.
+    pub(crate) fn note_growth(&mut self, id: MessageId, changed_bytes: u32) -> Option<Grown> {
+        let message = self.living_mut(id);
+        let bytes = message.grow(changed_bytes);
+        let (lsn, group) = (message.location, message.group());
+        if group != 0 {
+            self.groups.grow(group, bytes);
+        }
+        (bytes > 0).then_some(Grown { lsn, bytes })
+    }
+
+    /// States anew what lives of a record that stored these messages.
+    fn restate_record(&mut self, ids: &[MessageId], lsn: Lsn, effects: &mut Effects) {
+        let stays = |id: &&MessageId| self.must_restate(**id, lsn, effects);
+        let living: Vec<_> = ids.iter().filter(stays).copied().collect();
+        let Some(first) = living.first() else { return };
+        let bytes = self.live_bytes_of(self.living(*first));
+        let growth = unrecorded_bytes_max(2);
+        self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
+        let placed = match living[..] {
+            [id] => self.restate_message(id, effects),
+            _ => self.restate_copies(*first, &living, effects),
+        };
+        assert!(u64::from(placed.bytes) <= bytes + growth, "its room was known");
+    }
+
+    fn restate_message(&mut self, id: MessageId, effects: &mut Effects) -> Placed {
         // Not `living`: the log is borrowed beside it.
-        let Some(message) = self.messages.get(id.0) else { return };
+        let message = self.messages.get(id.0).expect("invariant: what is restated lives");
         let envelope = Envelope { group: 0, ..self.queues.envelope_of(id, message) };
         let record = RecordView::Message { envelope, body: &message.body };
         let placed = self.log.append(&record, message.durability, effects);
         self.move_records(&[id], 0, placed, effects);
+        placed
     }
 
-    /// What lives of a Shared record: again with one body, and as a group that is named by the
-    /// first that lives.
-    fn restate_copies(&mut self, copies: Copies<'_>, lsn: Lsn, effects: &mut Effects) {
-        let ids = copies.iter().map(|copy| copy.message);
-        let living: Vec<_> = ids.filter(|id| self.must_restate(*id, lsn, effects)).collect();
-        let [first, _, ..] = living[..] else {
-            return living.iter().for_each(|id| self.restate_message(*id, lsn, effects));
-        };
+    /// Again with one body, and as a group that is named by the first that lives.
+    fn restate_copies(
+        &mut self,
+        first: MessageId,
+        living: &[MessageId],
+        effects: &mut Effects,
+    ) -> Placed {
         let mut draft = CopiesDraft::default();
         let mut level = Durability::None;
-        for &id in &living {
+        for &id in living {
             let message = self.living(id);
             draft.push(&self.queues.envelope_of(id, message));
             level = level.max(message.durability);
@@ -77,16 +125,25 @@ impl Engine {
         let body = Arc::clone(&self.living(first).body);
         let record = RecordView::Shared { copies: draft.copies(), body: &body };
         let placed = self.log.append(&record, level, effects);
-        self.move_records(&living, first.0, placed, effects);
+        self.move_records(living, first.0, placed, effects);
+        placed
+    }
+
+    /// What is counted for the record that has stored it.
+    fn live_bytes_of(&self, message: &Message) -> u64 {
+        let group = self.groups.get(message.group());
+        group.map_or_else(|| message.live_bytes(), Group::live_bytes)
+    }
+
+    fn lives_at(&self, id: MessageId, lsn: Lsn) -> Option<&Message> {
+        let message = self.messages.get(id.0)?;
+        (message.is_journalled() && message.location == lsn).then_some(message)
     }
 
     /// Whether the frame is where the message's record is. One that is about to be forgotten lets
     /// go of it instead.
     fn must_restate(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) -> bool {
-        let Some(message) = self.messages.get(id.0) else { return false };
-        if !message.is_journalled() || message.location != lsn {
-            return false;
-        }
+        let Some(message) = self.lives_at(id, lsn) else { return false };
         if self.queues.at(message.queue).is_leaving() {
             self.forget_record(id, effects);
             return false;
@@ -108,7 +165,3 @@ impl Engine {
         }
     }
 }
-
-/// What a record of a message gains at most beyond what it had when it was stored: counters, and
-/// two names of queues.
-const GROWTH_BYTES_MAX: usize = 1024;

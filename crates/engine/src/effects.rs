@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use model::{After, Durability, Lsn, Output, Reply, SessionId};
+use model::{After, Durability, LiveRecords, Lsn, Output, Reply, SessionId};
 
 /// What one or several steps brought about, in order.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub struct Effects {
     /// Where each frame ends in `records`; the first begins at 0, each other where the one before
     /// it ends.
     pub frames: Vec<FrameEnd>,
+    /// Message records in the log that would take more if they were stored anew.
+    pub grown: Vec<Grown>,
     /// Message records in the log that nobody needs any more.
     pub freed: Vec<Freed>,
     /// Answers, each with what must be durable before it may leave.
@@ -29,8 +31,18 @@ pub struct FrameEnd {
     pub lsn: Lsn,
     /// The highest durability of the messages that it is about; never [`Durability::None`].
     pub level: Durability,
-    /// Bytes of the Message records in it, which live until they are reported as [`Freed`].
-    pub live_bytes: u64,
+    /// The Message records in it, which live until they are reported as [`Freed`].
+    pub live: LiveRecords,
+}
+
+/// A Message record in the frame at `lsn` would take so many bytes more than was reported before:
+/// what later records say of its message is stored with it when it is stored anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grown {
+    /// The frame.
+    pub lsn: Lsn,
+    /// How many more.
+    pub bytes: u64,
 }
 
 /// The Message record of `bytes` bytes in the frame at `lsn` is dead.
@@ -38,7 +50,7 @@ pub struct FrameEnd {
 pub struct Freed {
     /// The frame.
     pub lsn: Lsn,
-    /// The size of the record, as counted in [`FrameEnd::live_bytes`].
+    /// What was counted for the record in [`FrameEnd::live`] and as [`Grown`].
     pub bytes: u64,
 }
 
@@ -47,6 +59,7 @@ impl Effects {
     pub fn clear(&mut self) {
         self.records.clear();
         self.frames.clear();
+        self.grown.clear();
         self.freed.clear();
         self.outputs.clear();
     }
@@ -56,6 +69,7 @@ impl Effects {
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
             && self.frames.is_empty()
+            && self.grown.is_empty()
             && self.freed.is_empty()
             && self.outputs.is_empty()
     }

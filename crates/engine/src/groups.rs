@@ -6,6 +6,8 @@
 
 use alloc::collections::BTreeMap;
 
+use model::limits;
+
 use crate::log::Placed;
 use crate::message::Message;
 use crate::{Effects, Freed};
@@ -23,35 +25,60 @@ pub(crate) struct Group {
     pub(crate) copies: u32,
     /// Their record.
     pub(crate) placed: Placed,
+    /// By how much the record may grow when it is stored anew, beyond what one message may add.
+    pub(crate) more_bytes: u64,
+}
+
+impl Group {
+    /// What was counted for the record.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        u64::from(self.placed.bytes) + self.more_bytes
+    }
+
+    fn freed(&self) -> Freed {
+        Freed { lsn: self.placed.lsn, bytes: self.live_bytes() }
+    }
 }
 
 impl Groups {
     /// One more of a group lives.
     pub(crate) fn join(&mut self, number: u64, placed: Placed) {
         assert!(number > 0, "a message without group joins none");
-        let group = self.groups.entry(number).or_insert(Group { copies: 0, placed });
+        let first = Group { copies: 0, placed, more_bytes: 0 };
+        let group = self.groups.entry(number).or_insert(first);
         group.copies += 1;
+        if group.copies > 1 {
+            group.more_bytes += limits::UNRECORDED_BYTES_MAX as u64;
+        }
         // In recovery compaction may have moved some of them before others are met.
         group.placed = placed;
     }
 
-    /// One of a group is gone; true for the last.
-    pub(crate) fn part(&mut self, number: u64) -> bool {
+    /// One of a group has more to say of itself by so many bytes.
+    pub(crate) fn grow(&mut self, number: u64, bytes: u64) {
+        let group = self.groups.get_mut(&number).expect("invariant: who lives is counted");
+        group.more_bytes += bytes;
+    }
+
+    /// One of a group is gone; with the last its record is dead.
+    pub(crate) fn part(&mut self, number: u64) -> Option<Freed> {
         let group = self.groups.get_mut(&number).expect("invariant: who lives is counted");
         assert!(group.copies > 0, "a group lives as long as its messages");
         group.copies -= 1;
-        let is_last = group.copies == 0;
-        if is_last {
-            self.groups.remove(&number);
+        if group.copies > 0 {
+            return None;
         }
-        is_last
+        let freed = group.freed();
+        self.groups.remove(&number);
+        Some(freed)
     }
 
     /// The message's place in the log is dead, unless it shares it with others that live.
     pub(crate) fn release(&mut self, message: &Message, effects: &mut Effects) {
-        let group = message.group();
-        if message.is_journalled() && (group == 0 || self.part(group)) {
-            effects.freed.push(message.placed().freed());
+        if message.is_journalled() {
+            let group = message.group();
+            let alone = || Freed { lsn: message.location, bytes: message.live_bytes() };
+            effects.freed.extend(if group == 0 { Some(alone()) } else { self.part(group) });
         }
     }
 
@@ -65,25 +92,10 @@ impl Groups {
     }
 }
 
-impl Placed {
-    /// It is dead.
-    pub(crate) fn freed(self) -> Freed {
-        Freed { lsn: self.lsn, bytes: self.bytes.into() }
-    }
-}
-
 impl Message {
     /// Where its record is.
     pub(crate) fn placed(&self) -> Placed {
         Placed { lsn: self.location, bytes: self.record_bytes }
-    }
-
-    /// Its record is there now, and has stored it as one of this group.
-    pub(crate) fn set_placed(&mut self, group: u64, placed: Placed) {
-        (self.location, self.record_bytes) = (placed.lsn, placed.bytes);
-        if group != self.group() {
-            self.history_mut().group = group;
-        }
     }
 }
 
@@ -99,9 +111,12 @@ mod tests {
         let mut groups = Groups::default();
         groups.join(7, placed);
         groups.join(7, placed);
-        assert!(groups.iter().eq([(7, Group { copies: 2, placed })]));
-        assert!(!groups.part(7));
-        assert!(groups.part(7));
+        let more_bytes = limits::UNRECORDED_BYTES_MAX as u64;
+        assert!(groups.iter().eq([(7, Group { copies: 2, placed, more_bytes })]));
+        groups.grow(7, 30);
+        assert_eq!(groups.part(7), None);
+        let freed = Freed { lsn: Lsn(3), bytes: 100 + more_bytes + 30 };
+        assert_eq!(groups.part(7), Some(freed), "all that was counted");
         assert!(groups.get(7).is_none());
     }
 }

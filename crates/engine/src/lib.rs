@@ -111,7 +111,7 @@ mod wire;
 
 pub use codec::describe;
 pub use copies::Copies;
-pub use effects::{Effects, FrameEnd, Freed};
+pub use effects::{Effects, FrameEnd, Freed, Grown};
 pub use engine::Engine;
 pub use policy::{DeadLetters, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 pub use record::{

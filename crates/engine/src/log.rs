@@ -1,6 +1,6 @@
 //! Frames in the making: positions, levels, and the room that is left.
 
-use model::{After, Durability, Lsn, StorePolicy, limits};
+use model::{After, Durability, LiveRecords, Lsn, StorePolicy, limits};
 
 use crate::codec::encode;
 use crate::record::RecordView;
@@ -26,7 +26,7 @@ struct OpenFrame {
     records_max: usize,
     bytes: usize,
     level: Durability,
-    live_bytes: u64,
+    live: LiveRecords,
 }
 
 /// Why a record is not stored.
@@ -83,7 +83,7 @@ impl Log {
             return Err(no_room);
         }
         self.room -= bytes as u64;
-        Ok(self.place(bytes, live_bytes(record, bytes), level))
+        Ok(self.place(bytes, live(record, bytes), level))
     }
 
     /// Appends a record of what is stored already; puts leave room for these.
@@ -96,19 +96,19 @@ impl Log {
         let start = effects.records.len();
         encode(record, &mut effects.records);
         let bytes = effects.records.len() - start;
-        self.place(bytes, live_bytes(record, bytes), level)
+        self.place(bytes, live(record, bytes), level)
     }
 
     /// Ends the frame, if one has begun.
     pub(crate) fn seal(&mut self, effects: &mut Effects) {
-        let OpenFrame { records, level, live_bytes, .. } = core::mem::take(&mut self.open);
+        let OpenFrame { records, level, live, .. } = core::mem::take(&mut self.open);
         if records == 0 {
             return;
         }
         self.last = self.last.next();
         self.after_last = After::new(self.last, level);
         let end = effects.records.len();
-        effects.frames.push(FrameEnd { end, lsn: self.last, level, live_bytes });
+        effects.frames.push(FrameEnd { end, lsn: self.last, level, live });
     }
 
     /// What an answer waits for that may reflect any change so far: the last frame, as durable as
@@ -172,14 +172,14 @@ impl Log {
         self.open.records == 0
     }
 
-    fn place(&mut self, bytes: usize, live_bytes: usize, level: Durability) -> Placed {
+    fn place(&mut self, bytes: usize, live: LiveRecords, level: Durability) -> Placed {
         assert!(level != Durability::None, "what memory keeps has no record");
         let lsn = self.last.next();
         self.open.bytes += bytes;
         let bytes = u32::try_from(bytes).expect("invariant: bodies are far below 4 GiB");
         self.open.records += 1;
         self.open.level = self.open.level.max(level);
-        self.open.live_bytes += live_bytes as u64;
+        self.open.live += live;
         assert!(self.open.records <= self.open.records_max, "a command fits into one frame");
         Placed { lsn, bytes }
     }
@@ -188,14 +188,23 @@ impl Log {
 impl Default for OpenFrame {
     fn default() -> Self {
         let records_max = limits::FRAME_RECORDS_MAX;
-        Self { records: 0, records_max, bytes: 0, level: Durability::None, live_bytes: 0 }
+        let (level, live) = (Durability::None, LiveRecords::NONE);
+        Self { records: 0, records_max, bytes: 0, level, live }
     }
 }
 
-/// What of a record's bytes lives until it is freed.
-fn live_bytes(record: &RecordView<'_>, bytes: usize) -> usize {
+/// What of a record lives until it is freed.
+fn live(record: &RecordView<'_>, bytes: usize) -> LiveRecords {
     match record {
-        RecordView::Message { .. } | RecordView::Shared { .. } => bytes,
-        _ => 0,
+        RecordView::Message { .. } => LiveRecords::one(bytes as u64),
+        RecordView::Shared { copies, .. } => {
+            LiveRecords::one(bytes as u64 + unrecorded_bytes_max(copies.count()))
+        }
+        _ => LiveRecords::NONE,
     }
+}
+
+/// What may add to a record of so many messages without being recorded, beyond what may to one.
+pub(crate) fn unrecorded_bytes_max(copies: u32) -> u64 {
+    u64::from(copies.saturating_sub(1)) * limits::UNRECORDED_BYTES_MAX as u64
 }

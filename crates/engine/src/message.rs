@@ -23,6 +23,7 @@ use alloc::sync::Arc;
 
 use model::{After, DeadLetter, Durability, Format, Lsn, MessageId, Nanos, QueueName};
 
+use crate::log::Placed;
 use crate::queue::QueueSlot;
 use crate::record::{Counters, DeadView, Envelope, Place, Standing, StoredState};
 use crate::session::SessionSlot;
@@ -102,6 +103,8 @@ pub(crate) struct History {
     pub(crate) dead: Option<Box<DeadLetter>>,
     /// See [`Envelope::group`].
     pub(crate) group: u64,
+    /// By how much its record at its location would be larger now.
+    grown_bytes: u32,
 }
 
 impl Message {
@@ -194,6 +197,22 @@ impl Message {
         }
     }
 
+    /// Its record is there now, and has stored it as one of this group, as it stands.
+    pub(crate) fn set_placed(&mut self, group: u64, placed: Placed) {
+        (self.location, self.record_bytes) = (placed.lsn, placed.bytes);
+        if group != self.group() {
+            self.history_mut().group = group;
+        }
+        if let Some(history) = &mut self.history {
+            history.grown_bytes = 0;
+        }
+    }
+
+    /// Whether its record may not say all there is.
+    pub(crate) const fn has_history(&self) -> bool {
+        self.history.is_some()
+    }
+
     pub(crate) fn history_mut(&mut self) -> &mut History {
         self.history.get_or_insert_default()
     }
@@ -261,6 +280,22 @@ impl Message {
     /// See [`Envelope::group`].
     pub(crate) fn group(&self) -> u64 {
         self.history.as_ref().map_or(0, |history| history.group)
+    }
+
+    /// What was counted for its record, unless it shares that with others: more than it takes there
+    /// where more is to be said by now.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let grown = self.history.as_ref().map_or(0, |history| history.grown_bytes);
+        u64::from(self.record_bytes) + u64::from(grown)
+    }
+
+    /// A record of so many bytes says how it stands, and all of that is to be stored anew with it.
+    /// Gives by how much more it has grown than was known.
+    pub(crate) fn grow(&mut self, changed_bytes: u32) -> u64 {
+        let grown = &mut self.history_mut().grown_bytes;
+        let more = changed_bytes.saturating_sub(*grown);
+        *grown += more;
+        more.into()
     }
 
     /// What the log is told about it: a lease is not journalled.

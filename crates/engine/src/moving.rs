@@ -177,10 +177,10 @@ impl Engine {
         // Not `living_mut`: the log is borrowed beside it.
         let Some(message) = self.messages.get_mut(id.0) else { return };
         if message.is_journalled() && !self.queues.at(message.queue).is_leaving() {
-            let moved = message.dead().map(|_| self.queues.at(message.queue).name.as_str());
-            let standing = message.standing(id);
-            let record = RecordView::Changed { message: id, standing, moved };
-            message.changed = self.log.append(&record, message.durability, effects).lsn;
+            let record = self.queues.change_of(id, message);
+            let changed = self.log.append(&record, message.durability, effects);
+            message.changed = changed.lsn;
+            effects.grown.extend(self.note_growth(id, changed.bytes));
         }
     }
 

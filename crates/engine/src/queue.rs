@@ -8,7 +8,7 @@ use model::{MessageId, Nanos, QueueName, limits};
 use crate::message::{Message, State};
 use crate::order_set::OrderSet;
 use crate::policy::{QueuePolicies, QueuePolicy};
-use crate::record::{Envelope, Place};
+use crate::record::{Envelope, Place, RecordView};
 use crate::session::{ConsumerKey, SessionSlot};
 use crate::slab::Slab;
 use crate::views::View;
@@ -312,6 +312,12 @@ impl Queues {
 
     pub(crate) fn at_mut(&mut self, slot: QueueSlot) -> &mut Queue {
         self.slots.get_mut(slot.0).expect("invariant: who points to a queue keeps it alive")
+    }
+
+    /// What the log is told about a message that has changed.
+    pub(crate) fn change_of<'a>(&'a self, id: MessageId, message: &'a Message) -> RecordView<'a> {
+        let moved = message.dead().map(|_| self.at(message.queue).name.as_str());
+        RecordView::Changed { message: id, standing: message.standing(id), moved }
     }
 
     /// All about a message but its body.

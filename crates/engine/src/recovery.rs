@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use model::{Lsn, MessageId};
 
 use crate::QueuePolicy;
-use crate::codec::{Records, queue_name};
+use crate::codec::{Records, encode, queue_name};
 use crate::copies::Copies;
 use crate::engine::{Engine, Recovery};
 use crate::log::Placed;
@@ -80,7 +80,7 @@ impl Engine {
                 RecordView::Subscribed(view) => self.replay_subscribed(&view, size),
                 RecordView::Unsubscribed { number } => self.replay_unsubscribed(number),
                 RecordView::Changed { message, standing, moved } => {
-                    self.replay_change(message, &standing, moved)
+                    self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes)
                 }
                 RecordView::Deleted { message } => self.replay_deletion(message),
                 other => Err(RecordError::Misplaced(other.kind())),
@@ -165,13 +165,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Location and size, in bytes, of each Message or Shared record of which something lives.
+    /// Location of each Message or Shared record of which something lives, and the bytes that are
+    /// counted for it: see [`crate::FrameEnd::live`].
     pub fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
         let alone = self.messages.iter_from(0).map(|(_, message)| message);
         let alone = alone.filter(|message| message.is_journalled() && message.group() == 0);
-        let alone = alone.map(|message| message.placed());
-        let all = alone.chain(self.groups.iter().map(|(_, group)| group.placed));
-        all.map(|placed| (placed.lsn, placed.bytes.into()))
+        let alone = alone.map(|message| (message.location, message.live_bytes()));
+        let groups = self.groups.iter();
+        alone.chain(groups.map(|(_, group)| (group.placed.lsn, group.live_bytes())))
     }
 
     /// Takes in a message, or anew one that is known: compaction states messages again.
@@ -206,7 +207,20 @@ impl Engine {
         self.picture_changed(&message, true);
         self.messages.insert(id.0, Box::new(message));
         self.settle_recovered(id, &envelope.standing);
+        if body_missing {
+            self.grow_as_pictured(id);
+        }
         Ok(())
+    }
+
+    /// The record that a snapshot names does not say all that the snapshot says.
+    fn grow_as_pictured(&mut self, id: MessageId) {
+        let message = self.living(id);
+        if message.has_history() {
+            let mut change = Vec::new();
+            encode(&self.queues.change_of(id, message), &mut change);
+            self.note_growth(id, u32::try_from(change.len()).unwrap_or(u32::MAX));
+        }
     }
 
     fn replay_copies(
@@ -314,6 +328,7 @@ impl Engine {
         id: MessageId,
         standing: &Standing<'_>,
         moved: Option<&str>,
+        changed_bytes: u32,
     ) -> Result<(), RecordError> {
         let Some(message) = self.messages.get(id.0) else {
             return Err(RecordError::UnknownMessage(id));
@@ -327,6 +342,7 @@ impl Engine {
             message.queue = slot;
             message.assume(id, standing);
         });
+        self.note_growth(id, changed_bytes);
         self.settle_recovered(id, standing);
         Ok(())
     }

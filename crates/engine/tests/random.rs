@@ -235,7 +235,7 @@ impl World {
             assert!(recovered.latest_time() <= self.now);
             recovered.handle_timeout(self.now, &mut Effects::default());
             assert_eq!(contents(&mut recovered, self.now), expected);
-            self.log.check_live(&recovered);
+            self.log.clone().relearn(&recovered);
         }
     }
 
@@ -244,6 +244,7 @@ impl World {
         self.check_recovery();
         self.saw("crash");
         self.engine = self.log.recover(self.options.clone(), self.whole.as_ref());
+        self.log.relearn(&self.engine);
         self.snapshot = None;
         self.naive.crash();
         self.engine.handle_timeout(self.now, &mut self.effects);

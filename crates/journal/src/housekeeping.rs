@@ -6,15 +6,15 @@
 //! hold more than twice the live bytes and four segments, the emptiest is compacted: its live
 //! records are appended anew, and the next snapshot lets go of it.
 
-use model::{Lsn, Nanos};
+use model::{LiveRecords, Lsn, Nanos, limits};
 
 use crate::chore::{Chore, ChoreDone, Product, Work};
-use crate::format::{Epoch, Life, Mark, SegmentHeader, SegmentNumber};
+use crate::format::{Epoch, Life, MARK_BYTES, Mark, SegmentHeader, SegmentNumber};
 use crate::journal::padded_batch_bytes;
 use crate::reader::SegmentReader;
 use crate::segments::{RESERVED_SPARES, Segment, Spare};
 use crate::snapshot::{Slot, SnapshotHeader, encode_chunk};
-use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, Journal, JournalFailed};
+use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, FRAME_HEADER_BYTES, Journal, JournalFailed};
 
 /// The state of everything beside the traffic. One chore is outstanding at most.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub(crate) struct Housekeeping<F> {
     /// Bytes of batches since the newest snapshot began.
     pub(crate) bytes_since_snapshot: u64,
     compaction: Option<Compaction>,
+    /// Where it stood before the frames that were read back last.
+    last_piece: Option<Compaction>,
     shutting_down: bool,
 }
 
@@ -62,16 +64,18 @@ enum Stage {
 }
 
 /// A segment whose live records are being copied forward.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Compaction {
     number: SegmentNumber,
     offset: u64,
     expected: Option<Lsn>,
     read_bytes: usize,
+    /// What a frame of this piece takes that found no room.
+    needed_bytes: usize,
 }
 
 /// Frames read back from a segment that is being compacted: what still matters of them is to be
-/// appended anew and freed where it was.
+/// appended anew, as far as [`Journal::takes_restated`] allows, and freed where it was.
 #[derive(Debug, Default)]
 pub struct OldFrames {
     /// Position and payload of each.
@@ -97,6 +101,7 @@ impl<F> Housekeeping<F> {
             snapshot_gave_up: false,
             bytes_since_snapshot: bytes_since,
             compaction: None,
+            last_piece: None,
             shutting_down: false,
         }
     }
@@ -305,8 +310,8 @@ impl<F: Clone> Journal<F> {
     /// compacted.
     fn ahead_bytes(&self) -> u64 {
         let large = self.house.compaction.as_ref().and_then(|compaction| {
-            let live = self.segments.numbered(compaction.number)?.live_bytes;
-            Some(padded_batch_bytes(restated_piece_bytes(live, compaction.read_bytes)))
+            let live = self.segments.numbered(compaction.number)?.live;
+            Some(padded_batch_bytes(self.restated_piece_bytes(compaction, live)))
         });
         self.options.ahead_bytes().max(large.unwrap_or(0))
     }
@@ -371,7 +376,7 @@ impl<F: Clone> Journal<F> {
             self.house.compaction = None;
             return None;
         };
-        if !self.fits_compaction(segment.live_bytes, compaction.read_bytes) {
+        if !self.fits_compaction(compaction, segment.live) {
             if self.house.device_is_full() {
                 // Everybody waits for it, and it can't go on: it was begun before.
                 self.house.compaction = None;
@@ -393,19 +398,23 @@ impl<F: Clone> Journal<F> {
             return None;
         }
         let full = self.house.device_is_full();
-        let fits = |segment: &Segment<F>| !full || self.fits_whole(segment.live_bytes);
+        let fits = |segment: &Segment<F>| !full || self.fits_whole(segment.live);
         let victim = self.segments.nearly_dead(self.durable().written, fits)?;
         Some(Compaction {
             number: victim.life.number,
             offset: BLOCK_BYTES as u64,
             expected: None,
             read_bytes: self.compaction_read_bytes(),
+            needed_bytes: 0,
         })
     }
 
-    /// Whether what may matter of `read_bytes` of a segment with `live_bytes` can be appended anew.
-    fn fits_compaction(&self, live_bytes: u64, read_bytes: usize) -> bool {
-        let bytes = restated_piece_bytes(live_bytes, read_bytes);
+    /// Whether what may matter of its next piece can be appended anew.
+    fn fits_compaction(&self, compaction: &Compaction, live: LiveRecords) -> bool {
+        self.fits_restated(self.restated_piece_bytes(compaction, live))
+    }
+
+    fn fits_restated(&self, bytes: usize) -> bool {
         // On a full device there was room for the whole when it began, and nobody else takes it.
         let reserve = if self.house.device_is_full() { 0 } else { RESERVED_SPARES };
         self.fits(bytes, reserve)
@@ -413,8 +422,8 @@ impl<F: Clone> Journal<F> {
 
     /// On a full device a compaction uses one of the two reserved spares, and is begun only if it
     /// can be ended: then it gives back more than it took. Half done it would only pin the spare.
-    fn fits_whole(&self, live_bytes: u64) -> bool {
-        self.segments.spares() >= RESERVED_SPARES && self.fits(restated_bytes(live_bytes), 1)
+    fn fits_whole(&self, live: LiveRecords) -> bool {
+        self.segments.spares() >= RESERVED_SPARES && self.fits(self.restated_bytes(live), 1)
     }
 
     /// On a full device a compaction under way goes before everything else.
@@ -510,10 +519,13 @@ impl<F: Clone> Journal<F> {
             self.house.compaction = None;
             return Ok(OldFrames::default());
         };
-        let (life, live) = (segment.life, segment.live_bytes);
-        if !self.fits_compaction(live, bytes.len()) {
+        let (life, live) = (segment.life, segment.live);
+        let compaction = self.house.compaction.clone();
+        let compaction = compaction.expect("invariant: one is under way while it reads");
+        if !self.fits_compaction(&compaction, live) {
             return Ok(OldFrames::default());
         }
+        self.house.last_piece = Some(compaction);
         let mut reader = SegmentReader::new(bytes, life, 0, expected, Epoch::default());
         let mut old = OldFrames::default();
         while let Some(batch) = reader.next_batch() {
@@ -525,13 +537,15 @@ impl<F: Clone> Journal<F> {
                 offset: offset + reader.offset() as u64,
                 expected: reader.expected(),
                 read_bytes: self.compaction_read_bytes(),
+                needed_bytes: 0,
             });
             return Ok(old);
         }
         match Mark::decode(bytes, life, usize::MAX) {
             Some(mark) if mark.batch_bytes as usize > bytes.len() => {
                 let read_bytes = mark.batch_bytes as usize;
-                let compaction = Compaction { number, offset, expected, read_bytes };
+                let compaction =
+                    Compaction { number, offset, expected, read_bytes, needed_bytes: 0 };
                 self.go_on_or_set_aside(compaction, live);
             }
             _ => self.end_compaction(number, offset)?,
@@ -541,8 +555,8 @@ impl<F: Clone> Journal<F> {
 
     /// A batch may be larger than a whole segment of today: one of a time when messages could be
     /// larger. Then its segment stays until what lives in it is settled, and others take its turn.
-    fn go_on_or_set_aside(&mut self, compaction: Compaction, live_bytes: u64) {
-        let bytes = restated_piece_bytes(live_bytes, compaction.read_bytes);
+    fn go_on_or_set_aside(&mut self, compaction: Compaction, live: LiveRecords) {
+        let bytes = self.restated_piece_bytes(&compaction, live);
         if padded_batch_bytes(bytes) <= self.options.room_bytes_max() {
             self.house.compaction = Some(compaction);
             return;
@@ -551,11 +565,42 @@ impl<F: Clone> Journal<F> {
         self.segments.set_aside(compaction.number);
     }
 
+    /// Whether so much of an old frame can be appended anew. Ask before each: what it takes is known
+    /// only now. If not, go no further: all that is left of the piece will be read again.
+    pub fn takes_restated(&mut self, live: LiveRecords) -> bool {
+        let bytes = self.restated_bytes(live);
+        if self.fits_restated(bytes) {
+            return true;
+        }
+        if let Some(piece) = self.house.last_piece.take() {
+            let piece = Compaction { needed_bytes: bytes, ..piece };
+            self.go_on_or_set_aside(piece, live);
+        }
+        false
+    }
+
+    /// What live records take at most when they are appended anew, each as a frame of its own at
+    /// worst. Two batches in a row have more than one may have, or they were one; each has a mark
+    /// and is padded.
+    fn restated_bytes(&self, live: LiveRecords) -> usize {
+        let each = (FRAME_HEADER_BYTES + limits::UNRECORDED_BYTES_MAX) as u64;
+        let bytes = usize::try_from(live.bytes + live.count * each).unwrap_or(usize::MAX / 4);
+        let batches = bytes / self.options.batch_bytes * 2 + 2;
+        bytes + batches * (MARK_BYTES + BLOCK_BYTES)
+    }
+
+    /// What the next piece may take: most frames hardly become larger than they were, and batches
+    /// may divide otherwise. A frame that does was told by [`Journal::takes_restated`].
+    fn restated_piece_bytes(&self, piece: &Compaction, live: LiveRecords) -> usize {
+        let read = piece.read_bytes + piece.read_bytes / 4 + 2 * BLOCK_BYTES;
+        self.restated_bytes(live).min(read).max(piece.needed_bytes)
+    }
+
     /// The whole segment was read: nothing in it may matter any more.
     fn end_compaction(&mut self, number: SegmentNumber, offset: u64) -> Result<(), JournalFailed> {
         self.house.compaction = None;
         self.counters.compactions += 1;
-        let left = self.segments.numbered(number).map_or(0, |segment| segment.live_bytes);
+        let left = self.segments.numbered(number).map_or(0, |segment| segment.live.bytes);
         if left == 0 {
             return Ok(());
         }
@@ -580,19 +625,6 @@ impl<F: Clone> Journal<F> {
             | Work::Remove { .. } => {}
         }
     }
-}
-
-/// What live records take at most when they are appended anew. A record is a frame of its own at
-/// worst: 24 bytes more than it has, which are 17 at least, and what marks and padding add.
-fn restated_bytes(live_bytes: u64) -> usize {
-    let records = usize::try_from(live_bytes).unwrap_or(usize::MAX / 4);
-    records * 5 / 2 + 2 * BLOCK_BYTES
-}
-
-/// What is restated of `read_bytes` read: frames hardly become larger than they were, and batches
-/// may divide otherwise.
-fn restated_piece_bytes(live_bytes: u64, read_bytes: usize) -> usize {
-    restated_bytes(live_bytes).min(read_bytes + read_bytes / 4 + 2 * BLOCK_BYTES)
 }
 
 /// A piece of a segment that is read back with one call, unless one batch is larger.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use model::{Durability, Lsn, Nanos, StorePolicy};
+use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
 use crate::batch::Batch;
 use crate::buffer::AlignedBuffer;
@@ -151,7 +151,7 @@ impl<F: Clone> Journal<F> {
         }
     }
 
-    /// Appends one atomic frame, of which `live_bytes` will matter until they are freed.
+    /// Appends one atomic frame, of which `live` will matter until it is freed.
     ///
     /// # Panics
     /// When `lsn` is not the next position, when the payload is larger than the options allow, or
@@ -162,7 +162,7 @@ impl<F: Clone> Journal<F> {
         lsn: Lsn,
         payload: &[u8],
         level: Durability,
-        live_bytes: u64,
+        live: LiveRecords,
     ) {
         assert_eq!(lsn, self.next, "frames are appended in order");
         assert!(level > Durability::None, "what is not durable makes no frame");
@@ -172,13 +172,18 @@ impl<F: Clone> Journal<F> {
         }
         let batch = self.open.as_mut().expect("invariant: a batch was just opened");
         batch.push(self.opening.epoch, payload, level);
-        self.segments.keep(lsn, live_bytes);
+        self.segments.keep(lsn, live);
         self.next = lsn.next();
         self.counters.frames += 1;
         self.counters.payload_bytes += payload.len() as u64;
     }
 
-    /// Records in frame `lsn` ceased to matter, `bytes` of those it was appended with.
+    /// A record in frame `lsn` that matters would take so many bytes more if it was restated.
+    pub fn grow(&mut self, lsn: Lsn, bytes: u64) {
+        self.segments.grow(lsn, bytes);
+    }
+
+    /// A record in frame `lsn` ceased to matter: with as many bytes as were counted for it.
     pub fn free(&mut self, lsn: Lsn, bytes: u64) {
         self.segments.free(lsn, bytes, Lsn(self.next.0 - 1));
     }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use model::{Lsn, Nanos};
+use model::{LiveRecords, Lsn, Nanos};
 
 use crate::buffer::AlignedBuffer;
 use crate::chore::{UNFINISHED_NAME, finish, prepare};
@@ -328,7 +328,7 @@ fn segment<F>(life: Life, file: F, first: Lsn, end: u64, initialised: u64) -> Se
         first,
         end,
         initialised,
-        live_bytes: 0,
+        live: LiveRecords::NONE,
         died_at: Lsn::ZERO,
         too_large: false,
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use model::Lsn;
+use model::{LiveRecords, Lsn};
 
 use crate::BLOCK_BYTES;
 use crate::format::{Life, SegmentNumber};
@@ -22,8 +22,8 @@ pub(crate) struct Segment<F> {
     pub(crate) end: u64,
     /// Up to here it may be written: these bytes are allocated and were written before.
     pub(crate) initialised: u64,
-    /// Bytes of the records in it that still matter.
-    pub(crate) live_bytes: u64,
+    /// The records in it that still matter.
+    pub(crate) live: LiveRecords,
     /// The last frame appended when its last record ceased to matter.
     pub(crate) died_at: Lsn,
     /// A batch in it is larger than what can be appended in one piece: it is not compacted.
@@ -37,6 +37,13 @@ pub(crate) struct Spare<F> {
     pub(crate) life: Life,
     pub(crate) file: F,
     pub(crate) initialised: u64,
+}
+
+impl<F> Segment<F> {
+    /// Whether nothing in it matters any more.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.live == LiveRecords::NONE
+    }
 }
 
 /// All segments of a journal.
@@ -127,7 +134,7 @@ impl<F: Clone> Segments<F> {
             first,
             end: BLOCK_BYTES as u64,
             initialised: spare.initialised,
-            live_bytes: 0,
+            live: LiveRecords::NONE,
             died_at: Lsn::ZERO,
             too_large: false,
         };
@@ -147,8 +154,15 @@ impl<F: Clone> Segments<F> {
     }
 
     /// Records at `lsn` began to matter.
-    pub(crate) fn keep(&mut self, lsn: Lsn, bytes: u64) {
-        self.holding(lsn).live_bytes += bytes;
+    pub(crate) fn keep(&mut self, lsn: Lsn, live: LiveRecords) {
+        self.holding(lsn).live += live;
+    }
+
+    /// A record at `lsn` would take more when it is appended anew.
+    pub(crate) fn grow(&mut self, lsn: Lsn, bytes: u64) {
+        let segment = self.holding(lsn);
+        assert!(segment.live.count > 0, "only what matters grows");
+        segment.live.bytes += bytes;
     }
 
     /// The same of all that recovery found, a million perhaps: neighbours lie mostly together.
@@ -160,24 +174,26 @@ impl<F: Clone> Segments<F> {
             let together = rest.iter().take_while(|(lsn, _)| (first..=last).contains(lsn));
             let (here, others) = rest.split_at(together.count());
             assert!(!here.is_empty(), "a record lies where it was looked up");
-            self.holding(first).live_bytes += here.iter().map(|(_, bytes)| bytes).sum::<u64>();
+            let bytes = here.iter().map(|(_, bytes)| bytes).sum();
+            self.holding(first).live += LiveRecords { count: here.len() as u64, bytes };
             rest = others;
         }
     }
 
-    /// Records at `lsn` ceased to matter with frame `now`.
+    /// A record at `lsn` ceased to matter with frame `now`.
     pub(crate) fn free(&mut self, lsn: Lsn, bytes: u64, now: Lsn) {
         let segment = self.holding(lsn);
-        assert!(segment.live_bytes >= bytes, "only what was kept is freed, and only once");
-        segment.live_bytes -= bytes;
-        if segment.live_bytes == 0 {
+        let LiveRecords { count, bytes: kept } = segment.live;
+        assert!(count > 0 && kept >= bytes, "only what was kept is freed, and only once");
+        segment.live -= LiveRecords::one(bytes);
+        if segment.live == LiveRecords::NONE {
             segment.died_at = now;
         }
     }
 
     /// Bytes of all records that still matter.
     pub(crate) fn live_bytes(&self) -> u64 {
-        self.table.values().map(|segment| segment.live_bytes).sum()
+        self.table.values().map(|segment| segment.live.bytes).sum()
     }
 
     /// Bytes of the segments that hold frames.
@@ -198,7 +214,7 @@ impl<F: Clone> Segments<F> {
 
     /// Whether a snapshot taken now would let a segment be used again.
     pub(crate) fn has_dead(&self) -> bool {
-        self.closed().any(|segment| segment.live_bytes == 0)
+        self.closed().any(Segment::is_dead)
     }
 
     /// Takes out of the log each segment that recovery from a snapshot of `begin` never reads:
@@ -208,7 +224,7 @@ impl<F: Clone> Segments<F> {
     pub(crate) fn retire(&mut self, begin: Lsn, synced: Lsn) {
         let dead: Vec<Lsn> = self
             .closed()
-            .filter(|segment| segment.live_bytes == 0 && segment.died_at <= begin)
+            .filter(|segment| segment.is_dead() && segment.died_at <= begin)
             .filter(|segment| self.last_of(segment.first) <= begin)
             .filter(|segment| self.last_of(segment.first) < synced)
             .map(|segment| segment.first)
@@ -252,9 +268,9 @@ impl<F: Clone> Segments<F> {
         self.closed()
             .filter(|segment| !segment.too_large && fits(segment))
             .filter(|segment| self.last_of(segment.first) <= written)
-            .filter(|segment| segment.live_bytes > 0)
-            .filter(|segment| segment.live_bytes.saturating_mul(2) <= segment.end)
-            .min_by_key(|segment| segment.live_bytes.saturating_mul(1024) / segment.end)
+            .filter(|segment| !segment.is_dead())
+            .filter(|segment| segment.live.bytes.saturating_mul(2) <= segment.end)
+            .min_by_key(|segment| segment.live.bytes.saturating_mul(1024) / segment.end)
     }
 
     /// The segment of that number, if it holds frames.
@@ -274,7 +290,9 @@ impl<F: Clone> Segments<F> {
         for (first, segment) in &self.table {
             assert_eq!(*first, segment.first, "the table is by first frame");
             assert!(segment.end <= segment.initialised, "nothing lies beyond what is allocated");
-            assert!(segment.live_bytes < segment.initialised, "no more matters than fits in");
+            let LiveRecords { count, bytes } = segment.live;
+            assert_eq!(count == 0, bytes == 0, "each record that matters takes bytes");
+            assert!(count < segment.initialised, "no more matters than fits in");
         }
         for retired in &self.retired {
             assert!(self.numbered(retired.life.number).is_none(), "what is retired holds nothing");

@@ -11,6 +11,7 @@ mod command;
 mod durability;
 mod ids;
 pub mod limits;
+mod live;
 mod message;
 mod output;
 mod settlement;
@@ -23,6 +24,7 @@ pub use durability::{After, Durability, Persistence, StorePolicy};
 pub use ids::{
     Destination, LinkId, Lsn, MessageId, NameError, QueueName, SessionId, TransactionId,
 };
+pub use live::LiveRecords;
 pub use message::{Format, Formats, NewMessage, PayloadReader, PropertyReader, Value};
 pub use output::{Delivery, Output, Refusal, Reply};
 pub use settlement::{DeadLetter, DeadReason, Settlement};

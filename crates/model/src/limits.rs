@@ -63,5 +63,9 @@ pub const DELIVERIES_PER_STEP_MAX: usize = 1_024;
 /// Bytes of settlements that the log takes in one command also when the device is full.
 pub const SETTLED_BYTES_ALWAYS: usize = 512 * 1024;
 
+/// Bytes by which what is counted in memory alone may let a message's record grow: five counters
+/// of which none was there (5), of which two take four bytes more (8), and failures (6).
+pub const UNRECORDED_BYTES_MAX: usize = 5 + 2 * 4 + 6;
+
 /// Ready messages that one step looks at for a consumer that browses or selects.
 pub const SCAN_MESSAGES_MAX: usize = 1_024;

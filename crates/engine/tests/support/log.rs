@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use engine::{
     Effects, Engine, EngineOptions, FrameEnd, RecordView, SnapshotCursor, Standing, describe,
 };
-use model::{Durability, Lsn, MessageId, Nanos};
+use model::{Durability, LiveRecords, Lsn, MessageId, Nanos};
 
 /// All frames so far, and what of them lives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) frames: Vec<(FrameEnd, Vec<u8>)>,
-    live: BTreeMap<Lsn, u64>,
+    live: BTreeMap<Lsn, LiveRecords>,
 }
 
 /// A snapshot with the positions that a journal would keep beside it.
@@ -51,7 +51,7 @@ impl Log {
             let last = self.frames.last().map_or(Lsn::ZERO, |(frame, _)| frame.lsn);
             assert_eq!(frame.lsn, last.next(), "positions are dense");
             assert!(frame.level > Durability::None && !payload.is_empty());
-            let mut live_bytes = 0;
+            let mut live = 0;
             let records: Vec<_> = describe(&payload).map(|record| record.unwrap()).collect();
             assert!(records.len() <= model::limits::TRANSACTION_RECORDS_MAX);
             for record in &records {
@@ -60,31 +60,47 @@ impl Log {
                 }
                 let lives =
                     matches!(record, RecordView::Message { .. } | RecordView::Shared { .. });
-                live_bytes += usize::from(lives);
+                live += u64::from(lives);
             }
-            assert_eq!(frame.live_bytes > 0, live_bytes > 0, "only messages live");
-            if live_bytes == records.len() {
-                assert_eq!(frame.live_bytes, payload.len() as u64);
+            assert_eq!(frame.live.count, live, "only messages live");
+            if live == records.len() as u64 {
+                assert!(frame.live.bytes >= payload.len() as u64, "and all of them");
             }
-            self.live.insert(frame.lsn, frame.live_bytes);
+            self.live.insert(frame.lsn, frame.live);
             self.frames.push((*frame, payload));
         }
         assert_eq!(start, effects.records.len(), "every record is in a frame");
+        for grown in &effects.grown {
+            let live = self.live.get_mut(&grown.lsn).expect("what grows lives");
+            assert!(live.count > 0 && grown.bytes > 0, "only what lives grows");
+            live.bytes += grown.bytes;
+        }
         for freed in &effects.freed {
             let live = self.live.get_mut(&freed.lsn).expect("what is freed was live");
-            *live = live.checked_sub(freed.bytes).expect("nothing is freed twice");
+            assert!(live.count > 0 && live.bytes >= freed.bytes, "nothing is freed twice");
+            *live -= LiveRecords::one(freed.bytes);
         }
     }
 
     /// The engine's own account of what lives must be the same as the sum of what it reported.
     pub(crate) fn check_live(&self, engine: &Engine) {
-        let mut expected: BTreeMap<Lsn, u64> = BTreeMap::new();
-        for (lsn, bytes) in engine.live() {
-            *expected.entry(lsn).or_default() += bytes;
-        }
-        let live: BTreeMap<_, _> =
-            self.live.iter().filter(|(_, bytes)| **bytes > 0).map(|(l, b)| (*l, *b)).collect();
-        assert_eq!(live, expected);
+        assert_eq!(self.living(), living(engine));
+    }
+
+    /// A recovered engine finds the same records alive. By how much they would grow it may see
+    /// otherwise: what was said of a message and taken back is history.
+    pub(crate) fn relearn(&mut self, engine: &Engine) {
+        let found = living(engine);
+        let counts = |all: &BTreeMap<Lsn, LiveRecords>| {
+            all.iter().map(|(lsn, live)| (*lsn, live.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&self.living()), counts(&found));
+        self.live = found;
+    }
+
+    fn living(&self) -> BTreeMap<Lsn, LiveRecords> {
+        let all = self.live.iter().filter(|(_, live)| **live != LiveRecords::NONE);
+        all.map(|(lsn, live)| (*lsn, *live)).collect()
     }
 
     /// The same log when only so many frames of it are left.
@@ -146,6 +162,15 @@ impl Snapshot {
             other => panic!("a snapshot begins with its sequence, not {other:?}"),
         }
     }
+}
+
+/// What lives by the engine's own account.
+fn living(engine: &Engine) -> BTreeMap<Lsn, LiveRecords> {
+    let mut all: BTreeMap<Lsn, LiveRecords> = BTreeMap::new();
+    for (lsn, bytes) in engine.live() {
+        *all.entry(lsn).or_default() += LiveRecords::one(bytes);
+    }
+    all
 }
 
 /// What a crash must leave of the messages in an engine. `body` looks one up.

@@ -132,6 +132,7 @@ impl Script {
 
     fn crash(&mut self) {
         self.engine = self.log.recover(self.options.clone(), self.snapshot.as_ref());
+        self.log.relearn(&self.engine);
     }
 
     fn outcome(&mut self) -> String {

@@ -11,7 +11,7 @@ use journal::{
     Disk, DiskError, DiskErrorKind, Journal, JournalOptions, Live, OpenError, Recover, Recovered,
     Write, WriteMode,
 };
-use model::{Durability, Lsn, Nanos, StorePolicy};
+use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
 /// Shared memory that stands for a directory.
 #[derive(Clone, Default)]
@@ -247,7 +247,7 @@ impl Store {
             return false;
         }
         let before = self.values.0.insert(key, (self.next, Some(value.to_vec())));
-        self.append(&payload, payload.len() as u64);
+        self.append(&payload, LiveRecords::one(payload.len() as u64));
         if let Some((lsn, Some(value))) = before {
             self.journal.free(lsn, 9 + value.len() as u64);
         }
@@ -258,11 +258,11 @@ impl Store {
         let (lsn, value) = self.values.0.remove(&key).expect("only what is there is removed");
         let mut payload = vec![b'-'];
         payload.extend_from_slice(&key.to_le_bytes());
-        self.append(&payload, 0);
+        self.append(&payload, LiveRecords::NONE);
         self.journal.free(lsn, 9 + value.unwrap().len() as u64);
     }
 
-    fn append(&mut self, payload: &[u8], live: u64) {
+    fn append(&mut self, payload: &[u8], live: LiveRecords) {
         self.journal.append(self.now, self.next, payload, self.level, live);
         self.next = self.next.next();
     }
@@ -315,19 +315,26 @@ impl Store {
         let done = chore.perform(&self.disk);
         let old = self.journal.handle_chore(self.now, done).expect("the disk works");
         for (lsn, payload) in old.frames {
-            self.restate(lsn, &payload);
+            if !self.restate(lsn, &payload) {
+                break;
+            }
         }
         true
     }
 
-    fn restate(&mut self, lsn: Lsn, payload: &[u8]) {
+    /// `false`: there is no room now.
+    fn restate(&mut self, lsn: Lsn, payload: &[u8]) -> bool {
         let key = key_of(&payload[1..]);
         let lives = self.values.0.get(&key).is_some_and(|(at, _)| *at == lsn);
         if payload[0] == b'+' && lives {
+            if !self.journal.takes_restated(LiveRecords::one(payload.len() as u64)) {
+                return false;
+            }
             self.values.0.get_mut(&key).unwrap().0 = self.next;
-            self.append(payload, payload.len() as u64);
+            self.append(payload, LiveRecords::one(payload.len() as u64));
             self.journal.free(lsn, payload.len() as u64);
         }
+        true
     }
 
     /// The next chunk: ten keys.
