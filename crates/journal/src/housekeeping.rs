@@ -565,8 +565,8 @@ impl<F: Clone> Journal<F> {
         self.segments.set_aside(compaction.number);
     }
 
-    /// Whether so much of an old frame can be appended anew. Ask before each: what it takes is known
-    /// only now. If not, go no further: all that is left of the piece will be read again.
+    /// Whether so much of an old frame can be appended anew. Ask before each: what it takes is
+    /// known only now. If not, go no further: the rest of the piece will be read again.
     pub fn takes_restated(&mut self, live: LiveRecords) -> bool {
         let bytes = self.restated_bytes(live);
         if self.fits_restated(bytes) {

@@ -1,0 +1,236 @@
+//! A full disk below consumers who fail, reject and wait for too long: the process goes on, nothing
+//! is lost, and all can be taken out.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+use std::collections::BTreeSet;
+
+use broker::{Broker, BrokerOptions};
+use engine::EngineOptions;
+use journal::JournalOptions;
+use model::{
+    Command, ConsumerMode, DeadReason, Destination, LinkId, MessageId, Nanos, NewMessage, Output,
+    QueueName, Reply, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName,
+};
+use sim::{FaultyDisk, FaultyFile};
+
+const LINK: LinkId = LinkId(0);
+const OTHER: LinkId = LinkId(1);
+const PRODUCER: SessionId = SessionId(1);
+const CONSUMER: SessionId = SessionId(2);
+
+/// A broker and whoever does its writes and chores.
+struct World {
+    options: BrokerOptions,
+    broker: Broker<FaultyFile>,
+    disk: FaultyDisk,
+    now: Nanos,
+    outputs: Vec<Output>,
+}
+
+impl World {
+    fn new(quota: u64, dead_letter_queue: &str) -> Self {
+        let disk = FaultyDisk::new(1);
+        disk.set_quota(Some(quota));
+        let policy = StorePolicy::Always;
+        let journal = JournalOptions {
+            segment_bytes: 256 * 1024,
+            extent_bytes: 32 * 1024,
+            reserve_bytes: 64 * 1024,
+            frame_payload_bytes_max: 16 * 1024,
+            batch_bytes: 64 * 1024,
+            ..JournalOptions::new(policy)
+        };
+        let dead_letter_queue = QueueName::new(dead_letter_queue).unwrap();
+        let engine = EngineOptions { dead_letter_queue, ..EngineOptions::new(policy) };
+        let options = BrokerOptions { engine, journal };
+        let (broker, _) = Broker::open(&disk, options.clone()).unwrap();
+        let now = Nanos::from_secs(1_000);
+        let mut world = Self { options, broker, disk, now, outputs: Vec::new() };
+        world.broker.open_session(PRODUCER);
+        world
+    }
+
+    /// The process is gone, and another recovers what it has written.
+    fn restart(&mut self) {
+        self.disk.kill();
+        (self.broker, _) = Broker::open(&self.disk, self.options.clone()).unwrap();
+        self.broker.check();
+    }
+
+    /// The replies to one command, once the log takes one.
+    fn ask(&mut self, session: SessionId, command: Command) -> Vec<Reply> {
+        while self.broker.stalled() {
+            self.work();
+        }
+        self.broker.handle(self.now, session, command, &mut self.outputs);
+        self.outputs.drain(..).map(|output| output.reply).collect()
+    }
+
+    /// Does what is to be done for the log; where it waits, time passes.
+    fn work(&mut self) {
+        if let Some(write) = self.broker.poll_write(self.now) {
+            let result = write.perform(&self.disk);
+            self.broker.handle_write(self.now, write, result).unwrap();
+        } else if let Some(chore) = self.broker.poll_chore(self.now) {
+            let done = chore.perform(&self.disk);
+            self.broker.handle_chore(self.now, done).unwrap();
+        } else {
+            let due = self.broker.poll_timeout();
+            assert!(due.is_some(), "the log waits for nothing");
+            self.now = self.now.max(due.unwrap());
+        }
+    }
+
+    /// Lets so much time pass; what is due happens, and the log is worked on all along.
+    fn pass(&mut self, span: Nanos) {
+        let end = self.now + span;
+        loop {
+            self.broker.handle_timeout(self.now, &mut self.outputs);
+            self.outputs.clear();
+            if let Some(write) = self.broker.poll_write(self.now) {
+                let result = write.perform(&self.disk);
+                self.broker.handle_write(self.now, write, result).unwrap();
+            } else if let Some(chore) = self.broker.poll_chore(self.now) {
+                let done = chore.perform(&self.disk);
+                self.broker.handle_chore(self.now, done).unwrap();
+            } else {
+                match self.broker.poll_timeout().filter(|due| *due <= end) {
+                    Some(due) => self.now = self.now.max(due),
+                    None => break,
+                }
+            }
+        }
+        self.now = end;
+        self.broker.check();
+    }
+
+    /// A durable subscription of a topic, for a consumer without credit.
+    fn subscribe(&mut self, session: SessionId, topic: &str, name: &str) {
+        self.broker.open_session(session);
+        let client = Some(QueueName::new("c").unwrap());
+        let name = QueueName::new(name).unwrap();
+        let name = Some(SubscriptionName { client, name, durable: true });
+        let topic = QueueName::new(topic).unwrap();
+        let (selector, without) = (None, None);
+        let subscription = Subscription { name, topic, selector, shared: true, without };
+        let subscription = Box::new(subscription);
+        let replies = self.ask(session, Command::Subscribe { link: OTHER, subscription });
+        assert_eq!(replies, [Reply::Done]);
+    }
+
+    fn produce(&mut self, to: Destination) {
+        let replies = self.ask(PRODUCER, Command::OpenProducer { link: LINK, to });
+        assert_eq!(replies, [Reply::Done]);
+    }
+
+    fn consume(&mut self, session: SessionId, queue: &str, limit: u64) -> Vec<MessageId> {
+        self.broker.open_session(session);
+        let queue = QueueName::new(queue).unwrap();
+        let mode = ConsumerMode::Take;
+        self.ask(session, Command::OpenConsumer { link: OTHER, queue, selector: None, mode });
+        self.credit(session, limit)
+    }
+
+    /// What comes of so much credit.
+    fn credit(&mut self, session: SessionId, limit: u64) -> Vec<MessageId> {
+        let mut replies = self.ask(session, Command::Credit { link: OTHER, limit, drain: false });
+        while self.broker.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.broker.handle_timeout(self.now, &mut self.outputs);
+            replies.extend(self.outputs.drain(..).map(|output| output.reply));
+            if self.broker.stalled() {
+                self.work();
+            }
+        }
+        let delivered = replies.into_iter().filter_map(|reply| match reply {
+            Reply::Delivered(delivery) => Some(delivery.message),
+            _ => None,
+        });
+        delivered.collect()
+    }
+
+    fn settle(&mut self, session: SessionId, message: MessageId, settlement: Settlement) {
+        let settle = Command::Settle { message, settlement, transaction: None };
+        let replies = self.ask(session, settle);
+        assert_eq!(replies.first(), Some(&Reply::Done), "{settlement:?} of {message}");
+    }
+}
+
+fn small() -> NewMessage {
+    NewMessage::new((*b"x").into())
+}
+
+/// Stores many small messages for a durable subscription, rejects `rejected` of each 4,000 in a row
+/// and accepts the rest, on a disk that becomes full. A small record becomes twenty times as large
+/// as a dead letter: it has to name its topic and its queue then. Gives the compactions.
+fn reject_stretches(rejected: u64) -> u64 {
+    const STORED: usize = 40_000;
+    let (topic, dead) = ("t".repeat(255), "d".repeat(255));
+    let mut world = World::new(64 << 20, &dead);
+    world.subscribe(CONSUMER, &topic, "s");
+    world.produce(Destination::Topic(QueueName::new(&topic).unwrap()));
+    for _ in 0..STORED {
+        let put = Command::Put { link: LINK, message: small(), transaction: None };
+        assert!(matches!(world.ask(PRODUCER, put)[..], [Reply::Stored { .. }]));
+    }
+    let ids = world.credit(CONSUMER, STORED as u64);
+    assert_eq!(ids.len(), STORED);
+    let (rejected, accepted): (BTreeSet<_>, BTreeSet<_>) =
+        ids.into_iter().partition(|id| id.0 % 4_000 < rejected);
+    for id in &rejected {
+        world.settle(CONSUMER, *id, Settlement::Park(DeadReason::Rejected));
+    }
+    world.disk.set_quota(Some(world.disk.used()));
+    for id in &accepted {
+        world.settle(CONSUMER, *id, Settlement::Accept);
+    }
+    world.pass(Nanos::from_secs(60));
+    let found = world.consume(SessionId(3), &dead, STORED as u64);
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), rejected);
+    world.broker.counters().compactions
+}
+
+#[test]
+fn a_few_messages_that_became_dead_letters_are_compacted() {
+    assert!(reject_stretches(80) > 0);
+}
+
+/// They take more than there is to be gained.
+#[test]
+fn many_messages_that_became_dead_letters_stay_where_they_are() {
+    assert_eq!(reject_stretches(600), 0);
+}
+
+/// Copies that are rejected grow their one record beyond the largest frame that is accepted. What
+/// lives of it is stated anew in one all the same.
+#[test]
+fn rejected_copies_of_a_large_message_are_compacted() {
+    const COPIES: u64 = 40;
+    let (topic, dead) = ("t".repeat(255), "d".repeat(255));
+    let mut world = World::new(64 << 20, &dead);
+    let subscribers: Vec<_> = (10..10 + COPIES).map(SessionId).collect();
+    for session in &subscribers {
+        world.subscribe(*session, &topic, &format!("s{}", session.0));
+    }
+    world.produce(Destination::Topic(QueueName::new(&topic).unwrap()));
+    let mut rejected = BTreeSet::new();
+    for round in 1..=300 {
+        let message = NewMessage::new(vec![b'x'; 12_000].into());
+        let put = Command::Put { link: LINK, message, transaction: None };
+        assert!(matches!(world.ask(PRODUCER, put)[..], [Reply::Stored { .. }]));
+        for session in &subscribers {
+            let id = world.credit(*session, round)[0];
+            if round % 12 > 0 {
+                world.settle(*session, id, Settlement::Accept);
+            } else {
+                world.settle(*session, id, Settlement::Park(DeadReason::Rejected));
+                rejected.insert(id);
+            }
+        }
+    }
+    world.pass(Nanos::from_secs(60));
+    assert!(world.broker.counters().compactions > 0, "{:?}", world.broker.counters());
+    world.restart();
+    let found = world.consume(SessionId(3), &dead, 100_000);
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), rejected);
+}
