@@ -39,7 +39,6 @@ pub mod encode;
 pub mod error;
 mod formats;
 pub mod frame;
-mod input;
 pub mod limits;
 pub mod message;
 pub mod performative;

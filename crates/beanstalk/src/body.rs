@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::input::InputBuffer;
+use input::InputBuffer;
 
 /// What may be reserved for a body beyond the bytes that have arrived: a peer that claims much
 /// and sends nothing costs no more.

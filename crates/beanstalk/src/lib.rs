@@ -23,7 +23,6 @@ extern crate alloc;
 mod answer;
 mod arguments;
 mod body;
-mod input;
 mod request;
 mod session;
 mod shared;

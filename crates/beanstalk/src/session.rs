@@ -11,6 +11,7 @@
 
 use alloc::vec::Vec;
 
+use input::InputBuffer;
 use model::{
     Command, Delivery, Destination, LinkId, Nanos, NewMessage, Peek, QueueName, Reply, SessionId,
 };
@@ -18,7 +19,6 @@ use model::{
 use crate::answer;
 use crate::arguments::{Arguments, Malformed};
 use crate::body::Body;
-use crate::input::InputBuffer;
 use crate::request::{Put, Request};
 use crate::shared::Shared;
 use crate::verb::Verb;

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use input::InputBuffer;
 use model::{Command, Nanos};
 
 use crate::Connection;
@@ -11,7 +12,6 @@ use crate::connection::limits::PEER_IDLE_MIN;
 use crate::connection::{Fault, Peer, Phase, address};
 use crate::error::{Error, condition};
 use crate::frame::{self, FrameKind};
-use crate::input::InputBuffer;
 use crate::limits::FRAME_BYTES_MIN;
 use crate::performative::{Open, Performative};
 use crate::protocol_header::ProtocolHeader;

@@ -44,11 +44,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
+use input::InputBuffer;
 use model::{After, ClientName, Command, LinkId, Nanos, Reply, SessionId, TransactionId};
 
 use crate::error::{Error, condition};
 use crate::frame::{self, Frame, FrameKind, Split};
-use crate::input::InputBuffer;
 use crate::limits::{FRAME_BYTES_BEFORE_OPEN_MAX, FRAME_BYTES_MIN};
 use crate::performative::{Close, Disposition, Performative, Role};
 

@@ -1,4 +1,11 @@
-//! The bytes that a peer has sent and the connection has not yet consumed.
+//! The bytes that a peer has sent and its protocol has not yet consumed.
+//!
+//! What arrives in a read ends anywhere. Whoever owns the socket appends it, and the session of a
+//! protocol looks at [`InputBuffer::unread`] and consumes what it has understood; the rest stays
+//! until more of it has come. How much may wait is for the owner to limit, by not reading.
+#![no_std]
+
+extern crate alloc;
 
 use alloc::vec::Vec;
 
@@ -43,13 +50,17 @@ impl InputBuffer {
     }
 
     /// The bytes that wait, oldest first.
-    pub(crate) fn unread(&self) -> &[u8] {
+    #[must_use]
+    pub fn unread(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// Forgets the oldest `count` bytes, of which there must be as many.
-    pub(crate) fn consume(&mut self, count: usize) {
-        assert!(count <= self.len(), "invariant: only received bytes are consumed");
+    /// Forgets the oldest `count` bytes.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub fn consume(&mut self, count: usize) {
+        assert!(count <= self.len(), "only received bytes are consumed");
         self.start += count;
         if self.is_empty() {
             self.bytes.clear();
