@@ -1,11 +1,13 @@
 //! The joint of engine and journal.
 
-use engine::{Effects, Engine, EngineOptions, RecordError, SnapshotCursor};
+use std::collections::VecDeque;
+
+use engine::{Effects, Engine, EngineOptions, SnapshotCursor};
 use journal::{
     Chore, ChoreDone, Counters, Disk, DiskError, Durable, Journal, JournalFailed, JournalOptions,
     OldFrames, OpenError, Unwritten, Write,
 };
-use model::{BrokerStatistics, Command, LiveRecords, Lsn, Nanos, Output, SessionId, StorePolicy};
+use model::{BrokerStatistics, Command, Nanos, Output, SessionId, StorePolicy};
 
 use crate::recovery::{Recovery, recover};
 
@@ -26,8 +28,19 @@ pub struct Broker<F> {
     /// The snapshot that is being taken.
     snapshot: Option<SnapshotCursor>,
     chunk: Vec<u8>,
+    /// Sessions that ended while the log took nothing: what they held is for later.
+    ended: VecDeque<(SessionId, Fault)>,
     /// Time never goes back, whatever the clock of this start says.
     started_at: Nanos,
+}
+
+/// Why a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// Its client is gone.
+    Theirs,
+    /// The server ends it.
+    Ours,
 }
 
 impl<F: Clone> Broker<F> {
@@ -57,6 +70,7 @@ impl<F: Clone> Broker<F> {
             effects: Effects::default(),
             snapshot: None,
             chunk: Vec::new(),
+            ended: VecDeque::new(),
             started_at,
         }
     }
@@ -68,14 +82,12 @@ impl<F: Clone> Broker<F> {
 
     /// A client is gone: what it held is ready again, delivered in vain; what it waited for is off.
     pub fn close_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
-        self.engine.close_session(now, session, &mut self.effects);
-        self.pass_on(now, outputs);
+        self.end_session(now, session, Fault::Theirs, outputs);
     }
 
     /// The end of a client through no fault of its own: nothing that it held counts as failed.
     pub fn dismiss_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
-        self.engine.dismiss_session(now, session, &mut self.effects);
-        self.pass_on(now, outputs);
+        self.end_session(now, session, Fault::Ours, outputs);
     }
 
     /// One command of a client.
@@ -93,10 +105,19 @@ impl<F: Clone> Broker<F> {
         self.pass_on(now, outputs);
     }
 
-    /// Lets time pass for the engine: a bounded number of delays, leases, waits and pauses end.
+    /// Lets time pass for the engine: sessions end that could not before, and a bounded number of
+    /// delays, leases, waits and pauses. What expires is journalled, and so is what a client held
+    /// that is gone: all of it waits while the broker is stalled.
     pub fn handle_timeout(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
-        self.engine.handle_timeout(now, &mut self.effects);
-        self.pass_on(now, outputs);
+        while !self.stalled()
+            && let Some((session, fault)) = self.ended.pop_front()
+        {
+            self.end_session(now, session, fault, outputs);
+        }
+        if !self.stalled() {
+            self.engine.handle_timeout(now, &mut self.effects);
+            self.pass_on(now, outputs);
+        }
     }
 
     /// When something is to be done even if nothing happens: [`Broker::handle_timeout`],
@@ -104,7 +125,11 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let journal = self.journal.as_ref().and_then(Journal::poll_timeout);
-        journal.into_iter().chain(self.engine.poll_timeout()).min()
+        if self.stalled() {
+            return journal;
+        }
+        let ended = (!self.ended.is_empty()).then_some(Nanos::ZERO);
+        journal.into_iter().chain(self.engine.poll_timeout()).chain(ended).min()
     }
 
     /// Whether commands must wait until a write or a chore completes.
@@ -221,6 +246,24 @@ impl<F: Clone> Broker<F> {
         }
     }
 
+    /// What it held counts as failed where the fault is its own, which is journalled.
+    fn end_session(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        fault: Fault,
+        outputs: &mut Vec<Output>,
+    ) {
+        if self.stalled() {
+            return self.ended.push_back((session, fault));
+        }
+        match fault {
+            Fault::Theirs => self.engine.close_session(now, session, &mut self.effects),
+            Fault::Ours => self.engine.dismiss_session(now, session, &mut self.effects),
+        }
+        self.pass_on(now, outputs);
+    }
+
     fn journal_mut(&mut self) -> &mut Journal<F> {
         self.journal.as_mut().expect("invariant: only a log hands out writes and chores")
     }
@@ -232,11 +275,8 @@ impl<F: Clone> Broker<F> {
             let mut start = 0;
             for frame in &self.effects.frames {
                 let payload = self.effects.records.get(start..frame.end).unwrap_or_default();
-                journal.append(now, frame.lsn, payload, frame.level, frame.live);
+                journal.append(now, frame.lsn, payload, frame.level, frame.live_bytes);
                 start = frame.end;
-            }
-            for grown in &self.effects.grown {
-                journal.grow(grown.lsn, grown.bytes);
             }
             for freed in &self.effects.freed {
                 journal.free(freed.lsn, freed.bytes);
@@ -251,27 +291,13 @@ impl<F: Clone> Broker<F> {
 
     fn restate(&mut self, now: Nanos, old: &OldFrames) -> Result<(), JournalFailed> {
         for (lsn, payload) in &old.frames {
-            match self.restate_frame(*lsn, payload) {
-                Ok(true) => self.pass_on(now, &mut Vec::new()),
-                Ok(false) => break,
-                Err(error) => {
-                    return Err(self.journal_mut().fail_rotten(*lsn, &error.to_string()));
-                }
+            let restated = self.engine.restate(*lsn, payload, &mut self.effects);
+            if let Err(error) = restated {
+                return Err(self.journal_mut().fail_rotten(*lsn, &error.to_string()));
             }
+            self.pass_on(now, &mut Vec::new());
         }
         Ok(())
-    }
-
-    /// False where there is no room for it now.
-    fn restate_frame(&mut self, lsn: Lsn, payload: &[u8]) -> Result<bool, RecordError> {
-        let live = self.engine.restated(lsn, payload)?;
-        if live != LiveRecords::NONE {
-            if !self.journal_mut().takes_restated(live) {
-                return Ok(false);
-            }
-            self.engine.restate(lsn, payload, &mut self.effects)?;
-        }
-        Ok(true)
     }
 
     fn poll_snapshot_chunk(&mut self) -> Option<Chore<F>> {

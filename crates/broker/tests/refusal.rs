@@ -1,5 +1,5 @@
-//! A put is refused only where room is lacking: whoever was told that the log does not stall finds
-//! that it takes the next put.
+//! What room the log has and who waits for it: whoever was told that it does not stall finds that
+//! it takes the next put, and while it stalls nothing is appended, whatever is due.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,7 +10,8 @@ use disk::{Choice, File, Method, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
-    Command, Destination, LinkId, Nanos, NewMessage, QueueName, Reply, SessionId, StorePolicy,
+    Command, ConsumerMode, Destination, LinkId, Nanos, NewMessage, QueueName, Reply, SessionId,
+    StorePolicy,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -54,15 +55,74 @@ fn work_once(broker: &mut Broker<File>, disk: &RealDisk) -> bool {
     true
 }
 
+/// A directory of its own, with a broker in it.
+fn store(name: &str) -> (Directory, RealDisk, Broker<File>) {
+    let name = format!("dunlin-broker-{name}-{}", std::process::id());
+    let directory = Directory(std::env::temp_dir().join(name));
+    let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
+    let broker = open(&disk);
+    (directory, disk, broker)
+}
+
+/// What expires and what a client held that is gone is journalled, though nobody commands it: it
+/// was appended where no room had been made, which ended the process right after a start.
+#[test]
+fn what_time_and_lost_clients_journal_waits_while_the_log_stalls() {
+    let (_directory, disk, mut broker) = store("stalled");
+    let mut outputs = Vec::new();
+    let queue = QueueName::new("q").unwrap();
+    while broker.stalled() {
+        assert!(work_once(&mut broker, &disk), "it waits for something");
+    }
+    let consumer = SessionId(2);
+    broker.open_session(consumer);
+    let open = Command::OpenConsumer {
+        link: LINK,
+        queue: queue.clone(),
+        selector: None,
+        mode: ConsumerMode::Take,
+    };
+    broker.handle(NOW, consumer, open, &mut outputs);
+    let credit = Command::Credit { link: LINK, limit: 1, drain: false };
+    broker.handle(NOW, consumer, credit, &mut outputs);
+    let soon = NOW + Nanos(1);
+    while !broker.stalled() {
+        let message = NewMessage { expires: Some(soon), ..NewMessage::new([0; 3000].into()) };
+        let to = Destination::Queue(queue.clone());
+        let put = Command::PutTo { to, message, transaction: None };
+        broker.handle(NOW, SESSION, put, &mut outputs);
+    }
+    let (frames, later) = (broker.counters().frames, soon + Nanos::from_secs(1));
+    broker.close_session(later, consumer, &mut outputs);
+    broker.handle_timeout(later, &mut outputs);
+    assert_eq!(broker.counters().frames, frames, "nothing is appended while it stalls");
+    assert!(broker.poll_timeout().is_none_or(|due| due > later), "nor is anything due");
+
+    while broker.stalled() {
+        assert!(work_once(&mut broker, &disk), "it waits for something");
+    }
+    while broker.poll_timeout().is_some_and(|due| due <= later) {
+        broker.handle_timeout(later, &mut outputs);
+        while work_once(&mut broker, &disk) {}
+    }
+    let statistics = |broker: &mut Broker<File>, name: &str| {
+        let queue = QueueName::new(name).unwrap();
+        let mut outputs = Vec::new();
+        broker.handle(later, SESSION, Command::QueueStatistics { queue }, &mut outputs);
+        outputs.pop().map(|output| output.reply)
+    };
+    assert_eq!(statistics(&mut broker, "q"), Some(Reply::NotFound), "the queue went when empty");
+    let Some(Reply::QueueStatistics(dead)) = statistics(&mut broker, "DLQ") else {
+        panic!("there are dead letters");
+    };
+    assert_eq!(dead.ready, broker.statistics().messages_total, "all of them, none is held");
+}
+
 /// The room that a snapshot needs grows with each message; were it asked for between the look
 /// whether to wait and the put, the put at which another slot is needed would be refused.
 #[test]
 fn no_put_is_refused_that_was_not_told_to_wait() {
-    let directory = Directory(
-        std::env::temp_dir().join(format!("dunlin-broker-refusal-{}", std::process::id())),
-    );
-    let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
-    let mut broker = open(&disk);
+    let (_directory, disk, mut broker) = store("refusal");
     let mut outputs = Vec::new();
     let to = Destination::Queue(QueueName::new("q").unwrap());
     broker.handle(NOW, SESSION, Command::OpenProducer { link: LINK, to }, &mut outputs);
