@@ -1,9 +1,9 @@
 //! Deterministic simulation of Dunlin over a virtual clock and a faulty disk.
 //!
-//! A seed decides everything: clients speak the beanstalkd protocol to the real session, broker,
-//! engine and journal, over a [`FaultyDisk`] that loses, tears and reorders whatever its contract
-//! lets it; processes fall at any step and in the middle of any disk call; the [`Oracle`] knows
-//! what clients were told and judges every reply and every recovery.
+//! A seed decides everything: clients speak beanstalkd's protocol and AMQP to the real sessions,
+//! broker, engine and journal, over a [`FaultyDisk`] that loses, tears and reorders whatever its
+//! contract lets it; processes fall at any step and in the middle of any disk call; the [`Oracle`]
+//! knows what clients were told and judges every reply and every recovery.
 //!
 //! ```text
 //! Client -bytes-> Server { Session -> Broker { Engine, Journal } -> Gate } -bytes-> Client
@@ -13,6 +13,7 @@
 //! ```
 //! A seed that fails is repeated with `cargo run -p dunlin-sim --bin sim -- --seed N --verbose`.
 
+mod amqp_client;
 mod client;
 mod faulty_disk;
 mod history;
@@ -28,6 +29,7 @@ mod wish;
 mod workload;
 mod world;
 
+pub use amqp_client::{AmqpClient, AmqpWish, Draft, Subscribing, Verdict};
 pub use client::Client;
 pub use faulty_disk::{Fault, FaultyDisk, FaultyFile, Moment};
 pub use history::{Changes, Content, Fall, History, Kept, Nature, Standing};
