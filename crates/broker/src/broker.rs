@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use engine::{Effects, Engine, EngineOptions, SnapshotCursor};
+use engine::{Effects, Engine, EngineOptions, RecordError, SnapshotCursor};
 use journal::{
     Chore, ChoreDone, Counters, Disk, DiskError, Durable, Journal, JournalFailed, JournalOptions,
     OldFrames, OpenError, Unwritten, Write,
 };
-use model::{BrokerStatistics, Command, Nanos, Output, SessionId, StorePolicy};
+use model::{BrokerStatistics, Command, LiveRecords, Lsn, Nanos, Output, SessionId, StorePolicy};
 
 use crate::recovery::{Recovery, recover};
 
@@ -275,8 +275,11 @@ impl<F: Clone> Broker<F> {
             let mut start = 0;
             for frame in &self.effects.frames {
                 let payload = self.effects.records.get(start..frame.end).unwrap_or_default();
-                journal.append(now, frame.lsn, payload, frame.level, frame.live_bytes);
+                journal.append(now, frame.lsn, payload, frame.level, frame.live);
                 start = frame.end;
+            }
+            for grown in &self.effects.grown {
+                journal.grow(grown.lsn, grown.bytes);
             }
             for freed in &self.effects.freed {
                 journal.free(freed.lsn, freed.bytes);
@@ -291,13 +294,27 @@ impl<F: Clone> Broker<F> {
 
     fn restate(&mut self, now: Nanos, old: &OldFrames) -> Result<(), JournalFailed> {
         for (lsn, payload) in &old.frames {
-            let restated = self.engine.restate(*lsn, payload, &mut self.effects);
-            if let Err(error) = restated {
-                return Err(self.journal_mut().fail_rotten(*lsn, &error.to_string()));
+            match self.restate_frame(*lsn, payload) {
+                Ok(true) => self.pass_on(now, &mut Vec::new()),
+                Ok(false) => break,
+                Err(error) => {
+                    return Err(self.journal_mut().fail_rotten(*lsn, &error.to_string()));
+                }
             }
-            self.pass_on(now, &mut Vec::new());
         }
         Ok(())
+    }
+
+    /// False where there is no room for it now.
+    fn restate_frame(&mut self, lsn: Lsn, payload: &[u8]) -> Result<bool, RecordError> {
+        let live = self.engine.restated(lsn, payload)?;
+        if live != LiveRecords::NONE {
+            if !self.journal_mut().takes_restated(live) {
+                return Ok(false);
+            }
+            self.engine.restate(lsn, payload, &mut self.effects)?;
+        }
+        Ok(true)
     }
 
     fn poll_snapshot_chunk(&mut self) -> Option<Chore<F>> {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::{Durability, Nanos, StorePolicy};
+use model::{DeadReason, Durability, Nanos, StorePolicy};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +24,31 @@ pub enum Fall {
 /// What a message is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Its queue.
+    /// Its queue, or its subscription: see [`crate::registration`].
     pub queue: Rc<str>,
     /// Smaller is more urgent.
     pub priority: u32,
     /// Its lease in seconds.
     pub lease: u32,
-    /// Its bytes.
+    /// Its payload.
     pub body: Rc<[u8]>,
+    /// Deliveries that failed.
+    pub failed: u32,
+    /// From when on nobody may receive it.
+    pub expires: Option<Nanos>,
+    /// Why it is a dead letter, if it is.
+    pub dead: Option<Dead>,
+}
+
+/// Why a message is among the dead letters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dead {
+    /// Why.
+    pub reason: DeadReason,
+    /// The queue or topic that it was sent to.
+    pub from: Rc<str>,
+    /// Deliveries that had failed.
+    pub attempts: u32,
 }
 
 /// Where a message stands, as far as that is durable.
@@ -47,6 +64,16 @@ pub enum Standing {
 
 /// A message as a change left it or as recovery found it.
 pub type Kept = (Content, Standing);
+
+/// A message that recovery found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What was seen of it.
+    pub kept: Kept,
+    /// It could not be delivered, so it is unknown what only a delivery shows: failures, expiry,
+    /// why it is dead, and which subscription of the topic has it.
+    pub is_hidden: bool,
+}
 
 /// What no recovery shows of a message, and yet decides what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +121,9 @@ impl History {
     /// Notes what a step left of a message; returns the number of the change.
     pub fn push(&mut self, step: u64, id: u64, nature: Nature, left: Option<Kept>) -> usize {
         self.changes.push(Change { step, id, nature, left, told: None, leased: false });
-        self.spent_id = self.spent_id.max(id);
+        if is_message(&id) {
+            self.spent_id = self.spent_id.max(id);
+        }
         self.changes.len() - 1
     }
 
@@ -135,7 +164,7 @@ impl History {
     /// The highest id that occurs.
     #[must_use]
     pub fn last_id(&self) -> u64 {
-        self.changes.iter().map(|change| change.id).max().unwrap_or(0)
+        self.changes.iter().map(|change| change.id).filter(is_message).max().unwrap_or(0)
     }
 
     /// The highest id that must not be given again. A crash may take back those above it that
@@ -149,7 +178,7 @@ impl History {
     ///
     /// # Panics
     /// When no prefix explains what was found, or none that keeps what had to survive.
-    pub fn recover(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &BTreeMap<u64, Kept>) {
+    pub fn recover(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &BTreeMap<u64, Found>) {
         let spared = |change: &Change| {
             change.told.is_some_and(|told| self.spares(fall, change.nature.level, told, fell))
         };
@@ -161,9 +190,22 @@ impl History {
         };
         let certain = self.changes.iter().take(floor);
         let certain = certain.filter(|change| change.is_journalled()).map(|change| change.id);
-        self.spent_id = certain.chain(found.keys().copied()).max().unwrap_or(0);
+        self.spent_id = certain.chain(found.keys().copied()).filter(is_message).max().unwrap_or(0);
         self.changes.truncate(cut);
         self.changes.retain(Change::is_journalled);
+    }
+
+    /// What expired until `now` and was found among the dead letters is there from here on.
+    pub fn age(&mut self, step: u64, now: Nanos, found: &BTreeMap<u64, Found>) {
+        let aged = |(id, (number, kept)): (u64, (usize, &Kept))| {
+            let aged = kept.0.aged(now)?;
+            found.get(&id).filter(|found| found.shows(&aged))?;
+            Some((id, self.changes.get(number)?.nature, (aged, Standing::Ready)))
+        };
+        let all: Vec<_> = self.state().into_iter().filter_map(aged).collect();
+        for (id, nature, kept) in all {
+            self.push(step, id, nature, Some(kept));
+        }
     }
 
     /// The state after the whole history, each with its newest change.
@@ -203,16 +245,18 @@ impl History {
     }
 
     /// The messages that are not as they were after the first `cut` changes.
-    fn misfits(&self, cut: usize, now: Nanos, found: &BTreeMap<u64, Kept>) -> Vec<u64> {
+    fn misfits(&self, cut: usize, now: Nanos, found: &BTreeMap<u64, Found>) -> Vec<u64> {
         let state = self.state_at(cut);
         let lost = state.keys().filter(|id| !found.contains_key(id)).copied();
-        let fits = |id: &u64, kept: &Kept| {
+        let fits = |id: &u64, found: &Found| {
             let (number, left) = state.get(id)?;
             let leased = self.changes.get(*number)?.leased;
-            let place = stands_as(left.1, leased, now, kept.1);
-            (left.0 == kept.0 && place).then_some(())
+            // What is over may not have gone yet: a broker that has no room does nothing by time.
+            let aged = left.0.aged(now).is_some_and(|aged| found.shows(&aged));
+            let same = found.shows(&left.0) && stands_as(left.1, leased, now, found.kept.1);
+            (same || aged && found.kept.1 == Standing::Ready).then_some(())
         };
-        let wrong = found.iter().filter(|(id, kept)| fits(id, kept).is_none()).map(|(id, _)| *id);
+        let wrong = found.iter().filter(|(id, found)| fits(id, found).is_none()).map(|(id, _)| *id);
         lost.chain(wrong).collect()
     }
 
@@ -221,7 +265,7 @@ impl History {
         floor: usize,
         fall: Fall,
         now: Nanos,
-        found: &BTreeMap<u64, Kept>,
+        found: &BTreeMap<u64, Found>,
     ) -> String {
         let misfits = |cut: &usize| self.misfits(*cut, now, found).len();
         let nearest = (floor..=self.len()).min_by_key(misfits).unwrap_or(floor);
@@ -234,9 +278,13 @@ impl History {
         let state = self.state_at(nearest);
         for id in self.misfits(nearest, now, found).iter().take(5) {
             let kept = |kept: Option<&Kept>| {
-                kept.map(|(c, s)| format!("{} {} {s:?}", c.queue, c.priority))
+                kept.map(|(c, s)| {
+                    let Content { queue, priority, failed, dead, expires, .. } = c;
+                    format!("{queue} {priority} {s:?} failed={failed} {dead:?} {expires:?}")
+                })
             };
-            let (expected, seen) = (state.get(id).map(|(_, kept)| *kept), found.get(id));
+            let expected = state.get(id).map(|(_, kept)| *kept);
+            let seen = found.get(id).map(|found| &found.kept);
             text += &format!("\n  {id}: expected {:?}, found {:?}", kept(expected), kept(seen));
         }
         text
@@ -245,6 +293,65 @@ impl History {
     fn change(&mut self, number: usize) -> &mut Change {
         self.changes.get_mut(number).expect("invariant: changes are numbered by this history")
     }
+}
+
+impl Content {
+    /// A message as a protocol sends it that knows no more than this.
+    #[must_use]
+    pub const fn plain(queue: Rc<str>, priority: u32, lease: u32, body: Rc<[u8]>) -> Self {
+        Self { queue, priority, lease, body, failed: 0, expires: None, dead: None }
+    }
+
+    /// The queue, or the topic of the subscription.
+    #[must_use]
+    pub fn destination(&self) -> &str {
+        self.queue.split_once(SUBSCRIBED).map_or(&*self.queue, |(topic, _)| topic)
+    }
+
+    /// What it is as a dead letter.
+    #[must_use]
+    pub fn dead(&self, reason: DeadReason) -> Self {
+        let dead = Dead { reason, from: self.destination().into(), attempts: self.failed };
+        let queue = DEAD_LETTERS.into();
+        Self { queue, failed: 0, expires: None, dead: Some(dead), ..self.clone() }
+    }
+
+    /// What its time has made of it by now, if that is anything.
+    fn aged(&self, now: Nanos) -> Option<Self> {
+        let is_over = self.expires.is_some_and(|at| at <= now);
+        is_over.then(|| self.dead(DeadReason::Expired))
+    }
+}
+
+impl Found {
+    /// Whether it may be this.
+    fn shows(&self, content: &Content) -> bool {
+        let seen = &self.kept.0;
+        if !self.is_hidden {
+            return seen == content;
+        }
+        let known = (content.priority, content.lease, &content.body);
+        *seen.queue == *content.destination() && (seen.priority, seen.lease, &seen.body) == known
+    }
+}
+
+impl From<Kept> for Found {
+    fn from(kept: Kept) -> Self {
+        Self { kept, is_hidden: false }
+    }
+}
+
+/// What stands between a topic and a subscription of it.
+pub(crate) const SUBSCRIBED: char = '|';
+
+/// Where dead letters are.
+pub(crate) const DEAD_LETTERS: &str = "DLQ";
+
+/// Numbers from here on are of durable subscriptions, which are kept like messages.
+pub(crate) const SUBSCRIPTIONS: u64 = 1 << 63;
+
+const fn is_message(id: &u64) -> bool {
+    *id < SUBSCRIPTIONS
 }
 
 impl Change {

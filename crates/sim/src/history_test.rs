@@ -11,8 +11,7 @@ const PERIOD: Nanos = Nanos::from_millis(25);
 const LAG: Nanos = Nanos::from_millis(10);
 
 fn kept(queue: &str, priority: u32) -> Kept {
-    let content = Content { queue: queue.into(), priority, lease: 1, body: [7].into() };
-    (content, Standing::Ready)
+    (Content::plain(queue.into(), priority, 1, [7].into()), Standing::Ready)
 }
 
 const fn nature(level: Durability) -> Nature {
@@ -34,9 +33,13 @@ fn history(policy: StorePolicy) -> History {
 
 fn accepts(history: &History, fall: Fall, found: &[(u64, Kept)]) -> bool {
     let mut history = history.clone();
-    let found = found.iter().cloned().collect();
+    let found = all(found);
     let fell = Nanos::from_millis(100);
     catch_unwind(AssertUnwindSafe(|| history.recover(fall, fell, fell, &found))).is_ok()
+}
+
+fn all(found: &[(u64, Kept)]) -> BTreeMap<u64, Found> {
+    found.iter().map(|(id, kept)| (*id, Found::from(kept.clone()))).collect()
 }
 
 #[test]
@@ -133,7 +136,7 @@ fn a_confirmed_delete_never_comes_back() {
 fn what_was_lost_once_cannot_rise_again() {
     let mut history = history(StorePolicy::Always);
     let one = [(1, kept("q", 0))];
-    history.recover(Fall::Power, Nanos::ZERO, Nanos::ZERO, &one.iter().cloned().collect());
+    history.recover(Fall::Power, Nanos::ZERO, Nanos::ZERO, &all(&one));
     assert_eq!((history.len(), history.last_id(), history.spent_id()), (1, 1, 1));
     assert!(accepts(&history, Fall::Power, &one));
     assert!(!accepts(&history, Fall::Power, &[(1, kept("q", 0)), (2, kept("q", 0))]));

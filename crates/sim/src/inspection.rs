@@ -5,30 +5,75 @@ use std::rc::Rc;
 
 use broker::Broker;
 use model::{
-    BrokerStatistics, Command, LinkId, MessageId, MessageState, MessageStatistics, Nanos, Output,
-    Peek, QueueName, Reply, SessionId,
+    BrokerStatistics, Command, ConsumerMode, Delivery, Destination, LinkId, MessageId,
+    MessageState, MessageStatistics, Nanos, NewMessage, Output, Peek, Persistence, QueueName,
+    Reply, SessionId, Settlement, Subscription,
 };
 
+use crate::history::{DEAD_LETTERS, Dead, Found};
+use crate::registration::{self, name};
 use crate::{Content, Kept, Standing, workload};
 
-/// All messages of a broker, as of `now`; looks for ids up to a few beyond `last_id`. Leaves a
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Inspection {
+    /// All messages by their ids, and durable subscriptions by numbers above these.
+    pub found: BTreeMap<u64, Found>,
+    /// The durable subscriptions.
+    pub subscriptions: Vec<Subscription>,
+    /// The id that the next message gets.
+    pub next_id: u64,
+}
+
+/// All that a broker holds, as of `now`; looks for ids up to a few beyond `last_id`. Leaves a
 /// session behind that watches every queue, so that none ends while it is empty.
 ///
 /// # Panics
 /// When the broker holds something that no id leads to, or a reply is held back.
-pub fn inspect<F: Clone>(broker: &mut Broker<F>, now: Nanos, last_id: u64) -> BTreeMap<u64, Kept> {
+pub fn inspect<F: Clone>(broker: &mut Broker<F>, now: Nanos, last_id: u64) -> Inspection {
     let mut outputs = Vec::new();
     broker.handle_timeout(now, &mut outputs);
     assert!(outputs.is_empty(), "nobody is there to hear of a delay's end: {outputs:?}");
     broker.check();
     broker.open_session(ANCHOR);
-    for queue in workload::QUEUES {
-        let queue = QueueName::new(queue).expect("invariant: a queue's name");
+    for queue in queues() {
         ask(broker, now, Command::Watch { link: LinkId(0), queue });
     }
+    let mut found = by_their_ids(broker, now, last_id);
+    for queue in queues() {
+        browse(broker, now, queue, &mut found);
+    }
+    let subscriptions: Vec<_> = registration::durable_names()
+        .into_iter()
+        .filter_map(|name| match ask(broker, now, Command::FindSubscription { name }) {
+            Reply::Subscription(subscription) => Some(*subscription),
+            _ => None,
+        })
+        .collect();
+    for subscription in &subscriptions {
+        take_and_return(broker, now, subscription, &mut found);
+        let name = subscription.name.as_ref().expect("invariant: it was looked for by its name");
+        let subject = registration::subject(name);
+        found.insert(subject, Found::from(registration::kept(subscription)));
+    }
+    Inspection { found, subscriptions, next_id: next_id(broker, now) }
+}
+
+fn queues() -> impl Iterator<Item = QueueName> {
+    workload::QUEUES.into_iter().chain([DEAD_LETTERS]).map(name)
+}
+
+/// What is known of each message without its being delivered.
+fn by_their_ids<F: Clone>(
+    broker: &mut Broker<F>,
+    now: Nanos,
+    last_id: u64,
+) -> BTreeMap<u64, Found> {
     let ids = 1..=last_id + IDS_BEYOND;
-    let found: BTreeMap<u64, Kept> =
-        ids.filter_map(|id| Some((id, message(broker, now, MessageId(id))?))).collect();
+    let message = |broker: &mut _, id| Some((id, message(broker, now, MessageId(id))?));
+    let found = ids.filter_map(|id| message(broker, id));
+    let hidden = |(id, kept)| (id, Found { kept, is_hidden: true });
+    let found: BTreeMap<u64, Found> = found.map(hidden).collect();
     let Reply::BrokerStatistics(all) = ask(broker, now, Command::BrokerStatistics) else {
         panic!("statistics are always there");
     };
@@ -50,12 +95,101 @@ fn message<F: Clone>(broker: &mut Broker<F>, now: Nanos, message: MessageId) -> 
     let MessageStatistics { queue, state, priority, lease, time_left, .. } = *statistics;
     let standing = match state {
         MessageState::Ready | MessageState::Leased => Standing::Ready,
+        MessageState::Delayed if time_left == Nanos::ZERO => Standing::Ready,
         MessageState::Delayed => Standing::Delayed(now + time_left),
         MessageState::Buried => Standing::Buried,
     };
     let lease = u32::try_from(lease.as_secs()).expect("invariant: clients ask for 32 bits");
-    let content = Content { queue: queue.as_str().into(), priority, lease, body: Rc::from(body) };
+    let content = Content::plain(queue.as_str().into(), priority, lease, Rc::from(body));
     Some((content, standing))
+}
+
+/// Looks at what is ready in a queue.
+fn browse<F: Clone>(
+    broker: &mut Broker<F>,
+    now: Nanos,
+    queue: QueueName,
+    found: &mut BTreeMap<u64, Found>,
+) {
+    let open = Command::OpenConsumer {
+        link: LOOKING,
+        queue: queue.clone(),
+        selector: None,
+        mode: ConsumerMode::Browse,
+    };
+    ask(broker, now, open);
+    for delivery in deliveries(broker, now) {
+        show(&delivery, queue.as_str().into(), found);
+    }
+    ask(broker, now, Command::CloseConsumer { link: LOOKING });
+}
+
+/// Takes what is ready in a subscription, and gives it back.
+fn take_and_return<F: Clone>(
+    broker: &mut Broker<F>,
+    now: Nanos,
+    subscription: &Subscription,
+    found: &mut BTreeMap<u64, Found>,
+) {
+    let queue = registration::queue_of(subscription, 0, 0);
+    let subscription = Box::new(subscription.clone());
+    ask(broker, now, Command::Subscribe { link: LOOKING, subscription });
+    let all = deliveries(broker, now);
+    ask(broker, now, Command::CloseConsumer { link: LOOKING });
+    for delivery in all {
+        show(&delivery, queue.clone(), found);
+        let (message, settlement) = (delivery.message, Settlement::Release);
+        let back = ask(broker, now, Command::Settle { message, settlement, transaction: None });
+        assert_eq!(back, Reply::Done, "{message} was held");
+    }
+}
+
+/// All that a consumer that was just opened gets.
+fn deliveries<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> Vec<Delivery> {
+    let mut outputs = Vec::new();
+    let credit = Command::Credit { link: LOOKING, limit: u64::MAX, drain: false };
+    broker.handle(now, ANCHOR, credit, &mut outputs);
+    while broker.poll_timeout().is_some_and(|due| due <= now) {
+        let before = broker.poll_timeout();
+        broker.handle_timeout(now, &mut outputs);
+        if broker.poll_timeout() == before {
+            break;
+        }
+    }
+    let delivery = |Output { session, after, reply }| {
+        let Reply::Delivered(delivery) = reply else { panic!("{reply:?} to nobody's wish") };
+        assert_eq!(session, ANCHOR, "there is nobody else");
+        assert!(broker.durable().covers(after), "what was recovered is durable: {after:?}");
+        *delivery
+    };
+    outputs.into_iter().map(delivery).collect()
+}
+
+fn show(delivery: &Delivery, queue: Rc<str>, found: &mut BTreeMap<u64, Found>) {
+    let seen = found.get_mut(&delivery.message.0);
+    let seen = seen.unwrap_or_else(|| panic!("{} is delivered and not there", delivery.message));
+    assert_eq!(&seen.kept.0.body[..], delivery.payload(), "it looks as it is delivered");
+    assert_eq!(seen.kept.1, Standing::Ready, "{} is delivered", delivery.message);
+    assert!(seen.is_hidden, "{} is in two queues", delivery.message);
+    let content = &mut seen.kept.0;
+    content.queue = queue;
+    content.failed = delivery.failed;
+    content.expires = delivery.expires;
+    content.dead = delivery.dead.as_deref().map(Dead::from);
+    seen.is_hidden = false;
+}
+
+/// Finds out by a message that leaves no trace.
+fn next_id<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> u64 {
+    let message = NewMessage {
+        persistence: Persistence::NonPersistent,
+        ..NewMessage::new(b"probe".as_slice().into())
+    };
+    let to = Destination::Queue(name(workload::QUEUES[0]));
+    let reply = ask(broker, now, Command::PutTo { to, message, transaction: None });
+    let Reply::Stored { message } = reply else { panic!("{reply:?} to a put in memory") };
+    assert_eq!(ask(broker, now, Command::Delete { message }), Reply::Done);
+    message.0 + 1
 }
 
 fn ask<F: Clone>(broker: &mut Broker<F>, now: Nanos, command: Command) -> Reply {
@@ -71,6 +205,9 @@ fn ask<F: Clone>(broker: &mut Broker<F>, now: Nanos, command: Command) -> Reply 
 
 /// No client's session has this number.
 const ANCHOR: SessionId = SessionId(0);
+
+/// The consumer that looks.
+const LOOKING: LinkId = LinkId(1);
 
 /// Ids beyond those known that are looked for.
 const IDS_BEYOND: u64 = 40;

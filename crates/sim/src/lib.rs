@@ -14,6 +14,7 @@
 //! A seed that fails is repeated with `cargo run -p dunlin-sim --bin sim -- --seed N --verbose`.
 
 mod amqp_client;
+mod amqp_workload;
 mod client;
 mod faulty_disk;
 mod history;
@@ -21,6 +22,7 @@ mod image;
 mod inspection;
 mod lying_disk;
 mod oracle;
+mod registration;
 mod rng;
 mod run;
 mod scenario;
@@ -32,9 +34,9 @@ mod world;
 pub use amqp_client::{AmqpClient, AmqpWish, Draft, Subscribing, Verdict};
 pub use client::Client;
 pub use faulty_disk::{Fault, FaultyDisk, FaultyFile, Moment};
-pub use history::{Changes, Content, Fall, History, Kept, Nature, Standing};
+pub use history::{Changes, Content, Dead, Fall, Found, History, Kept, Nature, Standing};
 pub use image::{Extent, Image, SECTOR_BYTES};
-pub use inspection::inspect;
+pub use inspection::{Inspection, inspect};
 pub use lying_disk::{Defect, LyingDisk};
 pub use oracle::Oracle;
 pub use rng::Rng;

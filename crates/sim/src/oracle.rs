@@ -4,17 +4,31 @@
 //! and panics, saying why, at the first reply that a queue must not give: a message out of order,
 //! to two clients at once, from a paused queue, with another body, an id given twice, a refusal
 //! without reason. What is durable of it goes into the [`History`], which judges recoveries.
+//!
+//! What clients of beanstalkd wish is judged here, what clients of AMQP command in the files
+//! beside: consumers with credit, topics and subscriptions, settlements and transactions.
+
+mod consumers;
+mod publishing;
+mod settling;
+mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use model::{
-    BrokerStatistics, Durability, MessageState, Nanos, QueueName, QueueStatistics, Reply,
-    StorePolicy,
+    BrokerStatistics, DeadReason, Destination, Durability, MessageState, Nanos, QueueName,
+    QueueStatistics, Reply, StorePolicy, TransactionId,
 };
 
-use crate::history::Changes;
-use crate::{Content, Fall, History, Kept, Nature, Standing, Which, Wish, workload};
+use crate::history::{Changes, DEAD_LETTERS, SUBSCRIPTIONS};
+use crate::registration::is_subscription;
+use crate::{Content, Fall, History, Inspection, Kept, Nature, Standing, Which, Wish, workload};
+use consumers::Consumer;
+use publishing::Registered;
+use transactions::Transaction;
+
+pub(crate) use settling::ATTEMPTS_MAX;
 
 /// The model of one broker over all its crashes.
 #[derive(Clone, Debug)]
@@ -24,8 +38,21 @@ pub struct Oracle {
     history: History,
     policy: StorePolicy,
     step: u64,
-    /// The last place that was given among the ready.
-    last_order: u64,
+    /// The moment of the last step.
+    latest: Nanos,
+    /// The number that the next message gets, or the next that goes to the end of its line.
+    next_id: u64,
+    /// Where producers point, by client and link.
+    producers: BTreeMap<(u64, u32), Destination>,
+    /// Consumers with credit, by client and link.
+    consumers: BTreeMap<(u64, u32), Consumer>,
+    /// By the names of their queues.
+    subscriptions: BTreeMap<Rc<str>, Registered>,
+    /// The place of the next subscription among those of its topic.
+    next_age: u64,
+    transactions: BTreeMap<(u64, TransactionId), Transaction>,
+    /// Messages that went with their subscription while these clients held them.
+    orphans: BTreeMap<u64, u64>,
 }
 
 /// How many messages stand where.
@@ -45,6 +72,8 @@ struct Message {
     place: Place,
     /// Its newest change in the history.
     change: usize,
+    /// It is in memory and came with what is not: who sees it must not see a crash undo that.
+    bound: Option<Changes>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +84,8 @@ enum Place {
     Delayed(Nanos),
     /// By that client until then.
     Leased(u64, Nanos),
+    /// By that client until it settles it or is gone.
+    Held(u64),
     /// As the n-th ever.
     Buried(usize),
 }
@@ -64,8 +95,21 @@ impl Oracle {
     #[must_use]
     pub fn new(policy: StorePolicy, lag: Nanos) -> Self {
         let history = History::new(policy, lag);
-        let (messages, paused) = (BTreeMap::new(), BTreeMap::new());
-        Self { messages, paused, history, policy, step: 0, last_order: 0 }
+        Self {
+            messages: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            history,
+            policy,
+            step: 0,
+            latest: Nanos::ZERO,
+            next_id: 1,
+            producers: BTreeMap::new(),
+            consumers: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            next_age: 1,
+            transactions: BTreeMap::new(),
+            orphans: BTreeMap::new(),
+        }
     }
 
     /// The ids of all live messages.
@@ -85,8 +129,7 @@ impl Oracle {
     /// # Panics
     /// When a queue must not answer that.
     pub fn answered(&mut self, now: Nanos, client: u64, wish: &Wish, reply: &Reply) -> Changes {
-        self.step += 1;
-        self.expire(now);
+        self.begin_step(now);
         match (wish, reply) {
             (Wish::Put { .. }, Reply::Refused(_)) => NOTHING,
             (Wish::Put { .. }, Reply::Stored { message }) => self.put(now, message.0, wish),
@@ -107,7 +150,8 @@ impl Oracle {
             (Wish::StatsMessage { id }, _) => self.describe(now, *id, reply),
             (Wish::ListQueues, Reply::Queues(names)) => {
                 let names: BTreeSet<&str> = names.iter().map(QueueName::as_str).collect();
-                assert_eq!(names, workload::QUEUES.into(), "the queues, all of them watched");
+                let all = workload::QUEUES.into_iter().chain([DEAD_LETTERS]).collect();
+                assert_eq!(names, all, "the queues, all of them watched");
                 self.everything()
             }
             (Wish::Peek { id }, _) => self.show(Some(*id), reply),
@@ -133,24 +177,45 @@ impl Oracle {
         changes.all(|change| level(change) == Some(Durability::None))
     }
 
-    /// A client's connection is gone: what it held is ready.
+    /// A client's connection is gone: what it leased is ready, what it held is so with one failure
+    /// more, and its transactions never were.
     pub fn closed(&mut self, now: Nanos, client: u64) {
-        self.expire(now);
-        for message in self.messages.values_mut() {
-            if message.holder() == Some(client) {
-                message.place = Place::Ready(now);
+        self.begin_step(now);
+        self.transactions.retain(|(of, _), _| *of != client);
+        self.producers.retain(|(of, _), _| *of != client);
+        self.orphans.retain(|_, holder| *holder != client);
+        let places = self.messages.iter().map(|(id, message)| (*id, message.place));
+        for (id, place) in places.collect::<Vec<_>>() {
+            match place {
+                Place::Leased(holder, _) if holder == client => {
+                    self.message(id).place = Place::Ready(now);
+                }
+                Place::Held(holder) if holder == client => {
+                    self.fail(now, id);
+                }
+                _ => {}
             }
         }
+        self.close_consumers(client);
     }
 
-    /// The process fell at `fell`; a new one found these messages.
+    /// The process fell at `fell`; a new one found this.
     ///
     /// # Panics
-    /// When that fall cannot leave those.
-    pub fn recovered(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &BTreeMap<u64, Kept>) {
+    /// When that fall cannot leave it.
+    pub fn recovered(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &Inspection) {
+        let Inspection { found, subscriptions, next_id } = found;
         self.history.recover(fall, fell, now, found);
+        assert!(*next_id > self.history.spent_id(), "id {next_id} was given before");
+        self.next_id = *next_id;
+        self.step += 1;
+        self.history.age(self.step, now, found);
         self.paused.clear();
-        let stand = |id: &u64, change| match found.get(id).map(|kept| kept.1) {
+        self.producers.clear();
+        self.consumers.clear();
+        self.transactions.clear();
+        self.orphans.clear();
+        let stand = |id: &u64, change| match found.get(id).map(|found| found.kept.1) {
             Some(Standing::Delayed(until)) => Place::Delayed(until),
             Some(Standing::Buried) => Place::Buried(change),
             _ => Place::Ready(Nanos::ZERO),
@@ -158,12 +223,24 @@ impl Oracle {
         let message = |(id, (change, kept)): (u64, (usize, &Kept))| {
             let nature = self.history.nature(change).expect("invariant: from the history");
             let place = stand(&id, change);
-            (id, Message { content: kept.0.clone(), nature, place, change })
+            (id, Message { content: kept.0.clone(), nature, place, change, bound: None })
         };
         self.messages = self.history.state().into_iter().map(message).collect();
+        let registrations = self.messages.split_off(&SUBSCRIPTIONS);
+        self.restore_subscriptions(subscriptions, &registrations);
     }
 
-    fn expire(&mut self, now: Nanos) {
+    /// Something is asked for, after all that is due by now.
+    fn begin_step(&mut self, now: Nanos) {
+        self.pass(now);
+        self.step += 1;
+    }
+
+    /// What is due by now happens, each thing for itself; once, for what a step makes due is next.
+    fn pass(&mut self, now: Nanos) {
+        if std::mem::replace(&mut self.latest, now) == now {
+            return;
+        }
         for message in self.messages.values_mut() {
             if let Place::Delayed(until) | Place::Leased(_, until) = message.place
                 && until <= now
@@ -171,19 +248,28 @@ impl Oracle {
                 message.place = Place::Ready(until);
             }
         }
+        let over = |(id, message): (&u64, &Message)| {
+            let at = message.content.expires.filter(|at| *at <= now)?;
+            message.holder().is_none().then_some((at, *id))
+        };
+        let mut over: Vec<_> = self.messages.iter().filter_map(over).collect();
+        over.sort_unstable();
+        for (_, id) in over {
+            self.step += 1;
+            self.die(now, id, DeadReason::Expired);
+        }
     }
 
     fn put(&mut self, now: Nanos, id: u64, wish: &Wish) -> Changes {
         let Wish::Put { queue, priority, delay, lease, persistence, body } = wish else {
             unreachable!("only puts store");
         };
-        assert!(id > self.history.spent_id(), "id {id} was given before");
-        self.last_order = self.last_order.max(id);
+        assert_eq!(id, self.next_id, "the id of a new message");
+        self.next_id += 1;
         let nature = Nature { level: self.policy.durability(*persistence), order: id };
-        let (queue, body) = (queue.clone(), body.clone());
-        let content = Content { queue, priority: *priority, lease: (*lease).max(1), body };
+        let content = Content::plain(queue.clone(), *priority, (*lease).max(1), body.clone());
         let place = Place::Ready(now);
-        self.messages.insert(id, Message { content, nature, place, change: 0 });
+        self.messages.insert(id, Message { content, nature, place, change: 0, bound: None });
         self.hide(now, id, *delay)
     }
 
@@ -217,7 +303,7 @@ impl Oracle {
         assert!(until <= now, "{id} left a queue that is paused until {until}");
         let rank = (content.priority, message.nature.order);
         assert!(best.is_none_or(|best| rank <= best), "{rank:?} was delivered before {best:?}");
-        assert_eq!(delivery.body[..], content.body[..], "the body of {id}");
+        assert_eq!(delivery.payload(), &content.body[..], "the body of {id}");
         self.lease(now, client, id)
     }
 
@@ -259,8 +345,10 @@ impl Oracle {
         };
         let content = |id| Some((id, &self.messages.get(&id)?.content.body[..]));
         assert_eq!(seen, id.and_then(content), "this was shown instead");
-        let change = id.filter(|_| seen.is_some()).and_then(|id| self.history.last_change(id));
-        change.map_or_else(|| self.everything(), one)
+        match id.filter(|_| seen.is_some()) {
+            Some(id) => self.shown(id),
+            None => self.everything(),
+        }
     }
 
     /// How many messages stand where, in one queue or in all.
@@ -275,9 +363,12 @@ impl Oracle {
                     census.urgent += u64::from(urgent);
                 }
                 Place::Delayed(_) => census.delayed += 1,
-                Place::Leased(..) => census.leased += 1,
+                Place::Leased(..) | Place::Held(_) => census.leased += 1,
                 Place::Buried(_) => census.buried += 1,
             }
+        }
+        if queue.is_none() {
+            census.leased += self.orphans.len() as u64;
         }
         assert_eq!(counted, census, "the messages of {queue:?}");
         self.everything()
@@ -297,10 +388,12 @@ impl Oracle {
                 Place::Ready(_) => (MessageState::Ready, now),
                 Place::Delayed(until) => (MessageState::Delayed, until),
                 Place::Leased(_, until) => (MessageState::Leased, until),
+                Place::Held(_) => (MessageState::Leased, now),
                 Place::Buried(_) => (MessageState::Buried, now),
             };
-            let Content { queue, priority, lease, .. } = &message.content;
-            (queue.to_string(), *priority, u64::from(*lease), state, end)
+            let Content { priority, lease, .. } = &message.content;
+            let queue = message.content.destination().to_owned();
+            (queue, *priority, u64::from(*lease), state, end)
         });
         assert_eq!(shown, known, "message {id}");
         self.everything()
@@ -315,7 +408,8 @@ impl Oracle {
     fn change_one(&mut self, now: Nanos, client: u64, wish: &Wish, reply: &Reply) -> Changes {
         let id = wish.message().unwrap_or_else(|| panic!("{reply:?} to {wish:?}"));
         let may = self.messages.get(&id).is_some_and(|message| {
-            let free = message.holder().is_none();
+            let of_queue = !is_subscription(&message.content.queue);
+            let free = message.holder().is_none() && of_queue;
             let mine = message.holder() == Some(client);
             match wish {
                 Wish::ReserveJob { .. } => free,
@@ -351,8 +445,8 @@ impl Oracle {
     /// A released message goes to the end of its line where that is the queue's rule.
     fn line_up(&mut self, id: u64) {
         if workload::releases_to_the_back(&self.message(id).content.queue) {
-            self.last_order += 1;
-            self.message(id).nature.order = self.last_order;
+            self.message(id).nature.order = self.next_id;
+            self.next_id += 1;
         }
     }
 
@@ -361,7 +455,13 @@ impl Oracle {
         message.place = Place::Leased(client, after(now, message.content.lease));
         let change = message.change;
         self.history.leased(change);
-        one(change)
+        self.shown(id)
+    }
+
+    /// What a sight of a message reflects.
+    fn shown(&self, id: u64) -> Changes {
+        let message = self.messages.get(&id).expect("invariant: the caller found it");
+        message.bound.clone().unwrap_or_else(|| one(message.change))
     }
 
     fn hide(&mut self, now: Nanos, id: u64, delay: u32) -> Changes {
@@ -372,7 +472,7 @@ impl Oracle {
     /// Notes in the history where a message stands from now on.
     fn stand(&mut self, id: u64, place: Place) -> Changes {
         let standing = match place {
-            Place::Ready(_) | Place::Leased(..) => Standing::Ready,
+            Place::Ready(_) | Place::Leased(..) | Place::Held(_) => Standing::Ready,
             Place::Delayed(until) => Standing::Delayed(until),
             Place::Buried(_) => Standing::Buried,
         };
@@ -380,7 +480,7 @@ impl Oracle {
         let change = self.history.push(self.step, id, nature, Some((content, standing)));
         let message = self.message(id);
         (message.place, message.change) = (place, change);
-        one(change)
+        self.shown(id)
     }
 
     fn message(&mut self, id: u64) -> &mut Message {
@@ -391,7 +491,7 @@ impl Oracle {
 impl Message {
     const fn holder(&self) -> Option<u64> {
         match self.place {
-            Place::Leased(client, _) => Some(client),
+            Place::Leased(client, _) | Place::Held(client) => Some(client),
             _ => None,
         }
     }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use model::{Delivery, MessageId, Persistence};
 
 use super::*;
+use crate::Found;
 
 fn at(millis: u64) -> Nanos {
     Nanos::from_millis(millis)
@@ -129,9 +130,9 @@ fn after_a_recovery_leases_and_pauses_are_gone() {
     oracle.answered(at(10), 2, &reserve(), &delivered(1));
     let pause = Wish::Pause { queue: "q".into(), seconds: 9 };
     oracle.answered(at(11), 1, &pause, &Reply::Done);
-    let content =
-        Content { queue: "q".into(), priority: 0, lease: 2, body: b"body".to_vec().into() };
-    let found = [(1, (content, Standing::Ready))].into();
+    let content = Content::plain("q".into(), 0, 2, b"body".to_vec().into());
+    let found = [(1, Found::from((content, Standing::Ready)))].into();
+    let found = Inspection { found, subscriptions: Vec::new(), next_id: 2 };
     oracle.recovered(Fall::Process, at(12), at(13), &found);
     assert!(accepts(&oracle, 14, 3, &reserve(), &delivered(1)));
     assert_eq!(oracle.ids().collect::<Vec<_>>(), [1]);

@@ -63,6 +63,7 @@ impl AddAssign for Tally {
         self.snapshots += other.snapshots;
         self.segments_recycled += other.segments_recycled;
         self.compactions += other.compactions;
+        self.subscriptions += other.subscriptions;
     }
 }
 
@@ -71,7 +72,8 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} falls, {} of them in recovery, {} recoveries, {} journal failures, {} replies, \
-             {} refusals, {} disk calls, {} snapshots, {} segments recycled, {} compactions",
+             {} refusals, {} disk calls, {} snapshots, {} segments recycled, {} compactions, \
+             {} subscriptions recovered",
             self.falls,
             self.recoveries_fallen,
             self.recoveries,
@@ -82,6 +84,7 @@ impl fmt::Display for Tally {
             self.snapshots,
             self.segments_recycled,
             self.compactions,
+            self.subscriptions,
         )
     }
 }

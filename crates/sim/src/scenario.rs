@@ -1,10 +1,11 @@
 //! What a seed decides before anything happens.
 
 use broker::BrokerOptions;
-use engine::{EngineOptions, QueuePolicies, ReleaseOrder};
+use engine::{EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use journal::JournalOptions;
-use model::{Durability, Nanos, Persistence, QueueName, StorePolicy};
+use model::{Durability, Formats, Nanos, Persistence, QueueName, StorePolicy};
 
+use crate::oracle::ATTEMPTS_MAX;
 use crate::{Fall, Fault, Moment, Rng, workload};
 
 /// The settings of one simulation.
@@ -16,8 +17,10 @@ pub struct Scenario {
     pub policy: StorePolicy,
     /// Sizes of the journal.
     pub journal: JournalOptions,
-    /// Clients that are connected at a time.
+    /// Clients of beanstalkd's protocol that are connected at a time.
     pub clients: u64,
+    /// Clients of AMQP that are connected at a time.
+    pub amqp_clients: u64,
     /// Requests that one client may have outstanding.
     pub pipeline: usize,
     /// Steps of the scheduler.
@@ -57,11 +60,12 @@ impl Scenario {
         ]);
         let journal = journal(policy, &mut rng);
         let tight = journal.segment_bytes * rng.between(5, 9);
-        Self {
+        let mut scenario = Self {
             seed,
             policy,
             journal,
             clients: rng.between(1, 6),
+            amqp_clients: 0,
             pipeline: rng.pick(&[1, 1, 3, 16]),
             steps: rng.between(50, 600),
             faults_per_million: rng.pick(&[0, 0, 0, 500, 5000]),
@@ -72,15 +76,20 @@ impl Scenario {
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             gate_is_open: false,
             trace: false,
-        }
+        };
+        // Last, so that those seeds live as before that have no such clients.
+        scenario.amqp_clients = rng.pick(&[0, 1, 2, 4]);
+        scenario
     }
 
     /// The broker's options.
     #[must_use]
     pub fn options(&self) -> BrokerOptions {
+        let (property, payload) = amqp::formats();
         BrokerOptions {
             engine: EngineOptions {
                 queue_policies: queue_policies(),
+                formats: Formats { property, payload },
                 ..EngineOptions::new(self.policy)
             },
             journal: self.journal.clone(),
@@ -96,11 +105,13 @@ impl Scenario {
 
 fn queue_policies() -> QueuePolicies {
     let mut policies = QueuePolicies::default();
+    policies.default.attempts_max = ATTEMPTS_MAX;
     let backward =
         workload::QUEUES.into_iter().filter(|queue| workload::releases_to_the_back(queue));
     for queue in backward {
         let queue = QueueName::new(queue).expect("invariant: a queue's name");
-        policies.named.entry(queue).or_default().release_order = ReleaseOrder::Back;
+        let policy = QueuePolicy { release_order: ReleaseOrder::Back, ..policies.default };
+        policies.named.insert(queue, policy);
     }
     policies
 }

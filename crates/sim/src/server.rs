@@ -3,24 +3,32 @@
 //!
 //! A turn drains what has arrived, steps the broker for each command, and polls for writes and
 //! housekeeping. What is polled is performed and completed later, in any order, by whoever moves
-//! the simulation, so that anything may happen in between. Bytes leave through the real gate.
+//! the simulation, so that anything may happen in between. Bytes leave through the real gate; what
+//! AMQP answers waits as events, as it does in the real server.
+
+mod amqp_connection;
 
 use std::collections::BTreeMap;
 
 use beanstalk::{Facts, InputBuffer, JournalFacts, Session, Shared};
 use broker::{Broker, Chore, ChoreDone, JournalFailed, Write};
 use journal::{Disk, DiskError, Gate};
-use model::{After, Command, Nanos, Output, Reply, SessionId};
+use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId};
 
-use crate::{Client, Oracle, Rng};
+use crate::{AmqpClient, Client, Oracle, Rng};
+use amqp_connection::AmqpConnection;
 
 /// Everybody who watches the server and complains.
 #[derive(Debug)]
 pub struct Outside {
     /// By number, which is that of their session too.
     pub clients: BTreeMap<u64, Client>,
+    /// Those who speak AMQP, likewise.
+    pub amqp_clients: BTreeMap<u64, AmqpClient>,
     /// What they were told.
     pub oracle: Oracle,
+    /// Print what the broker is asked and answers by AMQP.
+    pub trace: bool,
 }
 
 /// A running process.
@@ -33,10 +41,15 @@ pub struct Server<D: Disk> {
     pub gate_is_open: bool,
     shared: Shared,
     connections: BTreeMap<u64, Connection>,
+    amqp_connections: BTreeMap<u64, AmqpConnection>,
     writes: Vec<InFlight<D>>,
     chore: Option<Housekeeping<D>>,
     /// Frames that the command under way appended.
     appended: u64,
+    /// When the broker was last asked for something. What this makes due happens later.
+    stepped_at: Nanos,
+    /// Clients that are gone, of which the broker hears once it is not stalled.
+    leaving: Vec<u64>,
 }
 
 struct Connection {
@@ -75,9 +88,12 @@ impl<D: Disk> Server<D> {
             gate_is_open,
             shared,
             connections: BTreeMap::new(),
+            amqp_connections: BTreeMap::new(),
             writes: Vec::new(),
             chore: None,
             appended: 0,
+            stepped_at: Nanos::ZERO,
+            leaving: Vec::new(),
         }
     }
 
@@ -97,22 +113,36 @@ impl<D: Disk> Server<D> {
         self.connections.insert(id, connection);
     }
 
+    /// A client of AMQP has connected.
+    pub fn connect_amqp(&mut self, id: u64) {
+        self.broker.open_session(SessionId(id));
+        self.amqp_connections.insert(id, AmqpConnection::new(id, self.now));
+    }
+
     /// A client is gone.
     pub fn disconnect(&mut self, id: u64, outside: &mut Outside) {
-        let now = self.tick(outside);
-        let Some(connection) = self.connections.remove(&id) else { return };
-        connection.session.close(&mut self.shared);
+        self.tick(outside);
+        if let Some(connection) = self.connections.remove(&id) {
+            connection.session.close(&mut self.shared);
+        }
+        self.amqp_connections.remove(&id);
         outside.clients.remove(&id);
-        outside.oracle.closed(now, id);
-        let mut outputs = Vec::new();
-        self.broker.close_session(now, SessionId(id), &mut outputs);
-        self.route(None, outputs, outside);
+        outside.amqp_clients.remove(&id);
+        self.leaving.push(id);
+        self.bid_farewell(outside);
+    }
+
+    /// Whether the broker has not heard yet of all who are gone.
+    pub fn has_leaving(&self) -> bool {
+        !self.leaving.is_empty()
     }
 
     /// Bytes of a client have arrived.
     pub fn receive(&mut self, id: u64, bytes: &[u8]) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.input.append(bytes);
+        } else if let Some(connection) = self.amqp_connections.get_mut(&id) {
+            connection.append(bytes);
         }
     }
 
@@ -126,6 +156,9 @@ impl<D: Disk> Server<D> {
     /// Bytes that the gate lets a client have now, at most so many.
     pub fn release(&mut self, id: u64, bytes_max: usize) -> Vec<u8> {
         let durable = self.broker.durable();
+        if let Some(connection) = self.amqp_connections.get_mut(&id) {
+            return connection.release(durable, self.gate_is_open, bytes_max);
+        }
         let Some(connection) = self.connections.get_mut(&id) else { return Vec::new() };
         let released = connection.gate.released(durable) - connection.taken;
         let released = usize::try_from(released).unwrap_or(usize::MAX).min(bytes_max);
@@ -136,9 +169,14 @@ impl<D: Disk> Server<D> {
 
     /// One turn of the loop: all input, then what is to be written and tidied.
     pub fn turn(&mut self, outside: &mut Outside) {
+        self.bid_farewell(outside);
         let ids: Vec<u64> = self.connections.keys().copied().collect();
         for id in ids {
             self.serve(id, outside);
+        }
+        let ids: Vec<u64> = self.amqp_connections.keys().copied().collect();
+        for id in ids {
+            self.serve_amqp(id, outside);
         }
         self.poll();
     }
@@ -224,6 +262,18 @@ impl<D: Disk> Server<D> {
         }
     }
 
+    /// The broker hears of who is gone, if it can.
+    fn bid_farewell(&mut self, outside: &mut Outside) {
+        while self.has_leaving() && !self.broker.stalled() {
+            self.stepped_at = self.now;
+            let id = self.leaving.remove(0);
+            outside.oracle.closed(self.now, id);
+            let mut outputs = Vec::new();
+            self.broker.close_session(self.now, SessionId(id), &mut outputs);
+            self.route(None, outputs, outside);
+        }
+    }
+
     fn oldest(&self) -> Option<Nanos> {
         let chore = self.chore.as_ref().map(|chore| match chore {
             Housekeeping::Asked(_, since) | Housekeeping::Performed(_, since) => *since,
@@ -243,8 +293,9 @@ impl<D: Disk> Server<D> {
 
     fn serve(&mut self, id: u64, outside: &mut Outside) {
         loop {
+            let is_serving = self.is_serving();
             let Some(connection) = self.connections.get_mut(&id) else { return };
-            if self.broker.stalled() || connection.output.len() > OUTPUT_BYTES_MAX {
+            if !is_serving || connection.output.len() > OUTPUT_BYTES_MAX {
                 return;
             }
             let Connection { session, input, output, .. } = connection;
@@ -258,6 +309,7 @@ impl<D: Disk> Server<D> {
                 outside.client(id).commanded(&mut command);
             }
             let now = self.tick(outside);
+            self.stepped_at = now;
             let frames = self.broker.counters().frames;
             let mut outputs = Vec::new();
             self.broker.handle(now, SessionId(id), command, &mut outputs);
@@ -266,16 +318,89 @@ impl<D: Disk> Server<D> {
         }
     }
 
+    fn serve_amqp(&mut self, id: u64, outside: &mut Outside) {
+        loop {
+            let now = self.tick(outside);
+            let is_serving = self.is_serving();
+            let Some(connection) = self.amqp_connections.get_mut(&id) else { return };
+            if !is_serving || connection.unsent() > OUTPUT_BYTES_MAX {
+                return;
+            }
+            let Some(command) = connection.poll_command(now) else { return };
+            self.stepped_at = now;
+            let frames = self.broker.counters().frames;
+            let mut outputs = Vec::new();
+            self.broker.handle(now, SessionId(id), command.clone(), &mut outputs);
+            self.appended = self.broker.counters().frames - frames;
+            // All commands are answered at once, before what they bring to others; but for credit.
+            let is_answered = !matches!(command, Command::Credit { .. });
+            let answer = is_answered.then(|| outputs.remove(0));
+            self.judge(id, &command, answer.as_ref(), outside);
+            if let Some(Output { after, reply, .. }) = answer
+                && let Some(connection) = self.amqp_connections.get_mut(&id)
+            {
+                connection.handle_reply(after, reply);
+            }
+            self.route(None, outputs, outside);
+        }
+    }
+
+    /// Lets client and oracle judge what a session of AMQP asked for and was answered.
+    fn judge(&self, id: u64, command: &Command, answer: Option<&Output>, outside: &mut Outside) {
+        let reply = answer.map(|output| &output.reply);
+        outside.trace(self.now, || format!("for {id}: {} -> {reply:?}", brief(command)));
+        let client = outside.amqp_clients.get_mut(&id).expect("invariant: connected");
+        client.commanded(command);
+        let changes = outside.oracle.commanded(self.now, id, command, reply);
+        let Some(Output { after, reply, .. }) = answer else { return };
+        if shows_one(reply) && outside.oracle.are_in_memory(changes.clone()) {
+            assert_eq!(after.lsn, Lsn::ZERO, "{command:?} is about memory alone");
+            let rolls_back = matches!(command, Command::Rollback { .. });
+            assert!(self.appended == 0 || rolls_back, "{command:?} went to the disk");
+        }
+        client.answered(reply, changes);
+    }
+
+    /// Hands what was not asked for to a session of AMQP.
+    fn route_amqp(&mut self, output: Output, outside: &mut Outside) {
+        let Output { session: SessionId(id), after, reply } = output;
+        outside.trace(self.now, || format!("for {id}: {}", brief(&reply)));
+        let Outside { amqp_clients, oracle, .. } = outside;
+        let client = amqp_clients.get_mut(&id).expect("invariant: connected");
+        match &reply {
+            Reply::Delivered(delivery) => {
+                let changes = oracle.delivered(self.now, id, delivery);
+                if oracle.are_in_memory(changes.clone()) {
+                    assert_eq!(after.lsn, Lsn::ZERO, "{delivery:?} is in memory alone");
+                }
+                client.awaits(delivery, changes);
+            }
+            Reply::Drained { link, delivered } => {
+                let changes = oracle.drained(self.now, id, link.0, *delivered);
+                client.awaits_drained(link.0, changes);
+            }
+            _ => panic!("{reply:?} for {id}, unasked"),
+        }
+        if let Some(connection) = self.amqp_connections.get_mut(&id) {
+            connection.handle_reply(after, reply);
+        }
+    }
+
     /// Hands outputs to their sessions; first the one that answers the command itself, whose
     /// effect is what caused the others.
     fn route(&mut self, own: Option<u64>, mut outputs: Vec<Output>, outside: &mut Outside) {
         outputs.sort_by_key(|output| Some(output.session.0) != own);
-        for Output { session, after, reply } in outputs {
+        for output in outputs {
+            if self.amqp_connections.contains_key(&output.session.0) {
+                self.route_amqp(output, outside);
+                continue;
+            }
+            let Output { session, after, reply } = output;
             let Some(connection) = self.connections.get_mut(&session.0) else {
                 panic!("{reply:?} for {session:?}, which is gone");
             };
             if connection.concerns_messages {
-                let Outside { clients, oracle } = outside;
+                let Outside { clients, oracle, .. } = outside;
                 let client = clients.get_mut(&session.0).expect("invariant: connected");
                 let appended = (Some(session.0) == own).then_some(self.appended);
                 client.answered(&reply, |wish| {
@@ -300,12 +425,21 @@ impl<D: Disk> Server<D> {
         self.now
     }
 
+    /// Whether commands may be fed, who is gone having gone before.
+    fn is_serving(&self) -> bool {
+        !self.broker.stalled() && !self.has_leaving()
+    }
+
     fn is_due(&self) -> bool {
         self.broker.poll_timeout().is_some_and(|due| due <= self.now)
     }
 
     /// What is due happens. Whether anything did: a flush may have to wait for the disk.
     fn fire(&mut self, outside: &mut Outside) -> bool {
+        self.bid_farewell(outside);
+        if self.stepped_at == self.now {
+            self.now = self.now + Nanos(1);
+        }
         let before = self.broker.poll_timeout();
         let mut outputs = Vec::new();
         self.broker.handle_timeout(self.now, &mut outputs);
@@ -317,6 +451,12 @@ impl<D: Disk> Server<D> {
 }
 
 impl Outside {
+    fn trace(&self, now: Nanos, text: impl FnOnce() -> String) {
+        if self.trace {
+            eprintln!("{now} {}", text());
+        }
+    }
+
     fn client(&mut self, id: u64) -> &mut Client {
         self.clients.get_mut(&id).expect("invariant: a connection has a client")
     }
@@ -342,6 +482,13 @@ fn concerns_messages(command: &Command) -> bool {
         command,
         Command::OpenProducer { .. } | Command::Watch { .. } | Command::Unwatch { .. }
     )
+}
+
+/// Without the bytes of a body, which come last.
+fn brief(said: &impl std::fmt::Debug) -> String {
+    let mut text = format!("{said:?}");
+    text.truncate(text.find("body: ").unwrap_or(text.len()));
+    text
 }
 
 /// Whether a reply is about one message, and waits for nothing else.

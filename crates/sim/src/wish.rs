@@ -287,7 +287,9 @@ impl Wish {
             (_, Reply::Refused(_)) => word("OUT_OF_MEMORY"),
             (_, Reply::Stored { message }) => word(&format!("INSERTED {message}")),
             (_, Reply::Count(count)) => word(&format!("KICKED {count}")),
-            (_, Reply::Delivered(delivery)) => job("RESERVED", delivery.message.0, &delivery.body),
+            (_, Reply::Delivered(delivery)) => {
+                job("RESERVED", delivery.message.0, delivery.payload())
+            }
             (_, Reply::Found { message, body }) => job("FOUND", message.0, body),
             (Self::Delete { .. }, Reply::Done) => word("DELETED"),
             (Self::Release { .. }, Reply::Done) => word("RELEASED"),

@@ -151,7 +151,7 @@ fn priority(rng: &mut Rng) -> u32 {
 }
 
 /// Mostly short; some span blocks. The first bytes make it unlike any other.
-fn body(rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn body(rng: &mut Rng) -> Vec<u8> {
     let length = match rng.below(20) {
         0 => 0,
         1 => rng.between(4000, 4200),

@@ -11,12 +11,17 @@ use std::rc::Rc;
 
 use broker::Broker;
 use journal::Disk;
-use model::{Nanos, StorePolicy};
+use model::{Nanos, StorePolicy, Subscription};
 
+use crate::history::DEAD_LETTERS;
 use crate::inspection::inspect;
+use crate::registration::CONTAINERS;
 use crate::server::Server;
 use crate::workload::{Character, QUEUES};
-use crate::{Answer, Client, Fall, Fault, FaultyDisk, Oracle, Outside, Rng, Scenario, Wish};
+use crate::{
+    AmqpClient, AmqpWish, Answer, Client, Fall, Fault, FaultyDisk, Oracle, Outside, Rng, Scenario,
+    Subscribing, Verdict, Wish, amqp_workload,
+};
 
 /// One simulation.
 pub struct World<D: Disk> {
@@ -57,6 +62,8 @@ pub struct Tally {
     pub segments_recycled: u64,
     /// Segments that were compacted.
     pub compactions: u64,
+    /// Durable subscriptions that recoveries found.
+    pub subscriptions: u64,
 }
 
 impl<D: Disk> World<D> {
@@ -69,7 +76,12 @@ impl<D: Disk> World<D> {
             now: Nanos::from_secs(1_000_000),
             disk,
             faulty,
-            outside: Outside { clients: BTreeMap::new(), oracle },
+            outside: Outside {
+                clients: BTreeMap::new(),
+                amqp_clients: BTreeMap::new(),
+                oracle,
+                trace: scenario.trace,
+            },
             server: None,
             fallen: None,
             next_client: 1,
@@ -104,6 +116,25 @@ impl<D: Disk> World<D> {
         self.outside.clients.insert(id, Client::new(id, character));
         self.server().connect(id);
         id
+    }
+
+    /// A client of AMQP connects, of this container; returns its number.
+    pub fn connect_amqp(&mut self, container: &str) -> u64 {
+        let id = self.next_client;
+        self.next_client += 1;
+        self.trace(|| format!("client {id} connects by AMQP: {container}"));
+        let frame_bytes = self.rng.pick(&[512, 4096, 65_536]);
+        self.outside.amqp_clients.insert(id, AmqpClient::new(id, container, frame_bytes));
+        self.server().connect_amqp(id);
+        id
+    }
+
+    /// A client of AMQP asks for one thing, and all that is under way happens. `None`: the process
+    /// fell.
+    pub fn ask_amqp(&mut self, id: u64, wish: AmqpWish) -> Option<()> {
+        self.trace(|| format!("client {id} wants {}", wish.summary()));
+        self.amqp_client(id).send(wish);
+        self.settle()
     }
 
     /// A client asks for one thing and waits for the reply, while nothing else happens. `None`:
@@ -154,6 +185,7 @@ impl<D: Disk> World<D> {
         let power = lossy || fall == Fall::Power || worst == Fall::Power;
         self.fallen = Some((if power { Fall::Power } else { Fall::Process }, since));
         self.outside.clients.clear();
+        self.outside.amqp_clients.clear();
         self.faulty.inject_at_random(0, &[]);
     }
 
@@ -184,11 +216,18 @@ impl<D: Disk> World<D> {
             let character = Character::draw(&mut self.rng);
             self.connect(character);
         }
+        while (self.outside.amqp_clients.len() as u64) < self.scenario.amqp_clients {
+            let container = self.rng.pick(&CONTAINERS);
+            self.connect_amqp(container);
+        }
     }
 
     /// Some client sends something.
     fn act(&mut self) {
         let id = self.some_client();
+        if self.outside.amqp_clients.contains_key(&id) {
+            return self.act_amqp(id);
+        }
         let known: Vec<u64> = self.outside.oracle.ids().collect();
         let client = self.outside.clients.get_mut(&id).expect("invariant: drawn from these");
         while !client.is_half_closed() && client.outstanding() < self.scenario.pipeline {
@@ -206,6 +245,22 @@ impl<D: Disk> World<D> {
         }
     }
 
+    fn act_amqp(&mut self, id: u64) {
+        let Scenario { pipeline, persistences, trace, .. } = &self.scenario;
+        let client = self.outside.amqp_clients.get_mut(&id).expect("invariant: connected");
+        while client.outstanding() < *pipeline {
+            let wish = amqp_workload::wish(client, &mut self.rng, persistences);
+            let Some(wish) = wish else { return };
+            if *trace {
+                eprintln!("{} client {id} wants {}", self.now, wish.summary());
+            }
+            client.send(wish);
+            if self.rng.chance(1, 4) {
+                break;
+            }
+        }
+    }
+
     /// The server takes in some of what was sent, and takes a turn.
     fn turn(&mut self) {
         let server = self.server.as_mut().expect("invariant: it runs");
@@ -213,6 +268,11 @@ impl<D: Disk> World<D> {
             let all = client.outbound.len();
             let bytes = if self.rng.chance(3, 4) { all } else { self.rng.index(all + 1) };
             deliver(*id, client, bytes, server);
+        }
+        for (id, client) in &mut self.outside.amqp_clients {
+            let all = client.outbound.len();
+            let bytes = if self.rng.chance(3, 4) { all } else { self.rng.index(all + 1) };
+            server.receive(*id, &client.outbound.drain(..bytes).collect::<Vec<_>>());
         }
         server.turn(&mut self.outside);
         server.broker.check();
@@ -243,7 +303,10 @@ impl<D: Disk> World<D> {
 
     fn read_client(&mut self, id: u64, bytes_max: usize) {
         let bytes = self.server().release(id, bytes_max);
-        let Outside { clients, oracle } = &mut self.outside;
+        if self.outside.amqp_clients.contains_key(&id) {
+            return self.read_amqp_client(id, &bytes);
+        }
+        let Outside { clients, oracle, .. } = &mut self.outside;
         let client = clients.get_mut(&id).expect("invariant: connected");
         for (answer, changes) in client.read(&bytes) {
             if self.scenario.trace {
@@ -254,6 +317,22 @@ impl<D: Disk> World<D> {
             oracle.told(self.now, changes);
         }
         if client.is_half_closed() && client.is_content() {
+            let server = self.server.as_mut().expect("invariant: it runs");
+            server.disconnect(id, &mut self.outside);
+        }
+    }
+
+    fn read_amqp_client(&mut self, id: u64, bytes: &[u8]) {
+        let Outside { amqp_clients, oracle, .. } = &mut self.outside;
+        let client = amqp_clients.get_mut(&id).expect("invariant: connected");
+        for (text, changes) in client.read(bytes) {
+            if self.scenario.trace {
+                eprintln!("{} client {id} reads {text}", self.now);
+            }
+            self.tally.replies += 1;
+            oracle.told(self.now, changes);
+        }
+        if client.is_closed() {
             let server = self.server.as_mut().expect("invariant: it runs");
             server.disconnect(id, &mut self.outside);
         }
@@ -274,8 +353,10 @@ impl<D: Disk> World<D> {
         match self.rng.below(4) {
             3 => {
                 let id = self.some_client();
-                self.trace(|| format!("client {id} closes its half"));
-                self.outside.clients.get_mut(&id).expect("invariant: connected").half_close();
+                if let Some(client) = self.outside.clients.get_mut(&id) {
+                    client.half_close();
+                    self.trace(|| format!("client {id} closes its half"));
+                }
             }
             0 => {
                 let id = self.some_client();
@@ -333,7 +414,9 @@ impl<D: Disk> World<D> {
 
     fn welcome(&mut self, mut broker: Broker<D::File>) {
         let found = inspect(&mut broker, self.now, self.outside.oracle.last_id());
-        self.trace(|| format!("recovered {} messages", found.len()));
+        let subscriptions = found.subscriptions.len();
+        self.trace(|| format!("recovered {} things", found.found.len()));
+        self.tally.subscriptions += subscriptions as u64;
         let (fall, fell) = self.fallen.take().unwrap_or((Fall::Process, self.now));
         self.outside.oracle.recovered(fall, fell, self.now, &found);
         self.tally.recoveries += 1;
@@ -368,22 +451,25 @@ impl<D: Disk> World<D> {
     /// Until every client has its answers, but for those that wait for a message.
     fn settle(&mut self) -> Option<()> {
         for _ in 0..SETTLE_ROUNDS_MAX {
-            let ids: Vec<u64> = self.outside.clients.keys().copied().collect();
-            let server = self.server.as_mut().expect("invariant: it runs");
+            let ids = self.client_ids();
+            let server = self.server.as_mut()?;
             for (id, client) in &mut self.outside.clients {
                 deliver(*id, client, client.outbound.len(), server);
             }
             self.turn();
             self.quiesce()?;
             ids.iter().for_each(|id| self.read_client(*id, usize::MAX));
-            if self.outside.clients.values().all(Client::is_content) {
+            let all = self.outside.clients.values().all(Client::is_content);
+            if all && self.outside.amqp_clients.values().all(AmqpClient::is_content) {
+                self.outside.oracle.assert_served(self.now);
                 return Some(());
             }
             self.pass(Nanos::from_millis(300));
             self.server.as_ref()?;
         }
         let stalled = self.server().broker.stalled();
-        panic!("clients wait for ever, stalled: {stalled}: {:?}", self.outside.clients);
+        let Outside { clients, amqp_clients, .. } = &self.outside;
+        panic!("clients wait for ever, stalled: {stalled}: {clients:?} {amqp_clients:?}");
     }
 
     /// Until nothing is under way at the disk.
@@ -400,10 +486,13 @@ impl<D: Disk> World<D> {
     /// Ends the process as a signal does. Not even a power cut behind it may take anything.
     fn shut_down(&mut self) -> Option<()> {
         self.trace(|| "shuts down".to_owned());
-        let ids: Vec<u64> = self.outside.clients.keys().copied().collect();
-        for id in ids {
+        for id in self.client_ids() {
             let server = self.server.as_mut().expect("invariant: it runs");
             server.disconnect(id, &mut self.outside);
+        }
+        while self.server().has_leaving() {
+            self.turn();
+            self.quiesce()?;
         }
         self.server().broker.begin_shutdown();
         for _ in 0..SETTLE_ROUNDS_MAX {
@@ -424,10 +513,12 @@ impl<D: Disk> World<D> {
         Some(())
     }
 
-    /// One client takes out every message there is and deletes it.
+    /// Clients take out every message there is: first those of subscriptions, which end then.
     fn drain(&mut self) -> Option<()> {
+        self.drain_subscriptions()?;
         let id = self.connect(Character::Worker);
-        let watched: BTreeSet<Rc<str>> = QUEUES.iter().map(|queue| Rc::from(*queue)).collect();
+        let watched = QUEUES.iter().chain([&DEAD_LETTERS]);
+        let watched: BTreeSet<Rc<str>> = watched.map(|queue| Rc::from(*queue)).collect();
         for queue in &watched {
             self.ask(id, Wish::Watch { queue: queue.clone() })?;
             self.ask(id, Wish::Use { queue: queue.clone() })?;
@@ -445,9 +536,55 @@ impl<D: Disk> World<D> {
         Some(())
     }
 
+    fn drain_subscriptions(&mut self) -> Option<()> {
+        let all: Vec<Subscription> = self.outside.oracle.subscriptions().cloned().collect();
+        for subscription in all {
+            let name = subscription.name.expect("invariant: a durable one has a name");
+            let container = name.client.as_ref().map_or("anybody", |client| client.as_str());
+            let id = self.connect_amqp(container);
+            self.settle()?;
+            let to = Subscribing {
+                topic: subscription.topic.as_str().into(),
+                name: Some(name.name.as_str().into()),
+                durable: true,
+                shared: subscription.shared,
+                global: name.client.is_none(),
+            };
+            self.ask_amqp(id, AmqpWish::Subscribe { to, credit: ALL })?;
+            for _ in 0..DELAYS_SECONDS_MAX {
+                self.accept_all(id)?;
+                self.pass(Nanos::from_secs(1));
+                self.settle()?;
+            }
+            self.accept_all(id)?;
+            let link = self.amqp_client(id).consumers().pop().expect("it was attached");
+            self.ask_amqp(id, AmqpWish::Detach { handle: link, closed: true })?;
+        }
+        assert_eq!(self.outside.oracle.subscriptions().count(), 0, "all were ended");
+        Some(())
+    }
+
+    fn accept_all(&mut self, id: u64) -> Option<()> {
+        for delivery in self.amqp_client(id).held() {
+            let (verdict, transaction) = (Verdict::Accepted, None);
+            let accept = AmqpWish::Settle { delivery, verdict, transaction, settled: false };
+            self.amqp_client(id).send(accept);
+        }
+        self.settle()
+    }
+
+    fn amqp_client(&mut self, id: u64) -> &mut AmqpClient {
+        self.outside.amqp_clients.get_mut(&id).expect("invariant: connected")
+    }
+
     fn some_client(&mut self) -> u64 {
-        let ids: Vec<u64> = self.outside.clients.keys().copied().collect();
+        let ids = self.client_ids();
         self.rng.pick(&ids)
+    }
+
+    fn client_ids(&self) -> Vec<u64> {
+        let Outside { clients, amqp_clients, .. } = &self.outside;
+        clients.keys().chain(amqp_clients.keys()).copied().collect()
     }
 
     fn server(&mut self) -> &mut Server<D> {
@@ -469,6 +606,12 @@ fn deliver<D: Disk>(id: u64, client: &mut Client, bytes: usize, server: &mut Ser
         server.half_close(id);
     }
 }
+
+/// More messages than there are.
+const ALL: u32 = 100_000;
+
+/// Longer than any delay of a message to a topic.
+const DELAYS_SECONDS_MAX: u32 = 1;
 
 /// Rounds after which a client that has no answer never will.
 const SETTLE_ROUNDS_MAX: usize = 200;

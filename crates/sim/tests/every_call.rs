@@ -12,7 +12,7 @@ fn scripts() -> Vec<Scenario> {
     let scripts = [
         (52, StorePolicy::Always),
         (50, StorePolicy::Periodic(Nanos::from_millis(25))),
-        (125, StorePolicy::Never),
+        (60, StorePolicy::Never),
     ];
     let script = |(seed, policy)| {
         let mut scenario = Scenario::new(seed);
@@ -26,6 +26,7 @@ fn scripts() -> Vec<Scenario> {
         scenario.falls_per_thousand = 0;
         scenario.quota = None;
         scenario.clients = 4;
+        scenario.amqp_clients = 0;
         scenario.pipeline = 3;
         scenario.steps = 500;
         scenario.persistences = PERSISTENCES.to_vec();

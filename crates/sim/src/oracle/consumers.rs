@@ -1,0 +1,130 @@
+//! Consumers with credit: who has one, what it may get, and what it must get.
+
+use std::rc::Rc;
+
+use model::{Delivery, Nanos};
+
+use super::{Message, NOTHING, Oracle, Place};
+use crate::history::{Changes, Dead};
+
+/// A consumer with credit.
+#[derive(Clone, Debug)]
+pub(super) struct Consumer {
+    /// The queue, or that of the subscription.
+    pub(super) queue: Rc<str>,
+    /// Messages that it may have had since it was opened.
+    limit: u64,
+    /// Messages that it has had.
+    delivered: u64,
+    /// It is to be told when there is nothing more.
+    drains: bool,
+}
+
+impl Consumer {
+    pub(super) const fn new(queue: Rc<str>) -> Self {
+        Self { queue, limit: 0, delivered: 0, drains: false }
+    }
+}
+
+impl Oracle {
+    /// A message went to a consumer with credit. Returns the changes that this reflects.
+    ///
+    /// # Panics
+    /// When it must not go there.
+    pub fn delivered(&mut self, now: Nanos, client: u64, delivery: &Delivery) -> Changes {
+        self.pass(now);
+        let (id, link) = (delivery.message.0, delivery.link.expect("a consumer of AMQP is a link"));
+        let consumer = self.consumers.get_mut(&(client, link.0));
+        let consumer = consumer.unwrap_or_else(|| panic!("{client} has no consumer {link:?}"));
+        consumer.delivered += 1;
+        assert!(consumer.delivered <= consumer.limit, "{client} has no credit left: {consumer:?}");
+        let queue = consumer.queue.clone();
+        let best = self.first_waiting(&queue, now);
+        let message = self.messages.get(&id).unwrap_or_else(|| panic!("{id} does not exist"));
+        let Message { content, place, nature, .. } = message;
+        assert!(matches!(place, Place::Ready(_)), "{id} went to {client}, but is {place:?}");
+        assert_eq!(content.queue, queue, "{id} went to {client}, who consumes from elsewhere");
+        let rank = (content.priority, nature.order);
+        assert!(best.is_none_or(|best| rank <= best), "{rank:?} was delivered before {best:?}");
+        let until = self.paused.get(&queue).copied().unwrap_or_default();
+        assert!(until <= now, "{id} left a queue that is paused until {until}");
+        assert_eq!(delivery.payload(), &content.body[..], "the body of {id}");
+        assert_eq!(
+            (delivery.priority, delivery.failed),
+            (content.priority, content.failed),
+            "{id}"
+        );
+        assert_eq!(
+            (delivery.expires, delivery.durability),
+            (content.expires, nature.level),
+            "{id}"
+        );
+        assert_eq!(delivery.dead.as_deref().map(Dead::from), content.dead, "{id}");
+        self.message(id).place = Place::Held(client);
+        self.shown(id)
+    }
+
+    /// A consumer that drains was told that nothing more is there. Returns what this reflects.
+    ///
+    /// # Panics
+    /// When there is something.
+    pub fn drained(&mut self, now: Nanos, client: u64, link: u32, delivered: u64) -> Changes {
+        self.pass(now);
+        let consumer = self.consumers.get_mut(&(client, link)).expect("a drain is of a consumer");
+        assert!(consumer.drains, "{client} drains");
+        assert_eq!(consumer.delivered, delivered, "what {client} got");
+        let has_credit = consumer.delivered < consumer.limit;
+        (consumer.drains, consumer.limit) = (false, delivered);
+        let queue = consumer.queue.clone();
+        if has_credit {
+            assert_eq!(self.first_waiting(&queue, now), None, "{client} drained {queue}");
+        }
+        self.everything()
+    }
+
+    pub(super) fn credit(&mut self, client: u64, link: u32, limit: u64, drain: bool) -> Changes {
+        if let Some(consumer) = self.consumers.get_mut(&(client, link)) {
+            consumer.limit = limit.max(consumer.delivered);
+            consumer.drains = drain;
+        }
+        NOTHING
+    }
+
+    pub(super) fn close_consumer(&mut self, client: u64, link: u32) -> Changes {
+        if let Some(consumer) = self.consumers.remove(&(client, link)) {
+            self.end_if_unused(&consumer.queue);
+        }
+        NOTHING
+    }
+
+    pub(super) fn close_consumers(&mut self, client: u64) {
+        let links = self.consumers.range((client, 0)..=(client, u32::MAX));
+        for (_, link) in links.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.close_consumer(client, link);
+        }
+    }
+
+    /// Nobody waits for what is there: whoever has credit got all that is ready.
+    ///
+    /// # Panics
+    /// When somebody does.
+    pub fn assert_served(&self, now: Nanos) {
+        for ((client, link), consumer) in &self.consumers {
+            let waits = consumer.delivered < consumer.limit;
+            let first = self.first_waiting(&consumer.queue, now).filter(|_| waits);
+            assert_eq!(first, None, "{client} waits at {link}: {consumer:?}");
+        }
+    }
+
+    /// The rank of the first message that is ready in a queue that is open, since before now: what
+    /// became so, or was opened, in this very step may have come after the choice.
+    fn first_waiting(&self, queue: &str, now: Nanos) -> Option<(u32, u64)> {
+        let is_open = self.paused.get(queue).is_none_or(|until| *until < now);
+        let rank = |message: &Message| {
+            let waiting = matches!(message.place, Place::Ready(since) if since < now);
+            let here = waiting && &*message.content.queue == queue;
+            here.then_some((message.content.priority, message.nature.order))
+        };
+        self.messages.values().filter_map(rank).min().filter(|_| is_open)
+    }
+}

@@ -1,0 +1,231 @@
+//! Producers of AMQP, topics and subscriptions.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use amqp::message;
+use model::{
+    Destination, Durability, Nanos, NewMessage, Persistence, Refusal, Reply, Subscription,
+    SubscriptionName, TransactionId,
+};
+
+use super::{Consumer, Message, NOTHING, Oracle, Place};
+use crate::history::Changes;
+use crate::registration;
+use crate::{Content, Nature};
+
+/// A subscription that is there.
+#[derive(Clone, Debug)]
+pub(super) struct Registered {
+    asks: Subscription,
+    nature: Nature,
+}
+
+impl Oracle {
+    pub(super) fn send(
+        &mut self,
+        now: Nanos,
+        client: u64,
+        to: &Destination,
+        message: &NewMessage,
+        transaction: Option<TransactionId>,
+        reply: &Reply,
+    ) -> Changes {
+        if let Some(transaction) = transaction {
+            return self.enlist_put(client, transaction, to, message, reply);
+        }
+        let begin = self.history.len();
+        if matches!(reply, Reply::Refused(Refusal::StoreFull)) {
+            return NOTHING;
+        }
+        let first = self.next_id;
+        let count = self.store(now, to, message);
+        match reply {
+            Reply::Stored { message } => assert_eq!(message.0, first, "the id of a new message"),
+            Reply::Done => assert_eq!(count, 0, "{to:?} has takers"),
+            _ => panic!("{reply:?} to a message for {to:?}"),
+        }
+        self.bind(begin, first);
+        begin..self.history.len()
+    }
+
+    /// Stores a message in a queue, or in all subscriptions of a topic. Says how many there are.
+    pub(super) fn store(&mut self, now: Nanos, to: &Destination, new: &NewMessage) -> usize {
+        let level = self.policy.durability(new.persistence);
+        let takers = match to {
+            Destination::Queue(queue) => vec![(queue.as_str().into(), level)],
+            Destination::Topic(topic) => self.takers(topic.as_str(), level),
+        };
+        for (queue, level) in &takers {
+            self.store_in(now, queue.clone(), *level, new);
+        }
+        takers.len()
+    }
+
+    /// Messages in memory that came with something durable, which happened since `begin`, are shown
+    /// no sooner than that.
+    pub(super) fn bind(&mut self, begin: usize, first_id: u64) {
+        let all = begin..self.history.len();
+        for (_, message) in self.messages.range_mut(first_id..) {
+            let in_memory = message.nature.level == Durability::None;
+            message.bound = in_memory.then(|| all.clone());
+        }
+    }
+
+    /// The subscriptions of a topic: first those that are durable, then the others, the oldest
+    /// first; all in that order where nothing is durable.
+    fn takers(&self, topic: &str, level: Durability) -> Vec<(Rc<str>, Durability)> {
+        let of_topic = |(_, it): &(_, &Registered)| it.asks.topic.as_str() == topic;
+        let mut all: Vec<_> = self.subscriptions.iter().filter(of_topic).collect();
+        all.sort_by_key(|(_, it)| (!it.asks.is_durable(), it.nature.order));
+        let level = |it: &Registered| if it.asks.is_durable() { level } else { Durability::None };
+        all.into_iter().map(|(queue, it)| (queue.clone(), level(it))).collect()
+    }
+
+    fn store_in(&mut self, now: Nanos, queue: Rc<str>, level: Durability, new: &NewMessage) {
+        let id = self.next_id;
+        self.next_id += 1;
+        let lease = u32::try_from(new.lease.as_secs()).expect("invariant: a minute");
+        let scanned = message::Message::scan(&new.body).expect("invariant: the session read it");
+        let body: Vec<u8> = scanned.data().flatten().copied().collect();
+        let content = Content::plain(queue, new.priority, lease, body.into());
+        let content = Content { expires: new.expires, ..content };
+        let nature = Nature { level, order: id };
+        let place = Place::Ready(now);
+        self.messages.insert(id, Message { content, nature, place, change: 0, bound: None });
+        let hidden = Place::Delayed(now + new.delay);
+        self.stand(id, if new.delay == Nanos::ZERO { place } else { hidden });
+    }
+}
+
+impl Oracle {
+    pub(super) fn subscribe(
+        &mut self,
+        client: u64,
+        link: u32,
+        asked: &Subscription,
+        reply: &Reply,
+    ) -> Changes {
+        let known = asked.name.as_ref().and_then(|name| self.find(name));
+        let known = known.map(|queue| (queue.clone(), self.subscriptions.get(&queue)));
+        let (mut fits, mut refused) = (false, false);
+        if let Some((queue, Some(Registered { asks, .. }))) = &known {
+            fits = asks.topic == asked.topic && asks.selector == asked.selector;
+            let joins = fits && asked.shared;
+            refused = asks.shared != asked.shared || self.has_consumers(queue) && !joins;
+        }
+        let known = known.map(|(queue, _)| queue);
+        match reply {
+            Reply::Refused(Refusal::SubscriptionInUse) => {
+                assert!(refused, "{client} may subscribe: {asked:?}");
+                return NOTHING;
+            }
+            Reply::Refused(Refusal::StoreFull) => return NOTHING,
+            Reply::Done => assert!(!refused, "{client} must not subscribe: {asked:?}"),
+            _ => panic!("{reply:?} to {asked:?}"),
+        }
+        let begin = self.history.len();
+        if let Some(queue) = known.filter(|_| !fits) {
+            self.end_subscription(&queue);
+        }
+        let queue = registration::queue_of(asked, client, link);
+        if !fits {
+            self.register(queue.clone(), asked);
+        }
+        self.consumers.insert((client, link), Consumer::new(queue));
+        if fits { self.everything() } else { begin..self.history.len() }
+    }
+
+    pub(super) fn unsubscribe(&mut self, name: &SubscriptionName, reply: &Reply) -> Changes {
+        let begin = self.history.len();
+        let known = self.find(name);
+        let in_use = known.as_ref().is_some_and(|queue| self.has_consumers(queue));
+        match (known, reply) {
+            (None, Reply::NotFound) => self.everything(),
+            (Some(_), Reply::Refused(Refusal::SubscriptionInUse)) if in_use => NOTHING,
+            (Some(queue), Reply::Done) if !in_use => {
+                self.end_subscription(&queue);
+                begin..self.history.len()
+            }
+            (known, _) => panic!("{reply:?} to the end of {name:?}, which is {known:?}"),
+        }
+    }
+
+    pub(super) fn find_subscription(&self, name: &SubscriptionName, reply: &Reply) -> Changes {
+        let known = self.find(name).and_then(|queue| self.subscriptions.get(&queue));
+        let seen = match reply {
+            Reply::Subscription(subscription) => Some(&**subscription),
+            _ => None,
+        };
+        assert_eq!(seen, known.map(|it| &it.asks), "the subscription {name:?}");
+        self.everything()
+    }
+
+    /// All durable subscriptions.
+    pub fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
+        self.subscriptions.values().map(|it| &it.asks).filter(|asks| asks.is_durable())
+    }
+
+    pub(super) fn restore_subscriptions(
+        &mut self,
+        found: &[Subscription],
+        kept: &BTreeMap<u64, Message>,
+    ) {
+        let registered = |asks: &Subscription| {
+            let subject = registration::subject(asks.name.as_ref()?);
+            let nature = kept.get(&subject)?.nature;
+            let queue = registration::queue_of(asks, 0, 0);
+            Some((queue, Registered { asks: asks.clone(), nature }))
+        };
+        self.subscriptions = found.iter().filter_map(registered).collect();
+        assert_eq!(self.subscriptions.len(), kept.len(), "what was found is what was kept");
+    }
+
+    /// A subscription that is not durable goes with its last consumer.
+    pub(super) fn end_if_unused(&mut self, queue: &str) {
+        let is_durable = |it: &Registered| it.asks.is_durable();
+        if !self.subscriptions.get(queue).is_none_or(is_durable) && !self.has_consumers(queue) {
+            self.end_subscription(queue);
+        }
+    }
+
+    /// Whether what dies there is gone: it is nobody's any more.
+    pub(super) fn buries_nothing(&self, queue: &str) -> bool {
+        self.subscriptions.get(queue).is_some_and(|it| !it.asks.is_durable())
+    }
+
+    fn register(&mut self, queue: Rc<str>, asked: &Subscription) {
+        let level = self.policy.durability(Persistence::Persistent);
+        let nature = Nature { level, order: self.next_age };
+        self.next_age += 1;
+        if let Some(name) = asked.name.as_ref().filter(|name| name.durable) {
+            let (subject, kept) = (registration::subject(name), registration::kept(asked));
+            self.history.push(self.step, subject, nature, Some(kept));
+        }
+        self.subscriptions.insert(queue, Registered { asks: asked.clone(), nature });
+    }
+
+    /// A subscription ends with all its messages. What somebody holds of it stays so.
+    fn end_subscription(&mut self, queue: &str) {
+        let ended = self.subscriptions.remove(queue).expect("invariant: it was looked up");
+        if let Some(name) = ended.asks.name.filter(|name| name.durable) {
+            self.history.push(self.step, registration::subject(&name), ended.nature, None);
+        }
+        let here = |(_, message): &(&u64, &Message)| &*message.content.queue == queue;
+        let ids: Vec<u64> = self.messages.iter().filter(here).map(|(id, _)| *id).collect();
+        for id in ids {
+            let message = self.messages.remove(&id).expect("invariant: just found");
+            self.history.push(self.step, id, message.nature, None);
+            self.orphans.extend(message.holder().map(|holder| (id, holder)));
+        }
+    }
+
+    fn find(&self, name: &SubscriptionName) -> Option<Rc<str>> {
+        let is_it = |(_, it): &(_, &Registered)| it.asks.name.as_ref() == Some(name);
+        self.subscriptions.iter().find(is_it).map(|(queue, _)| queue.clone())
+    }
+
+    fn has_consumers(&self, queue: &str) -> bool {
+        self.consumers.values().any(|consumer| &*consumer.queue == queue)
+    }
+}

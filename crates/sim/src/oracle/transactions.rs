@@ -1,0 +1,174 @@
+//! What clients of AMQP command, and transactions: nothing of one is there before its commit, and
+//! all of it from then on, which is one step of the history.
+
+use model::{Command, Destination, Nanos, NewMessage, Refusal, Reply, Settlement, TransactionId};
+
+use super::{Consumer, NOTHING, Oracle};
+use crate::history::Changes;
+
+/// What was said in a transaction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Transaction {
+    puts: Vec<(Destination, NewMessage)>,
+    settled: Vec<(u64, Settlement)>,
+    /// A part was refused: it cannot commit.
+    doomed: bool,
+}
+
+impl Oracle {
+    /// The engine has done what a session of AMQP asked for. Returns the changes that its reply
+    /// reflects, for [`Oracle::told`]. What is delivered by it comes thereafter.
+    ///
+    /// # Panics
+    /// When that must not be answered so.
+    pub fn commanded(
+        &mut self,
+        now: Nanos,
+        client: u64,
+        command: &Command,
+        reply: Option<&Reply>,
+    ) -> Changes {
+        self.begin_step(now);
+        let Some(reply) = reply else {
+            let Command::Credit { link, limit, drain } = command else {
+                panic!("no reply to {command:?}");
+            };
+            return self.credit(client, link.0, *limit, *drain);
+        };
+        match command {
+            Command::OpenProducer { link, to } => {
+                assert_eq!(*reply, Reply::Done, "{command:?}");
+                self.producers.insert((client, link.0), to.clone());
+                NOTHING
+            }
+            Command::CloseProducer { link } => {
+                self.producers.remove(&(client, link.0));
+                NOTHING
+            }
+            Command::Put { link, message, transaction } => {
+                let to = self.producers.get(&(client, link.0)).expect("a producer").clone();
+                self.send(now, client, &to, message, *transaction, reply)
+            }
+            Command::PutTo { to, message, transaction } => {
+                self.send(now, client, to, message, *transaction, reply)
+            }
+            Command::OpenConsumer { link, queue, .. } => {
+                assert_eq!(*reply, Reply::Done, "{command:?}");
+                let consumer = Consumer::new(queue.as_str().into());
+                self.consumers.insert((client, link.0), consumer);
+                NOTHING
+            }
+            Command::Subscribe { link, subscription } => {
+                self.subscribe(client, link.0, subscription, reply)
+            }
+            Command::CloseConsumer { link } => self.close_consumer(client, link.0),
+            Command::Unsubscribe { name } => self.unsubscribe(name, reply),
+            Command::FindSubscription { name } => self.find_subscription(name, reply),
+            Command::Settle { message, settlement, transaction } => {
+                self.settle(now, client, *message, *settlement, *transaction, reply)
+            }
+            Command::Begin { transaction } => {
+                assert_eq!(*reply, Reply::Done, "{command:?}");
+                self.transactions.insert((client, *transaction), Transaction::default());
+                NOTHING
+            }
+            Command::Commit { transaction } => self.commit(now, client, *transaction, reply),
+            Command::Rollback { transaction } => {
+                assert_eq!(*reply, Reply::Done, "{command:?}");
+                let undone = self.transactions.remove(&(client, *transaction));
+                self.undo(now, &undone.expect("it was begun"));
+                NOTHING
+            }
+            _ => panic!("{reply:?} to {command:?} of {client}"),
+        }
+    }
+
+    /// Whether a client has settled a message in a transaction that is open.
+    pub(super) fn is_enlisted(&self, client: u64, id: u64) -> bool {
+        let own = self.transactions.iter().filter(|((of, _), _)| *of == client);
+        own.flat_map(|(_, it)| &it.settled).any(|(settled, _)| *settled == id)
+    }
+
+    pub(super) fn enlist_put(
+        &mut self,
+        client: u64,
+        id: TransactionId,
+        to: &Destination,
+        message: &NewMessage,
+        reply: &Reply,
+    ) -> Changes {
+        let transaction = self.transactions.get_mut(&(client, id)).expect("it was begun");
+        if transaction.is_taken(reply) {
+            transaction.puts.push((to.clone(), message.clone()));
+        }
+        NOTHING
+    }
+
+    pub(super) fn enlist_settlement(
+        &mut self,
+        client: u64,
+        id: TransactionId,
+        part: (u64, Settlement),
+        may: bool,
+        reply: &Reply,
+    ) -> Changes {
+        let transaction = self.transactions.get_mut(&(client, id)).expect("it was begun");
+        if *reply == Reply::NotFound {
+            assert!(!may, "{client} holds {}", part.0);
+            transaction.doomed = true;
+            return self.everything();
+        }
+        if transaction.is_taken(reply) {
+            assert!(may, "{client} does not hold {}", part.0);
+            transaction.settled.push(part);
+        }
+        NOTHING
+    }
+
+    fn commit(&mut self, now: Nanos, client: u64, id: TransactionId, reply: &Reply) -> Changes {
+        let transaction = self.transactions.remove(&(client, id)).expect("it was begun");
+        let allowed = match reply {
+            Reply::Refused(Refusal::TransactionFailed) => transaction.doomed,
+            Reply::Done | Reply::Refused(Refusal::StoreFull | Refusal::TransactionTooLarge) => {
+                !transaction.doomed
+            }
+            _ => false,
+        };
+        assert!(allowed, "{reply:?} to a commit of {client}: {transaction:?}");
+        if *reply != Reply::Done {
+            self.undo(now, &transaction);
+            return NOTHING;
+        }
+        let (begin, first_id) = (self.history.len(), self.next_id);
+        for (to, message) in &transaction.puts {
+            self.store(now, to, message);
+        }
+        let mut waits_for_all = false;
+        for (id, settlement) in &transaction.settled {
+            waits_for_all |= self.orphans.contains_key(id);
+            self.apply_settlement(now, *id, *settlement);
+        }
+        self.bind(begin, first_id);
+        if waits_for_all { self.everything() } else { begin..self.history.len() }
+    }
+
+    /// What it settled is as after a delivery that failed.
+    fn undo(&mut self, now: Nanos, transaction: &Transaction) {
+        for (id, _) in &transaction.settled {
+            self.apply_settlement(now, *id, Settlement::Fail);
+        }
+    }
+}
+
+impl Transaction {
+    /// Whether a part of it was taken; one that was not dooms it.
+    fn is_taken(&mut self, reply: &Reply) -> bool {
+        match reply {
+            Reply::Done => assert!(!self.doomed, "nothing more is taken"),
+            Reply::Refused(Refusal::TransactionFailed) => assert!(self.doomed, "it is sound"),
+            Reply::Refused(Refusal::TransactionTooLarge) => self.doomed = true,
+            _ => panic!("{reply:?} to a part of a transaction"),
+        }
+        *reply == Reply::Done
+    }
+}

@@ -1,0 +1,64 @@
+//! Subscriptions of topics: what they are called here, and durable ones as the history keeps them.
+//!
+//! The messages of a subscription are in a queue of its own, whose name here is made of the topic
+//! and of who subscribes. A durable subscription survives crashes like a message: the history
+//! knows it by a number above all messages.
+
+use std::rc::Rc;
+
+use model::{QueueName, Subscription, SubscriptionName};
+
+use crate::history::{SUBSCRIBED, SUBSCRIPTIONS};
+use crate::{Content, Kept, Standing};
+
+/// The topics there are.
+pub(crate) const TOPICS: [&str; 2] = ["news", "prices"];
+
+/// Who connects by AMQP: the names of their containers.
+pub(crate) const CONTAINERS: [&str; 2] = ["one", "two"];
+
+/// What they call their subscriptions.
+pub(crate) const NAMES: [&str; 2] = ["first", "second"];
+
+/// All durable subscriptions that there may be.
+pub(crate) fn durable_names() -> Vec<SubscriptionName> {
+    let clients = CONTAINERS.iter().map(|client| Some(name(client))).chain([None]);
+    let names = |client: Option<QueueName>| NAMES.map(|it| (client.clone(), name(it)));
+    let name = |(client, name)| SubscriptionName { client, name, durable: true };
+    clients.flat_map(names).map(name).collect()
+}
+
+/// The number of a durable subscription in the history.
+pub(crate) fn subject(name: &SubscriptionName) -> u64 {
+    let index = durable_names().iter().position(|known| known == name);
+    SUBSCRIPTIONS + index.expect("invariant: nobody makes others") as u64
+}
+
+/// What the queue of a subscription is called here; one without a name is its consumer's.
+pub(crate) fn queue_of(subscription: &Subscription, client: u64, link: u32) -> Rc<str> {
+    let topic = subscription.topic.as_str();
+    let owner = match &subscription.name {
+        None => format!("{client}/{link}"),
+        Some(SubscriptionName { client, name, durable }) => {
+            let client = client.as_ref().map_or("*", QueueName::as_str);
+            format!("{client}/{name}/{}", if *durable { "durable" } else { "shared" })
+        }
+    };
+    format!("{topic}{SUBSCRIBED}{owner}").into()
+}
+
+/// Whether messages that stand there are a subscription's.
+pub(crate) fn is_subscription(queue: &str) -> bool {
+    queue.contains(SUBSCRIBED)
+}
+
+/// A durable subscription as the history keeps it.
+pub(crate) fn kept(subscription: &Subscription) -> Kept {
+    let says = format!("{:?} {}", subscription.selector, subscription.shared);
+    let queue = queue_of(subscription, 0, 0);
+    (Content::plain(queue, 0, 0, says.into_bytes().into()), Standing::Ready)
+}
+
+pub(crate) fn name(text: &str) -> QueueName {
+    QueueName::new(text).expect("invariant: a name")
+}

@@ -1,0 +1,65 @@
+//! The server's end of a connection of AMQP: answers wait as events, each for what it depends on.
+
+use std::sync::Arc;
+
+use amqp::{Connection, Event, InputBuffer, Options};
+use journal::Durable;
+use model::{After, Command, Nanos, Reply, SessionId};
+
+use crate::workload::BODY_BYTES_MAX;
+
+pub(super) struct AmqpConnection {
+    connection: Connection,
+    input: InputBuffer,
+    held: Vec<(After, Event)>,
+    output: Vec<u8>,
+}
+
+impl AmqpConnection {
+    pub(super) fn new(id: u64, now: Nanos) -> Self {
+        let options = Options {
+            max_message_bytes: BODY_BYTES_MAX as u64 + SECTIONS_BYTES_MAX,
+            idle_timeout: None,
+            ..Options::default()
+        };
+        Self {
+            connection: Connection::new(SessionId(id), Arc::new(options), now),
+            input: InputBuffer::new(),
+            held: Vec::new(),
+            output: Vec::new(),
+        }
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.input.append(bytes);
+    }
+
+    pub(super) fn poll_command(&mut self, now: Nanos) -> Option<Command> {
+        self.connection.poll_command(now, &mut self.input, &mut self.output)
+    }
+
+    pub(super) fn handle_reply(&mut self, after: After, reply: Reply) {
+        self.held.extend(self.connection.handle_reply(after, reply));
+    }
+
+    /// Tells what need not wait any more, and gives so much of what was told.
+    pub(super) fn release(&mut self, durable: Durable, all: bool, bytes_max: usize) -> Vec<u8> {
+        for (after, event) in std::mem::take(&mut self.held) {
+            if all || durable.covers(after) {
+                self.connection.tell(event, &mut self.output);
+            } else {
+                self.held.push((after, event));
+            }
+        }
+        self.connection.flush(&mut self.output);
+        let count = self.output.len().min(bytes_max);
+        self.output.drain(..count).collect()
+    }
+
+    pub(super) fn unsent(&self) -> usize {
+        self.output.len()
+    }
+}
+
+/// What stands around a body.
+const SECTIONS_BYTES_MAX: u64 = 512;
