@@ -48,7 +48,7 @@ impl<'a> Message<'a> {
     /// The sections of a message that was scanned before it was stored: what is inside of them is
     /// not checked again. Of bytes that never were, lookups find something or nothing.
     pub(crate) fn stored(bytes: &'a [u8]) -> Option<Message<'a>> {
-        Message::walk(bytes, |_, reader| reader.skip()).ok()
+        Message::walk(bytes, |_, reader| reader.leap()).ok()
     }
 
     /// Finds the sections, each of which but the header `pass` has to pass over.

@@ -83,7 +83,7 @@ impl<'a> Map<'a> {
             if reader.is_text(key).ok()? {
                 return reader.value().ok();
             }
-            reader.skip().ok()?;
+            reader.leap().ok()?;
         }
         None
     }

@@ -139,7 +139,7 @@ impl<'a> ListReader<'a> {
     /// The value of the field at `place`, from the next one on. What is before is not looked at.
     pub(crate) fn value_at(mut self, place: usize) -> Result<Option<Value<'a>>> {
         for _ in 0..place.min(self.left as usize) {
-            self.reader.skip()?;
+            self.reader.leap()?;
             self.left -= 1;
         }
         self.value()

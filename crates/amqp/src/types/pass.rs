@@ -88,7 +88,42 @@ impl<'a> Reader<'a> {
 
 /// Not looked into.
 impl Reader<'_> {
-    /// Passes over a value of any type by its size alone.
+    /// Passes over a value that was checked before, by its size alone.
+    #[inline]
+    pub(crate) fn leap(&mut self) -> Result<()> {
+        let bytes = match self.rest() {
+            [
+                code::LIST_8
+                | code::MAP_8
+                | code::BINARY_8
+                | code::STRING_8
+                | code::SYMBOL_8
+                | code::ARRAY_8,
+                size,
+                ..,
+            ] => 2 + usize::from(*size),
+            [
+                code::LIST_32
+                | code::MAP_32
+                | code::BINARY_32
+                | code::STRING_32
+                | code::SYMBOL_32
+                | code::ARRAY_32,
+                size @ ..,
+            ] => match size.first_chunk() {
+                Some(size) => 5 + u32::from_be_bytes(*size) as usize,
+                None => return Err(self.error(Kind::Truncated)),
+            },
+            [code, ..] => match code::width(*code) {
+                Some(width) => 1 + width,
+                None => return self.skip(),
+            },
+            [] => return Err(self.error(Kind::Truncated)),
+        };
+        self.take(bytes).map(drop)
+    }
+
+    /// Passes over a value of any type, of which no more is checked than that sizes and counts fit.
     pub(crate) fn skip(&mut self) -> Result<()> {
         for _ in 0..NESTING_MAX {
             if self.peek() != Some(code::DESCRIBED) {
@@ -104,7 +139,7 @@ impl Reader<'_> {
         let bytes = match self.peek() {
             Some(code::STRING_8 | code::SYMBOL_8) => self.text(true)?,
             Some(code::STRING_32 | code::SYMBOL_32) => self.text(false)?,
-            _ => return self.skip().map(|()| false),
+            _ => return self.leap().map(|()| false),
         };
         Ok(bytes == text.as_bytes())
     }
@@ -170,8 +205,10 @@ mod tests {
             let bytes: Vec<u8> = [&[code], tail].concat();
             let (mut skips, mut reads) = (Reader::new(&bytes), Reader::new(&bytes));
             if reads.value().is_ok() {
-                assert_eq!(skips.skip(), Ok(()), "{bytes:02x?}");
+                let mut leaps = skips.clone();
+                assert_eq!((skips.skip(), leaps.leap()), (Ok(()), Ok(())), "{bytes:02x?}");
                 assert_eq!(skips.position(), reads.position(), "{bytes:02x?}");
+                assert_eq!(leaps.position(), reads.position(), "{bytes:02x?}");
             }
         }
     }

@@ -102,12 +102,17 @@ impl<'a> Reader<'a> {
     }
 
     /// The numeric descriptor of a described value of the specification.
+    #[inline]
     pub(crate) fn composite(&mut self) -> Result<u64> {
         // As everybody sends it.
         if let [code::DESCRIBED, code::SMALL_ULONG, code, rest @ ..] = self.rest {
             self.rest = rest;
             return Ok(u64::from(*code));
         }
+        self.composite_of_any_form()
+    }
+
+    fn composite_of_any_form(&mut self) -> Result<u64> {
         let at = self.position();
         let unknown = DecodeError::new(Kind::UnknownDescriptor, at);
         self.described()?.code().ok_or(unknown)

@@ -159,7 +159,9 @@ impl World {
         while self.tell() {
             self.poll();
         }
-        self.engine.check();
+        if self.commands > commands {
+            self.engine.check();
+        }
         let messages = before.max(total(&self.engine.statistics()));
         // At worst each frame makes all messages come again, or browses them, on each link.
         let per_frame = (messages + 16) * 9;
