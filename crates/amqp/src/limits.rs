@@ -21,3 +21,7 @@ pub const EMPTY_ELEMENTS_MAX: u32 = 1024;
 
 /// Symbols in one field, such as capabilities or outcomes.
 pub const SYMBOLS_MAX: u32 = 128;
+
+/// Application properties of a message that a producer sends. A selector looks through all of them
+/// for each name in it, while everybody else waits.
+pub const APPLICATION_PROPERTIES_MAX: usize = 1024;

@@ -8,6 +8,7 @@ use crate::connection::address;
 use crate::connection::limits::LEASE;
 use crate::error::{Error, condition};
 use crate::formats::FORMAT;
+use crate::limits::APPLICATION_PROPERTIES_MAX;
 use crate::message::{MESSAGE_FORMAT, Message, Place};
 use crate::types::Value;
 
@@ -36,7 +37,8 @@ pub(crate) struct Arrival {
 /// Reads of a message what the engine has to know; its bytes stay as they are.
 ///
 /// # Errors
-/// What the peer is told: the message is malformed, or goes nowhere though `is_relayed`.
+/// What the peer is told: the message is malformed, has too much in it, or goes nowhere though
+/// `is_relayed`.
 pub(crate) fn read(
     body: Arc<[u8]>,
     format: u32,
@@ -47,6 +49,9 @@ pub(crate) fn read(
         return Err(Error::new(condition::NOT_IMPLEMENTED, "unknown message format"));
     }
     let message = Message::scan(&body)?;
+    if message.application_properties().is_some_and(|map| map.len() > APPLICATION_PROPERTIES_MAX) {
+        return Err(Error::new(condition::RESOURCE_LIMIT_EXCEEDED, "too many properties"));
+    }
     let header = message.header();
     let persistence =
         if header.durable { Persistence::Persistent } else { Persistence::NonPersistent };

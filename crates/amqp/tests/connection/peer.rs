@@ -334,6 +334,11 @@ pub(crate) fn message(words: &Words<'_>) -> Vec<u8> {
         ..Properties::default()
     }
     .encode(&mut out);
+    if let Some(count) = words.value::<u16>("properties") {
+        message::application_properties(&mut out, |map| {
+            (0..count).for_each(|_| map.string("", Value::Null));
+        });
+    }
     if let Some(body) = words.get("body") {
         message::value(&mut out, Value::String(body));
     }
