@@ -98,9 +98,7 @@ impl<F: Clone> Broker<F> {
         command: Command,
         outputs: &mut Vec<Output>,
     ) {
-        if let Some(journal) = &self.journal {
-            self.engine.set_room(journal.room());
-        }
+        self.tell_room();
         self.engine.handle(now, session, command, &mut self.effects);
         self.pass_on(now, outputs);
     }
@@ -115,6 +113,7 @@ impl<F: Clone> Broker<F> {
             self.end_session(now, session, fault, outputs);
         }
         if !self.stalled() {
+            self.tell_room();
             self.engine.handle_timeout(now, &mut self.effects);
             self.pass_on(now, outputs);
         }
@@ -257,6 +256,7 @@ impl<F: Clone> Broker<F> {
         if self.stalled() {
             return self.ended.push_back((session, fault));
         }
+        self.tell_room();
         match fault {
             Fault::Theirs => self.engine.close_session(now, session, &mut self.effects),
             Fault::Ours => self.engine.dismiss_session(now, session, &mut self.effects),
@@ -266,6 +266,14 @@ impl<F: Clone> Broker<F> {
 
     fn journal_mut(&mut self) -> &mut Journal<F> {
         self.journal.as_mut().expect("invariant: only a log hands out writes and chores")
+    }
+
+    /// The engine uses no more of the log than there is.
+    fn tell_room(&mut self) {
+        if let Some(journal) = &self.journal {
+            self.engine.set_room(journal.room());
+            self.engine.set_settling_room(journal.settling_room());
+        }
     }
 
     /// Appends the frames of the last step, tells the log what ceased to matter, and hands out

@@ -7,7 +7,7 @@
 
 use alloc::boxed::Box;
 
-use model::{DeadLetter, DeadReason, MessageId};
+use model::{DeadLetter, DeadReason, MessageId, Nanos};
 
 use crate::engine::Engine;
 use crate::message::State;
@@ -17,6 +17,10 @@ use crate::{DeadLetters, Effects};
 impl Engine {
     /// What becomes of a message that is in no index and dead for this reason. Says which queue
     /// has a ready message by it.
+    ///
+    /// On a full device it stays in its queue, hidden for a while and unchanged as far as the log
+    /// knows: as a dead letter it would take more room than it does. When it comes back it is over
+    /// again, or delivered and rejected again.
     pub(crate) fn park(
         &mut self,
         id: MessageId,
@@ -31,6 +35,10 @@ impl Engine {
         }
         if queue.is_memory_only() || queue.policy.dead_letters == DeadLetters::Drop {
             self.finish(id, effects);
+            return None;
+        }
+        if message.is_journalled() && self.log.is_scarce() {
+            self.enter(id, State::Delayed { until: self.latest + SCARCE_RETRY });
             return None;
         }
         let (from, attempts) = (queue.name.clone(), message.counters().failed);
@@ -77,3 +85,7 @@ impl Engine {
         })
     }
 }
+
+/// How long what is dead is hidden while there is no room to move it. A million such messages cost
+/// a second of each such span.
+const SCARCE_RETRY: Nanos = Nanos::from_secs(30);

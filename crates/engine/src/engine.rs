@@ -153,7 +153,7 @@ impl Engine {
         self.end_temporaries(slot, effects);
         self.begin_close(slot, held);
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
-            if self.sessions.at(slot).holds_nothing() {
+            if self.sessions.at(slot).holds_nothing() || !self.log.takes_change() {
                 break;
             }
             self.return_next(slot, effects);
@@ -190,14 +190,18 @@ impl Engine {
     }
 
     /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things, and fewer where
-    /// they take more than [`limits::STEPS_PER_TURN_MAX`]: call it again while
-    /// [`Engine::poll_timeout`] is not after `now`, and serve others in between.
+    /// they take more than [`limits::STEPS_PER_TURN_MAX`] or than the log takes: call it again
+    /// while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
         self.advance(now);
         let last_step = self.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             match self.timers.first() {
-                Some((at, timer)) if at <= self.latest && self.totals.steps < last_step => {
+                Some((at, timer))
+                    if at <= self.latest
+                        && self.totals.steps < last_step
+                        && self.log.takes_change() =>
+                {
                     self.fire(timer, effects);
                 }
                 _ => break,
@@ -210,6 +214,13 @@ impl Engine {
     /// journalled put whose record is larger is refused. At first there is no bound.
     pub fn set_room(&mut self, bytes: u64) {
         self.log.room = bytes;
+    }
+
+    /// Tells how many bytes of log one call may use for what is stored already; none: what goes
+    /// on by itself waits, [`Engine::handle_timeout`] does nothing, and commands are not given. At
+    /// first it is [`limits::SETTLED_BYTES_ALWAYS`].
+    pub fn set_settling_room(&mut self, bytes: usize) {
+        self.log.settling_room = bytes.min(limits::SETTLED_BYTES_ALWAYS);
     }
 
     /// The position that the next frame will have.

@@ -12,6 +12,8 @@ pub(crate) struct Log {
     pub(crate) last: Lsn,
     /// Bytes that puts may still use.
     pub(crate) room: u64,
+    /// Bytes that one call may append of what is stored already.
+    pub(crate) settling_room: usize,
     /// The largest frame that the journal takes.
     pub(crate) frame_bytes_max: usize,
     /// What waits for all frames that were appended here.
@@ -58,6 +60,7 @@ impl Log {
             frame_bytes_max,
             last: Lsn::ZERO,
             room: u64::MAX,
+            settling_room: limits::SETTLED_BYTES_ALWAYS,
             after_last: After::new(Lsn::ZERO, policy.durability(model::Persistence::Persistent)),
             open: OpenFrame::default(),
         }
@@ -164,7 +167,21 @@ impl Log {
     /// Whether records of what is stored already, so many bytes of them in one command, surely
     /// find room: a full device keeps some for them, but not for any number.
     pub(crate) fn surely_takes(&self, bytes: usize) -> bool {
-        bytes as u64 <= self.room || bytes <= limits::SETTLED_BYTES_ALWAYS
+        bytes as u64 <= self.room || bytes <= self.settling_room
+    }
+
+    /// Whether what goes on by itself, as time passes or a session ends, may change one more
+    /// message in this call. The rest follows in the next calls.
+    pub(crate) fn takes_change(&self) -> bool {
+        let bytes_max = self.settling_room.min(self.frame_bytes_max);
+        self.open.records < limits::FRAME_RECORDS_MAX
+            && self.open.bytes + CHANGED_BYTES_MAX <= bytes_max
+    }
+
+    /// The device is full, or about to be: what can wait waits. Where it is not, the room has no
+    /// bound that a call could come near to.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.room < u64::MAX / 2
     }
 
     /// True between commands.
@@ -192,6 +209,9 @@ impl Default for OpenFrame {
         Self { records: 0, records_max, bytes: 0, level, live }
     }
 }
+
+/// A Changed record, with two names of queues.
+pub(crate) const CHANGED_BYTES_MAX: usize = 128 + 2 * limits::QUEUE_NAME_BYTES_MAX;
 
 /// What of a record lives until it is freed.
 fn live(record: &RecordView<'_>, bytes: usize) -> LiveRecords {

@@ -59,7 +59,7 @@ impl Engine {
         };
         assert!(was_there, "message {id} is in the index of its state");
         if let Some(at) = expires
-            && state.holder().is_none()
+            && self.queues.at(slot).expiring.contains(&(at, id))
         {
             self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
@@ -102,8 +102,11 @@ impl Engine {
             }
         };
         assert!(is_new, "message {id} was in the index of its state already");
+        // What is hidden though its time is over is dealt with when it comes back.
+        let hidden = matches!(state, State::Delayed { .. });
         if let Some(at) = expires
             && state.holder().is_none()
+            && !(hidden && at <= self.latest)
         {
             self.change_expiring(slot, |expiring| expiring.insert((at, id)));
         }
@@ -121,7 +124,7 @@ impl Engine {
         let queue = self.queues.at_mut(slot);
         let first = queue.first_expiry();
         let changed = change(&mut queue.expiring);
-        assert!(changed, "what expires is known while nobody holds it");
+        assert!(changed, "what expires is known once");
         self.timers.change(Timer::Expire(slot), first, queue.first_expiry());
     }
 

@@ -162,6 +162,7 @@ impl Engine {
         let at_once = max.min(limits::FRAME_RECORDS_MAX as u64);
         let mut count = 0;
         while count < at_once
+            && self.log.takes_change()
             && let Some(id) = self.next_to_kick(slot, from_buried)
         {
             self.make_ready(id, effects);
@@ -237,10 +238,16 @@ impl Engine {
 
     /// One delivery more of a message that is in no index has failed.
     fn fail(&mut self, id: MessageId, effects: &mut Effects) -> Option<QueueSlot> {
+        let is_scarce = self.log.is_scarce();
         let message = self.living_mut(id);
         let history = message.history_mut();
         history.failed = history.failed.saturating_add(1);
         let (failed, slot, is_dead) = (history.failed, message.queue, message.dead().is_some());
+        if is_scarce && message.is_journalled() {
+            // Counted in memory alone: whoever holds much and is lost must not use up the room
+            // that is kept for what gives some back.
+            return self.return_ready(id);
+        }
         let attempts_max = self.queues.at(slot).policy.attempts_max;
         if attempts_max != 0 && failed >= attempts_max && !is_dead {
             return self.park(id, DeadReason::Attempts, effects);

@@ -12,7 +12,7 @@ use model::{After, MessageId, NewMessage, Refusal, Reply, Settlement, Transactio
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::log::NoRoom;
+use crate::log::{CHANGED_BYTES_MAX, NoRoom};
 use crate::message::State;
 use crate::producing::Drafted;
 use crate::queue::QueueSlot;
@@ -312,6 +312,3 @@ const PUT_BYTES_MAX: usize = 64 + limits::QUEUE_NAME_BYTES_MAX;
 
 /// A Deleted record.
 const DELETED_BYTES_MAX: usize = 16;
-
-/// A Changed record, with two names of queues.
-const CHANGED_BYTES_MAX: usize = 128 + 2 * limits::QUEUE_NAME_BYTES_MAX;

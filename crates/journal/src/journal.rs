@@ -336,6 +336,12 @@ impl<F: Clone> Journal<F> {
         self.open.as_ref().map_or(end, |batch| batch.offset + batch.padded_bytes())
     }
 
+    /// The largest payload that changes what is stored and can be appended now.
+    #[must_use]
+    pub fn settling_room(&self) -> usize {
+        if self.stalled() { 0 } else { self.settle_payload_bytes_max() }
+    }
+
     /// The largest frame that only settles: it must go into the reserve.
     pub(crate) fn settle_payload_bytes_max(&self) -> usize {
         let reserve = usize::try_from(self.options.reserve_bytes).unwrap_or(usize::MAX);

@@ -64,8 +64,9 @@ pub const DELIVERIES_PER_STEP_MAX: usize = 1_024;
 pub const SETTLED_BYTES_ALWAYS: usize = 512 * 1024;
 
 /// Bytes by which what is counted in memory alone may let a message's record grow: five counters
-/// of which none was there (5), of which two take four bytes more (8), and failures (6).
-pub const UNRECORDED_BYTES_MAX: usize = 5 + 2 * 4 + 6;
+/// of which none was there (5), of which two take four bytes more (8), failures (6), and the end
+/// of the time for which it is hidden (8).
+pub const UNRECORDED_BYTES_MAX: usize = 5 + 2 * 4 + 6 + 8;
 
 /// Ready messages that one step looks at for a consumer that browses or selects.
 pub const SCAN_MESSAGES_MAX: usize = 1_024;
