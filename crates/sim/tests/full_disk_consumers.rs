@@ -124,6 +124,19 @@ impl World {
         assert_eq!(replies, [Reply::Done]);
     }
 
+    /// Puts until the disk is full; gives how many were stored.
+    fn fill(&mut self, message: &NewMessage) -> usize {
+        for count in 0..200_000 {
+            let put = Command::Put { link: LINK, message: message.clone(), transaction: None };
+            match self.ask(PRODUCER, put)[..] {
+                [Reply::Stored { .. }, ..] => {}
+                [Reply::Refused(_)] => return count,
+                ref other => panic!("{other:?}"),
+            }
+        }
+        panic!("the disk never fills up");
+    }
+
     fn consume(&mut self, session: SessionId, queue: &str, limit: u64) -> Vec<MessageId> {
         self.broker.open_session(session);
         let queue = QueueName::new(queue).unwrap();
@@ -233,4 +246,79 @@ fn rejected_copies_of_a_large_message_are_compacted() {
     world.restart();
     let found = world.consume(SessionId(3), &dead, 100_000);
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), rejected);
+}
+
+fn queue(name: &str) -> Destination {
+    Destination::Queue(QueueName::new(name).unwrap())
+}
+
+/// Thousands of messages expire at once on a full disk, where none could become a dead letter, for
+/// that takes more room than it does as it is. It is hidden until there is some.
+#[test]
+fn what_expires_on_a_full_disk_is_hidden_and_moves_once_there_is_room() {
+    let mut world = World::new(2 << 20, "dead");
+    world.produce(queue(&"q".repeat(255)));
+    let lasting = Command::Put { link: LINK, message: small(), transaction: None };
+    assert!(matches!(world.ask(PRODUCER, lasting)[..], [Reply::Stored { .. }]));
+    let end = world.now + Nanos::from_secs(10_000);
+    let expires = Some(end);
+    let stored = world.fill(&NewMessage { expires, ..small() });
+    assert!(stored > 1_000, "only {stored} fit");
+    world.now = end;
+    world.pass(Nanos::SECOND);
+    let others = world.consume(CONSUMER, &"q".repeat(255), 100_000);
+    assert_eq!(others.len(), 1, "what does not expire can be had, and nothing else");
+    world.settle(CONSUMER, others[0], Settlement::Accept);
+    assert_eq!(world.consume(SessionId(3), "dead", 100_000), []);
+    world.pass(Nanos::from_secs(600));
+    world.restart();
+    world.disk.set_quota(None);
+    world.pass(Nanos::from_secs(60));
+    assert_eq!(world.consume(SessionId(4), "dead", 100_000).len(), stored, "all are there");
+}
+
+/// Whoever holds thousands of messages and is lost again and again uses up no room.
+#[test]
+fn lost_consumers_on_a_full_disk_leave_all_that_they_held() {
+    let mut world = World::new(2 << 20, "dead");
+    world.produce(queue("q"));
+    let stored = world.fill(&small());
+    assert!(stored > 1_000, "only {stored} fit");
+    for session in (10..30).map(SessionId) {
+        assert_eq!(world.consume(session, "q", 100_000).len(), stored);
+        world.broker.close_session(world.now, session, &mut world.outputs);
+        world.pass(Nanos::SECOND);
+    }
+    // Twice as often as a message is tried: they come back from where they are hidden.
+    world.pass(Nanos::from_secs(60));
+    let left = world.consume(CONSUMER, "q", 100_000);
+    assert_eq!(left.len(), stored);
+    left.into_iter().for_each(|id| world.settle(CONSUMER, id, Settlement::Accept));
+    world.pass(Nanos::from_secs(60));
+    world.produce(queue("q"));
+    assert!(world.fill(&small()) > stored / 10, "there is room again, beside that for snapshots");
+}
+
+/// On a disk that has room but does not keep pace, what is due waits for it.
+#[test]
+fn what_expires_waits_for_a_slow_disk() {
+    const STORED: usize = 20_000;
+    let mut world = World::new(64 << 20, "dead");
+    world.produce(queue(&"q".repeat(255)));
+    let end = world.now + Nanos::from_secs(10_000);
+    let expires = Some(end);
+    let message = NewMessage { expires, ..small() };
+    for _ in 0..STORED {
+        let put = Command::Put { link: LINK, message: message.clone(), transaction: None };
+        assert!(matches!(world.ask(PRODUCER, put)[..], [Reply::Stored { .. }]));
+    }
+    world.now = end;
+    let mut calls = 0;
+    while world.broker.poll_timeout().is_some_and(|due| due <= world.now) {
+        world.broker.handle_timeout(world.now, &mut world.outputs);
+        calls += 1;
+    }
+    assert!(world.broker.stalled(), "after {calls} calls nothing more is done");
+    world.pass(Nanos::SECOND);
+    assert_eq!(world.consume(CONSUMER, "dead", 100_000).len(), STORED);
 }
