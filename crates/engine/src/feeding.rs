@@ -92,7 +92,7 @@ impl Engine {
             return Outcome::refused(Refusal::LinkInUse);
         }
         let opened = selector.map(parse_selector).transpose().and_then(|selector| {
-            let slot = self.find_or_create(queue)?;
+            let slot = self.queue_to_consume(by, queue)?;
             self.open_feed(key, slot, selector, mode).map(|()| slot)
         });
         match opened {

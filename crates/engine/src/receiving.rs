@@ -36,7 +36,7 @@ impl Engine {
         if watched >= limits::CONSUMER_QUEUES_MAX {
             return Outcome::refused(Refusal::TooManyWatched);
         }
-        let slot = match self.find_or_create(name) {
+        let slot = match self.queue_to_consume(by, name) {
             Ok(slot) => slot,
             Err(refusal) => return Outcome::refused(refusal),
         };

@@ -196,6 +196,9 @@ impl Engine {
         if self.is_consumer(key) {
             return Err(Refusal::LinkInUse);
         }
+        if !self.may_consume_topic(by, &asked.topic) {
+            return Err(Refusal::OfAnotherSession);
+        }
         let selector = asked.selector.as_deref().map(parse_selector).transpose()?;
         let (queue, after) = match self.wanted(&asked)? {
             Wanted::This(number) => (self.subscriptions.at(number).queue, self.log.after_all()),

@@ -3,7 +3,8 @@
 use model::{Destination, QueueName, Refusal, limits};
 
 use crate::engine::Engine;
-use crate::queue::QueueSlot;
+use crate::queue::{QueueSlot, Role};
+use crate::session::SessionSlot;
 use crate::topics::TopicSlot;
 
 /// A destination that exists.
@@ -49,6 +50,28 @@ impl Engine {
             return Err(Refusal::TooManyQueues);
         }
         Ok(self.topics.create(name, None))
+    }
+
+    /// The queue of that name for a consumer of this session. A temporary one is for consumers of
+    /// the session that made it; others may send there.
+    pub(crate) fn queue_to_consume(
+        &mut self,
+        by: SessionSlot,
+        name: QueueName,
+    ) -> Result<QueueSlot, Refusal> {
+        let slot = self.find_or_create(name)?;
+        match self.queues.at(slot).role {
+            Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
+            _ => Ok(slot),
+        }
+    }
+
+    /// Whether consumers of this session may subscribe to a topic: see
+    /// [`Engine::queue_to_consume`].
+    pub(crate) fn may_consume_topic(&self, by: SessionSlot, topic: &QueueName) -> bool {
+        let slot = self.topics.find(topic.as_str());
+        let owner = slot.and_then(|slot| self.topics.at(slot).temporary);
+        owner.is_none_or(|owner| owner == by)
     }
 
     /// It was deleted, and only who points to it still knows it.

@@ -150,6 +150,8 @@ pub enum Refusal {
     NoSuchLink,
     /// A temporary destination that is not there any more.
     NoSuchDestination,
+    /// A temporary destination that another session made: only that consumes from it.
+    OfAnotherSession,
     /// The link is open already.
     LinkInUse,
     /// Another session is this client's.

@@ -26,6 +26,10 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         Refusal::NoSuchDestination | Refusal::NoSuchLink => {
             (condition::NOT_FOUND, "the destination is gone")
         }
+        // What Qpid JMS's own check of it says in Java, every other client hears from here.
+        Refusal::OfAnotherSession => {
+            (condition::NOT_ALLOWED, "the temporary destination is another connection's")
+        }
         Refusal::ClientInUse => (condition::INVALID_FIELD, "the container id is in use"),
         Refusal::SubscriptionInUse => (condition::RESOURCE_LOCKED, "the subscription is in use"),
         Refusal::InvalidSelector { position, reason } => return selector(*position, reason),
