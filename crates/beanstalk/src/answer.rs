@@ -32,6 +32,8 @@ pub(crate) fn word(out: &mut Vec<u8>, word: &str) {
 pub(crate) fn refusal(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::StoreFull | Refusal::TooManyQueues | Refusal::TooManyWatched => OUT_OF_MEMORY,
+        // Such a name is nobody's to choose, or another client's: to this one it is none.
+        Refusal::NoSuchDestination | Refusal::OfAnotherSession => BAD_FORMAT,
         _ => INTERNAL_ERROR,
     }
 }

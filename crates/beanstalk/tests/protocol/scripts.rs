@@ -232,6 +232,8 @@ fn refusal(text: &str) -> Refusal {
     match text {
         "store-full" => Refusal::StoreFull,
         "too-many-queues" => Refusal::TooManyQueues,
+        "no-such-destination" => Refusal::NoSuchDestination,
+        "of-another-session" => Refusal::OfAnotherSession,
         "too-many-watched" => Refusal::TooManyWatched,
         "no-such-link" => Refusal::NoSuchLink,
         other => panic!("{other:?} is no refusal"),
