@@ -19,7 +19,7 @@ use crate::{Content, Kept, Standing, workload};
 pub struct Inspection {
     /// All messages by their ids, and durable subscriptions by numbers above these.
     pub found: BTreeMap<u64, Found>,
-    /// The durable subscriptions.
+    /// The durable subscriptions, those of one topic in the order in which they get messages.
     pub subscriptions: Vec<Subscription>,
     /// The id that the next message gets.
     pub next_id: u64,
@@ -50,12 +50,18 @@ pub fn inspect<F: Clone>(broker: &mut Broker<F>, now: Nanos, last_id: u64) -> In
             _ => None,
         })
         .collect();
-    for subscription in &subscriptions {
-        take_and_return(broker, now, subscription, &mut found);
+    for topic in registration::TOPICS.map(name) {
+        probe(broker, now, Destination::Topic(topic));
+    }
+    let mut by_age = BTreeMap::new();
+    for subscription in subscriptions {
+        let probe = take_and_return(broker, now, &subscription, &mut found);
         let name = subscription.name.as_ref().expect("invariant: it was looked for by its name");
         let subject = registration::subject(name);
-        found.insert(subject, Found::from(registration::kept(subscription)));
+        found.insert(subject, Found::from(registration::kept(&subscription)));
+        by_age.insert(probe, subscription);
     }
+    let subscriptions = by_age.into_values().collect();
     Inspection { found, subscriptions, next_id: next_id(broker, now) }
 }
 
@@ -124,24 +130,33 @@ fn browse<F: Clone>(
     ask(broker, now, Command::CloseConsumer { link: LOOKING });
 }
 
-/// Takes what is ready in a subscription, and gives it back.
+/// Takes what is ready in a subscription, and gives it back, but for the probe, whose number it
+/// says.
 fn take_and_return<F: Clone>(
     broker: &mut Broker<F>,
     now: Nanos,
     subscription: &Subscription,
     found: &mut BTreeMap<u64, Found>,
-) {
+) -> MessageId {
     let queue = registration::queue_of(subscription, 0, 0);
     let subscription = Box::new(subscription.clone());
     ask(broker, now, Command::Subscribe { link: LOOKING, subscription });
     let all = deliveries(broker, now);
     ask(broker, now, Command::CloseConsumer { link: LOOKING });
+    let mut probe = None;
     for delivery in all {
-        show(&delivery, queue.clone(), found);
-        let (message, settlement) = (delivery.message, Settlement::Release);
-        let back = ask(broker, now, Command::Settle { message, settlement, transaction: None });
-        assert_eq!(back, Reply::Done, "{message} was held");
+        let message = delivery.message;
+        let settlement = if found.contains_key(&message.0) {
+            show(&delivery, queue.clone(), found);
+            Settlement::Release
+        } else {
+            assert_eq!(probe.replace(message), None, "{message} was not there");
+            Settlement::Accept
+        };
+        let settled = ask(broker, now, Command::Settle { message, settlement, transaction: None });
+        assert_eq!(settled, Reply::Done, "{message} was held");
     }
+    probe.expect("each subscription gets what is sent to its topic")
 }
 
 /// All that a consumer that was just opened gets.
@@ -181,15 +196,18 @@ fn show(delivery: &Delivery, queue: Rc<str>, found: &mut BTreeMap<u64, Found>) {
 
 /// Finds out by a message that leaves no trace.
 fn next_id<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> u64 {
+    let reply = probe(broker, now, Destination::Queue(name(workload::QUEUES[0])));
+    let Reply::Stored { message } = reply else { panic!("{reply:?} to a put in memory") };
+    assert_eq!(ask(broker, now, Command::Delete { message }), Reply::Done);
+    message.0 + 1
+}
+
+fn probe<F: Clone>(broker: &mut Broker<F>, now: Nanos, to: Destination) -> Reply {
     let message = NewMessage {
         persistence: Persistence::NonPersistent,
         ..NewMessage::new(b"probe".as_slice().into())
     };
-    let to = Destination::Queue(name(workload::QUEUES[0]));
-    let reply = ask(broker, now, Command::PutTo { to, message, transaction: None });
-    let Reply::Stored { message } = reply else { panic!("{reply:?} to a put in memory") };
-    assert_eq!(ask(broker, now, Command::Delete { message }), Reply::Done);
-    message.0 + 1
+    ask(broker, now, Command::PutTo { to, message, transaction: None })
 }
 
 fn ask<F: Clone>(broker: &mut Broker<F>, now: Nanos, command: Command) -> Reply {

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use broker::Broker;
+use broker::{Broker, JournalFailed};
 use journal::Disk;
 use model::{Nanos, StorePolicy, Subscription};
 
@@ -386,7 +386,9 @@ impl<D: Disk> World<D> {
             if threatened && self.rng.chance(1, 4) {
                 self.faulty.inject(call, self.rng.pick(&self.scenario.faults));
             }
-            let opened = self.open();
+            let opened = self.open().map_err(|error| error.to_string());
+            let opened = opened
+                .and_then(|broker| self.catch_up(broker).map_err(|failed| failed.to_string()));
             self.faulty.withdraw(call);
             match opened {
                 Ok(broker) => return self.welcome(broker),
@@ -410,6 +412,26 @@ impl<D: Disk> World<D> {
         let (broker, recovery) = Broker::open(&self.disk, options)?;
         assert_eq!(seen.ok(), Some(recovery), "who verifies sees what recovery finds");
         Ok(broker)
+    }
+
+    /// What expired while no process ran does so now: while it is there, it hides what is behind
+    /// it. For that a broker has to have room for a frame.
+    fn catch_up(&self, mut broker: Broker<D::File>) -> Result<Broker<D::File>, JournalFailed> {
+        let now = self.now;
+        loop {
+            while broker.stalled()
+                && let Some(chore) = broker.poll_chore(now)
+            {
+                let done = chore.perform(&self.disk);
+                broker.handle_chore(now, done)?;
+            }
+            let mut outputs = Vec::new();
+            broker.handle_timeout(now, &mut outputs);
+            assert!(outputs.is_empty(), "nobody is there to hear of it: {outputs:?}");
+            let Some(write) = broker.poll_write(now) else { return Ok(broker) };
+            let result = write.perform(&self.disk);
+            broker.handle_write(now, write, result)?;
+        }
     }
 
     fn welcome(&mut self, mut broker: Broker<D::File>) {

@@ -171,13 +171,17 @@ impl Oracle {
         found: &[Subscription],
         kept: &BTreeMap<u64, Message>,
     ) {
-        let registered = |asks: &Subscription| {
-            let subject = registration::subject(asks.name.as_ref()?);
-            let nature = kept.get(&subject)?.nature;
+        // Not the order of the history: one that ended and was made anew looks the same there.
+        self.next_age = 1;
+        self.subscriptions.clear();
+        for asks in found {
+            let name = asks.name.as_ref().expect("invariant: a durable one has a name");
+            let kept = kept.get(&registration::subject(name)).expect("it was kept");
+            let nature = Nature { order: self.next_age, ..kept.nature };
+            self.next_age += 1;
             let queue = registration::queue_of(asks, 0, 0);
-            Some((queue, Registered { asks: asks.clone(), nature }))
-        };
-        self.subscriptions = found.iter().filter_map(registered).collect();
+            self.subscriptions.insert(queue, Registered { asks: asks.clone(), nature });
+        }
         assert_eq!(self.subscriptions.len(), kept.len(), "what was found is what was kept");
     }
 
