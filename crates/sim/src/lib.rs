@@ -42,7 +42,7 @@ pub use oracle::Oracle;
 pub use rng::Rng;
 pub use run::{Failure, simulate, simulate_on};
 pub use scenario::Scenario;
-pub use server::{Outside, Server};
+pub use server::{Outside, Server, ServerDefects};
 pub use wish::{Answer, Which, Wish};
 pub use workload::Character;
 pub use world::{Tally, World};

@@ -6,7 +6,7 @@ use journal::JournalOptions;
 use model::{Durability, Formats, Nanos, Persistence, QueueName, StorePolicy};
 
 use crate::oracle::ATTEMPTS_MAX;
-use crate::{Fall, Fault, Moment, Rng, workload};
+use crate::{Fall, Fault, Moment, Rng, ServerDefects, workload};
 
 /// The settings of one simulation.
 #[derive(Clone, Debug)]
@@ -37,8 +37,8 @@ pub struct Scenario {
     pub quota: Option<u64>,
     /// What senders ask of the store, one drawn for each message.
     pub persistences: Vec<Persistence>,
-    /// A defect for tests of the oracle: replies leave before they are safe.
-    pub gate_is_open: bool,
+    /// Defects for tests of the oracle.
+    pub defects: ServerDefects,
     /// Print each step.
     pub trace: bool,
 }
@@ -74,7 +74,7 @@ impl Scenario {
             fall: None,
             quota: rng.chance(1, 4).then_some(tight),
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
-            gate_is_open: false,
+            defects: ServerDefects::default(),
             trace: false,
         };
         // Last, so that those seeds live as before that have no such clients.

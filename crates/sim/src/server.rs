@@ -7,6 +7,7 @@
 //! AMQP answers waits as events, as it does in the real server.
 
 mod amqp_connection;
+mod split_commits;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId};
 
 use crate::{AmqpClient, Client, Oracle, Rng};
 use amqp_connection::AmqpConnection;
+use split_commits::SplitCommits;
 
 /// Everybody who watches the server and complains.
 #[derive(Debug)]
@@ -31,6 +33,15 @@ pub struct Outside {
     pub trace: bool,
 }
 
+/// What is wrong with a server, for tests of the oracle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerDefects {
+    /// Replies leave before they are safe.
+    pub gate_is_open: bool,
+    /// The parts of a transaction are frames of their own.
+    pub splits_commits: bool,
+}
+
 /// A running process.
 pub struct Server<D: Disk> {
     /// The state machine under test.
@@ -39,6 +50,8 @@ pub struct Server<D: Disk> {
     pub now: Nanos,
     /// A defect for tests of the oracle: nothing is held at the gate.
     pub gate_is_open: bool,
+    /// Another: a commit is as many frames as it has parts.
+    splits: Option<SplitCommits>,
     shared: Shared,
     connections: BTreeMap<u64, Connection>,
     amqp_connections: BTreeMap<u64, AmqpConnection>,
@@ -80,12 +93,13 @@ enum Housekeeping<D: Disk> {
 
 impl<D: Disk> Server<D> {
     /// A process that has just recovered.
-    pub fn new(broker: Broker<D::File>, now: Nanos, gate_is_open: bool) -> Self {
+    pub fn new(broker: Broker<D::File>, now: Nanos, defects: ServerDefects) -> Self {
         let shared = Shared::new(crate::workload::BODY_BYTES_MAX, Box::new(NoFacts));
         Self {
             broker,
             now,
-            gate_is_open,
+            gate_is_open: defects.gate_is_open,
+            splits: defects.splits_commits.then(SplitCommits::default),
             shared,
             connections: BTreeMap::new(),
             amqp_connections: BTreeMap::new(),
@@ -330,7 +344,12 @@ impl<D: Disk> Server<D> {
             self.stepped_at = now;
             let frames = self.broker.counters().frames;
             let mut outputs = Vec::new();
-            self.broker.handle(now, SessionId(id), command.clone(), &mut outputs);
+            match &mut self.splits {
+                None => self.broker.handle(now, SessionId(id), command.clone(), &mut outputs),
+                Some(splits) => {
+                    outputs = splits.handle(&mut self.broker, now, SessionId(id), command.clone());
+                }
+            }
             self.appended = self.broker.counters().frames - frames;
             // All commands are answered at once, before what they bring to others; but for credit.
             let is_answered = !matches!(command, Command::Credit { .. });

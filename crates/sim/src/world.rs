@@ -137,6 +137,15 @@ impl<D: Disk> World<D> {
         self.settle()
     }
 
+    /// A client of AMQP as it is now.
+    ///
+    /// # Panics
+    /// When it is gone.
+    #[must_use]
+    pub fn amqp(&self, id: u64) -> &AmqpClient {
+        self.outside.amqp_clients.get(&id).expect("invariant: connected")
+    }
+
     /// A client asks for one thing and waits for the reply, while nothing else happens. `None`:
     /// the process fell.
     ///
@@ -442,7 +451,7 @@ impl<D: Disk> World<D> {
         let (fall, fell) = self.fallen.take().unwrap_or((Fall::Process, self.now));
         self.outside.oracle.recovered(fall, fell, self.now, &found);
         self.tally.recoveries += 1;
-        self.server = Some(Server::new(broker, self.now, self.scenario.gate_is_open));
+        self.server = Some(Server::new(broker, self.now, self.scenario.defects));
     }
 
     /// The end, over as many falls as are still planned.

@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use model::{Nanos, StorePolicy};
-use sim::{Defect, Fault, FaultyDisk, LyingDisk, Scenario, World, simulate};
+use model::{Nanos, Persistence, StorePolicy};
+use sim::{Defect, Fault, FaultyDisk, LyingDisk, Moment, Scenario, ServerDefects, World, simulate};
 
 /// Seeds within which every defect must show.
 const SEEDS: u64 = 300;
@@ -49,10 +49,51 @@ fn replies_before_the_sync_are_caught() {
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
         let caught = (1..=SEEDS).any(|seed| {
             let mut scenario = rough(seed, policy, 0);
-            scenario.gate_is_open = true;
+            scenario.defects.gate_is_open = true;
             simulate(scenario).is_err() && simulate(rough(seed, policy, 0)).is_ok()
         });
         assert!(caught, "replies that do not wait are not noticed with {policy:?}");
+    }
+}
+
+/// A life of clients of AMQP alone.
+fn amqp(seed: u64, policy: StorePolicy) -> Scenario {
+    let mut scenario = rough(seed, policy, 0);
+    scenario.clients = 0;
+    scenario.amqp_clients = 4;
+    scenario
+}
+
+/// Whether a seed complains that a recovery found what no prefix of the history is, and passes
+/// where nothing is wrong.
+fn is_caught(scenario: impl Fn(u64) -> Scenario, defects: ServerDefects) -> bool {
+    (1..=SEEDS).any(|seed| {
+        let complaint = simulate(Scenario { defects, ..scenario(seed) }).err();
+        let caught = complaint.is_some_and(|failure| failure.cause.contains("no prefix"));
+        caught && simulate(scenario(seed)).is_ok()
+    })
+}
+
+#[test]
+fn answers_of_amqp_before_the_sync_are_caught() {
+    for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
+        let defects = ServerDefects { gate_is_open: true, ..ServerDefects::default() };
+        assert!(is_caught(|seed| amqp(seed, policy), defects), "not noticed with {policy:?}");
+    }
+}
+
+#[test]
+fn a_commit_that_is_torn_in_two_is_caught() {
+    for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
+        let defects = ServerDefects { splits_commits: true, ..ServerDefects::default() };
+        let scenario = |seed| Scenario {
+            faults_per_million: 30_000,
+            faults: vec![Fault::Crash(Moment::During)],
+            persistences: vec![Persistence::Persistent],
+            pipeline: 16,
+            ..amqp(seed, policy)
+        };
+        assert!(is_caught(scenario, defects), "not noticed with {policy:?}");
     }
 }
 
