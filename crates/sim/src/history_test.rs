@@ -175,3 +175,37 @@ fn delays_end_and_leases_are_not_durable() {
     assert!(accepts(&history, Fall::Power, &bare));
     assert!(accepts(&history, Fall::Power, &same));
 }
+
+#[test]
+fn what_expired_is_found_where_it_was_or_among_the_dead_letters() {
+    let (before, after) = (Nanos::from_millis(50), Nanos::from_millis(150));
+    for (expires, may_be_dead) in [(before, true), (after, false)] {
+        let mut history = History::new(StorePolicy::Always, LAG);
+        let content = Content { expires: Some(expires), failed: 2, ..kept("q", 0).0 };
+        history.push(1, 1, SYNCED, Some((content.clone(), Standing::Ready)));
+        history.told(Nanos::ZERO, 0..1);
+        let dead = content.dead(DeadReason::Expired);
+        assert_eq!((dead.failed, dead.dead.as_ref().map(|dead| dead.attempts)), (0, Some(2)));
+        let is_dead = accepts(&history, Fall::Power, &[(1, (dead, Standing::Ready))]);
+        assert_eq!(is_dead, may_be_dead);
+        assert!(accepts(&history, Fall::Power, &[(1, (content, Standing::Ready))]));
+        assert!(!accepts(&history, Fall::Power, &[]), "it is not deleted");
+    }
+}
+
+#[test]
+fn a_message_that_nobody_was_given_may_be_in_any_subscription_of_its_topic() {
+    let mut history = History::new(StorePolicy::Always, LAG);
+    let content = Content { failed: 1, ..kept("news|one/first/durable", 0).0 };
+    history.push(1, 1, SYNCED, Some((content, Standing::Buried)));
+    history.told(Nanos::ZERO, 0..1);
+    let hidden = |queue| {
+        let kept = (kept(queue, 0).0, Standing::Buried);
+        let found = [(1, Found { kept, is_hidden: true })].into();
+        let mut history = history.clone();
+        let fell = Nanos::from_millis(100);
+        catch_unwind(AssertUnwindSafe(|| history.recover(Fall::Power, fell, fell, &found))).is_ok()
+    };
+    assert!(hidden("news"));
+    assert!(!hidden("prices"));
+}

@@ -172,3 +172,7 @@ impl Transaction {
         *reply == Reply::Done
     }
 }
+
+#[cfg(test)]
+#[path = "transactions_test.rs"]
+mod tests;

@@ -1,0 +1,175 @@
+//! What the oracle lets clients of AMQP be told and what it does not.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use amqp::message;
+use model::{
+    DeadReason, Delivery, Durability, LinkId, MessageId, QueueName, StorePolicy, Subscription,
+    SubscriptionName,
+};
+
+use super::*;
+
+const LINK: LinkId = LinkId(7);
+const TRANSACTION: TransactionId = TransactionId(0);
+
+fn name(text: &str) -> QueueName {
+    QueueName::new(text).unwrap()
+}
+
+fn new_message() -> NewMessage {
+    let mut body = Vec::new();
+    message::data(&mut body, b"body");
+    NewMessage { format: amqp::FORMAT, ..NewMessage::new(body.into()) }
+}
+
+fn put_to(to: Destination, transaction: Option<TransactionId>) -> Command {
+    Command::PutTo { to, message: new_message(), transaction }
+}
+
+fn settle(id: u64, settlement: Settlement, transaction: Option<TransactionId>) -> Command {
+    Command::Settle { message: MessageId(id), settlement, transaction }
+}
+
+fn delivery(id: u64, failed: u32) -> Delivery {
+    let body: std::sync::Arc<[u8]> = b"body".as_slice().into();
+    let durability = Durability::Synced;
+    Delivery { link: Some(LINK), failed, durability, ..Delivery::new(MessageId(id), body) }
+}
+
+/// An oracle, and the time that passes with each thing that it hears.
+#[derive(Clone)]
+struct Told {
+    oracle: Oracle,
+    now: Nanos,
+}
+
+impl Told {
+    /// A client that consumes from the queue `q`, with credit for two.
+    fn new() -> Self {
+        let oracle = Oracle::new(StorePolicy::Always, Nanos::ZERO);
+        let mut told = Self { oracle, now: Nanos::from_secs(1) };
+        let mode = model::ConsumerMode::Take;
+        let open = Command::OpenConsumer { link: LINK, queue: name("q"), selector: None, mode };
+        told.hears(1, &open, Some(&Reply::Done));
+        told.hears(1, &Command::Credit { link: LINK, limit: 2, drain: false }, None);
+        told
+    }
+
+    fn hears(&mut self, client: u64, command: &Command, reply: Option<&Reply>) -> Changes {
+        self.now = self.now + Nanos(1);
+        self.oracle.commanded(self.now, client, command, reply)
+    }
+
+    fn puts(&mut self, id: u64) -> Changes {
+        let stored = Reply::Stored { message: MessageId(id) };
+        self.hears(2, &put_to(Destination::Queue(name("q")), None), Some(&stored))
+    }
+
+    fn delivers(&mut self, id: u64, failed: u32) -> Changes {
+        self.now = self.now + Nanos(1);
+        self.oracle.delivered(self.now, 1, &delivery(id, failed))
+    }
+
+    /// Whether one thing more may be so.
+    fn may(&self, then: impl FnOnce(&mut Self)) -> bool {
+        let mut copy = self.clone();
+        catch_unwind(AssertUnwindSafe(|| then(&mut copy))).is_ok()
+    }
+}
+
+#[test]
+fn what_is_held_goes_to_nobody_and_no_one_gets_more_than_allowed() {
+    let mut told = Told::new();
+    for id in 1..=3 {
+        told.puts(id);
+    }
+    assert!(!told.may(|it| _ = it.delivers(2, 0)), "the first is ready");
+    told.delivers(1, 0);
+    assert!(!told.may(|it| _ = it.delivers(1, 0)), "it is held");
+    assert!(!told.may(|it| it.oracle.assert_served(it.now + Nanos(1))), "there is credit");
+    told.delivers(2, 0);
+    assert!(!told.may(|it| _ = it.delivers(3, 0)), "there is no credit left");
+    assert!(told.may(|it| it.oracle.assert_served(it.now + Nanos(1))));
+}
+
+#[test]
+fn only_the_holder_settles_and_what_is_accepted_never_comes_back() {
+    let mut told = Told::new();
+    told.puts(1);
+    told.delivers(1, 0);
+    let accept = settle(1, Settlement::Accept, None);
+    assert!(!told.may(|it| _ = it.hears(2, &accept, Some(&Reply::Done))));
+    told.hears(1, &accept, Some(&Reply::Done));
+    assert!(!told.may(|it| _ = it.delivers(1, 0)));
+    assert!(told.may(|it| _ = it.hears(1, &accept, Some(&Reply::NotFound))));
+}
+
+#[test]
+fn failures_are_counted_and_the_last_one_makes_a_dead_letter() {
+    let mut told = Told::new();
+    told.hears(1, &Command::Credit { link: LINK, limit: 9, drain: false }, None);
+    told.puts(1);
+    for failed in 0..crate::oracle::ATTEMPTS_MAX {
+        assert!(!told.may(|it| _ = it.delivers(1, failed + 1)), "not so often");
+        told.delivers(1, failed);
+        told.hears(1, &settle(1, Settlement::Fail, None), Some(&Reply::Done));
+    }
+    assert!(!told.may(|it| _ = it.delivers(1, 3)), "it is in another queue");
+    let content = told.oracle.messages.get(&1).unwrap().content.clone();
+    let dead = content.dead.unwrap();
+    assert_eq!((&*content.queue, dead.reason, dead.attempts), ("DLQ", DeadReason::Attempts, 3));
+}
+
+#[test]
+fn a_transaction_is_nothing_before_its_commit_and_one_step_then() {
+    let mut told = Told::new();
+    told.puts(1);
+    told.delivers(1, 0);
+    told.hears(1, &Command::Begin { transaction: TRANSACTION }, Some(&Reply::Done));
+    let put = put_to(Destination::Queue(name("q")), Some(TRANSACTION));
+    let accept = settle(1, Settlement::Accept, Some(TRANSACTION));
+    assert_eq!(told.hears(1, &put, Some(&Reply::Done)), NOTHING);
+    assert_eq!(told.hears(1, &accept, Some(&Reply::Done)), NOTHING);
+    assert!(!told.may(|it| _ = it.delivers(2, 0)), "it is not there");
+    assert!(!told.may(|it| _ = it.hears(1, &accept, Some(&Reply::Done))), "it is settled once");
+
+    let mut undone = told.clone();
+    let rollback = Command::Rollback { transaction: TRANSACTION };
+    undone.hears(1, &rollback, Some(&Reply::Done));
+    assert!(undone.may(|it| _ = it.delivers(1, 1)), "as before, and one attempt more");
+    assert!(!undone.may(|it| _ = it.delivers(1, 0)));
+
+    let commit = Command::Commit { transaction: TRANSACTION };
+    assert_eq!(told.hears(1, &commit, Some(&Reply::Done)).len(), 2);
+    assert!(told.may(|it| _ = it.delivers(2, 0)));
+    assert!(!told.may(|it| _ = it.hears(1, &commit, Some(&Reply::Done))), "it is over");
+}
+
+#[test]
+fn a_topic_gives_to_each_subscription_and_what_ends_with_one_is_gone() {
+    let mut told = Told::new();
+    let owned =
+        |text| SubscriptionName { client: Some(name("one")), name: name(text), durable: true };
+    for (link, text) in [(8, "first"), (9, "second")] {
+        let subscription = Subscription {
+            name: Some(owned(text)),
+            topic: name("news"),
+            selector: None,
+            shared: false,
+            without: None,
+        };
+        let (link, subscription) = (LinkId(link), Box::new(subscription));
+        let subscribe = Command::Subscribe { link, subscription };
+        told.hears(1, &subscribe, Some(&Reply::Done));
+        told.hears(1, &Command::CloseConsumer { link }, Some(&Reply::Done));
+    }
+    let put = put_to(Destination::Topic(name("news")), None);
+    let stored = Reply::Stored { message: MessageId(1) };
+    assert!(!told.may(|it| _ = it.hears(2, &put, Some(&Reply::Done))), "there are takers");
+    assert_eq!(told.hears(2, &put, Some(&stored)).len(), 2);
+    let end = Command::Unsubscribe { name: owned("first") };
+    assert_eq!(told.hears(2, &end, Some(&Reply::Done)).len(), 2, "itself and its message");
+    assert!(!told.may(|it| _ = it.hears(2, &end, Some(&Reply::Done))), "it is gone");
+    assert_eq!(told.oracle.ids().collect::<Vec<_>>(), [2]);
+}
