@@ -8,7 +8,7 @@ mod link;
 mod reading;
 mod wish;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use amqp::frame::{self, FrameKind};
@@ -61,6 +61,8 @@ pub struct AmqpClient {
     held: BTreeMap<u32, Held>,
     /// Open ones.
     transactions: Vec<u64>,
+    /// Those of which a part was refused: they cannot commit.
+    doomed: BTreeSet<u64>,
     /// What the ends of drains reflect that it has not read, by link.
     drained: BTreeMap<u32, Changes>,
 }
@@ -159,6 +161,7 @@ impl AmqpClient {
             partial: None,
             held: BTreeMap::new(),
             transactions: Vec::new(),
+            doomed: BTreeSet::new(),
             drained: BTreeMap::new(),
         };
         let open = Open { max_frame_size: frame_bytes, ..Open::new(container) };
@@ -294,14 +297,14 @@ impl AmqpClient {
         let is_due = match command {
             Command::Put { .. } | Command::PutTo { .. } | Command::Begin { .. } => true,
             Command::Commit { .. } | Command::Rollback { .. } | Command::Settle { .. } => {
-                self.intents.front().is_some_and(|intent| intent.is_meant_by(command))
+                self.intents.front().is_some_and(|intent| self.is_meant(intent, command))
             }
             _ => false,
         };
         self.current = if is_due { self.intents.pop_front() } else { None };
         match (&self.current, command) {
             (Some(intent), _) => {
-                assert!(intent.is_meant_by(command), "{intent:?} became {command:?}");
+                assert!(self.is_meant(intent, command), "{intent:?} became {command:?}");
             }
             // What was not sent, or on a link that has gone, goes back by itself; what was refused
             // by a transaction is as after its rollback.
@@ -320,6 +323,18 @@ impl AmqpClient {
         }
     }
 
+    /// Whether a session that read this may ask the engine for that. What cannot commit is rolled
+    /// back, whatever was meant.
+    fn is_meant(&self, intent: &Intent, command: &Command) -> bool {
+        if let (Intent::Discharge { transaction: meant, .. }, Command::Rollback { transaction }) =
+            (intent, command)
+            && self.doomed.contains(meant)
+        {
+            return transaction.0 == *meant;
+        }
+        intent.is_meant_by(command)
+    }
+
     /// A message goes back: by a link that stays it was not sent, for want of credit.
     fn expect_no_more(&mut self, message: u64) {
         let links = &self.links;
@@ -334,6 +349,9 @@ impl AmqpClient {
     /// The engine answered what it was asked for: that is what the client must read.
     pub fn answered(&mut self, reply: &Reply, changes: Changes) {
         let refused = matches!(reply, Reply::Refused(_));
+        if refused || *reply == Reply::NotFound {
+            self.doomed.extend(self.current.as_ref().and_then(Intent::transaction));
+        }
         let unless = |answer| if refused { Answer::Refused } else { answer };
         let within = |transaction: Option<u64>, outcome| match transaction {
             Some(transaction) => Answer::Enlisted(transaction, outcome),
@@ -351,8 +369,10 @@ impl AmqpClient {
             Some(Intent::Declare { delivery }) => {
                 self.answers.insert(delivery, (unless(Answer::Declared), changes));
             }
-            Some(Intent::Discharge { delivery, .. }) => {
-                let answer = unless(Answer::Outcome(Outcome::Accepted));
+            Some(Intent::Discharge { delivery, transaction, fail }) => {
+                let accepted = Answer::Outcome(Outcome::Accepted);
+                let is_doomed = self.doomed.contains(&transaction) && !fail;
+                let answer = if is_doomed { Answer::Refused } else { unless(accepted) };
                 self.answers.insert(delivery, (answer, changes));
             }
             _ => {}
@@ -548,6 +568,14 @@ impl AmqpClient {
 }
 
 impl Intent {
+    /// The transaction that it is part of.
+    const fn transaction(&self) -> Option<u64> {
+        match self {
+            Self::Send { transaction, .. } | Self::Settle { transaction, .. } => *transaction,
+            _ => None,
+        }
+    }
+
     /// Whether a session that read this may ask the engine for that.
     fn is_meant_by(&self, command: &Command) -> bool {
         let is_in = |meant: Option<u64>, said: &Option<TransactionId>| {
