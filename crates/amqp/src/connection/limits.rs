@@ -13,6 +13,10 @@ pub(crate) const INCOMING_WINDOW: u32 = 8_192;
 /// that has: what waits here is held, and other consumers cannot have it.
 pub(crate) const CONSUMER_AHEAD_MAX: u32 = 2_048;
 
+/// The same for a browser: what it gets are copies that nobody else keeps in memory, so that each
+/// counts as its connection's. Few, since a message may have 16 MiB.
+pub(crate) const BROWSER_AHEAD_MAX: u32 = 4;
+
 /// Deliveries of one session that its peer has not settled; beyond it consumers get nothing.
 pub(crate) const SESSION_UNSETTLED_MAX: usize = 262_144;
 

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use model::{After, Destination, MessageId, SubscriptionName, TransactionId};
 
-use crate::connection::limits::{CONSUMER_AHEAD_MAX, PRODUCER_CREDIT};
+use crate::connection::limits::{BROWSER_AHEAD_MAX, CONSUMER_AHEAD_MAX, PRODUCER_CREDIT};
 use crate::connection::session::SessionKey;
 use crate::performative::{Attach, Role};
 
@@ -227,18 +227,22 @@ impl Consumer {
 
     /// How many messages the engine may give it in all.
     pub(crate) fn limit(&self) -> u64 {
-        self.disposed + u64::from(self.credit.min(CONSUMER_AHEAD_MAX))
+        self.disposed + u64::from(self.credit.min(self.ahead_max()))
     }
 
     /// Whether the engine should hear of a larger limit now: not for each single message.
     pub(crate) fn lags(&self) -> bool {
         let ahead = self.said.saturating_sub(self.disposed);
-        self.limit() > self.said && ahead <= u64::from(CONSUMER_AHEAD_MAX / 2)
+        self.limit() > self.said && ahead <= u64::from(self.ahead_max() / 2)
     }
 
     /// Whether the engine's limit was smaller than the peer's credit.
     pub(crate) const fn is_throttled(&self) -> bool {
-        self.credit > CONSUMER_AHEAD_MAX
+        self.credit > self.ahead_max()
+    }
+
+    const fn ahead_max(&self) -> u32 {
+        if self.browses { BROWSER_AHEAD_MAX } else { CONSUMER_AHEAD_MAX }
     }
 
     /// One message begins to be sent.
