@@ -58,7 +58,7 @@ struct Lacks {
 const ARTEMIS_LACKS: Lacks = Lacks {
     amqp: "DRAIN_WITHOUT_CREDIT",
     jms: "COUNTED_LOSSES,DEAD_LETTER_ANNOTATIONS,FINAL_DELETION,GUARDED_SHARED_SUBSCRIPTIONS,\
-          LIMITS,LOOSE_NOT",
+          GUARDED_TEMPORARY_DESTINATIONS,LIMITS,LOOSE_NOT",
 };
 
 /// Ours, and the one that shows that the suites are fair.

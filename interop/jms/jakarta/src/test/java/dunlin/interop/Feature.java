@@ -10,6 +10,8 @@ enum Feature {
     FINAL_DELETION,
     /** A shared durable subscription that has consumers cannot be unsubscribed. */
     GUARDED_SHARED_SUBSCRIPTIONS,
+    /** A temporary destination is guarded also against who takes its name for an ordinary one's. */
+    GUARDED_TEMPORARY_DESTINATIONS,
     /** A message or transaction that is too large is refused, not taken whatever its size. */
     LIMITS,
     /** In a selector, {@code NOT a = b} is {@code NOT (a = b)}. */

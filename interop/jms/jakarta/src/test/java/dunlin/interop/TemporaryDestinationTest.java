@@ -66,6 +66,19 @@ class TemporaryDestinationTest extends Scenario {
         assertThrows(JMSException.class, () -> other.createConsumer(temporary));
     }
 
+    /** The client knows temporary destinations and refuses by itself; a name it leaves alone. */
+    @Test
+    @Needs(Feature.GUARDED_TEMPORARY_DESTINATIONS)
+    void othersMaySendToItsNameButNotConsume() throws Exception {
+        Session session = session();
+        TemporaryQueue temporary = session.createTemporaryQueue();
+        Session other = session();
+        Queue byName = other.createQueue(temporary.getQueueName());
+        assertThrows(JMSException.class, () -> other.createConsumer(byName));
+        send(other, byName, "an answer");
+        assertEquals("an answer", text(session.createConsumer(temporary)));
+    }
+
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void whatIsInUseCannotBeDeleted(boolean topic) throws Exception {
