@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+mod chain_room;
 mod command;
 mod durability;
 mod ids;
@@ -19,6 +20,7 @@ mod statistics;
 mod subscription;
 mod time;
 
+pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use durability::{After, Durability, Persistence, StorePolicy};
 pub use ids::{

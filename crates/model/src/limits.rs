@@ -53,8 +53,15 @@ pub const SESSION_TRANSACTIONS_MAX: usize = 1_024;
 /// Messages that one transaction may store or settle.
 pub const TRANSACTION_RECORDS_MAX: usize = 200_000;
 
-/// Bytes of the messages that one transaction may store: it is one frame, in one segment.
-pub const TRANSACTION_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes of the messages that one transaction may store, and of the records that say what it
+/// settles.
+pub const TRANSACTION_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// The same of all transactions that are open at once.
+pub const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// Messages that come of one transaction, where topics make several of one.
+pub const TRANSACTION_COPIES_MAX: usize = 1_000_000;
 
 /// Messages that one step gives to the consumers of one queue; it goes on in the next, so that a
 /// consumer who asks for a million stalls nobody.

@@ -176,7 +176,9 @@ pub enum Refusal {
     /// in use.
     TooManyTransactions,
     /// The transaction holds more than [`crate::limits::TRANSACTION_RECORDS_MAX`] messages or
-    /// [`crate::limits::TRANSACTION_BYTES_MAX`] bytes.
+    /// [`crate::limits::TRANSACTION_BYTES_MAX`] bytes, would come to more than
+    /// [`crate::limits::TRANSACTION_COPIES_MAX`] messages, or all that are open hold more than
+    /// [`crate::limits::UNCOMMITTED_BYTES_MAX`] bytes.
     TransactionTooLarge,
     /// A part of the transaction was refused before, so that it can only be rolled back.
     TransactionFailed,
