@@ -16,6 +16,7 @@
 //! Subscribed   7 · see registration.rs
 //! Unsubscribed 8 · subscription varint
 //! Subscriptions 9 · next subscription varint
+//! Chained  10 · more byte (0 or 1) · first frame varint
 //!
 //! flags     one byte
 //!           bits 0-1  state: 0 ready, 1 delayed, 2 buried
@@ -103,6 +104,42 @@ pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
             out.push(SUBSCRIPTIONS);
             put_varint(out, next);
         }
+        RecordView::Chained { first, more } => {
+            out.extend_from_slice(&[CHAINED, more.into()]);
+            put_varint(out, first.0);
+        }
+    }
+}
+
+/// The Chained record at `at` says from now on that its frame is the last of the chain.
+pub(crate) fn end_chain(records: &mut [u8], at: usize) {
+    let more = records.get_mut(at + 1).expect("invariant: a Chained record lies there");
+    assert_eq!(*more, 1, "a chain ends once");
+    *more = 0;
+}
+
+/// A frame that is part of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link<'a> {
+    pub(crate) first: Lsn,
+    pub(crate) more: bool,
+    /// Its other records.
+    pub(crate) records: &'a [u8],
+}
+
+impl<'a> Link<'a> {
+    /// The frame with that payload; `None` where it is part of no chain.
+    pub(crate) fn of(payload: &'a [u8]) -> Result<Option<Self>, RecordError> {
+        if payload.first() != Some(&CHAINED) {
+            return Ok(None);
+        }
+        match Records::new(payload).next().transpose()? {
+            Some((RecordView::Chained { first, more }, size)) => {
+                let records = payload.get(size..).unwrap_or_default();
+                Ok(Some(Self { first, more, records }))
+            }
+            _ => Err(RecordError::Misplaced("chained")),
+        }
     }
 }
 
@@ -157,6 +194,14 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
         SUBSCRIBED => RecordView::Subscribed(SubscriptionView::read(reader)?),
         UNSUBSCRIBED => RecordView::Unsubscribed { number: number(reader)? },
         SUBSCRIPTIONS => RecordView::Subscriptions { next: number(reader)? },
+        CHAINED => {
+            let more = match reader.byte()? {
+                0 => false,
+                1 => true,
+                _ => return Err(RecordError::Invalid("more")),
+            };
+            RecordView::Chained { first: Lsn(number(reader)?), more }
+        }
         kind => return Err(RecordError::UnknownKind(kind)),
     })
 }
@@ -329,6 +374,7 @@ const SHARED: u8 = 6;
 const SUBSCRIBED: u8 = 7;
 const UNSUBSCRIBED: u8 = 8;
 const SUBSCRIPTIONS: u8 = 9;
+const CHAINED: u8 = 10;
 
 const STATE_MASK: u8 = 0b11;
 const READY: u8 = 0;

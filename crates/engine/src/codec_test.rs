@@ -78,9 +78,10 @@ fn bytes_are_as_the_table_says() {
 
 #[test]
 fn fields_that_cannot_be_are_refused() {
-    let cases: [(&[u8], RecordError); 9] = [
+    let cases: [(&[u8], RecordError); 10] = [
         (&[0], RecordError::UnknownKind(0)),
-        (&[10], RecordError::UnknownKind(10)),
+        (&[11], RecordError::UnknownKind(11)),
+        (&[10, 2, 1], RecordError::Invalid("more")),
         (&[3, 0], RecordError::Invalid("number")),
         (
             &[3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40],
@@ -188,6 +189,7 @@ fn samples() -> Vec<RecordView<'static>> {
         RecordView::Located { envelope, location: Lsn(12), record_bytes: 90 },
         RecordView::Message { envelope: extended, body: b"body" },
         RecordView::Changed { message: MessageId(7), standing: dead, moved: Some("DLQ") },
+        RecordView::Chained { first: Lsn(300), more: true },
     ]
 }
 

@@ -161,6 +161,14 @@ pub enum RecordView<'a> {
         /// The next one's number.
         next: u64,
     },
+    /// In a frame, before all others: the frame is part of a chain of frames, which takes effect
+    /// with its last.
+    Chained {
+        /// The first frame of the chain.
+        first: Lsn,
+        /// The next frame is of the chain too.
+        more: bool,
+    },
     /// In a snapshot: a message whose body is in the log.
     Located {
         /// All but the body.
@@ -186,6 +194,7 @@ impl RecordView<'_> {
             Self::Subscribed(_) => "subscribed",
             Self::Unsubscribed { .. } => "unsubscribed",
             Self::Subscriptions { .. } => "subscriptions",
+            Self::Chained { .. } => "chained",
         }
     }
 
@@ -215,6 +224,10 @@ impl RecordView<'_> {
             Self::Subscribed(subscription) => subscription.fields(&mut each),
             Self::Unsubscribed { number } => each("subscription", FieldValue::Number(number)),
             Self::Subscriptions { next } => each("next_subscription", FieldValue::Number(next)),
+            Self::Chained { first, more } => {
+                each("first", FieldValue::Number(first.0));
+                each("more", FieldValue::Number(more.into()));
+            }
             Self::Sequence { next_message, next_buried, latest } => {
                 each("next_message", FieldValue::Number(next_message));
                 each("next_buried", FieldValue::Number(next_buried));
