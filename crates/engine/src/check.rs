@@ -34,6 +34,23 @@ impl Engine {
         assert_eq!(self.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();
+        self.check_transactions();
+    }
+
+    fn check_transactions(&self) {
+        let sessions = self.sessions.iter().map(|(_, session)| session);
+        let all = sessions.flat_map(|session| session.transactions.values());
+        let (mut bytes, mut waiting) = (0, 0);
+        for transaction in all {
+            bytes += transaction.bytes;
+            waiting += usize::from(transaction.waits);
+        }
+        assert_eq!(bytes, self.totals.uncommitted_bytes, "what is open is counted");
+        assert_eq!(waiting, self.awaiting.len(), "who waits for room is known");
+        for (session, id) in &self.awaiting {
+            let transaction = self.sessions.at(*session).transactions.get(id);
+            assert!(transaction.is_some_and(|it| it.waits), "who waits for room has committed");
+        }
     }
 
     fn check_message(&self, id: MessageId, message: &Message) {

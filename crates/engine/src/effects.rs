@@ -55,9 +55,10 @@ pub struct Freed {
 }
 
 impl Effects {
-    /// Forgets everything and keeps the memory.
+    /// Forgets everything and keeps the memory, but for that of a large commit.
     pub fn clear(&mut self) {
         self.records.clear();
+        self.records.shrink_to(RECORDS_BYTES_KEPT);
         self.frames.clear();
         self.grown.clear();
         self.freed.clear();
@@ -78,3 +79,6 @@ impl Effects {
         self.outputs.push(Output { session, after, reply });
     }
 }
+
+/// Enough for the frames of most steps.
+const RECORDS_BYTES_KEPT: usize = 1024 * 1024;

@@ -4,11 +4,11 @@
 //! moves between states, and only that, in `moving`.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{
     After, BrokerStatistics, Command, Formats, Lsn, MessageId, Nanos, QueueName, Refusal, Reply,
-    SessionId, Settlement, StorePolicy, limits,
+    SessionId, Settlement, StorePolicy, TransactionId, limits,
 };
 
 use crate::groups::Groups;
@@ -16,6 +16,7 @@ use crate::log::Log;
 use crate::message::Message;
 use crate::pages::Pages;
 use crate::queue::{Counts, QueueSlot, Queues};
+use crate::recovery_chain::HeldChain;
 use crate::session::{SessionSlot, Sessions};
 use crate::subscriptions::Subscriptions;
 use crate::timers::{Timer, Timers};
@@ -39,6 +40,8 @@ pub struct Engine {
     pub(crate) timers: Timers,
     pub(crate) groups: Groups,
     pub(crate) log: Log,
+    /// Commits that wait for room, the first to come first.
+    pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
     pub(crate) next: Next,
     /// The latest moment it was told.
     pub(crate) latest: Nanos,
@@ -68,6 +71,8 @@ pub(crate) struct Totals {
     pub(crate) waiting: u64,
     /// What all journalled messages may take in a snapshot.
     pub(crate) picture_bytes: u64,
+    /// What the parts of all open transactions count for.
+    pub(crate) uncommitted_bytes: usize,
     /// See [`Engine::steps`].
     pub(crate) steps: u64,
 }
@@ -79,6 +84,10 @@ pub(crate) struct Recovery {
     pub(crate) bodies_missing: u64,
     /// The last frame replayed.
     pub(crate) replayed: Lsn,
+    /// The chain whose last frame was not read yet.
+    pub(crate) chain: Option<HeldChain>,
+    /// Chains of which the log has no last frame.
+    pub(crate) chains_cut: u64,
     /// Queues of subscriptions that the snapshot found gone and whose end is still to be replayed.
     pub(crate) phantoms: BTreeMap<u64, QueueSlot>,
 }
@@ -111,6 +120,7 @@ impl Engine {
             timers: Timers::default(),
             groups: Groups::default(),
             log: Log::new(options.policy, options.frame_bytes_max),
+            awaiting: VecDeque::new(),
             next: Next { message: 1, buried: 1, ticket: 1, temporary: 1 },
             latest: Nanos::ZERO,
             totals: Totals::default(),
@@ -352,7 +362,7 @@ impl Engine {
     }
 
     /// Sends the answer, serves who waits, and ends the frame.
-    fn conclude(&mut self, session: SessionId, outcome: Outcome, effects: &mut Effects) {
+    pub(crate) fn conclude(&mut self, session: SessionId, outcome: Outcome, effects: &mut Effects) {
         if let Some((after, reply)) = outcome.answer {
             effects.reply(session, after, reply);
         }
@@ -362,7 +372,7 @@ impl Engine {
         self.log.seal(effects);
     }
 
-    fn advance(&mut self, now: Nanos) {
+    pub(crate) fn advance(&mut self, now: Nanos) {
         self.latest = self.latest.max(now);
     }
 

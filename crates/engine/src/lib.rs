@@ -42,6 +42,8 @@
 //!   hold each of [`Effects::outputs`] back until what it is [`model::After`] is durable. Several
 //!   calls may share one [`Effects`].
 //! - While [`Engine::poll_timeout`] is not after the present, call [`Engine::handle_timeout`].
+//! - A commit larger than a frame may be is answered later: while there is
+//!   [`Engine::awaited_room`], have it made ready and call [`Engine::commit_awaiting`].
 //! - [`Engine::set_room`] whenever the journal's free space changes.
 //!
 //! # Recovery, snapshots, compaction
@@ -69,6 +71,7 @@
 
 extern crate alloc;
 
+mod awaiting;
 mod browsing;
 mod check;
 mod check_publishing;
@@ -95,12 +98,14 @@ mod queue;
 mod receiving;
 mod record;
 mod recovery;
+mod recovery_chain;
 mod registration;
 mod session;
 mod settling;
 mod slab;
 mod snapshot;
 mod subscriptions;
+mod tally;
 mod targets;
 mod temporary;
 mod timers;

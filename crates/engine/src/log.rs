@@ -2,7 +2,7 @@
 
 use model::{After, Durability, LiveRecords, Lsn, StorePolicy, limits};
 
-use crate::codec::encode;
+use crate::codec::{self, encode};
 use crate::record::RecordView;
 use crate::{Effects, FrameEnd};
 
@@ -19,6 +19,18 @@ pub(crate) struct Log {
     /// What waits for all frames that were appended here.
     after_last: After,
     open: OpenFrame,
+    /// The chain that the open frame belongs to.
+    chain: Option<Chain>,
+}
+
+/// Frames that take effect together, with the last.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    first: Lsn,
+    /// How many frames were there before it.
+    frames: usize,
+    /// Where the open frame's Chained record is.
+    head: usize,
 }
 
 /// The frame whose records are being appended.
@@ -40,10 +52,13 @@ pub(crate) enum NoRoom {
     InFrame,
 }
 
-/// Where the frame of a transaction began.
+/// How things stood when the first frame of a transaction began.
 #[derive(Debug)]
 pub(crate) struct Draft {
     start: usize,
+    frames: usize,
+    last: Lsn,
+    after_last: After,
     room: u64,
 }
 
@@ -63,6 +78,7 @@ impl Log {
             settling_room: limits::SETTLED_BYTES_ALWAYS,
             after_last: After::new(Lsn::ZERO, policy.durability(model::Persistence::Persistent)),
             open: OpenFrame::default(),
+            chain: None,
         }
     }
 
@@ -73,19 +89,18 @@ impl Log {
         level: Durability,
         effects: &mut Effects,
     ) -> Result<Placed, NoRoom> {
-        let start = effects.records.len();
-        encode(record, &mut effects.records);
-        let bytes = effects.records.len() - start;
+        let bytes = self.write(record, effects);
+        // For a chain there is room, or it does not begin.
         let no_room = if self.open.bytes + bytes > self.frame_bytes_max {
             Some(NoRoom::InFrame)
         } else {
-            (bytes as u64 > self.room).then_some(NoRoom::InLog)
+            (self.chain.is_none() && bytes as u64 > self.room).then_some(NoRoom::InLog)
         };
         if let Some(no_room) = no_room {
-            effects.records.truncate(start);
+            effects.records.truncate(effects.records.len() - bytes);
             return Err(no_room);
         }
-        self.room -= bytes as u64;
+        self.room = self.room.saturating_sub(bytes as u64);
         Ok(self.place(bytes, live(record, bytes), level))
     }
 
@@ -96,14 +111,33 @@ impl Log {
         level: Durability,
         effects: &mut Effects,
     ) -> Placed {
+        let bytes = self.write(record, effects);
+        self.place(bytes, live(record, bytes), level)
+    }
+
+    /// The record's bytes behind those of the frame; in a chain, of the frame that takes it.
+    fn write(&mut self, record: &RecordView<'_>, effects: &mut Effects) -> usize {
+        self.head(effects);
         let start = effects.records.len();
         encode(record, &mut effects.records);
         let bytes = effects.records.len() - start;
-        self.place(bytes, live(record, bytes), level)
+        let is_full = self.open.bytes + bytes > self.chain_frame_bytes();
+        if self.chain.is_some() && self.open.records > 0 && is_full {
+            effects.records.truncate(start);
+            self.cut(effects);
+            self.head(effects);
+            encode(record, &mut effects.records);
+        }
+        bytes
     }
 
     /// Ends the frame, if one has begun.
     pub(crate) fn seal(&mut self, effects: &mut Effects) {
+        assert!(self.chain.is_none(), "a chain ends before anything else is done");
+        self.end_frame(effects);
+    }
+
+    fn end_frame(&mut self, effects: &mut Effects) {
         let OpenFrame { records, level, live, .. } = core::mem::take(&mut self.open);
         if records == 0 {
             return;
@@ -145,18 +179,77 @@ impl Log {
         assert!(self.is_sealed(), "a transaction is a frame of its own");
         self.open.records_max = limits::TRANSACTION_RECORDS_MAX;
         self.open.bytes = reserved_bytes;
-        Draft { start: effects.records.len(), room: self.room }
+        self.draft(effects)
     }
 
-    /// Takes back all that was appended since the transaction's frame began.
+    /// The frames that begin now hold all of a transaction, and take effect together.
+    pub(crate) fn begin_chain(&mut self, effects: &Effects) -> Draft {
+        assert!(self.is_sealed(), "a chain begins with a frame");
+        self.open.records_max = limits::TRANSACTION_RECORDS_MAX;
+        let frames = effects.frames.len();
+        self.chain = Some(Chain { first: self.last.next(), frames, head: 0 });
+        self.draft(effects)
+    }
+
+    /// Ends the chain that has begun, if one has: all its frames are as durable as the most
+    /// demanding asks, so that what waits for the last waits for all.
+    pub(crate) fn end_chain(&mut self, effects: &mut Effects) {
+        let Some(chain) = self.chain.take() else { return };
+        if self.is_sealed() {
+            self.open = OpenFrame::default();
+            return;
+        }
+        codec::end_chain(&mut effects.records, chain.head);
+        let level = self.open.level;
+        self.end_frame(effects);
+        for frame in effects.frames.iter_mut().skip(chain.frames) {
+            frame.level = level;
+        }
+    }
+
+    /// Takes back all that was appended since the transaction's first frame began.
     pub(crate) fn take_back(&mut self, draft: &Draft, effects: &mut Effects) {
         effects.records.truncate(draft.start);
-        self.room = draft.room;
+        effects.frames.truncate(draft.frames);
+        (self.last, self.after_last, self.room) = (draft.last, draft.after_last, draft.room);
         self.open = OpenFrame::default();
+        self.chain = None;
+    }
+
+    /// Bytes at which the frames of a chain are cut: a batch's worth, that several can be under way
+    /// and little is left over at the end of a segment.
+    pub(crate) fn chain_frame_bytes(&self) -> usize {
+        self.frame_bytes_max.min(CHAIN_FRAME_BYTES)
+    }
+
+    fn draft(&self, effects: &Effects) -> Draft {
+        Draft {
+            start: effects.records.len(),
+            frames: effects.frames.len(),
+            last: self.last,
+            after_last: self.after_last,
+            room: self.room,
+        }
+    }
+
+    /// Ends a frame of the chain behind which another follows.
+    fn cut(&mut self, effects: &mut Effects) {
+        let OpenFrame { records_max, level, .. } = self.open;
+        self.end_frame(effects);
+        self.open = OpenFrame { records_max, level, ..OpenFrame::default() };
+    }
+
+    /// Begins a frame of the chain with the record that says so.
+    fn head(&mut self, effects: &mut Effects) {
+        let is_begun = self.open.bytes > 0;
+        let Some(chain) = self.chain.as_mut().filter(|_| !is_begun) else { return };
+        chain.head = effects.records.len();
+        encode(&RecordView::Chained { first: chain.first, more: true }, &mut effects.records);
+        self.open.bytes = effects.records.len() - chain.head;
     }
 
     /// Ends the open frame if it could not take one more record of so many bytes. Only where what
-    /// one call does need not be one frame.
+    /// one call does need not take effect at once.
     pub(crate) fn make_way(&mut self, bytes: usize, effects: &mut Effects) {
         let is_full = self.open.records == self.open.records_max;
         if is_full || self.open.bytes + bytes > self.frame_bytes_max {
@@ -212,6 +305,9 @@ impl Default for OpenFrame {
 
 /// A Changed record, with two names of queues.
 pub(crate) const CHANGED_BYTES_MAX: usize = 128 + 2 * limits::QUEUE_NAME_BYTES_MAX;
+
+/// A batch of the journal without its mark and padding.
+const CHAIN_FRAME_BYTES: usize = 1024 * 1024 - 4096;
 
 /// What of a record lives until it is freed.
 fn live(record: &RecordView<'_>, bytes: usize) -> LiveRecords {

@@ -109,9 +109,9 @@ impl QueuePolicies {
     }
 }
 
-/// Enough for the largest transaction, and for the largest body beside the envelopes of as many
-/// copies as a topic may have subscriptions.
-const FRAME_BYTES_MAX: usize = limits::TRANSACTION_BYTES_MAX;
+/// Enough for the largest body beside the envelopes of as many copies as a topic may have
+/// subscriptions.
+const FRAME_BYTES_MAX: usize = 2 * limits::MESSAGE_BYTES_MAX;
 
 /// As in Artemis.
 const ATTEMPTS_MAX: u32 = 10;

@@ -293,7 +293,7 @@ impl Engine {
     }
 
     /// A new message as records describe it, but for its place.
-    fn envelope_of_new(
+    pub(crate) fn envelope_of_new(
         &self,
         id: MessageId,
         durability: Durability,

@@ -2,7 +2,7 @@
 //!
 //! The order is: [`Engine::load`] each chunk of the snapshot, [`Engine::replay`] each frame after
 //! the snapshot's begin, ascending, [`Engine::restore_body`] the frames from before it, in any
-//! order, then [`Engine::finish_recovery`]. Nothing else may be called in between. Every error
+//! order, then [`Engine::finish_recovery`]. `replay` is in `recovery_chain.rs`. Nothing else may be called in between. Every error
 //! means that the log and the snapshot do not fit together or are damaged: the engine is then good
 //! for nothing.
 
@@ -54,18 +54,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes in a frame from after the snapshot's begin. Between the begin and the end of the
-    /// snapshot frames are `fuzzy`: changes of messages and subscriptions that the snapshot found
-    /// gone are ignored. Everywhere else they are errors.
-    ///
-    /// # Errors
-    /// When the frame is damaged, not after the one before it, or about an unknown message or
-    /// subscription.
-    pub fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), RecordError> {
-        if lsn <= self.recovery.replayed {
-            return Err(RecordError::OutOfOrder(lsn));
-        }
-        self.recovery.replayed = lsn;
+    /// Takes in the records of a frame.
+    pub(crate) fn replay_records(
+        &mut self,
+        lsn: Lsn,
+        payload: &[u8],
+        fuzzy: bool,
+    ) -> Result<(), RecordError> {
         for record in Records::new(payload) {
             let (record, size) = record?;
             let result = match record {
@@ -150,6 +145,7 @@ impl Engine {
         if last < self.recovery.replayed {
             return Err(RecordError::OutOfOrder(last));
         }
+        self.drop_chain();
         if !self.groups_are_whole() {
             return Err(RecordError::Invalid("group"));
         }
@@ -161,7 +157,7 @@ impl Engine {
             self.remove_if_idle(slot);
         }
         self.log.last = last;
-        self.recovery = Recovery::default();
+        self.recovery = Recovery { chains_cut: self.recovery.chains_cut, ..Recovery::default() };
         Ok(())
     }
 

@@ -72,6 +72,11 @@ impl Engine {
         PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended
     }
 
+    /// What a new message may take in a snapshot, in a queue with a name of so many bytes.
+    pub(crate) fn picture_bytes_max(name_bytes: usize) -> u64 {
+        PICTURE_BYTES_MAX + EXTENSION_BYTES_MAX + name_bytes as u64
+    }
+
     /// Appends the next chunk of records; true when more are to come. Commands may be handled
     /// between two chunks. Frames up to [`Engine::last_lsn`] of the last chunk's moment are to be
     /// durable before the snapshot counts, for it may show what they hold.

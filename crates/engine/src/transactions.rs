@@ -1,4 +1,5 @@
-//! Transactions: what is said in one waits in memory, unseen, until it commits as one frame.
+//! Transactions: what is said in one waits in memory, unseen, until it commits as one frame, or as
+//! a chain of frames where it is larger than a frame may be.
 //!
 //! A message gets its number at the commit, so the order in a queue is the order of commits. What
 //! was settled in a transaction stays held by its session, and nothing else can be done with it.
@@ -17,6 +18,7 @@ use crate::message::State;
 use crate::producing::Drafted;
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
+use crate::tally::{Records, Tally};
 use crate::targets::Target;
 
 /// What was said in a transaction so far.
@@ -24,20 +26,32 @@ use crate::targets::Target;
 pub(crate) struct Transaction {
     puts: Vec<(Target, NewMessage)>,
     settled: Vec<(MessageId, Settlement)>,
-    /// What its frame may take.
-    bytes: usize,
+    /// What its parts count for.
+    pub(crate) bytes: usize,
+    tally: Tally,
     /// A part was refused.
     doomed: bool,
+    /// It was committed, and waits for room: nothing can be added to it.
+    pub(crate) waits: bool,
+}
+
+/// How a commit lies in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    Frame,
+    Chain,
 }
 
 impl Transaction {
     /// One more part of so many bytes; an error when it is one too many.
-    fn grow(&mut self, bytes: usize, bytes_max: usize) -> Result<(), Refusal> {
+    fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
         let parts = self.puts.len() + self.settled.len() + 1;
-        self.bytes += bytes;
-        if parts > limits::TRANSACTION_RECORDS_MAX || self.bytes > bytes_max {
+        if parts > limits::TRANSACTION_RECORDS_MAX
+            || self.bytes + bytes > limits::TRANSACTION_BYTES_MAX
+        {
             return Err(Refusal::TransactionTooLarge);
         }
+        self.bytes += bytes;
         Ok(())
     }
 
@@ -69,37 +83,78 @@ impl Engine {
         id: TransactionId,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(transaction) = self.sessions.at_mut(by).transactions.remove(&id) else {
+        let Some(transaction) = self.open_transaction(by, id) else {
             return Outcome::refused(Refusal::NoSuchTransaction);
         };
-        self.took_steps(transaction.puts.len() + transaction.settled.len());
+        let records = self.records_of(&transaction.tally);
         if transaction.doomed {
-            return self.undo(by, &transaction, Refusal::TransactionFailed, effects);
+            return self.refuse_commit(by, id, Refusal::TransactionFailed, effects);
         }
-        let drafted = match self.draft_all(by, &transaction, effects) {
+        if records.bytes > limits::TRANSACTION_BYTES_MAX
+            || records.messages > limits::TRANSACTION_COPIES_MAX
+        {
+            return self.refuse_commit(by, id, Refusal::TransactionTooLarge, effects);
+        }
+        if records.bytes > self.log.frame_bytes_max {
+            return self.await_room(by, id);
+        }
+        self.commit_now(by, id, Span::Frame, effects)
+    }
+
+    /// It takes effect, or is rolled back.
+    pub(crate) fn commit_now(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        span: Span,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let transaction = self.take_transaction(by, id);
+        let drafted = match self.draft_all(by, &transaction, span, effects) {
             Ok(drafted) => drafted,
             Err(refusal) => return self.undo(by, &transaction, refusal, effects),
         };
         let mut woken = BTreeSet::new();
-        let mut in_memory = Vec::new();
+        let mut ids = Vec::with_capacity(drafted.len());
         for (id, message) in drafted {
             woken.insert(message.queue);
-            in_memory.extend((!message.is_journalled()).then_some(id));
+            // A frame is as durable as the message asks; of a chain not even the last is there yet.
+            let is_bound = span == Span::Frame && message.is_journalled();
+            ids.extend((!is_bound).then_some(id));
             self.admit(id, message);
         }
         self.end_transaction(by, &transaction);
         let has_gone = transaction.settled().any(|id| self.went_with_subscription(id));
         for (id, settlement) in transaction.settled {
             woken.extend(self.apply_settlement(by, id, settlement, effects));
+            let is_changed = span == Span::Chain && settlement != Settlement::Release;
+            ids.extend(is_changed.then_some(id));
         }
-        self.bind(&in_memory);
-        Outcome::reply(self.log.after_settling(has_gone), Reply::Done).waking_all(woken)
+        self.log.end_chain(effects);
+        let (whole, after) = match span {
+            Span::Frame => (self.log.after_open(), self.log.after_settling(has_gone)),
+            Span::Chain => (self.log.after_all(), self.log.after_all()),
+        };
+        self.bind(&ids, whole);
+        Outcome::reply(after, Reply::Done).waking_all(woken)
     }
 
-    /// What is in no record shows a commit no sooner than what is: a crash may undo that.
-    fn bind(&mut self, in_memory: &[MessageId]) {
-        let after = self.log.after_open();
-        for id in in_memory {
+    /// Nothing of it happens.
+    pub(crate) fn refuse_commit(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        refusal: Refusal,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let transaction = self.take_transaction(by, id);
+        self.undo(by, &transaction, refusal, effects)
+    }
+
+    /// What was said about these is seen no sooner than the whole commit is safe: a crash may undo
+    /// that.
+    fn bind(&mut self, ids: &[MessageId], after: After) {
+        for id in ids {
             if let Some(message) = self.messages.get_mut(id.0) {
                 message.changed = after.lsn;
             }
@@ -112,10 +167,10 @@ impl Engine {
         id: TransactionId,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(transaction) = self.sessions.at_mut(by).transactions.remove(&id) else {
+        if self.open_transaction(by, id).is_none() {
             return Outcome::refused(Refusal::NoSuchTransaction);
-        };
-        self.took_steps(transaction.puts.len() + transaction.settled.len());
+        }
+        let transaction = self.take_transaction(by, id);
         let woken = self.undo_all(by, &transaction, effects);
         Outcome::reply(After::NOTHING, Reply::Done).waking_all(woken)
     }
@@ -123,6 +178,7 @@ impl Engine {
     /// Ends all transactions of a session that closes. What they settled is still held, and
     /// returns with all else that the session holds.
     pub(crate) fn drop_transactions(&mut self, by: SessionSlot) {
+        self.stop_awaiting(by);
         let transactions = core::mem::take(&mut self.sessions.at_mut(by).transactions);
         for transaction in transactions.values() {
             self.end_transaction(by, transaction);
@@ -148,13 +204,14 @@ impl Engine {
         target: Target,
         new: NewMessage,
     ) -> Outcome {
-        let bytes = new.body.len() + PUT_BYTES_MAX;
-        if let Err(refusal) = self.grow(by, id, bytes) {
+        let put = self.measure(target, &new);
+        if let Err(refusal) = self.grow(by, id, put.bytes()) {
             return Outcome::refused(refusal);
         }
         *self.uncommitted_of(target) += 1;
         let transactions = &mut self.sessions.at_mut(by).transactions;
         if let Some(transaction) = transactions.get_mut(&id) {
+            transaction.tally.add_put(target, &put);
             transaction.puts.push((target, new));
         }
         Outcome::reply(After::NOTHING, Reply::Done)
@@ -167,17 +224,20 @@ impl Engine {
         message: MessageId,
         settlement: Settlement,
     ) -> Outcome {
-        if self.held_queue(by, message).is_none() {
+        let Some(queue) = self.held_queue(by, message) else {
             self.doom(by, Some(id));
             return self.not_found();
-        }
-        if let Err(refusal) = self.grow(by, id, settled_bytes_max(&settlement)) {
+        };
+        let bytes = self.settled_bytes_max(queue, &settlement);
+        if let Err(refusal) = self.grow(by, id, bytes) {
             return Outcome::refused(refusal);
         }
+        let is_journalled = self.living(message).is_journalled();
         self.hold_for_transaction(by, message);
         let session = self.sessions.at_mut(by);
         session.settling.insert(message);
         if let Some(transaction) = session.transactions.get_mut(&id) {
+            transaction.tally.add_settled(if is_journalled { bytes } else { 0 });
             transaction.settled.push((message, settlement));
         }
         Outcome::reply(After::NOTHING, Reply::Done)
@@ -193,21 +253,44 @@ impl Engine {
 
     fn doom(&mut self, by: SessionSlot, transaction: Option<TransactionId>) {
         let transactions = &mut self.sessions.at_mut(by).transactions;
-        if let Some(transaction) = transaction.and_then(|id| transactions.get_mut(&id)) {
+        let open = transaction.and_then(|id| transactions.get_mut(&id));
+        if let Some(transaction) = open.filter(|transaction| !transaction.waits) {
             transaction.doomed = true;
         }
     }
 
     fn grow(&mut self, by: SessionSlot, id: TransactionId, bytes: usize) -> Result<(), Refusal> {
-        let bytes_max = self.log.frame_bytes_max.min(limits::TRANSACTION_BYTES_MAX);
         let transaction = self.sessions.at_mut(by).transactions.get_mut(&id);
+        let transaction = transaction.filter(|transaction| !transaction.waits);
         let transaction = transaction.ok_or(Refusal::NoSuchTransaction)?;
         if transaction.doomed {
             return Err(Refusal::TransactionFailed);
         }
-        let grown = transaction.grow(bytes, bytes_max);
-        transaction.doomed = grown.is_err();
+        let fits = self.totals.uncommitted_bytes + bytes <= limits::UNCOMMITTED_BYTES_MAX;
+        let grown = if fits { transaction.grow(bytes) } else { Err(Refusal::TransactionTooLarge) };
+        match grown {
+            Ok(()) => self.totals.uncommitted_bytes += bytes,
+            Err(_) => transaction.doomed = true,
+        }
         grown
+    }
+
+    /// A transaction to which something can still be added.
+    fn open_transaction(&self, by: SessionSlot, id: TransactionId) -> Option<&Transaction> {
+        self.sessions.at(by).transactions.get(&id).filter(|transaction| !transaction.waits)
+    }
+
+    /// What the commit of a transaction may take.
+    pub(crate) fn records_of_transaction(&self, by: SessionSlot, id: TransactionId) -> Records {
+        let transaction = self.sessions.at(by).transactions.get(&id);
+        transaction.map_or_else(Records::default, |it| self.records_of(&it.tally))
+    }
+
+    fn take_transaction(&mut self, by: SessionSlot, id: TransactionId) -> Transaction {
+        let transaction = self.sessions.at_mut(by).transactions.remove(&id);
+        let transaction = transaction.expect("invariant: it was just found");
+        self.took_steps(transaction.puts.len() + transaction.settled.len());
+        transaction
     }
 
     /// Appends the records of all that it puts, and leaves room for those of what it settles. On
@@ -216,13 +299,17 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         transaction: &Transaction,
+        span: Span,
         effects: &mut Effects,
     ) -> Result<Vec<Drafted>, Refusal> {
-        let settled_bytes = transaction.settled.iter().map(|(_, how)| settled_bytes_max(how)).sum();
-        if !self.log.surely_takes(settled_bytes) {
-            return Err(Refusal::StoreFull);
-        }
-        let draft = self.log.begin_transaction(settled_bytes, effects);
+        let settled_bytes = transaction.tally.settled_bytes();
+        let draft = match span {
+            Span::Frame if !self.log.surely_takes(settled_bytes) => {
+                return Err(Refusal::StoreFull);
+            }
+            Span::Frame => self.log.begin_transaction(settled_bytes, effects),
+            Span::Chain => self.log.begin_chain(effects),
+        };
         let next = self.next.message;
         let mut drafted = Vec::with_capacity(transaction.puts.len());
         for (target, new) in &transaction.puts {
@@ -285,6 +372,8 @@ impl Engine {
 
     /// Nothing points to what it was about any more.
     fn end_transaction(&mut self, by: SessionSlot, transaction: &Transaction) {
+        assert!(self.totals.uncommitted_bytes >= transaction.bytes, "what is open is counted");
+        self.totals.uncommitted_bytes -= transaction.bytes;
         for target in transaction.targets() {
             let uncommitted = self.uncommitted_of(target);
             assert!(*uncommitted > 0, "a destination knows its transactions");
@@ -298,17 +387,3 @@ impl Engine {
         }
     }
 }
-
-/// What the record of a settlement may take.
-fn settled_bytes_max(settlement: &Settlement) -> usize {
-    match settlement {
-        Settlement::Accept => DELETED_BYTES_MAX,
-        Settlement::Release | Settlement::Fail | Settlement::Park(_) => CHANGED_BYTES_MAX,
-    }
-}
-
-/// A Message record without its body, and with one queue's name.
-const PUT_BYTES_MAX: usize = 64 + limits::QUEUE_NAME_BYTES_MAX;
-
-/// A Deleted record.
-const DELETED_BYTES_MAX: usize = 16;

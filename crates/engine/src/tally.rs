@@ -1,0 +1,199 @@
+//! What the records of a transaction may take, counted while its parts come in: whether its commit
+//! is one frame, and how much room it needs where it is more.
+//!
+//! Everything is counted as large as it can become: numbers of messages are given at the commit, and
+//! who takes what is published is known only then.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use model::{Durability, MessageId, NewMessage, Settlement, limits};
+
+use crate::codec::encode;
+use crate::engine::Engine;
+use crate::log::CHANGED_BYTES_MAX;
+use crate::queue::QueueSlot;
+use crate::record::{Place, RecordView};
+use crate::targets::Target;
+use crate::topics::TopicSlot;
+
+/// What the parts of a transaction come to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// What is stored in queues.
+    queues: Puts,
+    /// What is published, by where.
+    topics: BTreeMap<TopicSlot, Puts>,
+    settled_bytes: usize,
+}
+
+/// Messages of a transaction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Puts {
+    messages: usize,
+    /// Of those that are journalled: records without bodies, one for each.
+    envelope_bytes: usize,
+    envelope_bytes_max: usize,
+    body_bytes: usize,
+    body_bytes_max: usize,
+    picture_bytes: u64,
+}
+
+/// One message of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Put {
+    envelope_bytes: usize,
+    body_bytes: usize,
+    picture_bytes: u64,
+    is_journalled: bool,
+}
+
+/// What the records of a commit may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Records {
+    pub(crate) bytes: usize,
+    pub(crate) largest_bytes: usize,
+    /// In a snapshot.
+    pub(crate) picture_bytes: u64,
+    /// Messages that it stores, journalled or not.
+    pub(crate) messages: usize,
+}
+
+impl Put {
+    /// What it counts for.
+    pub(crate) fn bytes(&self) -> usize {
+        self.envelope_bytes + self.body_bytes
+    }
+}
+
+impl Puts {
+    fn add(&mut self, put: &Put) {
+        self.messages += 1;
+        if !put.is_journalled {
+            return;
+        }
+        self.envelope_bytes += put.envelope_bytes;
+        self.envelope_bytes_max = self.envelope_bytes_max.max(put.envelope_bytes);
+        self.body_bytes += put.body_bytes;
+        self.body_bytes_max = self.body_bytes_max.max(put.body_bytes);
+        self.picture_bytes += put.picture_bytes;
+    }
+
+    /// With so many copies of each in the log, and so many in all.
+    fn records(&self, durable: usize, all: usize) -> Records {
+        let messages = self.messages.saturating_mul(all);
+        if durable == 0 {
+            return Records { messages, ..Records::default() };
+        }
+        Records {
+            bytes: self.envelope_bytes.saturating_mul(durable).saturating_add(self.body_bytes),
+            largest_bytes: self.envelope_bytes_max.saturating_mul(durable) + self.body_bytes_max,
+            picture_bytes: self.picture_bytes.saturating_mul(durable as u64),
+            messages,
+        }
+    }
+}
+
+impl Records {
+    fn and(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            largest_bytes: self.largest_bytes.max(other.largest_bytes),
+            picture_bytes: self.picture_bytes.saturating_add(other.picture_bytes),
+            messages: self.messages.saturating_add(other.messages),
+        }
+    }
+}
+
+impl Tally {
+    pub(crate) fn add_put(&mut self, target: Target, put: &Put) {
+        match target {
+            Target::Queue(_) => self.queues.add(put),
+            Target::Topic(slot) => self.topics.entry(slot).or_default().add(put),
+        }
+    }
+
+    /// The settlement of a message that is journalled, whose record takes so many bytes.
+    pub(crate) fn add_settled(&mut self, bytes: usize) {
+        self.settled_bytes += bytes;
+    }
+
+    pub(crate) fn settled_bytes(&self) -> usize {
+        self.settled_bytes
+    }
+}
+
+impl Engine {
+    /// What a message for that destination may take, in one copy.
+    pub(crate) fn measure(&self, target: Target, new: &NewMessage) -> Put {
+        let level = self.policy.durability(new.persistence);
+        let (place, is_journalled) = match target {
+            Target::Queue(slot) => {
+                let queue = self.queues.at(slot);
+                (queue.place(), level != Durability::None && !queue.is_memory_only())
+            }
+            Target::Topic(_) => (Place::Subscription(NUMBER_LARGE), level != Durability::None),
+        };
+        let id = MessageId(NUMBER_LARGE);
+        let envelope = self.envelope_of_new(id, level.max(Durability::Written), new);
+        let name_bytes = match target {
+            Target::Queue(slot) => self.queues.at(slot).name.as_str().len(),
+            Target::Topic(slot) => self.topics.at(slot).name.as_str().len(),
+        };
+        let record =
+            RecordView::Message { envelope: crate::Envelope { place, ..envelope }, body: &[] };
+        let mut bytes = Vec::with_capacity(ENVELOPE_BYTES_USUAL);
+        encode(&record, &mut bytes);
+        Put {
+            envelope_bytes: bytes.len() + BODY_LENGTH_BYTES,
+            body_bytes: new.body.len(),
+            picture_bytes: Self::picture_bytes_max(name_bytes),
+            is_journalled,
+        }
+    }
+
+    /// What the record of a settlement may take.
+    pub(crate) fn settled_bytes_max(&self, from: QueueSlot, settlement: &Settlement) -> usize {
+        let names =
+            self.queues.at(from).name.as_str().len() + self.dead_letter_queue.as_str().len();
+        match settlement {
+            Settlement::Accept => DELETED_BYTES_MAX,
+            Settlement::Release | Settlement::Fail | Settlement::Park(_) => {
+                CHANGED_BYTES_MAX - 2 * limits::QUEUE_NAME_BYTES_MAX + names
+            }
+        }
+    }
+
+    /// What the commit of all that may take now.
+    pub(crate) fn records_of(&self, tally: &Tally) -> Records {
+        let settled = Records {
+            bytes: tally.settled_bytes,
+            largest_bytes: if tally.settled_bytes == 0 { 0 } else { CHANGED_BYTES_MAX },
+            // What a dead letter has in a snapshot more than before, its record has too.
+            picture_bytes: tally.settled_bytes as u64,
+            messages: 0,
+        };
+        let published = tally.topics.iter().map(|(slot, puts)| {
+            let topic = self.topics.at(*slot);
+            let numbers = topic.subscriptions.iter();
+            let durable =
+                numbers.filter(|number| self.subscriptions.at(**number).asks.is_durable());
+            puts.records(durable.count(), topic.subscriptions.len())
+        });
+        published.fold(settled.and(tally.queues.records(1, 1)), Records::and)
+    }
+}
+
+/// No message or subscription has a larger number.
+const NUMBER_LARGE: u64 = (1 << 62) - 1;
+
+/// The length of a body, up to [`limits::MESSAGE_BYTES_MAX`].
+const BODY_LENGTH_BYTES: usize = 4;
+
+/// Most messages have a queue with a short name, and no delay.
+const ENVELOPE_BYTES_USUAL: usize = 96;
+
+/// A Deleted record.
+const DELETED_BYTES_MAX: usize = 16;
+
+const _: () = assert!(limits::MESSAGE_BYTES_MAX < 1 << (7 * BODY_LENGTH_BYTES));
