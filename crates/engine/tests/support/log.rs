@@ -63,6 +63,11 @@ impl Log {
                 live += u64::from(lives);
             }
             assert_eq!(frame.live.count, live, "only messages live");
+            if records.iter().any(|record| matches!(record, RecordView::Chained { .. })) {
+                assert_eq!(frame.level, self.chain_level(&records[0]).unwrap_or(frame.level));
+                assert!(matches!(records[0], RecordView::Chained { .. }), "it is the first");
+                assert!(records.len() > 1, "no frame is there for nothing");
+            }
             if live == records.len() as u64 {
                 assert!(frame.live.bytes >= payload.len() as u64, "and all of them");
             }
@@ -80,6 +85,13 @@ impl Log {
             assert!(live.count > 0 && live.bytes >= freed.bytes, "nothing is freed twice");
             *live -= LiveRecords::one(freed.bytes);
         }
+    }
+
+    /// How durable the frames before of the same chain are.
+    fn chain_level(&self, head: &RecordView<'_>) -> Option<Durability> {
+        let RecordView::Chained { first, .. } = head else { return None };
+        let first = self.frames.iter().find(|(frame, _)| frame.lsn == *first)?;
+        Some(first.0.level)
     }
 
     /// The engine's own account of what lives must be the same as the sum of what it reported.
@@ -106,6 +118,14 @@ impl Log {
     /// The same log when only so many frames of it are left.
     pub(crate) fn cut(&self, frames: usize) -> Self {
         Self { frames: self.frames[..frames].to_vec(), live: BTreeMap::new() }
+    }
+
+    /// What lives of it is what the engine says that was made from it.
+    pub(crate) fn adopt(&mut self, engine: &Engine) {
+        self.live = living(engine);
+        for (frame, _) in &self.frames {
+            self.live.entry(frame.lsn).or_insert(LiveRecords::NONE);
+        }
     }
 
     /// An engine made from all frames, or from a snapshot and the frames that it needs.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
-//!                                                       begins, with an empty engine
+//!       [frame=BYTES]                                   begins, with an empty engine
 //! SESSION open | SESSION close | SESSION dismiss
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
@@ -25,9 +25,10 @@
 //! SESSION temporary queue|topic | SESSION delete-temporary TO
 //! wait T          time goes on; what is due on the way happens at its moment
 //! room BYTES      what puts may still use
+//! room-made       for the commit that waits for it; no-room: there will be none
 //! restate LSN     compaction of a frame
 //! snapshot        takes one, whole
-//! crash           all is lost but the last snapshot and the log
+//! crash [N]       all is lost but the last snapshot and the log, or its first N frames
 //! ```
 //! Times are like `3s` or `250ms`. Sessions are numbers. A body like `colour:blue,size:3` has
 //! properties.
@@ -64,14 +65,17 @@ struct Words<'a> {
 
 impl Default for Script {
     fn default() -> Self {
-        Self::new(StorePolicy::Always, QueuePolicies::default())
+        Self::new(StorePolicy::Always, QueuePolicies::default(), &Words::new(""))
     }
 }
 
 impl Script {
-    fn new(policy: StorePolicy, queue_policies: QueuePolicies) -> Self {
+    fn new(policy: StorePolicy, queue_policies: QueuePolicies, words: &Words<'_>) -> Self {
         let formats = Formats { property, ..Formats::RAW };
-        let options = EngineOptions { queue_policies, formats, ..EngineOptions::new(policy) };
+        let options = EngineOptions::new(policy);
+        let frame = words.named.get("frame").map(|bytes| bytes.parse().unwrap());
+        let frame_bytes_max = frame.unwrap_or(options.frame_bytes_max);
+        let options = EngineOptions { queue_policies, formats, frame_bytes_max, ..options };
         Self {
             engine: Engine::new(options.clone()),
             options,
@@ -86,12 +90,15 @@ impl Script {
     pub(crate) fn run(&mut self, line: &str) -> String {
         let words = Words::new(line);
         match words.placed[..] {
-            ["store", policy] => *self = Self::new(store(policy), words.queue_policies()),
+            ["store", policy] => *self = Self::new(store(policy), words.queue_policies(), &words),
             ["wait", span] => return self.wait(time(span)),
             ["room", bytes] => self.engine.set_room(bytes.parse().unwrap()),
+            ["room-made"] => self.engine.commit_awaiting(self.now, true, &mut self.effects),
+            ["no-room"] => self.engine.commit_awaiting(self.now, false, &mut self.effects),
             ["restate", lsn] => self.restate(lsn.parse().unwrap()),
             ["snapshot"] => self.snapshot = Some(Snapshot::whole(&self.engine)),
-            ["crash"] => self.crash(),
+            ["crash"] => self.crash(self.log.frames.len()),
+            ["crash", frames] => self.crash(frames.parse().unwrap()),
             [session, "open"] => self.engine.open_session(self::session(session)),
             [session, "close"] => {
                 let session = self::session(session);
@@ -130,9 +137,17 @@ impl Script {
         self.engine.restate(frame.lsn, &payload, &mut self.effects).unwrap();
     }
 
-    fn crash(&mut self) {
+    fn crash(&mut self, frames: usize) {
+        let is_whole = frames >= self.log.frames.len();
+        if !is_whole {
+            self.log = self.log.cut(frames);
+        }
         self.engine = self.log.recover(self.options.clone(), self.snapshot.as_ref());
-        self.log.relearn(&self.engine);
+        if is_whole {
+            self.log.relearn(&self.engine);
+        } else {
+            self.log.adopt(&self.engine);
+        }
     }
 
     fn outcome(&mut self) -> String {
@@ -446,6 +461,8 @@ fn shown_record(record: &RecordView<'_>) -> String {
             format!("subscribed {} to {}", subscription.number, subscription.topic)
         }
         RecordView::Unsubscribed { number } => format!("unsubscribed {number}"),
+        RecordView::Chained { first, more: true } => format!("chained from {first}, more"),
+        RecordView::Chained { first, more: false } => format!("chained from {first}"),
         other => panic!("{other} is not of a frame"),
     }
 }

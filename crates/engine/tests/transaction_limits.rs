@@ -1,0 +1,144 @@
+//! How much one transaction may hold, and all of them: what exceeds it is refused, the transaction
+//! can only be rolled back, and then its share is free again.
+#![allow(clippy::unwrap_used, reason = "a broken test may panic")]
+
+use std::sync::Arc;
+
+use engine::{Effects, Engine, EngineOptions};
+use model::{
+    Command, Destination, LinkId, Nanos, NewMessage, Persistence, QueueName, Refusal, Reply,
+    SessionId, StorePolicy, Subscription, TransactionId, limits,
+};
+
+const SESSION: SessionId = SessionId(1);
+
+struct Session {
+    engine: Engine,
+    /// Shared by all messages: it counts for each.
+    body: Arc<[u8]>,
+}
+
+impl Session {
+    fn new(body_bytes: usize) -> Self {
+        let mut engine = Engine::new(EngineOptions {
+            frame_bytes_max: 1_000,
+            ..EngineOptions::new(StorePolicy::Always)
+        });
+        engine.open_session(SESSION);
+        Self { engine, body: vec![b'x'; body_bytes].into() }
+    }
+
+    fn run(&mut self, command: Command) -> Reply {
+        let mut effects = Effects::default();
+        self.engine.handle(Nanos(1), SESSION, command, &mut effects);
+        assert!(effects.frames.is_empty(), "none of this is in the log");
+        effects.outputs.remove(0).reply
+    }
+
+    fn put(&mut self, to: Destination, transaction: u64, persistence: Persistence) -> Reply {
+        let message = NewMessage { persistence, ..NewMessage::new(Arc::clone(&self.body)) };
+        let transaction = Some(TransactionId(transaction));
+        self.run(Command::PutTo { to, message, transaction })
+    }
+
+    fn begin(&mut self, transaction: u64) {
+        let transaction = TransactionId(transaction);
+        assert_eq!(self.run(Command::Begin { transaction }), Reply::Done);
+    }
+
+    fn commit(&mut self, transaction: u64) -> Reply {
+        self.run(Command::Commit { transaction: TransactionId(transaction) })
+    }
+
+    /// So many messages, all of them taken.
+    fn fill(&mut self, to: &Destination, transaction: u64, messages: usize) {
+        self.begin(transaction);
+        for _ in 0..messages {
+            let reply = self.put(to.clone(), transaction, Persistence::NonPersistent);
+            assert_eq!(reply, Reply::Done);
+        }
+    }
+}
+
+fn queue() -> Destination {
+    Destination::Queue(QueueName::new("mail").unwrap())
+}
+
+const TOO_LARGE: Reply = Reply::Refused(Refusal::TransactionTooLarge);
+const FAILED: Reply = Reply::Refused(Refusal::TransactionFailed);
+
+#[test]
+fn bytes_are_bounded_whether_they_go_to_the_log_or_not() {
+    for persistence in [Persistence::Persistent, Persistence::NonPersistent] {
+        let mut session = Session::new(limits::MESSAGE_BYTES_MAX);
+        let fits = limits::TRANSACTION_BYTES_MAX / limits::MESSAGE_BYTES_MAX - 1;
+        session.begin(1);
+        for _ in 0..fits {
+            assert_eq!(session.put(queue(), 1, persistence), Reply::Done);
+        }
+        assert_eq!(session.put(queue(), 1, persistence), TOO_LARGE);
+        assert_eq!(session.put(queue(), 1, persistence), FAILED);
+        assert_eq!(session.commit(1), FAILED);
+        session.engine.check();
+        assert_eq!(session.engine.statistics().queues, 0, "nothing is left of it");
+    }
+}
+
+#[test]
+fn all_open_transactions_together_are_bounded() {
+    let mut session = Session::new(limits::MESSAGE_BYTES_MAX);
+    let each = limits::TRANSACTION_BYTES_MAX / limits::MESSAGE_BYTES_MAX - 1;
+    let all = limits::UNCOMMITTED_BYTES_MAX / limits::MESSAGE_BYTES_MAX - 1;
+    let whole = all / each;
+    for transaction in 1..=whole {
+        session.fill(&queue(), transaction as u64, each);
+    }
+    let last = whole as u64 + 1;
+    session.fill(&queue(), last, all - whole * each);
+    assert_eq!(session.put(queue(), last, Persistence::NonPersistent), TOO_LARGE);
+    let rollback = Command::Rollback { transaction: TransactionId(1) };
+    assert_eq!(session.run(rollback), Reply::Done);
+    assert_eq!(session.commit(last), FAILED, "it has lost a part");
+    session.fill(&queue(), last + 1, each);
+    session.engine.check();
+    session.engine.close_session(Nanos(1), SESSION, &mut Effects::default());
+    session.engine.open_session(SESSION);
+    for transaction in 1..=whole {
+        session.fill(&queue(), transaction as u64, each);
+    }
+}
+
+#[test]
+fn messages_are_bounded_and_those_in_memory_by_nothing_else() {
+    let mut session = Session::new(10);
+    session.fill(&queue(), 1, limits::TRANSACTION_RECORDS_MAX);
+    assert_eq!(session.commit(1), Reply::Done);
+    let ready = session.engine.statistics().ready;
+    assert_eq!(ready, limits::TRANSACTION_RECORDS_MAX as u64);
+    session.fill(&queue(), 2, limits::TRANSACTION_RECORDS_MAX);
+    assert_eq!(session.put(queue(), 2, Persistence::NonPersistent), TOO_LARGE);
+    assert_eq!(session.commit(2), FAILED);
+    assert_eq!(session.engine.statistics().ready, ready);
+}
+
+#[test]
+fn what_topics_make_of_a_transaction_is_bounded() {
+    let mut session = Session::new(10);
+    let news = QueueName::new("news").unwrap();
+    let copies = limits::TRANSACTION_COPIES_MAX / limits::TRANSACTION_RECORDS_MAX + 1;
+    for link in 0..copies {
+        let subscription = Box::new(Subscription {
+            name: None,
+            topic: news.clone(),
+            selector: None,
+            shared: false,
+            without: None,
+        });
+        let link = LinkId(link as u32);
+        assert_eq!(session.run(Command::Subscribe { link, subscription }), Reply::Done);
+    }
+    session.fill(&Destination::Topic(news), 1, limits::TRANSACTION_RECORDS_MAX);
+    assert_eq!(session.commit(1), TOO_LARGE);
+    assert_eq!(session.engine.statistics().ready, 0);
+    session.engine.check();
+}
