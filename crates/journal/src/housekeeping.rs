@@ -6,7 +6,7 @@
 //! hold more than twice the live bytes and four segments, the emptiest is compacted: its live
 //! records are appended anew, and the next snapshot lets go of it.
 
-use model::{LiveRecords, Lsn, Nanos, limits};
+use model::{ChainRoom, LiveRecords, Lsn, Nanos, limits};
 
 use crate::chore::{Chore, ChoreDone, Product, Work};
 use crate::format::{Epoch, Life, MARK_BYTES, Mark, SegmentHeader, SegmentNumber};
@@ -37,6 +37,10 @@ pub(crate) struct Housekeeping<F> {
     /// Where it stood before the frames that were read back last.
     last_piece: Option<Compaction>,
     shutting_down: bool,
+    /// The room that a chain waits for: see `chain.rs`.
+    pub(crate) wanted: Option<ChainRoom>,
+    /// Segments that others have begun meanwhile.
+    pub(crate) overtaken: u32,
 }
 
 /// The file of a snapshot slot.
@@ -103,6 +107,8 @@ impl<F> Housekeeping<F> {
             compaction: None,
             last_piece: None,
             shutting_down: false,
+            wanted: None,
+            overtaken: 0,
         }
     }
 
@@ -112,7 +118,18 @@ impl<F> Housekeeping<F> {
 
     /// Whether a snapshot of what is there would find its room.
     pub(crate) fn slots_suffice(&self) -> bool {
-        self.slots.iter().all(|slot| slot.bytes >= self.snapshot_bytes_needed)
+        self.slots_have(0)
+    }
+
+    /// The same of so many bytes more.
+    pub(crate) fn slots_have(&self, more_bytes: u64) -> bool {
+        let needed = self.snapshot_bytes_needed + more_bytes;
+        self.slots.iter().all(|slot| slot.bytes >= needed)
+    }
+
+    /// The log goes on in another segment.
+    pub(crate) fn segment_begins(&mut self) {
+        self.overtaken += u32::from(self.wanted.is_some());
     }
 
     pub(crate) fn slot_bytes(&self) -> u64 {
@@ -286,24 +303,25 @@ impl<F: Clone> Journal<F> {
             return None;
         }
         let old = self.segments.take_retired()?;
-        Some(self.prepare_work(Some(old)))
+        Some(self.prepare_work(Some(old), self.options.reserve_bytes))
     }
 
-    fn prepare_work(&mut self, old: Option<Spare<F>>) -> Work<F> {
+    pub(crate) fn prepare_work(&mut self, old: Option<Spare<F>>, bytes: u64) -> Work<F> {
         let number = self.segments.take_number();
         let header = SegmentHeader::new(number, self.opening);
-        Work::Prepare { header, old, bytes: self.options.reserve_bytes }
+        Work::Prepare { header, old, bytes }
     }
 
     fn allocate_work(&mut self) -> Option<Work<F>> {
         self.extend_active_work()
             .or_else(|| {
                 let few = self.segments.spares() <= RESERVED_SPARES;
-                few.then(|| self.prepare_work(None))
+                few.then(|| self.prepare_work(None, self.options.reserve_bytes))
             })
             .or_else(|| self.extend_spare_work())
             .or_else(|| self.grow_slot_work(Slot::A))
             .or_else(|| self.grow_slot_work(Slot::B))
+            .or_else(|| self.chain_work())
     }
 
     /// Bytes to be ready beyond what is written: for traffic, and for a large batch that is to be
@@ -336,7 +354,12 @@ impl<F: Clone> Journal<F> {
         self.extend_work(spare.life.number, &spare.file, spare.initialised)
     }
 
-    fn extend_work(&self, number: SegmentNumber, file: &F, from: u64) -> Option<Work<F>> {
+    pub(crate) fn extend_work(
+        &self,
+        number: SegmentNumber,
+        file: &F,
+        from: u64,
+    ) -> Option<Work<F>> {
         let to = (from + self.options.extent_bytes).min(self.options.segment_bytes);
         (from < to).then(|| Work::Extend { number, file: file.clone(), from, to })
     }
@@ -344,11 +367,13 @@ impl<F: Clone> Journal<F> {
     fn grow_slot_work(&self, slot: Slot) -> Option<Work<F>> {
         let SlotFile { file, bytes } = self.house.slot(slot);
         // A quarter more, so that growing is seldom waited for.
+        let chain = self.house.wanted.map_or(0, |wanted| wanted.snapshot_bytes);
         let wanted = self.house.snapshot_bytes_needed + self.house.snapshot_bytes_needed / 4;
+        let wanted = wanted.max(self.house.snapshot_bytes_needed + chain);
         if *bytes >= wanted {
             return None;
         }
-        let step = self.options.extent_bytes.max(self.house.snapshot_bytes_needed / 8);
+        let step = self.options.extent_bytes.max(wanted / 8);
         let to = (*bytes + step).next_multiple_of(BLOCK_BYTES as u64);
         Some(Work::GrowSlot { slot, file: file.clone(), from: *bytes, to })
     }
@@ -442,6 +467,10 @@ impl<F: Clone> Journal<F> {
     }
 
     fn remove_work(&mut self) -> Option<Work<F>> {
+        // What was made for a chain that did not come.
+        if self.house.wanted.is_none() && self.segments.spares() > RESERVED_SPARES + SPARES_KEPT {
+            return self.segments.take_last_spare().map(|spare| Work::Remove { spare });
+        }
         let many = self.segments.retired() > RETIRED_KEPT;
         let spare = many.then(|| self.segments.take_retired()).flatten()?;
         Some(Work::Remove { spare })
@@ -632,6 +661,9 @@ const COMPACTION_READ_BYTES_MAX: usize = 256 * 1024;
 
 /// Files of segments that are kept to be used again, beyond the spares.
 const RETIRED_KEPT: usize = 2;
+
+/// Spares that are kept beyond the reserved ones.
+const SPARES_KEPT: usize = 2;
 
 /// How long a full device is left alone.
 const FULL_DEVICE_RETRY: Nanos = Nanos::from_millis(250);

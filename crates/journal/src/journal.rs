@@ -41,6 +41,8 @@ pub struct Journal<F> {
     unsynced_bytes: u64,
     /// A snapshot or the end of the process waits for the log to be synced through here.
     pub(crate) sync_through: Lsn,
+    /// The last frame of the last chain.
+    pub(crate) chained: Lsn,
     buffers: Vec<AlignedBuffer>,
     pub(crate) segments: Segments<F>,
     pub(crate) house: Housekeeping<F>,
@@ -143,6 +145,7 @@ impl<F: Clone> Journal<F> {
             unsynced_since: None,
             unsynced_bytes: 0,
             sync_through: Lsn::ZERO,
+            chained: Lsn::ZERO,
             buffers: Vec::new(),
             segments,
             house,
@@ -257,7 +260,7 @@ impl<F: Clone> Journal<F> {
     /// or a chore completes. Feed no command meanwhile.
     #[must_use]
     pub fn stalled(&self) -> bool {
-        if self.pending_bytes() > PENDING_BYTES_MAX {
+        if self.is_far_behind() || self.is_overtaken() {
             return true;
         }
         if self.house.device_is_full() {
@@ -374,6 +377,14 @@ impl<F: Clone> Journal<F> {
             && self.fits(self.options.frame_payload_bytes_max, RESERVED_SPARES)
     }
 
+    /// So much waits to be written that commands have to wait. What waits since a chain came, and
+    /// was before it, does not count: that holds up nobody.
+    pub(crate) fn is_far_behind(&self) -> bool {
+        let waiting = self.full.iter().chain(&self.open);
+        let counted = waiting.filter(|batch| batch.first > self.chained);
+        counted.map(Batch::len).sum::<usize>() > PENDING_BYTES_MAX
+    }
+
     fn pending_bytes(&self) -> usize {
         let waiting = self.full.iter().chain(&self.open);
         waiting.map(Batch::len).sum()
@@ -391,6 +402,7 @@ impl<F: Clone> Journal<F> {
         if self.segments.active_rest(self.segments.active().end) < bytes {
             assert!(self.segments.next_spare_rest() >= bytes, "room is checked before appending");
             self.segments.roll(self.next);
+            self.house.segment_begins();
         }
         let active = self.segments.active();
         let place = (active.file.clone(), active.life, active.end);
@@ -535,8 +547,8 @@ pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
     (MARK_BYTES + FRAME_HEADER_BYTES + payload_bytes).next_multiple_of(BLOCK_BYTES) as u64
 }
 
-/// Bytes of frames that may wait for earlier writes; beyond, the journal stalls. At the speed of a
-/// plain disk it is a fifth of a second.
+/// Bytes of frames that may wait for earlier writes, beside a chain; beyond, the journal stalls. At
+/// the speed of a plain disk it is a fifth of a second.
 const PENDING_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// A new batch's buffer; it grows to what the traffic needs and is used again.

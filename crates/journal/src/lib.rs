@@ -14,6 +14,7 @@
 
 mod batch;
 mod buffer;
+mod chain;
 mod chore;
 mod counters;
 mod disk;
@@ -31,6 +32,7 @@ mod segments;
 mod snapshot;
 mod walk;
 
+pub use chain::Readiness;
 pub use chore::{Chore, ChoreDone};
 pub use counters::Counters;
 pub use disk::{Disk, DiskError, DiskErrorKind, TakeFile, WriteMode, read_whole};

@@ -63,14 +63,14 @@ impl JournalOptions {
         self
     }
 
-    /// The options with frames as large as two of them fit into a segment, up to the largest
-    /// transaction: segments of 64 MiB and a little take any.
+    /// The options with frames as large as two of them fit into a segment, so that most transactions
+    /// are one frame. Beyond some size that only makes everybody wait for more room.
     #[must_use]
     pub fn with_transactions(mut self) -> Self {
         let block = BLOCK_BYTES as u64;
         let half = usize::try_from((self.segment_bytes - block) / 2 / block * block);
         let fits = half.unwrap_or(usize::MAX) - crate::FRAME_HEADER_BYTES - MARK_BYTES;
-        let wanted = fits.min(limits::TRANSACTION_BYTES_MAX + FRAME_OVERHEAD_BYTES);
+        let wanted = fits.min(TRANSACTION_FRAME_BYTES_MAX);
         self.frame_payload_bytes_max = self.frame_payload_bytes_max.max(wanted);
         self
     }
@@ -116,6 +116,9 @@ impl JournalOptions {
 /// Beyond this a segment only takes longer to come free.
 const SEGMENT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
+/// Frames are made this large for transactions, where segments let them.
+const TRANSACTION_FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// What a record adds to a body at most: names, header, counters.
 const FRAME_OVERHEAD_BYTES: usize = 1024;
 
@@ -127,13 +130,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_of_64_mib_take_the_largest_transaction() {
+    fn frames_grow_with_segments_up_to_a_bound() {
         let options = JournalOptions::new(StorePolicy::Always);
         let largest = |bytes| options.clone().with_segment_bytes(bytes).with_transactions();
         let default = largest(options.segment_bytes).frame_payload_bytes_max;
         assert!(default > 8 * 1024 * 1024 - 2 * BLOCK_BYTES, "{default}");
         let large = largest(65 * 1024 * 1024).frame_payload_bytes_max;
-        assert!(large > limits::TRANSACTION_BYTES_MAX, "{large}");
+        assert_eq!(large, TRANSACTION_FRAME_BYTES_MAX);
     }
 
     #[test]

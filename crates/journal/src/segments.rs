@@ -46,6 +46,13 @@ impl<F> Segment<F> {
     }
 }
 
+impl<F> Spare<F> {
+    /// Bytes for batches that it offers.
+    pub(crate) fn rest(&self) -> u64 {
+        self.initialised.saturating_sub(BLOCK_BYTES as u64)
+    }
+}
+
 /// All segments of a journal.
 #[derive(Debug)]
 pub(crate) struct Segments<F> {
@@ -87,8 +94,7 @@ impl<F: Clone> Segments<F> {
 
     /// Bytes for batches that the next spare offers.
     pub(crate) fn next_spare_rest(&self) -> u64 {
-        let block = BLOCK_BYTES as u64;
-        self.spares.front().map_or(0, |spare| spare.initialised.saturating_sub(block))
+        self.spares.front().map_or(0, Spare::rest)
     }
 
     /// How many spares are ready.
@@ -99,6 +105,16 @@ impl<F: Clone> Segments<F> {
     /// The next spare.
     pub(crate) fn next_spare(&self) -> Option<&Spare<F>> {
         self.spares.front()
+    }
+
+    /// The spares in the order in which they will be used.
+    pub(crate) fn iter_spares(&self) -> impl Iterator<Item = &Spare<F>> {
+        self.spares.iter()
+    }
+
+    /// The spare that would be used last is not to be used any more.
+    pub(crate) fn take_last_spare(&mut self) -> Option<Spare<F>> {
+        self.spares.pop_back()
     }
 
     /// Takes a prepared spare in.

@@ -1,0 +1,108 @@
+//! Room for a chain of frames, which may be more than several segments hold.
+//!
+//! All of it is made ready before the first frame is appended, so that a chain never stops halfway;
+//! meanwhile others go on. They are held up only where they use what was made for the chain again
+//! and again. What waits to be written because of a chain holds up nobody: it was there at once and
+//! will not become more, for the next chain has to wait until it is written.
+
+use model::ChainRoom;
+
+use crate::chore::Work;
+use crate::format::MARK_BYTES;
+
+use crate::journal::padded_batch_bytes;
+use crate::segments::RESERVED_SPARES;
+use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
+
+/// Whether a chain can be appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Now.
+    Ready,
+    /// Once more room was made and what came before is written.
+    Awaited,
+    /// Not before the device has room.
+    NoRoom,
+}
+
+impl<F: Clone> Journal<F> {
+    /// Has room for a chain made ready, for which [`Journal::readiness`] is to be asked; `None`:
+    /// none is wanted any more.
+    pub fn want_room(&mut self, wanted: Option<ChainRoom>) {
+        if wanted.is_none() {
+            self.house.overtaken = 0;
+        }
+        self.house.wanted = wanted;
+    }
+
+    /// Whether a chain that needs this room can be appended.
+    #[must_use]
+    pub fn readiness(&self, wanted: &ChainRoom) -> Readiness {
+        let is_behind = self.durable().written < self.chained || self.is_far_behind();
+        if is_behind || self.failed.is_some() {
+            return Readiness::Awaited;
+        }
+        if self.has_room_for(wanted) {
+            return Readiness::Ready;
+        }
+        if self.house.device_is_full() { Readiness::NoRoom } else { Readiness::Awaited }
+    }
+
+    /// What was just appended was a chain.
+    pub fn end_chain(&mut self) {
+        self.chained = self.last();
+        self.house.overtaken = 0;
+    }
+
+    /// What others have used up while a chain waits is too much.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.house.overtaken > OVERTAKEN_SEGMENTS_MAX
+    }
+
+    /// The next piece of the room that a chain waits for.
+    pub(crate) fn chain_work(&mut self) -> Option<Work<F>> {
+        let wanted = self.house.wanted?;
+        if self.has_room_for(&wanted) {
+            return None;
+        }
+        let active = self.segments.active();
+        self.extend_work(active.life.number, &active.file, active.initialised)
+            .or_else(|| {
+                let bytes = self.options.segment_bytes;
+                let mut usable = self.usable_spares();
+                let spare = usable.find(|spare| spare.initialised < bytes)?;
+                self.extend_work(spare.life.number, &spare.file, spare.initialised)
+            })
+            .or_else(|| {
+                let old = self.segments.take_retired();
+                Some(self.prepare_work(old, self.options.segment_bytes))
+            })
+    }
+
+    /// Whether there is room for all frames, wherever they are cut, and for the largest frame of
+    /// anybody else behind them.
+    fn has_room_for(&self, wanted: &ChainRoom) -> bool {
+        let largest = padded_batch_bytes(wanted.frame_bytes);
+        let needed = wanted.bytes + wanted.frames * BATCH_OVERHEAD_BYTES;
+        // A frame that finds no room any more leaves less than its own bytes unused.
+        let active = self.segments.active_rest(self.planned_end()).saturating_sub(largest);
+        let rests: Vec<_> = self.usable_spares().map(|spare| spare.rest()).collect();
+        let Some((behind, rests)) = rests.split_last() else { return false };
+        let spares: u64 = rests.iter().map(|rest| rest.saturating_sub(largest)).sum();
+        active + spares >= needed
+            && *behind >= self.options.largest_batch_bytes()
+            && self.house.slots_have(wanted.snapshot_bytes)
+    }
+
+    fn usable_spares(&self) -> impl Iterator<Item = &crate::segments::Spare<F>> {
+        let usable = self.segments.spares().saturating_sub(RESERVED_SPARES);
+        self.segments.iter_spares().take(usable)
+    }
+}
+
+/// What a batch of one frame takes beside the frame's payload, at most.
+const BATCH_OVERHEAD_BYTES: u64 = (MARK_BYTES + FRAME_HEADER_BYTES + BLOCK_BYTES) as u64;
+
+/// Segments that others may begin while a chain waits for room; from then on they wait too. Twice
+/// what the largest chain needs of the usual size.
+const OVERTAKEN_SEGMENTS_MAX: u32 = 32;
