@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use engine::{Effects, Engine, EngineOptions, RecordError, SnapshotCursor};
 use journal::{
     Chore, ChoreDone, Counters, Disk, DiskError, Durable, Journal, JournalFailed, JournalOptions,
-    OldFrames, OpenError, Unwritten, Write,
+    OldFrames, OpenError, Readiness, Unwritten, Write,
 };
 use model::{BrokerStatistics, Command, LiveRecords, Lsn, Nanos, Output, SessionId, StorePolicy};
 
@@ -101,11 +101,13 @@ impl<F: Clone> Broker<F> {
         self.tell_room();
         self.engine.handle(now, session, command, &mut self.effects);
         self.pass_on(now, outputs);
+        self.commit_awaiting(now, outputs);
     }
 
     /// Lets time pass for the engine: sessions end that could not before, and a bounded number of
-    /// delays, leases, waits and pauses. What expires is journalled, and so is what a client held
-    /// that is gone: all of it waits while the broker is stalled.
+    /// delays, leases, waits and pauses; commits go on that waited for room. What expires is
+    /// journalled, and so is what a client held that is gone: all of it waits while the broker is
+    /// stalled.
     pub fn handle_timeout(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
         while !self.stalled()
             && let Some((session, fault)) = self.ended.pop_front()
@@ -117,6 +119,7 @@ impl<F: Clone> Broker<F> {
             self.engine.handle_timeout(now, &mut self.effects);
             self.pass_on(now, outputs);
         }
+        self.commit_awaiting(now, outputs);
     }
 
     /// When something is to be done even if nothing happens: [`Broker::handle_timeout`],
@@ -124,11 +127,13 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let journal = self.journal.as_ref().and_then(Journal::poll_timeout);
+        let commit = (self.readiness() != Readiness::Awaited).then_some(Nanos::ZERO);
         if self.stalled() {
-            return journal;
+            return journal.into_iter().chain(commit).min();
         }
         let ended = (!self.ended.is_empty()).then_some(Nanos::ZERO);
-        journal.into_iter().chain(self.engine.poll_timeout()).chain(ended).min()
+        let engine = self.engine.poll_timeout();
+        journal.into_iter().chain(engine).chain(ended).chain(commit).min()
     }
 
     /// Whether commands must wait until a write or a chore completes.
@@ -262,6 +267,7 @@ impl<F: Clone> Broker<F> {
             Fault::Ours => self.engine.dismiss_session(now, session, &mut self.effects),
         }
         self.pass_on(now, outputs);
+        self.commit_awaiting(now, outputs);
     }
 
     fn journal_mut(&mut self) -> &mut Journal<F> {
@@ -298,6 +304,41 @@ impl<F: Clone> Broker<F> {
         }
         outputs.append(&mut self.effects.outputs);
         self.effects.clear();
+    }
+
+    /// Whether the first of the commits that wait for room can go on; as if one had to wait where
+    /// none does.
+    fn readiness(&self) -> Readiness {
+        let Some(wanted) = self.engine.awaited_room() else { return Readiness::Awaited };
+        let readiness = self.journal.as_ref().map(|journal| journal.readiness(&wanted));
+        match readiness {
+            // What it had settled is journalled as failed.
+            Some(Readiness::NoRoom) if self.stalled() => Readiness::Awaited,
+            readiness => readiness.unwrap_or(Readiness::Ready),
+        }
+    }
+
+    /// Commits go on for which there is room now, or will be none.
+    fn commit_awaiting(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
+        while let Some(wanted) = self.engine.awaited_room() {
+            let readiness = self.readiness();
+            if let Some(journal) = &mut self.journal {
+                journal.want_room(Some(wanted));
+                self.engine.set_room(journal.room());
+            }
+            if readiness == Readiness::Awaited {
+                return;
+            }
+            let has_room = readiness == Readiness::Ready;
+            self.engine.commit_awaiting(now, has_room, &mut self.effects);
+            self.pass_on(now, outputs);
+            if let Some(journal) = self.journal.as_mut().filter(|_| has_room) {
+                journal.end_chain();
+            }
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.want_room(None);
+        }
     }
 
     fn restate(&mut self, now: Nanos, old: &OldFrames) -> Result<(), JournalFailed> {

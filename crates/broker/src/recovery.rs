@@ -13,6 +13,8 @@ pub struct Recovery {
     pub log: Recovered,
     /// What came of it.
     pub statistics: BrokerStatistics,
+    /// Commits that a crash cut off: nothing of them took effect.
+    pub commits_cut: u64,
     /// The latest time in the log: the engine's clock goes on from here at least.
     pub latest: Nanos,
 }
@@ -46,7 +48,8 @@ struct Replay {
 impl Replay {
     fn recovery(&self, log: Recovered) -> Recovery {
         let latest = self.engine.latest_time().max(log.latest);
-        Recovery { log, statistics: self.engine.statistics(), latest }
+        let commits_cut = self.engine.chains_cut();
+        Recovery { log, statistics: self.engine.statistics(), commits_cut, latest }
     }
 }
 

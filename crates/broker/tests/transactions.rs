@@ -1,5 +1,5 @@
-//! Transactions as large as a frame may be: they go through journal, compaction and recovery whole,
-//! and a larger one is refused and rolled back.
+//! Transactions of all sizes go through journal, compaction and recovery whole: those that fit into
+//! a frame as one, larger ones as a chain of frames.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,7 +10,7 @@ use disk::{Choice, File, Method, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
-    Command, Destination, LinkId, Nanos, NewMessage, Persistence, QueueName, Refusal, Reply,
+    Command, Destination, LinkId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
     SessionId, Settlement, StorePolicy, TransactionId,
 };
 
@@ -35,11 +35,15 @@ struct Store {
 
 impl Store {
     fn open(directory: &Directory) -> Self {
+        Self::open_with(directory, options())
+    }
+
+    fn open_with(directory: &Directory, options: BrokerOptions) -> Self {
         let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
-        let (broker, _) = Broker::open(&disk, options()).unwrap();
+        let (broker, _) = Broker::open(&disk, options).unwrap();
         let mut store = Self { disk, broker };
         store.broker.open_session(SESSION);
-        store.settle();
+        store.settle(&mut Vec::new());
         let to = Destination::Queue(QueueName::new("mail").unwrap());
         assert_eq!(store.run(Command::OpenProducer { link: LINK, to }), Reply::Done);
         let queue = QueueName::new("mail").unwrap();
@@ -48,34 +52,59 @@ impl Store {
     }
 
     fn run(&mut self, command: Command) -> Reply {
-        let mut outputs = Vec::new();
-        self.broker.handle(NOW, SESSION, command, &mut outputs);
-        self.settle();
+        let mut outputs = self.ask(command);
+        self.settle(&mut outputs);
+        self.broker.check();
         outputs.remove(0).reply
     }
 
-    fn settle(&mut self) {
+    /// The same without looking at every invariant, which takes longer the more there is.
+    fn run_unchecked(&mut self, command: Command) -> Reply {
+        let mut outputs = self.ask(command);
+        self.settle(&mut outputs);
+        outputs.remove(0).reply
+    }
+
+    fn ask(&mut self, command: Command) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        self.broker.handle(NOW, SESSION, command, &mut outputs);
+        outputs
+    }
+
+    fn settle(&mut self, outputs: &mut Vec<Output>) {
         loop {
             if let Some(write) = self.broker.poll_write(NOW) {
                 let result = write.perform(&self.disk);
                 self.broker.handle_write(NOW, write, result).unwrap();
             } else if let Some(chore) = self.broker.poll_chore(NOW) {
                 self.broker.handle_chore(NOW, chore.perform(&self.disk)).unwrap();
+            } else if self.broker.poll_timeout().is_some_and(|due| due <= NOW) {
+                self.broker.handle_timeout(NOW, outputs);
             } else {
                 break;
             }
         }
-        self.broker.check();
     }
 
     fn put(&mut self, body: Vec<u8>, persistence: Persistence) -> Reply {
         let message = NewMessage { persistence, ..NewMessage::new(body.into()) };
-        self.run(Command::Put { link: LINK, message, transaction: Some(TRANSACTION) })
+        self.run_unchecked(Command::Put { link: LINK, message, transaction: Some(TRANSACTION) })
+    }
+
+    /// One transaction of so many messages; says how many frames it made.
+    fn commit(&mut self, count: u64, bytes: usize, persistence: Persistence) -> u64 {
+        assert_eq!(self.run(Command::Begin { transaction: TRANSACTION }), Reply::Done);
+        for _ in 0..count {
+            assert_eq!(self.put(vec![b'x'; bytes], persistence), Reply::Done);
+        }
+        let frames = self.broker.counters().frames;
+        assert_eq!(self.run(Command::Commit { transaction: TRANSACTION }), Reply::Done);
+        self.broker.counters().frames - frames
     }
 
     fn receive(&mut self) -> Option<model::Delivery> {
         let wait = Some(Nanos::ZERO);
-        match self.run(Command::Receive { link: LINK, wait, margin: Nanos::ZERO }) {
+        match self.run_unchecked(Command::Receive { link: LINK, wait, margin: Nanos::ZERO }) {
             Reply::Delivered(delivery) => Some(*delivery),
             Reply::TimedOut => None,
             other => panic!("{other:?}"),
@@ -95,67 +124,59 @@ fn options() -> BrokerOptions {
     BrokerOptions { engine: EngineOptions::new(policy), journal: journal.with_transactions() }
 }
 
-/// How many messages of so many bytes one transaction takes.
-fn messages_max(store: &mut Store, bytes: usize) -> u64 {
-    assert_eq!(store.run(Command::Begin { transaction: TRANSACTION }), Reply::Done);
-    let mut count = 0;
-    loop {
-        match store.put(vec![b'x'; bytes], Persistence::Persistent) {
-            Reply::Done => count += 1,
-            other => {
-                assert_eq!(other, Reply::Refused(Refusal::TransactionTooLarge));
-                break;
-            }
-        }
-    }
-    let commit = store.run(Command::Commit { transaction: TRANSACTION });
-    assert_eq!(commit, Reply::Refused(Refusal::TransactionFailed));
-    count
+fn directory(name: &str) -> Directory {
+    let name = format!("dunlin-broker-{name}-{}", std::process::id());
+    Directory(std::env::temp_dir().join(name))
 }
 
+/// What a record has beside its body here, and its share of what the budget has to spare.
+const RECORD_BYTES: usize = 50;
+
 #[test]
-fn the_largest_transaction_goes_through_the_log_whole() {
-    let name = format!("dunlin-broker-transactions-{}", std::process::id());
-    let directory = Directory(std::env::temp_dir().join(name));
+fn what_fits_into_a_frame_is_one() {
+    let directory = directory("frame");
+    let frame_bytes = options().journal.frame_payload_bytes_max;
     let mut store = Store::open(&directory);
     for bytes in [20, 200, 2_000] {
-        let count = messages_max(&mut store, bytes);
+        let count = (frame_bytes / (bytes + RECORD_BYTES)) as u64;
         assert!(count >= 10, "{count} messages of {bytes} bytes");
-        assert_eq!(store.broker.statistics().ready, 0, "nothing of it happened");
         for round in 0..8 {
-            assert_eq!(store.run(Command::Begin { transaction: TRANSACTION }), Reply::Done);
-            for _ in 0..count {
-                let reply = store.put(vec![b'x'; bytes], Persistence::Persistent);
-                assert_eq!(reply, Reply::Done);
-            }
-            let frames = store.broker.counters().frames;
-            assert_eq!(store.run(Command::Commit { transaction: TRANSACTION }), Reply::Done);
-            assert_eq!(store.broker.counters().frames, frames + 1, "one frame");
+            assert_eq!(store.commit(count, bytes, Persistence::Persistent), 1, "one frame");
             store = consume(store, &directory, count, round);
         }
     }
 }
 
-/// All but a few, in one transaction; what is left makes compaction worth while.
+#[test]
+fn what_does_not_fit_into_a_frame_is_a_chain() {
+    let directory = directory("chain");
+    let frame_bytes = options().journal.frame_payload_bytes_max;
+    let mut store = Store::open(&directory);
+    for (round, (bytes, frames)) in [(20, 2), (200, 2), (2_000, 40), (2_000, 3)].iter().enumerate()
+    {
+        let count = (frame_bytes * frames / bytes) as u64;
+        let made = store.commit(count, *bytes, Persistence::Persistent);
+        assert!(made >= *frames as u64, "{made} frames");
+        store = consume(store, &directory, count, round as u64);
+    }
+    let names = std::fs::read_dir(&directory.0).unwrap().map(|entry| entry.unwrap().file_name());
+    let segments = names.filter(|name| name.to_str().unwrap().ends_with(".segment")).count();
+    assert!(segments <= 10, "what was made for chains is given back: {segments} segments");
+}
+
+/// All in one transaction, every second time by the next process.
 fn consume(mut store: Store, directory: &Directory, count: u64, round: u64) -> Store {
     if round % 2 == 1 {
         drop(store);
         store = Store::open(directory);
     }
     assert_eq!(store.broker.statistics().ready, count, "all of it or nothing");
-    let mut last = Vec::new();
     assert_eq!(store.run(Command::Begin { transaction: TRANSACTION }), Reply::Done);
     while let Some(delivery) = store.receive() {
-        let settle = |transaction| Command::Settle {
-            message: delivery.message,
-            settlement: Settlement::Accept,
-            transaction,
-        };
-        if store.run(settle(Some(TRANSACTION))) != Reply::Done {
-            last.push(delivery.message);
-        }
+        let (message, settlement) = (delivery.message, Settlement::Accept);
+        let settle = Command::Settle { message, settlement, transaction: Some(TRANSACTION) };
+        assert_eq!(store.run_unchecked(settle), Reply::Done);
     }
-    assert!(last.is_empty(), "what fits into a transaction is settled by one");
     assert_eq!(store.run(Command::Commit { transaction: TRANSACTION }), Reply::Done);
     assert_eq!(store.broker.statistics().ready, 0);
     store
@@ -163,8 +184,7 @@ fn consume(mut store: Store, directory: &Directory, count: u64, round: u64) -> S
 
 #[test]
 fn what_is_in_memory_makes_no_frame() {
-    let name = format!("dunlin-broker-unwritten-{}", std::process::id());
-    let directory = Directory(std::env::temp_dir().join(name));
+    let directory = directory("unwritten");
     let mut store = Store::open(&directory);
     let before = store.broker.counters();
     for _ in 0..100 {
@@ -175,4 +195,35 @@ fn what_is_in_memory_makes_no_frame() {
     let after = store.broker.counters();
     assert_eq!((after.frames, after.syncs), (before.frames, before.syncs));
     assert_eq!(store.broker.statistics().ready, 100);
+}
+
+/// A frame has room for 30 messages of this size; memory for many more.
+#[test]
+fn what_is_in_memory_is_not_bounded_by_a_frame() {
+    let directory = directory("memory");
+    let mut store = Store::open(&directory);
+    let before = store.broker.counters();
+    assert_eq!(store.commit(1_000, 1_000, Persistence::NonPersistent), 0);
+    let after = store.broker.counters();
+    assert_eq!((after.syncs, after.disk_bytes), (before.syncs, before.disk_bytes));
+    assert_eq!(store.broker.statistics().ready, 1_000);
+}
+
+/// What a Java team does that fills a queue in one transaction, with the options of a server.
+#[test]
+fn a_hundred_thousand_messages_are_one_commit() {
+    const COUNT: u64 = 100_000;
+    let directory = directory("hundred-thousand");
+    let policy = StorePolicy::Always;
+    let journal = JournalOptions::new(policy).with_message_bytes_max(65_535).with_transactions();
+    let options = BrokerOptions { engine: EngineOptions::new(policy), journal };
+    let mut store = Store::open_with(&directory, options.clone());
+    let frames = store.commit(COUNT, 1_024, Persistence::Persistent);
+    assert!(frames > 100, "{frames} frames");
+    assert!(!store.broker.stalled(), "others go on");
+    drop(store);
+    let mut store = Store::open_with(&directory, options);
+    assert_eq!(store.broker.statistics().ready, COUNT);
+    store = consume(store, &directory, COUNT, 0);
+    assert_eq!(store.broker.counters().live_bytes, 0);
 }

@@ -23,6 +23,12 @@ pub(crate) fn run(directory: &Path) -> Result<(), Error> {
         "read {} bytes: snapshot {}, then {} frames up to frame {}",
         recovery.log.bytes, recovery.log.snapshot, recovery.log.frames, recovery.log.last
     );
+    if recovery.commits_cut > 0 {
+        println!(
+            "{} commits were cut off by a crash before their last frame; nothing of them took effect",
+            recovery.commits_cut
+        );
+    }
     Ok(())
 }
 

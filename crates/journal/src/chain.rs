@@ -54,9 +54,10 @@ impl<F: Clone> Journal<F> {
         self.house.overtaken = 0;
     }
 
-    /// What others have used up while a chain waits is too much.
+    /// What others have used up while a chain waits is too much. On a full device there is nothing
+    /// that they could use up.
     pub(crate) fn is_overtaken(&self) -> bool {
-        self.house.overtaken > OVERTAKEN_SEGMENTS_MAX
+        self.house.overtaken > OVERTAKEN_SEGMENTS_MAX && !self.house.device_is_full()
     }
 
     /// The next piece of the room that a chain waits for.
