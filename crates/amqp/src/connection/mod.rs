@@ -166,8 +166,8 @@ impl Connection {
     }
 
     /// Takes the next command for the engine out of `input`; what needs no engine is answered into
-    /// `out`. Gives nothing when `input` holds no whole frame, and while the engine has to say
-    /// whether the connection may be opened.
+    /// `out`. Gives nothing when `input` holds no whole frame, while the engine has to say whether
+    /// the connection may be opened, and while it has not answered a commit.
     pub fn poll_command(
         &mut self,
         now: Nanos,
@@ -187,7 +187,8 @@ impl Connection {
             }
         };
         self.unread = input.len();
-        self.half_sent = command.is_none() && (!input.is_empty() || self.is_greeting());
+        let is_part = !input.is_empty() && !self.is_committing();
+        self.half_sent = command.is_none() && (is_part || self.is_greeting());
         command
     }
 
@@ -321,7 +322,7 @@ impl Connection {
     /// [`poll_command`](Self::poll_command) has something to give without any news.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.work.is_empty()
+        !self.work.is_empty() && !self.is_committing()
     }
 
     /// Deliveries wait for room in `out`: [`flush`](Self::flush) has more once that was sent.
@@ -349,6 +350,7 @@ impl Connection {
                 input.consume(input.len());
                 false
             }
+            _ if self.is_committing() => false,
             _ => self.read_frame(input, out),
         }
     }

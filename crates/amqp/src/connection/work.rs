@@ -54,7 +54,16 @@ impl Connection {
         }
     }
 
+    /// A commit may be answered later than what is asked behind it, and replies are told apart by
+    /// their order: so nothing is asked meanwhile.
+    pub(super) fn is_committing(&self) -> bool {
+        matches!(self.awaited.back(), Some(Awaited::Discharged(_)))
+    }
+
     pub(super) fn next_work(&mut self) -> Option<Command> {
+        if self.is_committing() {
+            return None;
+        }
         while let Some(work) = self.work.pop_front() {
             let (command, awaited) = match work {
                 Work::Ask(command, awaited) => (command, awaited),
