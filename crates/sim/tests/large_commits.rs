@@ -1,0 +1,229 @@
+//! A commit that is more than one frame, and the power cut at every call of the disk that it makes:
+//! what comes back holds all of it or nothing, all where it was confirmed. Then the log goes on
+//! behind what was cut off, with another such commit, and comes back again.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+use broker::{Broker, BrokerOptions, Write};
+use engine::EngineOptions;
+use journal::JournalOptions;
+use model::{
+    Command, Destination, LinkId, MessageId, Nanos, NewMessage, Output, QueueName, Reply,
+    SessionId, Settlement, StorePolicy, TransactionId,
+};
+use sim::{Fault, FaultyDisk, FaultyFile, Moment};
+
+const SESSION: SessionId = SessionId(1);
+const LINK: LinkId = LinkId(0);
+const NOW: Nanos = Nanos::from_secs(2_000_000_000);
+const TRANSACTION: TransactionId = TransactionId(1);
+
+/// Messages before, of which the commit settles one.
+const BEFORE: u64 = 3;
+/// Messages of the commit: three frames, in two segments.
+const COMMITTED: u64 = 40;
+const BODY_BYTES: usize = 1_000;
+
+struct Process {
+    disk: FaultyDisk,
+    broker: Broker<FaultyFile>,
+    /// The one that was begun last is performed first.
+    backwards: bool,
+    writes: Vec<Write<FaultyFile>>,
+    outputs: Vec<Output>,
+}
+
+/// What a run came to.
+struct Run {
+    /// The calls of the disk that the commit made.
+    calls: std::ops::Range<u64>,
+    confirmed: bool,
+}
+
+impl Process {
+    fn open(disk: &FaultyDisk, backwards: bool) -> Option<Self> {
+        let opened = Broker::open(disk, options());
+        let broker = match opened {
+            Ok((broker, _)) => broker,
+            Err(_) if disk.stopped() => return None,
+            Err(error) => panic!("{error}"),
+        };
+        let (disk, writes, outputs) = (disk.clone(), Vec::new(), Vec::new());
+        let mut process = Self { disk, broker, backwards, writes, outputs };
+        process.broker.check();
+        process.broker.open_session(SESSION);
+        process.settle();
+        let queue = QueueName::new("mail").unwrap();
+        process.run(Command::Watch { link: LINK, queue });
+        Some(process)
+    }
+
+    /// Everything that a server would do, until nothing is left or the power is gone.
+    fn settle(&mut self) {
+        while !self.disk.stopped() && self.turn() {}
+        if !self.disk.stopped() {
+            self.broker.check();
+        }
+    }
+
+    fn turn(&mut self) -> bool {
+        while let Some(write) = self.broker.poll_write(NOW) {
+            self.writes.push(write);
+        }
+        if !self.writes.is_empty() {
+            let write =
+                if self.backwards { self.writes.pop() } else { Some(self.writes.remove(0)) };
+            let write = write.unwrap();
+            let result = write.perform(&self.disk);
+            let done = self.broker.handle_write(NOW, write, result);
+            assert!(done.is_ok() || self.disk.stopped());
+        } else if let Some(chore) = self.broker.poll_chore(NOW) {
+            let done = self.broker.handle_chore(NOW, chore.perform(&self.disk));
+            assert!(done.is_ok() || self.disk.stopped());
+        } else if self.broker.poll_timeout().is_some_and(|due| due <= NOW) {
+            self.broker.handle_timeout(NOW, &mut self.outputs);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn run(&mut self, command: Command) -> Option<Output> {
+        self.broker.handle(NOW, SESSION, command, &mut self.outputs);
+        self.settle();
+        self.outputs.pop()
+    }
+
+    fn put(&mut self, number: u64, transaction: Option<TransactionId>) {
+        let to = Destination::Queue(QueueName::new("mail").unwrap());
+        let message = NewMessage::new(vec![number as u8; BODY_BYTES].into());
+        self.run(Command::PutTo { to, message, transaction });
+    }
+
+    /// Receives a message, and settles it in a transaction that puts many.
+    fn commit(&mut self) -> Run {
+        let wait = Some(Nanos::ZERO);
+        let received = self.run(Command::Receive { link: LINK, wait, margin: Nanos::ZERO });
+        let Reply::Delivered(delivery) = received.unwrap().reply else { panic!("there is one") };
+        self.run(Command::Begin { transaction: TRANSACTION });
+        for number in 0..COMMITTED {
+            self.put(number, Some(TRANSACTION));
+        }
+        let (message, settlement) = (delivery.message, Settlement::Accept);
+        self.run(Command::Settle { message, settlement, transaction: Some(TRANSACTION) });
+        let (calls, frames) = (self.disk.calls(), self.broker.counters().frames);
+        let answer = self.run(Command::Commit { transaction: TRANSACTION });
+        if !self.disk.stopped() {
+            assert!(self.broker.counters().frames >= frames + 3, "it is a chain of three frames");
+        }
+        let confirmed = answer.is_some_and(|Output { after, reply, .. }| {
+            assert_eq!(reply, Reply::Done);
+            self.broker.durable().covers(after)
+        });
+        Run { calls: calls + 1..self.disk.calls() + 1, confirmed }
+    }
+
+    fn ready(&self) -> u64 {
+        self.broker.statistics().ready
+    }
+}
+
+fn options() -> BrokerOptions {
+    let policy = StorePolicy::Always;
+    let journal = JournalOptions {
+        segment_bytes: 48 * 1024,
+        extent_bytes: 16 * 1024,
+        reserve_bytes: 16 * 1024,
+        frame_payload_bytes_max: 16 * 1024,
+        batch_bytes: 16 * 1024,
+        ..JournalOptions::new(policy)
+    };
+    BrokerOptions { engine: EngineOptions::new(policy), journal }
+}
+
+/// A directory with some messages, and the commit.
+fn run(seed: u64, fault: Option<(u64, Fault)>) -> (FaultyDisk, Run) {
+    let disk = FaultyDisk::new(seed);
+    let mut process = Process::open(&disk, seed % 2 == 1).unwrap();
+    for number in 0..BEFORE {
+        process.put(number, None);
+    }
+    if let Some((call, fault)) = fault {
+        disk.inject(call, fault);
+    }
+    let run = process.commit();
+    (disk, run)
+}
+
+#[test]
+fn a_power_cut_at_any_call_leaves_all_of_a_commit_or_nothing() {
+    let (mut all, mut nothing, mut cut) = (0, 0, 0);
+    for seed in 0..4 {
+        let (_, Run { calls, confirmed }) = run(seed, None);
+        assert!(confirmed && calls.end - calls.start > 10, "{calls:?}");
+        for call in calls {
+            for moment in [Moment::Before, Moment::During, Moment::After] {
+                let (disk, run) = run(seed, Some((call, Fault::Crash(moment))));
+                assert!(disk.stopped());
+                if call % 2 == 0 {
+                    disk.cut_power()
+                } else {
+                    disk.kill()
+                }
+                let left = recover(&disk, seed);
+                assert!(!run.confirmed || left.all, "what was confirmed is there: {call}");
+                (all, nothing) = (all + u64::from(left.all), nothing + u64::from(!left.all));
+                cut += u64::from(left.commits_cut > 0);
+            }
+        }
+    }
+    assert!(all > 10 && nothing > 100 && cut > 10, "{all} all, {nothing} nothing, {cut} cut");
+}
+
+struct Left {
+    all: bool,
+    commits_cut: u64,
+}
+
+/// What is there, which is all of the commit or nothing; with another one behind it.
+fn recover(disk: &FaultyDisk, seed: u64) -> Left {
+    let commits_cut = broker::verify(disk, options()).unwrap().commits_cut;
+    let mut process = Process::open(disk, seed % 4 > 1).unwrap();
+    let found = process.ready();
+    let all = found == BEFORE - 1 + COMMITTED;
+    assert!(all || found == BEFORE, "{found} messages are no state that ever was");
+    let first = Command::MessageStatistics { message: MessageId(1) };
+    let is_there = matches!(process.run(first).unwrap().reply, Reply::MessageStatistics(_));
+    assert_eq!(is_there, !all, "what was settled goes with the rest of it");
+    let again = process.commit();
+    assert!(again.confirmed);
+    disk.cut_power();
+    let process = Process::open(disk, false).unwrap();
+    assert_eq!(process.ready(), found - 1 + COMMITTED);
+    Left { all, commits_cut }
+}
+
+/// Recovery makes a directory fit to go on from: a crash in the middle of that changes nothing.
+#[test]
+fn a_power_cut_while_a_cut_commit_is_recovered_leaves_nothing_of_it() {
+    let (_, Run { calls, .. }) = run(3, None);
+    let mut recoveries = 0;
+    for call in calls {
+        let (disk, _) = run(3, Some((call, Fault::Crash(Moment::During))));
+        disk.cut_power();
+        if broker::verify(&disk.fork(), options()).unwrap().commits_cut == 0 {
+            continue;
+        }
+        let from = disk.calls() + 1;
+        for call in from.. {
+            let disk = disk.fork();
+            disk.inject(call, Fault::Crash(Moment::During));
+            if Process::open(&disk, false).is_some() && !disk.stopped() {
+                break;
+            }
+            disk.cut_power();
+            assert!(!recover(&disk, 0).all);
+            recoveries += 1;
+        }
+    }
+    assert!(recoveries > 50, "{recoveries} recoveries");
+}
