@@ -27,6 +27,8 @@ struct World {
     broker: Mutex<Broker<File>>,
     /// The answer to the commit.
     answer: Mutex<Option<Output>>,
+    /// The neighbour is to stop, then everybody.
+    committed: AtomicBool,
     ended: AtomicBool,
     since: Instant,
 }
@@ -68,6 +70,7 @@ fn commit(path: &Path, messages: u64, bytes: usize, persistence: Persistence) {
         disk,
         broker: Mutex::new(broker),
         answer: Mutex::new(None),
+        committed: AtomicBool::new(false),
         ended: AtomicBool::new(false),
         since: Instant::now(),
     };
@@ -78,8 +81,9 @@ fn commit(path: &Path, messages: u64, bytes: usize, persistence: Persistence) {
         let neighbour = scope.spawn(|| world.put_all_the_time(persistence));
         let committed = world.commit(messages, bytes);
         thread::sleep(Duration::from_millis(100));
-        world.ended.store(true, Ordering::SeqCst);
+        world.committed.store(true, Ordering::SeqCst);
         let Neighbour { puts, longest, alone } = neighbour.join().unwrap();
+        world.ended.store(true, Ordering::SeqCst);
         println!("  committed after {committed:?}");
         println!("  the neighbour waited {longest:?} at most, {alone:?} alone, in {puts} puts");
     });
@@ -144,7 +148,7 @@ impl World {
         let session = SessionId(2);
         self.lock().open_session(session);
         let mut neighbour = Neighbour::default();
-        while self.goes_on() {
+        while !self.committed.load(Ordering::SeqCst) {
             let since = Instant::now();
             let answer = self.handle(session, put(100, persistence, None)).unwrap();
             self.await_durable(&answer);

@@ -57,7 +57,7 @@ impl Connection {
     /// A commit may be answered later than what is asked behind it, and replies are told apart by
     /// their order: so nothing is asked meanwhile.
     pub(super) fn is_committing(&self) -> bool {
-        matches!(self.awaited.back(), Some(Awaited::Discharged(_)))
+        matches!(self.awaited.back(), Some(Awaited::Discharged(..)))
     }
 
     pub(super) fn next_work(&mut self) -> Option<Command> {
