@@ -25,7 +25,7 @@ pub(crate) fn run(directory: &Path) -> Result<(), Error> {
     );
     if recovery.commits_cut > 0 {
         println!(
-            "{} commits were cut off by a crash before their last frame; nothing of them took effect",
+            "{} commits were cut off by a crash: nothing of them took effect",
             recovery.commits_cut
         );
     }

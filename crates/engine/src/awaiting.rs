@@ -2,8 +2,8 @@
 //! that ran out of room would have to be undone on the disk.
 //!
 //! Whoever drives the engine makes the room and says when it is there, or that there will be none.
-//! Meanwhile nothing can be added to the transaction, nobody sees anything of it, and everybody else
-//! is served. It goes with its session like any other.
+//! Meanwhile nothing can be added to the transaction, nobody sees anything of it, and everybody
+//! else is served. It goes with its session like any other.
 
 use model::{ChainRoom, Nanos, Refusal, TransactionId};
 
@@ -31,8 +31,8 @@ impl Engine {
         })
     }
 
-    /// There is room for the first of the commits that wait: it takes effect. Or there will be none:
-    /// it is refused and rolled back. No effect when none waits.
+    /// There is room for the first of the commits that wait: it takes effect. Or there will be
+    /// none: it is refused and rolled back. No effect when none waits.
     pub fn commit_awaiting(&mut self, now: Nanos, has_room: bool, effects: &mut Effects) {
         self.advance(now);
         let Some((by, id)) = self.awaiting.pop_front() else { return };

@@ -191,13 +191,13 @@ impl Log {
         self.draft(effects)
     }
 
-    /// Ends the chain that has begun, if one has: all its frames are as durable as the most
-    /// demanding asks, so that what waits for the last waits for all.
-    pub(crate) fn end_chain(&mut self, effects: &mut Effects) {
-        let Some(chain) = self.chain.take() else { return };
+    /// Ends the chain that has begun, if one has; tells whether it came to any frame. All of them
+    /// are as durable as the most demanding asks, so that what waits for the last waits for all.
+    pub(crate) fn end_chain(&mut self, effects: &mut Effects) -> bool {
+        let Some(chain) = self.chain.take() else { return false };
         if self.is_sealed() {
             self.open = OpenFrame::default();
-            return;
+            return false;
         }
         codec::end_chain(&mut effects.records, chain.head);
         let level = self.open.level;
@@ -205,6 +205,7 @@ impl Log {
         for frame in effects.frames.iter_mut().skip(chain.frames) {
             frame.level = level;
         }
+        true
     }
 
     /// Takes back all that was appended since the transaction's first frame began.

@@ -1,7 +1,7 @@
 //! Chains of frames in recovery: none of their records takes effect before the last frame is there.
 //!
-//! A chain whose last frame is missing was cut off by a crash and never confirmed. What follows then
-//! was written later, and is no continuation: it names no chain, or one that begins elsewhere.
+//! A chain whose last frame is missing was cut off by a crash and never confirmed. What follows
+//! then was written later, and is no continuation: it names no chain, or one that begins elsewhere.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
 //! What the records of a transaction may take, counted while its parts come in: whether its commit
 //! is one frame, and how much room it needs where it is more.
 //!
-//! Everything is counted as large as it can become: numbers of messages are given at the commit, and
-//! who takes what is published is known only then.
+//! Everything is counted as large as it can become: numbers of messages are given at the commit,
+//! and who takes what is published is known only then.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

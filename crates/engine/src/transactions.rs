@@ -130,10 +130,10 @@ impl Engine {
             let is_changed = span == Span::Chain && settlement != Settlement::Release;
             ids.extend(is_changed.then_some(id));
         }
-        self.log.end_chain(effects);
-        let (whole, after) = match span {
-            Span::Frame => (self.log.after_open(), self.log.after_settling(has_gone)),
-            Span::Chain => (self.log.after_all(), self.log.after_all()),
+        let (whole, after) = if self.log.end_chain(effects) {
+            (self.log.after_all(), self.log.after_all())
+        } else {
+            (self.log.after_open(), self.log.after_settling(has_gone))
         };
         self.bind(&ids, whole);
         Outcome::reply(after, Reply::Done).waking_all(woken)

@@ -1,6 +1,7 @@
 //! Random transactions over queues and a topic, most of them larger than a frame: whatever frames a
-//! crash leaves, what comes back is as it was between two commands, so of each commit all or nothing.
-//! Then it goes on from there, behind what was cut off, and snapshots are taken all the while.
+//! crash leaves, what comes back is as it was between two commands, so of each commit all or
+//! nothing. Then it goes on from there, behind what was cut off, and snapshots are taken all the
+//! while.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;

@@ -1,5 +1,5 @@
-/// What a chain of frames needs: a commit that is more than one frame. All of it is there before the
-/// first of them is appended, or none of them is.
+/// What a chain of frames needs: a commit that is more than one frame. All of it is there before
+/// the first of them is appended, or none of them is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainRoom {
     /// Bytes of all frames.

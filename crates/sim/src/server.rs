@@ -63,6 +63,8 @@ pub struct Server<D: Disk> {
     stepped_at: Nanos,
     /// Clients that are gone, of which the broker hears once it is not stalled.
     leaving: Vec<u64>,
+    /// Commits that wait for room in the log, by whose they are.
+    committing: BTreeMap<u64, Command>,
 }
 
 struct Connection {
@@ -108,6 +110,7 @@ impl<D: Disk> Server<D> {
             appended: 0,
             stepped_at: Nanos::ZERO,
             leaving: Vec::new(),
+            committing: BTreeMap::new(),
         }
     }
 
@@ -284,6 +287,7 @@ impl<D: Disk> Server<D> {
             outside.oracle.closed(self.now, id);
             let mut outputs = Vec::new();
             self.broker.close_session(self.now, SessionId(id), &mut outputs);
+            self.committing.remove(&id);
             self.route(None, outputs, outside);
         }
     }
@@ -351,7 +355,11 @@ impl<D: Disk> Server<D> {
                 }
             }
             self.appended = self.broker.counters().frames - frames;
-            // All commands are answered at once, before what they bring to others; but for credit.
+            if matches!(command, Command::Commit { .. }) && outputs.is_empty() {
+                self.committing.insert(id, command);
+                continue;
+            }
+            // All others are answered at once, before what they bring to others; but for credit.
             let is_answered = !matches!(command, Command::Credit { .. });
             let answer = is_answered.then(|| outputs.remove(0));
             self.judge(id, &command, answer.as_ref(), outside);
@@ -380,8 +388,11 @@ impl<D: Disk> Server<D> {
         client.answered(reply, changes);
     }
 
-    /// Hands what was not asked for to a session of AMQP.
+    /// Hands what was not asked for to a session of AMQP, and the answer to a commit that waited.
     fn route_amqp(&mut self, output: Output, outside: &mut Outside) {
+        if matches!(output.reply, Reply::Done | Reply::Refused(_)) {
+            return self.answer_commit(output, outside);
+        }
         let Output { session: SessionId(id), after, reply } = output;
         outside.trace(self.now, || format!("for {id}: {}", brief(&reply)));
         let Outside { amqp_clients, oracle, .. } = outside;
@@ -405,12 +416,28 @@ impl<D: Disk> Server<D> {
         }
     }
 
+    fn answer_commit(&mut self, output: Output, outside: &mut Outside) {
+        let id = output.session.0;
+        let command = self.committing.remove(&id).expect("invariant: only a commit waits");
+        (self.appended, self.stepped_at) = (0, self.now);
+        if !outside.amqp_clients.contains_key(&id) {
+            // It is gone, of which the broker has not heard yet.
+            outside.oracle.commanded(self.now, id, &command, Some(&output.reply));
+            return;
+        }
+        self.judge(id, &command, Some(&output), outside);
+        if let Some(connection) = self.amqp_connections.get_mut(&id) {
+            connection.handle_reply(output.after, output.reply);
+        }
+    }
+
     /// Hands outputs to their sessions; first the one that answers the command itself, whose
     /// effect is what caused the others.
     fn route(&mut self, own: Option<u64>, mut outputs: Vec<Output>, outside: &mut Outside) {
         outputs.sort_by_key(|output| Some(output.session.0) != own);
         for output in outputs {
-            if self.amqp_connections.contains_key(&output.session.0) {
+            let id = output.session.0;
+            if self.amqp_connections.contains_key(&id) || self.committing.contains_key(&id) {
                 self.route_amqp(output, outside);
                 continue;
             }
