@@ -324,8 +324,8 @@ impl<F: Clone> Broker<F> {
             let readiness = self.readiness();
             if let Some(journal) = &mut self.journal {
                 journal.want_room(Some(wanted));
-                self.engine.set_room(journal.room());
             }
+            self.tell_room();
             if readiness == Readiness::Awaited {
                 return;
             }
