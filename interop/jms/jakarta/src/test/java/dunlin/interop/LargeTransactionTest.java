@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import jakarta.jms.BytesMessage;
 import jakarta.jms.DeliveryMode;
+import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Queue;
 import jakarta.jms.Session;
@@ -16,9 +17,28 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Transactions of more than anybody should have in one, and of too much. */
 class LargeTransactionTest extends Scenario {
+    private static final int MANY = 100_000;
     /** Together more than 256 MiB. */
     private static final int TOO_MANY = 19;
     private static final int LARGE = 14 << 20;
+
+    @ParameterizedTest
+    @ValueSource(ints = {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT})
+    void aHundredThousandMessagesAreSentInOneAndTakenInOne(int mode) throws Exception {
+        Session session = session(Session.SESSION_TRANSACTED);
+        Queue queue = queue(session);
+        MessageConsumer other = session().createConsumer(queue);
+        sendNumbered(session, queue, mode, MANY, 1_024);
+        assertNothing(other);
+        session.commit();
+        other.close();
+        MessageConsumer consumer = session.createConsumer(queue);
+        for (int number = 0; number < MANY; number++) {
+            assertEquals(number, next(consumer).getIntProperty("number"));
+        }
+        session.commit();
+        assertNothing(consumer);
+    }
 
     @ParameterizedTest
     @ValueSource(ints = {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT})
