@@ -7,15 +7,15 @@ import jakarta.jms.Session;
 /** Sends to queues and the topic, each message by itself or many in a transaction. */
 final class Producing extends Worker {
     /** Above this the consumers are left to catch up. */
-    private static final long BACKLOG_MAX = 2_000;
+    private static final long BACKLOG_MAX = 4_000;
     private static final long PAUSE_MILLIS = 5;
     private static final Target[] TARGETS = {Target.ORDERS, Target.BILLS, Target.NEWS};
     /** One of so many messages is not persistent: a kill may take it. */
     private static final int VOLATILES = 8;
     private static final int SMALL = 10;
-    /** One of so many transactions is large. */
-    private static final int LARGE_ONES = 30;
-    private static final int LARGE = 150;
+    /** One of so many transactions is large: no frame of the broker's log holds it. */
+    private static final int LARGE_ONES = 10;
+    private static final int LARGE = 1_000;
 
     Producing(Load load, int mode) {
         super(load, mode);
