@@ -191,6 +191,8 @@ impl Oracle {
                     self.message(id).place = Place::Ready(now);
                 }
                 Place::Held(holder) if holder == client => {
+                    // So many as a frame takes return at a time.
+                    self.step += 1;
                     self.fail(now, id);
                 }
                 _ => {}

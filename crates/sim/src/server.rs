@@ -311,6 +311,7 @@ impl<D: Disk> Server<D> {
 
     fn serve(&mut self, id: u64, outside: &mut Outside) {
         loop {
+            self.hurry(outside);
             let is_serving = self.is_serving();
             let Some(connection) = self.connections.get_mut(&id) else { return };
             if !is_serving || connection.output.len() > OUTPUT_BYTES_MAX {
@@ -476,6 +477,18 @@ impl<D: Disk> Server<D> {
         !self.broker.stalled() && !self.has_leaving()
     }
 
+    /// What would be due with the next command happens before it is read: it may use up the room
+    /// that the command needs.
+    fn hurry(&mut self, outside: &mut Outside) {
+        for _ in 0..HURRIES_MAX {
+            let next = self.now + Nanos(1);
+            if self.broker.poll_timeout().is_none_or(|due| due > next) {
+                break;
+            }
+            self.tick(outside);
+        }
+    }
+
     fn is_due(&self) -> bool {
         self.broker.poll_timeout().is_some_and(|due| due <= self.now)
     }
@@ -486,13 +499,12 @@ impl<D: Disk> Server<D> {
         if self.stepped_at == self.now {
             self.now = self.now + Nanos(1);
         }
-        let before = self.broker.poll_timeout();
+        let before = (self.broker.poll_timeout(), self.broker.steps());
         let mut outputs = Vec::new();
         self.broker.handle_timeout(self.now, &mut outputs);
-        let happened = !outputs.is_empty();
         self.route(None, outputs, outside);
         self.poll();
-        happened || self.broker.poll_timeout() != before
+        (self.broker.poll_timeout(), self.broker.steps()) != before
     }
 }
 
@@ -579,6 +591,9 @@ impl Facts for NoFacts {
 
 /// The device answers every call within this time; a process that waits longer is not simulated.
 const DEVICE_DELAY_MAX: Nanos = Nanos::from_millis(20);
+
+/// More things than are due one right after the other; what waits for the disk stays due.
+const HURRIES_MAX: usize = 64;
 
 /// More timers than there can be messages, waits and pauses.
 const TIMERS_MAX: usize = 10_000;
