@@ -38,7 +38,7 @@ impl Engine {
             return None;
         }
         if message.is_journalled() && self.log.is_scarce() {
-            self.enter(id, State::Delayed { until: self.latest + SCARCE_RETRY });
+            self.hide(id, self.latest + SCARCE_RETRY);
             return None;
         }
         let (from, attempts) = (queue.name.clone(), message.counters().failed);

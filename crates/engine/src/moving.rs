@@ -102,16 +102,27 @@ impl Engine {
             }
         };
         assert!(is_new, "message {id} was in the index of its state already");
-        // What is hidden though its time is over is dealt with when it comes back.
-        let hidden = matches!(state, State::Delayed { .. });
         if let Some(at) = expires
             && state.holder().is_none()
-            && !(hidden && at <= self.latest)
         {
             self.change_expiring(slot, |expiring| expiring.insert((at, id)));
         }
         if state == State::Ready {
             self.enter_views(slot, id);
+        }
+    }
+
+    /// Delays a message that is in no index, whose time may be over: that is dealt with when it
+    /// comes back.
+    pub(crate) fn hide(&mut self, id: MessageId, until: Nanos) {
+        assert!(until > self.latest, "what is hidden comes back later");
+        self.enter(id, State::Delayed { until });
+        let message = self.living(id);
+        let slot = message.queue;
+        if let Some(at) = message.expires()
+            && at <= self.latest
+        {
+            self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
     }
 

@@ -117,12 +117,14 @@ impl Oracle {
     }
 
     /// The rank of the first message that is ready in a queue that is open, since before now: what
-    /// became so, or was opened, in this very step may have come after the choice.
+    /// became so, or was opened, in this very step may have come after the choice. What is over
+    /// nobody gets.
     fn first_waiting(&self, queue: &str, now: Nanos) -> Option<(u32, u64)> {
         let is_open = self.paused.get(queue).is_none_or(|until| *until < now);
         let rank = |message: &Message| {
             let waiting = matches!(message.place, Place::Ready(since) if since < now);
-            let here = waiting && &*message.content.queue == queue;
+            let is_over = message.content.expires.is_some_and(|at| at <= now);
+            let here = waiting && !is_over && &*message.content.queue == queue;
             here.then_some((message.content.priority, message.nature.order))
         };
         self.messages.values().filter_map(rank).min().filter(|_| is_open)
