@@ -72,7 +72,7 @@ impl Scenario {
             faults: FAULTS.to_vec(),
             falls_per_thousand: rng.pick(&[0, 3, 10, 30]),
             fall: None,
-            quota: rng.chance(1, 4).then_some(tight),
+            quota: rng.chance(3, 4).then_some(tight),
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             defects: ServerDefects::default(),
             trace: false,

@@ -10,8 +10,8 @@ use sim::{Fall, Fault, FaultyDisk, Moment, Scenario, Tally, simulate_on};
 /// Scripts: a quiet scenario each, with nothing going wrong by itself.
 fn scripts() -> Vec<Scenario> {
     let scripts = [
-        (52, StorePolicy::Always),
-        (50, StorePolicy::Periodic(Nanos::from_millis(25))),
+        (96, StorePolicy::Always),
+        (106, StorePolicy::Periodic(Nanos::from_millis(25))),
         (60, StorePolicy::Never),
     ];
     let script = |(seed, policy)| {
