@@ -88,4 +88,4 @@ impl Engine {
 
 /// How long what is dead is hidden while there is no room to move it. A million such messages cost
 /// a second of each such span.
-const SCARCE_RETRY: Nanos = Nanos::from_secs(30);
+pub(crate) const SCARCE_RETRY: Nanos = Nanos::from_secs(30);

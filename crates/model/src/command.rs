@@ -128,8 +128,8 @@ pub enum Command {
         /// A number that this session has not used.
         transaction: TransactionId,
     },
-    /// Do all that was said in a transaction, in one frame. → `Done`; `Refused`, and it is rolled
-    /// back
+    /// Do all that was said in a transaction, at once or not at all. → `Done`; `Refused`, and it is
+    /// rolled back
     Commit {
         /// Which.
         transaction: TransactionId,
