@@ -178,7 +178,7 @@ impl Session {
             (_, Reply::Stored { message }) => answer::number(out, "INSERTED", message.0),
             (Awaited::Lease, Reply::Delivered(job)) => self.deliver_chosen(&job, shared, out),
             (_, Reply::Delivered(job)) => answer::job(out, "RESERVED", job.message, job.payload()),
-            (_, Reply::TimedOut) => answer::word(out, answer::TIMED_OUT),
+            (_, Reply::TimedOut { .. }) => answer::word(out, answer::TIMED_OUT),
             (_, Reply::LeaseEnding) => answer::word(out, answer::DEADLINE_SOON),
             (_, Reply::Found { message, body }) => answer::job(out, "FOUND", message, &body),
             (Awaited::Kick(kick), Reply::Count(count)) => {
@@ -196,13 +196,7 @@ impl Session {
                 answer::document(out, &yaml::server(&broker, shared));
             }
             (_, Reply::Queues(tubes)) => list_tubes(&tubes, out),
-            (
-                _,
-                Reply::Drained { .. }
-                | Reply::ConsumerClosed { .. }
-                | Reply::Created(_)
-                | Reply::Subscription(_),
-            ) => unreachable!("what this protocol never asks for"),
+            _ => unreachable!("what this protocol never asks for"),
         }
     }
 
@@ -385,7 +379,9 @@ impl Session {
             Request::Bury { message, priority } => {
                 self.ask(Word(answer::BURIED), Command::Bury { message, priority })
             }
-            Request::Touch(message) => self.ask(Word(answer::TOUCHED), Command::Renew { message }),
+            Request::Touch(message) => {
+                self.ask(Word(answer::TOUCHED), Command::Renew { message, lease: None })
+            }
             Request::Watch(tube) => self.watch(tube),
             Request::Ignore(tube) => self.ignore(tube, out),
             Request::Peek(message) => self.ask(Plain, Command::Peek(Peek::Message(message))),
@@ -451,7 +447,10 @@ impl Session {
     fn reserve(&mut self, wait: Option<Nanos>, shared: &mut Shared) -> Step {
         self.become_worker(shared);
         let wait = if self.half_closed { Some(Nanos::ZERO) } else { wait };
-        self.ask(Awaited::Receive, Command::Receive { link: LINK, wait, margin: MARGIN })
+        self.ask(
+            Awaited::Receive,
+            Command::Receive { link: LINK, wait, margin: MARGIN, lease: None },
+        )
     }
 
     fn say_used(&self, out: &mut Vec<u8>) -> Step {

@@ -104,9 +104,14 @@ impl Store {
 
     fn receive(&mut self) -> Option<model::Delivery> {
         let wait = Some(Nanos::ZERO);
-        match self.run_unchecked(Command::Receive { link: LINK, wait, margin: Nanos::ZERO }) {
+        match self.run_unchecked(Command::Receive {
+            link: LINK,
+            wait,
+            margin: Nanos::ZERO,
+            lease: None,
+        }) {
             Reply::Delivered(delivery) => Some(*delivery),
-            Reply::TimedOut => None,
+            Reply::TimedOut { .. } => None,
             other => panic!("{other:?}"),
         }
     }

@@ -92,7 +92,7 @@ impl Bench {
 
     fn receive(&mut self) -> MessageId {
         let wait = Some(Nanos::ZERO);
-        let command = Command::Receive { link: LINK, wait, margin: Nanos::SECOND };
+        let command = Command::Receive { link: LINK, wait, margin: Nanos::SECOND, lease: None };
         match self.run(command) {
             Some(Reply::Delivered(delivery)) => delivery.message,
             other => panic!("{other:?}"),

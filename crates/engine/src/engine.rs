@@ -16,6 +16,7 @@ use crate::log::Log;
 use crate::message::Message;
 use crate::pages::Pages;
 use crate::queue::{Counts, QueueSlot, Queues};
+use crate::receiving::Wanted;
 use crate::recovery_chain::HeldChain;
 use crate::session::{SessionSlot, Sessions};
 use crate::subscriptions::Subscriptions;
@@ -314,8 +315,8 @@ impl Engine {
             }
             Command::Watch { link, queue } => self.watch(by, link, queue),
             Command::Unwatch { link, queue } => self.unwatch(by, link, &queue),
-            Command::Receive { link, wait, margin } => {
-                self.receive(by, link, wait, margin, effects)
+            Command::Receive { link, wait, margin, lease } => {
+                self.receive(by, link, Wanted { wait, margin, lease }, effects)
             }
             Command::CancelReceive { link } => self.cancel_receive(by, link),
             Command::Lease { message } => self.lease(by, message, effects),
@@ -324,7 +325,7 @@ impl Engine {
                 self.release(by, message, priority, delay, effects)
             }
             Command::Bury { message, priority } => self.bury(by, message, priority, effects),
-            Command::Renew { message } => self.renew(by, message),
+            Command::Renew { message, lease } => self.renew(by, message, lease),
             Command::Kick { link, max } => self.kick(by, link, max, effects),
             Command::KickMessage { message } => self.kick_message(message, effects),
             Command::Pause { queue, duration } => self.pause(&queue, duration),
@@ -333,6 +334,16 @@ impl Engine {
             Command::QueueStatistics { queue } => self.queue_statistics(&queue),
             Command::BrokerStatistics => self.broker_statistics(),
             Command::ListQueues => self.list_queues(),
+            Command::List(command) => self.list(by, *command, effects),
+            Command::Key(command) => self.key(by, *command, effects),
+            Command::Admin(command) => self.administer(by, *command, effects),
+            Command::Batch { commands } => self.batch(by, commands, effects),
+            Command::Observe { names } => self.observe(by, names),
+            Command::Unobserve => self.unobserve(by),
+            Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
+            Command::SubscribePattern { link, pattern } => {
+                self.subscribe_pattern(by, link, pattern, effects)
+            }
         }
     }
 

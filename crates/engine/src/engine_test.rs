@@ -118,7 +118,8 @@ fn times_saturate() {
     let message = NewMessage { lease: Nanos::MAX, ..new_message() };
     pair.engine.handle_timeout(Nanos::SECOND, &mut Effects::default());
     pair.run(Command::Put { link: LINK, message, transaction: None });
-    let receive = Command::Receive { link: LINK, wait: Some(Nanos::MAX), margin: Nanos::MAX };
+    let receive =
+        Command::Receive { link: LINK, wait: Some(Nanos::MAX), margin: Nanos::MAX, lease: None };
     assert!(matches!(pair.run(receive.clone()), Reply::Delivered(_)));
     assert_eq!(pair.run(receive), Reply::LeaseEnding);
     let release = Command::Release { message: MessageId(1), priority: u32::MAX, delay: Nanos::MAX };
@@ -180,7 +181,7 @@ fn check_sees_what_is_wrong() {
         for _ in 0..3 {
             pair.run(Command::Put { link: LINK, message: new_message(), transaction: None });
         }
-        pair.run(Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO });
+        pair.run(Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO, lease: None });
         pair.run(Command::Lease { message: MessageId(2) });
         pair.consume(1, Some("n IS NOT NULL"), ConsumerMode::Take, 9);
         pair.consume(2, Some("n IS NULL"), ConsumerMode::Take, 0);
@@ -332,7 +333,7 @@ fn a_session_that_holds_much_returns_it_in_turns() {
     let count = 2 * in_one_turn + 1;
     for _ in 0..count {
         pair.run(Command::Put { link: LINK, message: new_message(), transaction: None });
-        let receive = Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO };
+        let receive = Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO, lease: None };
         assert!(matches!(pair.run(receive), Reply::Delivered(_)));
     }
     let mut effects = Effects::default();
@@ -353,7 +354,8 @@ fn steps_count_what_a_command_looks_at_and_moves() {
     let mut pair = Pair::new();
     let per_command = limits::COMMAND_STEPS as u64;
     let put = Command::Put { link: LINK, message: new_message(), transaction: None };
-    let receive = Command::Receive { link: LINK, wait: Some(Nanos::ZERO), margin: Nanos::ZERO };
+    let receive =
+        Command::Receive { link: LINK, wait: Some(Nanos::ZERO), margin: Nanos::ZERO, lease: None };
     assert_eq!(pair.steps_of(put.clone()), per_command + 1);
     assert_eq!(pair.steps_of(receive.clone()), per_command + 1 + 1);
     for index in 1..WATCHED {
@@ -385,7 +387,8 @@ fn waits_that_end_together_end_in_turns_bounded_by_steps() {
             let watch = Command::Watch { link: LINK, queue };
             pair.engine.handle(Nanos(1), session, watch, &mut effects);
         }
-        let receive = Command::Receive { link: LINK, wait: Some(Nanos(9)), margin: Nanos::ZERO };
+        let receive =
+            Command::Receive { link: LINK, wait: Some(Nanos(9)), margin: Nanos::ZERO, lease: None };
         pair.engine.handle(Nanos(1), session, receive, &mut effects);
     }
     effects.clear();

@@ -142,7 +142,11 @@ impl Engine {
         }
         // Each receive is answered, this one before the consumer is gone.
         if self.end_wait(key) {
-            effects.reply(self.sessions.at(by).id, self.log.after_all(), Reply::TimedOut);
+            effects.reply(
+                self.sessions.at(by).id,
+                self.log.after_all(),
+                Reply::TimedOut { link: Some(link) },
+            );
         }
         if let Some(consumer) = self.sessions.at_mut(by).consumers.remove(&link) {
             for slot in consumer.watched {

@@ -71,7 +71,9 @@
 
 extern crate alloc;
 
+mod administration;
 mod awaiting;
+mod batches;
 mod browsing;
 mod check;
 mod check_publishing;
@@ -84,7 +86,9 @@ mod engine;
 mod extension;
 mod feeding;
 mod groups;
+mod keys;
 mod leaving;
+mod lists;
 mod log;
 mod looking;
 mod matching;
@@ -92,6 +96,7 @@ mod message;
 mod moving;
 mod order_set;
 mod pages;
+mod patterns;
 mod policy;
 mod producing;
 mod queue;

@@ -22,6 +22,17 @@ use crate::queue::QueueSlot;
 use crate::session::{ConsumerKey, SessionSlot, Wait};
 use crate::timers::Timer;
 
+/// What a receive asks for beside a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// How long it waits.
+    pub(crate) wait: Option<Nanos>,
+    /// How long before the session's first lease ends it is given up.
+    pub(crate) margin: Nanos,
+    /// How long the message is leased; `None`: as long as that says.
+    pub(crate) lease: Option<Nanos>,
+}
+
 impl Engine {
     pub(crate) fn watch(&mut self, by: SessionSlot, link: LinkId, name: QueueName) -> Outcome {
         let key = ConsumerKey { session: by, link };
@@ -67,8 +78,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         link: LinkId,
-        wait: Option<Nanos>,
-        margin: Nanos,
+        wanted: Wanted,
         effects: &mut Effects,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link };
@@ -79,25 +89,29 @@ impl Engine {
         // A protocol has one receive outstanding a consumer; should one send a second, the first
         // ends, for each is answered once.
         if self.end_wait(key) {
-            effects.reply(self.sessions.at(by).id, self.log.after_all(), Reply::TimedOut);
+            effects.reply(
+                self.sessions.at(by).id,
+                self.log.after_all(),
+                Reply::TimedOut { link: Some(link) },
+            );
         }
         if let Some(id) = self.most_urgent(key) {
-            return self.deliver(by, Some(link), id);
+            return self.deliver(by, Some(link), id, wanted.lease);
         }
-        if self.lease_ends_within(by, margin) {
+        if self.lease_ends_within(by, wanted.margin) {
             return Outcome::reply(self.log.after_all(), Reply::LeaseEnding);
         }
         // Behind what is over there may be something, so its going is waited for.
-        if wait == Some(Nanos::ZERO) && !self.is_unsure(key) {
-            return Outcome::reply(self.log.after_all(), Reply::TimedOut);
+        if wanted.wait == Some(Nanos::ZERO) && !self.is_unsure(key) {
+            return Outcome::reply(self.log.after_all(), Reply::TimedOut { link: Some(link) });
         }
-        self.begin_wait(key, wait, margin);
+        self.begin_wait(key, wanted);
         Outcome::NOTHING
     }
 
     pub(crate) fn cancel_receive(&mut self, by: SessionSlot, link: LinkId) -> Outcome {
         if self.end_wait(ConsumerKey { session: by, link }) {
-            return Outcome::reply(self.log.after_all(), Reply::TimedOut);
+            return Outcome::reply(self.log.after_all(), Reply::TimedOut { link: Some(link) });
         }
         Outcome::NOTHING
     }
@@ -114,9 +128,9 @@ impl Engine {
         match state {
             Some(_) if self.is_over(id) => self.not_found(),
             None | Some(State::Leased { .. } | State::Held { .. }) => self.not_found(),
-            Some(State::Ready) => self.deliver(by, None, id),
+            Some(State::Ready) => self.deliver(by, None, id, None),
             Some(State::Delayed { .. } | State::Buried { .. }) => {
-                self.move_to_lease(by, id);
+                self.move_to_lease(by, id, None);
                 self.journal_change(id, effects);
                 self.delivery(None, id)
             }
@@ -148,9 +162,10 @@ impl Engine {
         if fed {
             self.move_to_hold(key, id);
         } else {
+            let wait = self.sessions.consumer(key).and_then(|consumer| consumer.wait);
             let was_waiting = self.end_wait(key);
             assert!(was_waiting, "only who waits is served");
-            self.move_to_lease(key.session, id);
+            self.move_to_lease(key.session, id, wait.and_then(|wait| wait.lease));
         }
         let (after, reply) = self.delivered(Some(key.link), id);
         effects.reply(self.sessions.at(key.session).id, after, reply);
@@ -162,7 +177,7 @@ impl Engine {
     /// A consumer has waited long enough.
     pub(crate) fn end_waiting(&mut self, key: ConsumerKey, effects: &mut Effects) {
         if !self.is_unsure(key) {
-            return self.give_up(key, Reply::TimedOut, effects);
+            return self.give_up(key, Reply::TimedOut { link: Some(key.link) }, effects);
         }
         let now = self.latest;
         let Some(wait) = self.sessions.consumer_mut(key).and_then(|it| it.wait.as_mut()) else {
@@ -272,13 +287,14 @@ impl Engine {
         }
     }
 
-    fn begin_wait(&mut self, key: ConsumerKey, wait: Option<Nanos>, margin: Nanos) {
+    fn begin_wait(&mut self, key: ConsumerKey, wanted: Wanted) {
+        let Wanted { wait, margin, lease } = wanted;
         let ticket = self.next.ticket;
         self.next.ticket += 1;
         let until = wait.map(|span| self.latest + span);
         let session = self.sessions.at_mut(key.session);
         let Some(consumer) = session.consumers.get_mut(&key.link) else { return };
-        consumer.wait = Some(Wait { ticket, until, margin });
+        consumer.wait = Some(Wait { ticket, until, margin, lease });
         for &queue in &consumer.watched {
             self.queues.at_mut(queue).waiting.insert(ticket, key);
         }
@@ -354,17 +370,23 @@ impl Engine {
         margin != Nanos::ZERO && first.is_some_and(|until| until <= self.latest + margin)
     }
 
-    fn deliver(&mut self, holder: SessionSlot, link: Option<LinkId>, id: MessageId) -> Outcome {
-        self.move_to_lease(holder, id);
+    fn deliver(
+        &mut self,
+        holder: SessionSlot,
+        link: Option<LinkId>,
+        id: MessageId,
+        lease: Option<Nanos>,
+    ) -> Outcome {
+        self.move_to_lease(holder, id, lease);
         self.delivery(link, id)
     }
 
-    fn move_to_lease(&mut self, holder: SessionSlot, id: MessageId) {
+    fn move_to_lease(&mut self, holder: SessionSlot, id: MessageId, lease: Option<Nanos>) {
         self.leave(id);
         let now = self.latest;
         let message = self.living_mut(id);
         message.delivered = message.delivered.saturating_add(1);
-        let until = now + message.lease;
+        let until = now + lease.unwrap_or(message.lease);
         self.enter(id, State::Leased { holder, until });
     }
 
@@ -384,6 +406,7 @@ impl Engine {
             created: message.created,
             expires: message.expires(),
             durability: message.durability,
+            topic: None,
             dead: message.dead().cloned().map(Box::new),
             format: message.format,
             payload: self.payload_of(message),

@@ -64,6 +64,8 @@ pub(crate) struct Wait {
     pub(crate) until: Option<Nanos>,
     /// How long before a lease ends it is given up; zero: never.
     pub(crate) margin: Nanos,
+    /// How long the message is leased; `None`: as long as that says.
+    pub(crate) lease: Option<Nanos>,
 }
 
 #[derive(Debug)]

@@ -134,12 +134,17 @@ impl Engine {
     }
 
     /// Not journalled: no lease is.
-    pub(crate) fn renew(&mut self, by: SessionSlot, id: MessageId) -> Outcome {
+    pub(crate) fn renew(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        lease: Option<Nanos>,
+    ) -> Outcome {
         if self.held_queue(by, id).is_none() {
             return self.not_found();
         }
         let message = self.living(id);
-        let (lease, after) = (message.lease, message.after());
+        let (lease, after) = (lease.unwrap_or(message.lease), message.after());
         if let State::Held { .. } = message.state() {
             return Outcome::reply(after, Reply::Done);
         }

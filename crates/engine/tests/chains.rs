@@ -203,7 +203,7 @@ impl World {
     fn receive(&mut self) {
         let wait = Some(Nanos::ZERO);
         for _ in 0..self.rng.below(8) {
-            self.run(Command::Receive { link: LinkId(9), wait, margin: Nanos::ZERO });
+            self.run(Command::Receive { link: LinkId(9), wait, margin: Nanos::ZERO, lease: None });
         }
         for link in 0..3 {
             let limit = 1_000_000;

@@ -214,7 +214,7 @@ impl World {
         let consumer = self.consumers.get_mut(&(session, link)).unwrap();
         let command = if consumer.kind == Kind::Watch {
             let wait = self.rng.one_in(2).then_some(Nanos::from_millis(10));
-            Command::Receive { link, wait, margin: Nanos::ZERO }
+            Command::Receive { link, wait, margin: Nanos::ZERO, lease: None }
         } else {
             let limit = consumer.delivered + self.rng.below(5);
             let drain = self.rng.one_in(2);
@@ -316,7 +316,7 @@ impl World {
             match reply {
                 Reply::Delivered(delivery) => self.delivered(session, &delivery),
                 Reply::Drained { link, delivered } => self.drained(session, link, delivered),
-                Reply::Done | Reply::Stored { .. } | Reply::TimedOut => {}
+                Reply::Done | Reply::Stored { .. } | Reply::TimedOut { .. } => {}
                 other => panic!("{other:?} answers nothing of this"),
             }
         }

@@ -246,7 +246,7 @@ impl World {
             }
             21 => {
                 let wait = Some(Nanos(self.rng.below(3)));
-                Command::Receive { link, wait, margin: Nanos::ZERO }
+                Command::Receive { link, wait, margin: Nanos::ZERO, lease: None }
             }
             22..=24 => match self.delivered.entry(session).or_default().pop() {
                 Some(message) => Command::Settle {

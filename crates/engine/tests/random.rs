@@ -176,7 +176,7 @@ impl World {
                 Reply::Refused(Refusal::NoSuchLink) => "NoSuchLink",
                 Reply::Delivered(_) if output.session == session => "Delivered at once",
                 Reply::Delivered(_) => "Delivered later",
-                Reply::TimedOut => "TimedOut",
+                Reply::TimedOut { .. } => "TimedOut",
                 Reply::LeaseEnding => "LeaseEnding",
                 Reply::NotFound => "NotFound",
                 Reply::Found { .. } => "Found",
@@ -297,7 +297,7 @@ impl World {
             39..43 => Command::Delete { message },
             43..47 => Command::Release { message, priority, delay },
             47..51 => Command::Bury { message, priority },
-            51..53 => Command::Renew { message },
+            51..53 => Command::Renew { message, lease: None },
             53 => Command::Kick { link, max: self.rng.pick(&[0, 1, 2, u64::MAX]) },
             54 => Command::KickMessage { message },
             55..57 => Command::Pause { queue, duration: delay },
@@ -318,7 +318,7 @@ impl World {
             _ => Some(Nanos(self.rng.below(3_000_000_000))),
         };
         let margin = if self.rng.one_in(2) { Nanos::SECOND } else { Nanos::ZERO };
-        Command::Receive { link, wait, margin }
+        Command::Receive { link, wait, margin, lease: None }
     }
 
     fn new_message(&mut self, priority: u32, delay: Nanos) -> NewMessage {

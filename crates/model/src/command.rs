@@ -2,10 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::{
-    ClientName, Destination, LinkId, MessageId, Nanos, NewMessage, QueueName, Settlement,
-    Subscription, SubscriptionName, TransactionId,
+    AdminCommand, ClientName, Destination, KeyCommand, LinkId, ListCommand, MessageId, Nanos,
+    NewMessage, QueueName, Settlement, Subscription, SubscriptionName, TransactionId,
 };
 
 /// A wish of one session. Each is answered by exactly one [`crate::Reply`], at once, but for
@@ -163,6 +164,8 @@ pub enum Command {
         /// While nothing is ready: answer `LeaseEnding` once a lease of this session has no more
         /// than this left (beanstalkd's safety margin). Zero: never.
         margin: Nanos,
+        /// For how long; `None`: as long as the message says.
+        lease: Option<Nanos>,
     },
     /// End a waiting `Receive` now. → nothing of its own: the `Receive` is answered `TimedOut`;
     /// no effect where none waits
@@ -201,6 +204,8 @@ pub enum Command {
     Renew {
         /// The message.
         message: MessageId,
+        /// For how long; `None`: as long as the message says.
+        lease: Option<Nanos>,
     },
     /// Make ready up to `max` buried messages of the producer's queue, oldest first, or, where
     /// none is buried, as many delayed ones, soonest first. One command changes so many that they
@@ -239,6 +244,45 @@ pub enum Command {
     BrokerStatistics,
     /// → `Queues`, in the order of their names
     ListQueues,
+    /// A queue as a list. → as there; `Refused` (`WrongKind`) where the name is a value's
+    List(Box<ListCommand>),
+    /// What is found by a name. → as there
+    Key(Box<KeyCommand>),
+    /// → as there
+    Admin(Box<AdminCommand>),
+    /// Do these one after the other with nothing in between, as one frame: a crash leaves all of
+    /// it or nothing. Each is answered as it would be alone, but that none waits, and the answers
+    /// come together. Allowed are `List`, `Key`, `PutTo` and `Publish` without transaction.
+    /// → `Batch`; `Stale` where what was observed has changed, and nothing was done; `Refused`,
+    /// nothing was done, where it may be too much for one frame or for the room that is left
+    Batch {
+        /// What.
+        commands: Vec<Self>,
+    },
+    /// From now on note when these keys change, until the next `Batch` or `Unobserve` of this
+    /// session. Names add up. → `Done`, `Refused`
+    Observe {
+        /// Which.
+        names: Vec<QueueName>,
+    },
+    /// Forget what was observed. → `Done`
+    Unobserve,
+    /// As `PutTo` a topic, which is not created. → `Count` of the subscriptions that took it
+    Publish {
+        /// The topic.
+        topic: QueueName,
+        /// The message.
+        message: NewMessage,
+    },
+    /// Open a consumer that gets what is published to every topic whose name matches a pattern,
+    /// from now on; deliveries say which it was. As `Subscribe` of a private, non-durable
+    /// subscription otherwise. → `Done`, `Refused`
+    SubscribePattern {
+        /// A consumer that is not open.
+        link: LinkId,
+        /// Glob: `*`, `?`, `[a-z]`, `[^a]`, `\\` before any of these.
+        pattern: QueueName,
+    },
 }
 
 /// Whether a consumer takes the messages that it gets.

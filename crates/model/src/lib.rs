@@ -7,11 +7,14 @@
 
 extern crate alloc;
 
+mod administration;
 mod chain_room;
 mod command;
 mod durability;
 mod ids;
+mod key;
 pub mod limits;
+mod list;
 mod live;
 mod message;
 mod output;
@@ -20,12 +23,15 @@ mod statistics;
 mod subscription;
 mod time;
 
+pub use administration::{AdminCommand, Page, PageEnd, Shown, SubscriptionStatistics};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use durability::{After, Durability, Persistence, StorePolicy};
 pub use ids::{
     Destination, LinkId, Lsn, MessageId, NameError, QueueName, SessionId, TransactionId,
 };
+pub use key::{Deadline, DeadlineRule, KeyCommand, KeyKind, Lifetime, SetRule, ValueDeadline};
+pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
 pub use message::{Format, Formats, NewMessage, PayloadReader, PropertyReader, Value};
 pub use output::{Delivery, Output, Refusal, Reply};

@@ -77,3 +77,30 @@ pub const UNRECORDED_BYTES_MAX: usize = 5 + 2 * 4 + 6 + 8;
 
 /// Ready messages that one step looks at for a consumer that browses or selects.
 pub const SCAN_MESSAGES_MAX: usize = 1_024;
+
+/// Elements of a list that one command looks at or moves aside: some 10 ms.
+pub const LIST_SCAN_MAX: usize = 250_000;
+
+/// Bytes of the elements in one reply.
+pub const LIST_REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of one small value.
+pub const VALUE_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of all small values and their names.
+pub const VALUES_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Small values that may exist at once.
+pub const VALUES_MAX: usize = 100_000;
+
+/// Keys that one session may observe.
+pub const SESSION_OBSERVED_MAX: usize = 1_024;
+
+/// Commands of one batch.
+pub const BATCH_COMMANDS_MAX: usize = 10_000;
+
+/// Messages that one page shows.
+pub const PAGE_MESSAGES_MAX: usize = 1_000;
+
+/// Bytes of the name that a sender gives a message.
+pub const SEND_ID_BYTES_MAX: usize = 255;

@@ -19,6 +19,10 @@ pub struct NewMessage {
     pub expires: Option<Nanos>,
     /// What its sender asks of the store.
     pub persistence: Persistence,
+    /// Its sender's own name for it: within the window that the store remembers, a message of the
+    /// same name to the same destination is not stored again, and its sender is answered as the
+    /// first time. At most [`crate::limits::SEND_ID_BYTES_MAX`] bytes.
+    pub send_id: Option<Arc<str>>,
     /// How `body` is to be read.
     pub format: Format,
     /// The bytes, opaque to everyone but [`Formats`].
@@ -36,6 +40,7 @@ impl NewMessage {
             lease: Nanos::from_secs(60),
             expires: None,
             persistence: Persistence::Persistent,
+            send_id: None,
             format: Format::RAW,
             body,
         }

@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::{
-    After, BrokerStatistics, DeadLetter, Destination, Durability, Format, LinkId, MessageId,
-    MessageStatistics, Nanos, QueueName, QueueStatistics, SessionId, Subscription,
+    After, BrokerStatistics, DeadLetter, Destination, Durability, Element, Format, KeyKind,
+    Lifetime, LinkId, MessageId, MessageStatistics, Nanos, Page, QueueName, QueueStatistics,
+    SessionId, Subscription, SubscriptionStatistics,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -36,7 +37,10 @@ pub enum Reply {
     /// A message was leased to the session, or shown to a consumer that browses.
     Delivered(Box<Delivery>),
     /// No message came in time.
-    TimedOut,
+    TimedOut {
+        /// The consumer that waited; `None`: a command on lists did.
+        link: Option<LinkId>,
+    },
     /// Nothing is ready, and a lease of this session is about to end.
     LeaseEnding,
     /// No such message or queue, or not in a state or by a session that allows it.
@@ -77,6 +81,45 @@ pub enum Reply {
     BrokerStatistics(Box<BrokerStatistics>),
     /// The names of all queues, ascending.
     Queues(Vec<QueueName>),
+    /// Elements of a list.
+    Elements(Vec<Element>),
+    /// Elements taken from one of several lists.
+    Popped {
+        /// Which.
+        queue: QueueName,
+        /// They, at least one.
+        elements: Vec<Element>,
+    },
+    /// Where in a list something is.
+    Places(Vec<u64>),
+    /// What a name stands for; `None`: nothing.
+    Kind(Option<KeyKind>),
+    /// When a key is to go.
+    Lifetime(Lifetime),
+    /// Some names.
+    Names {
+        /// They, ascending.
+        names: Vec<QueueName>,
+        /// The last one that was looked at; `None`: there are no more.
+        next: Option<QueueName>,
+    },
+    /// A small value; `None`: there is no such key.
+    Value(Option<Arc<[u8]>>),
+    /// A value was set, or was to be set only under a condition.
+    Replaced {
+        /// Whether it is set now.
+        set: bool,
+        /// What was there before, where that was asked for.
+        old: Option<Arc<[u8]>>,
+    },
+    /// Messages that were looked at.
+    Page(Page),
+    /// All subscriptions, by topic and name.
+    Subscriptions(Vec<SubscriptionStatistics>),
+    /// The answers to the commands of a batch.
+    Batch(Vec<Self>),
+    /// What was observed has changed: the batch was not done.
+    Stale,
 }
 
 /// A leased or browsed message.
@@ -98,6 +141,8 @@ pub struct Delivery {
     pub expires: Option<Nanos>,
     /// What it survives.
     pub durability: Durability,
+    /// The topic that it was published to, where the consumer subscribed to a pattern.
+    pub topic: Option<QueueName>,
     /// Why it is among the dead letters, if it is.
     pub dead: Option<Box<DeadLetter>>,
     /// How the body is to be read.
@@ -121,6 +166,7 @@ impl Delivery {
             created: Nanos::ZERO,
             expires: None,
             durability: Durability::None,
+            topic: None,
             dead: None,
             format: Format::RAW,
             payload: 0..body.len(),
@@ -182,4 +228,20 @@ pub enum Refusal {
     TransactionTooLarge,
     /// A part of the transaction was refused before, so that it can only be rolled back.
     TransactionFailed,
+    /// The name is that of a value where a list is meant, or the other way round.
+    WrongKind,
+    /// The list has no such place.
+    NoSuchPlace,
+    /// It would have to look at, or move, more than [`crate::limits::LIST_SCAN_MAX`] elements, or
+    /// to answer with more than [`crate::limits::LIST_REPLY_BYTES_MAX`] bytes.
+    ListTooLong,
+    /// The commands of a batch may change more than fits into one frame.
+    BatchTooLarge,
+    /// Not allowed in a batch.
+    NotInBatch,
+    /// A value is larger than [`crate::limits::VALUE_BYTES_MAX`], or all are larger than
+    /// [`crate::limits::VALUES_BYTES_MAX`], or there are [`crate::limits::VALUES_MAX`] of them.
+    TooManyValues,
+    /// The session observes [`crate::limits::SESSION_OBSERVED_MAX`] keys.
+    TooManyObserved,
 }

@@ -157,7 +157,7 @@ impl Client {
         let asked = self.sent.iter_mut().find(|sent| sent.heard == Heard::Command);
         let asked = asked.unwrap_or_else(|| panic!("client {} awaits no {reply:?}", self.id));
         let endless = matches!(asked.wish, Wish::Reserve { timeout: None, .. });
-        let in_vain = endless && *reply == Reply::TimedOut;
+        let in_vain = endless && matches!(reply, Reply::TimedOut { .. });
         assert!(!in_vain || self.half_closed, "client {} would have waited on", self.id);
         let changes = judge(&asked.wish);
         asked.heard = Heard::Reply(asked.wish.expects(reply), changes);

@@ -292,7 +292,10 @@ impl Oracle {
         };
         let best = self.messages.values().filter_map(rank).min();
         let Reply::Delivered(delivery) = reply else {
-            assert!(matches!(reply, Reply::TimedOut | Reply::LeaseEnding), "{reply:?} to reserve");
+            assert!(
+                matches!(reply, Reply::TimedOut { .. } | Reply::LeaseEnding),
+                "{reply:?} to reserve"
+            );
             assert_eq!(best, None, "{client} got {reply:?} while (priority, order) was ready");
             return self.everything();
         };

@@ -51,7 +51,7 @@ fn order_within_priority_is_checked() {
     for wrong in [1, 3, 4, 9] {
         assert!(!accepts(&oracle, 10, 2, &reserve(), &delivered(wrong)), "{wrong}");
     }
-    assert!(!accepts(&oracle, 10, 2, &reserve(), &Reply::TimedOut));
+    assert!(!accepts(&oracle, 10, 2, &reserve(), &Reply::TimedOut { link: None }));
     assert!(accepts(&oracle, 2000, 2, &reserve(), &delivered(4)), "its delay has ended");
 }
 
@@ -60,7 +60,7 @@ fn a_leased_message_goes_to_nobody_else_until_its_lease_is_lost() {
     let mut oracle = oracle(&[put(0, 0)]);
     oracle.answered(at(10), 2, &reserve(), &delivered(1));
     assert!(!accepts(&oracle, 100, 3, &reserve(), &delivered(1)));
-    assert!(accepts(&oracle, 100, 3, &reserve(), &Reply::TimedOut));
+    assert!(accepts(&oracle, 100, 3, &reserve(), &Reply::TimedOut { link: None }));
     assert!(accepts(&oracle, 2010, 3, &reserve(), &delivered(1)), "expired");
     oracle.closed(at(100), 2);
     assert!(accepts(&oracle, 101, 3, &reserve(), &delivered(1)), "connection closed");
@@ -102,7 +102,7 @@ fn a_paused_queue_delivers_nothing() {
     let pause = Wish::Pause { queue: "q".into(), seconds: 1 };
     oracle.answered(at(10), 1, &pause, &Reply::Done);
     assert!(!accepts(&oracle, 20, 2, &reserve(), &delivered(1)));
-    assert!(accepts(&oracle, 20, 2, &reserve(), &Reply::TimedOut));
+    assert!(accepts(&oracle, 20, 2, &reserve(), &Reply::TimedOut { link: None }));
     assert!(accepts(&oracle, 1010, 2, &reserve(), &delivered(1)));
 }
 

@@ -242,7 +242,7 @@ impl Wish {
             }
             (Self::ReserveJob { id }, Command::Lease { message })
             | (Self::Delete { id }, Command::Delete { message })
-            | (Self::Touch { id }, Command::Renew { message })
+            | (Self::Touch { id }, Command::Renew { message, .. })
             | (Self::KickJob { id }, Command::KickMessage { message })
             | (Self::StatsMessage { id }, Command::MessageStatistics { message })
             | (Self::Peek { id }, Command::Peek(Peek::Message(message))) => message.0 == *id,
@@ -282,7 +282,7 @@ impl Wish {
         };
         match (self, reply) {
             (_, Reply::NotFound) => word("NOT_FOUND"),
-            (_, Reply::TimedOut) => word("TIMED_OUT"),
+            (_, Reply::TimedOut { .. }) => word("TIMED_OUT"),
             (_, Reply::LeaseEnding) => word("DEADLINE_SOON"),
             (_, Reply::Refused(_)) => word("OUT_OF_MEMORY"),
             (_, Reply::Stored { message }) => word(&format!("INSERTED {message}")),

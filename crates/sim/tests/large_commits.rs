@@ -102,7 +102,8 @@ impl Process {
     /// Receives a message, and settles it in a transaction that puts many.
     fn commit(&mut self) -> Run {
         let wait = Some(Nanos::ZERO);
-        let received = self.run(Command::Receive { link: LINK, wait, margin: Nanos::ZERO });
+        let received =
+            self.run(Command::Receive { link: LINK, wait, margin: Nanos::ZERO, lease: None });
         let Reply::Delivered(delivery) = received.unwrap().reply else { panic!("there is one") };
         self.run(Command::Begin { transaction: TRANSACTION });
         for number in 0..COMMITTED {

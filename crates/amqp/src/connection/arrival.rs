@@ -61,6 +61,7 @@ pub(crate) fn read(
         lease: LEASE,
         expires: expires(&message, now),
         persistence,
+        send_id: None,
         format: FORMAT,
         body: body.clone(),
     };

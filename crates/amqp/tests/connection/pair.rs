@@ -184,7 +184,12 @@ impl Pair {
             }
             "reserve" => vec![
                 Command::Watch { link, queue: queue() },
-                Command::Receive { link, wait: Some(Nanos::ZERO), margin: Nanos::ZERO },
+                Command::Receive {
+                    link,
+                    wait: Some(Nanos::ZERO),
+                    margin: Nanos::ZERO,
+                    lease: None,
+                },
                 Command::Unwatch { link, queue: queue() },
             ],
             "bury" => vec![Command::Bury { message: self.reserved, priority: 0 }],

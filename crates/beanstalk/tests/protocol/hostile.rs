@@ -166,7 +166,7 @@ fn serve(connection: &mut Connection, shared: &mut Shared, commands: &mut Vec<Co
 fn likely_reply(command: &Command) -> Reply {
     match command {
         Command::Put { .. } => Reply::Stored { message: MessageId(7) },
-        Command::Receive { .. } => Reply::TimedOut,
+        Command::Receive { .. } => Reply::TimedOut { link: None },
         Command::Lease { message } => {
             Reply::Delivered(Box::new(Delivery::new(*message, b"body".to_vec().into())))
         }

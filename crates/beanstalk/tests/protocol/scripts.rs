@@ -178,7 +178,7 @@ fn command_text(command: &Command) -> String {
         ),
         Command::Watch { link, queue } => format!("watch {} {queue}", link.0),
         Command::Unwatch { link, queue } => format!("unwatch {} {queue}", link.0),
-        Command::Receive { link, wait, margin } => {
+        Command::Receive { link, wait, margin, .. } => {
             let wait = wait.map_or("for-ever".into(), |wait| wait.to_string());
             format!("receive {} wait={wait} margin={margin}", link.0)
         }
@@ -189,7 +189,7 @@ fn command_text(command: &Command) -> String {
             format!("release {message} priority={priority} delay={delay}")
         }
         Command::Bury { message, priority } => format!("bury {message} priority={priority}"),
-        Command::Renew { message } => format!("renew {message}"),
+        Command::Renew { message, .. } => format!("renew {message}"),
         Command::Kick { link, max } => format!("kick {} max={max}", link.0),
         Command::KickMessage { message } => format!("kick-message {message}"),
         Command::Pause { queue, duration } => format!("pause {queue} {duration}"),
@@ -214,7 +214,7 @@ fn reply(text: &str) -> Reply {
         "stored" => Reply::Stored { message: message() },
         "refused" => Reply::Refused(refusal(words[1])),
         "delivered" => Reply::Delivered(Box::new(Delivery::new(message(), body().into()))),
-        "timed-out" => Reply::TimedOut,
+        "timed-out" => Reply::TimedOut { link: None },
         "lease-ending" => Reply::LeaseEnding,
         "not-found" => Reply::NotFound,
         "found" => Reply::Found { message: message(), body: body() },

@@ -215,11 +215,13 @@ impl Naive {
                 }
                 done(After::NOTHING)
             }
-            Command::Receive { link, wait, margin } => self.receive(by, link, wait, margin),
+            Command::Receive { link, wait, margin, lease: None } => {
+                self.receive(by, link, wait, margin)
+            }
             Command::CancelReceive { link } => {
                 let consumer = self.session(by).consumers.get_mut(&link)?;
                 consumer.wait.take()?;
-                Some((self.after_all(), Reply::TimedOut))
+                Some((self.after_all(), Reply::TimedOut { link: Some(link) }))
             }
             Command::Lease { message } => self.lease_by_id(by, message),
             Command::Delete { message } => self.delete(by, message),
@@ -227,7 +229,7 @@ impl Naive {
                 self.release(by, message, priority, delay)
             }
             Command::Bury { message, priority } => self.bury(by, message, priority),
-            Command::Renew { message } => {
+            Command::Renew { message, .. } => {
                 if !self.holds(by, message) {
                     return self.not_found();
                 }
@@ -291,7 +293,11 @@ impl Naive {
         };
         let watched = consumer.watched.clone();
         if consumer.wait.take().is_some() {
-            let output = Output { session: by, after: self.after_all(), reply: Reply::TimedOut };
+            let output = Output {
+                session: by,
+                after: self.after_all(),
+                reply: Reply::TimedOut { link: Some(link) },
+            };
             self.outputs.push(output);
         }
         if let Some(id) = self.best(|message| watched.contains(&message.queue)) {
@@ -302,7 +308,7 @@ impl Naive {
             return Some((self.after_all(), Reply::LeaseEnding));
         }
         if wait == Some(Nanos::ZERO) {
-            return Some((self.after_all(), Reply::TimedOut));
+            return Some((self.after_all(), Reply::TimedOut { link: Some(link) }));
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -579,7 +585,9 @@ impl Naive {
                 message.counters.expired += 1;
             }
             Due::Margin(session, link) => self.give_up(session, link, Reply::LeaseEnding),
-            Due::Wait(session, link) => self.give_up(session, link, Reply::TimedOut),
+            Due::Wait(session, link) => {
+                self.give_up(session, link, Reply::TimedOut { link: Some(link) })
+            }
         }
     }
 

@@ -229,6 +229,7 @@ impl<'a> Words<'a> {
                 link: self::link(link),
                 wait: self.named.get("wait").map(|span| time(span)),
                 margin: self.time("margin"),
+                lease: self.named.get("lease").map(|span| time(span)),
             },
             ["consume", link, queue, ref selector @ ..] => {
                 open_consumer(link, queue, selector, ConsumerMode::Take)
@@ -336,7 +337,7 @@ fn one_message(word: &str, which: &str) -> Command {
     match word {
         "lease" => Command::Lease { message: message(which) },
         "delete" => Command::Delete { message: message(which) },
-        "renew" => Command::Renew { message: message(which) },
+        "renew" => Command::Renew { message: message(which), lease: None },
         "kick-message" => Command::KickMessage { message: message(which) },
         "message" => Command::MessageStatistics { message: message(which) },
         "peek" => Command::Peek(Peek::Message(message(which))),
@@ -514,7 +515,7 @@ fn shown_reply(reply: &Reply) -> String {
         }
         Reply::Drained { link, delivered } => format!("drained {} after {delivered}", link.0),
         Reply::ConsumerClosed { link } => format!("consumer {} closed", link.0),
-        Reply::TimedOut => "timed out".to_owned(),
+        Reply::TimedOut { .. } => "timed out".to_owned(),
         Reply::Created(Destination::Queue(name)) => format!("created {name}"),
         Reply::Created(Destination::Topic(name)) => format!("created topic:{name}"),
         Reply::Subscription(subscription) => {
@@ -533,6 +534,7 @@ fn shown_reply(reply: &Reply) -> String {
             let names = names.iter().map(|name| name.as_str());
             ["queues"].into_iter().chain(names).collect::<Vec<_>>().join(" ")
         }
+        other => format!("{other:?}"),
     }
 }
 

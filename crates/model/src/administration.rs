@@ -1,0 +1,111 @@
+//! What an operator, or a client without a session of its own, asks.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::{Delivery, MessageId, MessageState, Nanos, QueueName, Subscription};
+
+/// What can be asked beside the work of producers and consumers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdminCommand {
+    /// Messages of a queue, in every state unless one is asked for, without touching them; ready
+    /// ones in the order of delivery, then those leased, delayed and buried. → `Page`, `NotFound`
+    Browse {
+        /// The queue.
+        queue: QueueName,
+        /// Only those in this state.
+        state: Option<MessageState>,
+        /// Only those that match.
+        selector: Option<Arc<str>>,
+        /// Where the page before ended.
+        after: Option<PageEnd>,
+        /// The most messages; at most [`crate::limits::PAGE_MESSAGES_MAX`].
+        max: usize,
+    },
+    /// One message, in any queue and state, without touching it. → `Page` of one, `NotFound`
+    Show {
+        /// Which.
+        message: MessageId,
+    },
+    /// Delete all messages of a queue that nobody holds, so many as fit into one frame.
+    /// → `Count`; `CountSoFar`: ask again; `NotFound`
+    Purge {
+        /// The queue.
+        queue: QueueName,
+        /// Only those in this state.
+        state: Option<MessageState>,
+        /// Only those that match.
+        selector: Option<Arc<str>>,
+    },
+    /// Move messages that nobody holds to the tail of another queue, the first first, where they
+    /// are ready; so many as fit into one frame. A dead letter ceases to be one, and its failed
+    /// attempts are forgotten. → `Count`; `CountSoFar`: ask again; `NotFound`, `Refused`
+    MoveMessages {
+        /// Where from.
+        from: QueueName,
+        /// Where to; `None`: each dead letter to where it came from, and what is none stays.
+        to: Option<QueueName>,
+        /// Only this one.
+        message: Option<MessageId>,
+        /// Only those that match.
+        selector: Option<Arc<str>>,
+        /// Only those that came to be there before this message's number: ask again with the same,
+        /// so that moving a queue into itself ends.
+        before: MessageId,
+        /// The most to move.
+        max: u64,
+    },
+    /// All subscriptions, by topic and name. → `Subscriptions`
+    ListSubscriptions,
+    /// The number that the next message will have. → `Stored` with that number
+    NextMessage,
+}
+
+/// Where a page of messages ended, for the next one to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageEnd {
+    /// The state of its last message.
+    pub state: MessageState,
+    /// Its priority where it is ready, else zero.
+    pub priority: u32,
+    /// Its place among those of its state and priority: bits that mean something to the engine.
+    pub place: u64,
+    /// Its number.
+    pub message: MessageId,
+}
+
+/// Some messages of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// They.
+    pub messages: Vec<Shown>,
+    /// Where to go on; `None`: that was all.
+    pub next: Option<PageEnd>,
+}
+
+/// A message that is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Where it is.
+    pub queue: QueueName,
+    /// Where it stands.
+    pub state: MessageState,
+    /// Until its delay or lease ends; zero in other states.
+    pub time_left: Nanos,
+    /// All else, as a consumer would see it.
+    pub delivery: Box<Delivery>,
+}
+
+/// A subscription and what waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubscriptionStatistics {
+    /// What it is.
+    pub subscription: Box<Subscription>,
+    /// Messages that wait for a consumer.
+    pub ready: u64,
+    /// Messages that consumers hold.
+    pub leased: u64,
+    /// Its consumers.
+    pub consumers: u64,
+}

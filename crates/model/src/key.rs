@@ -1,0 +1,152 @@
+//! Keys: what is found by a name, whether a queue with ready messages (a list) or a small value.
+//!
+//! A queue that holds no ready message is no key. A value hides the list of the same name, which
+//! can only come to be there through another protocol; commands on lists refuse such a name
+//! (`WrongKind`).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::{Nanos, QueueName};
+
+/// What is found by a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// A queue with ready messages.
+    List,
+    /// A small value.
+    Value,
+}
+
+/// When a key is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    /// After so long.
+    After(Nanos),
+    /// At that moment; one that has passed: now.
+    At(Nanos),
+}
+
+/// Under which condition a deadline is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeadlineRule {
+    /// Always.
+    Always,
+    /// Only where there is none.
+    IfNone,
+    /// Only where there is one.
+    IfSome,
+    /// Only where there is one, and it is earlier.
+    IfLater,
+    /// Only where there is none, or it is later.
+    IfEarlier,
+}
+
+/// What a value's deadline is once it was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueDeadline {
+    /// None.
+    Never,
+    /// As it was.
+    Kept,
+    /// A new one.
+    New(Deadline),
+}
+
+/// Under which condition a value is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetRule {
+    /// Always.
+    Always,
+    /// Only where there is no such key, value or list.
+    IfNone,
+    /// Only where there is such a key.
+    IfSome,
+}
+
+/// What can be asked about keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyCommand {
+    /// → `Kind`
+    Kind {
+        /// Which.
+        name: QueueName,
+    },
+    /// Delete keys: values, and the ready messages of queues; a name that is no key is passed over.
+    /// One command deletes so many messages as fit into one frame. → `Count` of the keys that are
+    /// gone by it; `CountSoFar` of those: ask again with the same names for the rest
+    Delete {
+        /// Which.
+        names: Vec<QueueName>,
+    },
+    /// Delete all keys of this store, in frames as `Delete` does. → `Done`; `CountSoFar`: ask again
+    DeleteAll,
+    /// Give a key another name; what had that name is deleted before. → `Done`; `Count(0)` where
+    /// `only_new` and that name is a key; `NotFound`; `Refused` where it would be too much for one
+    /// frame
+    Rename {
+        /// Which.
+        from: QueueName,
+        /// Its new name.
+        to: QueueName,
+        /// Only where that is no key.
+        only_new: bool,
+    },
+    /// Say when a key is to go, whole. → `Count(1)`; `Count(0)` where there is no such key or the
+    /// rule forbids it
+    SetDeadline {
+        /// Which.
+        name: QueueName,
+        /// When.
+        deadline: Deadline,
+        /// Under which condition.
+        rule: DeadlineRule,
+    },
+    /// A key stays until it is deleted. → `Count(1)`; `Count(0)` where it had no deadline
+    ClearDeadline {
+        /// Which.
+        name: QueueName,
+    },
+    /// When a key is to go. → `Lifetime`, `NotFound`
+    Lifetime {
+        /// Which.
+        name: QueueName,
+    },
+    /// The names of keys, ascending. → `Names`
+    Names {
+        /// Only those after this one.
+        after: Option<QueueName>,
+        /// How many names are looked at.
+        max: usize,
+    },
+    /// How many keys there are. → `Count`
+    CountAll,
+    /// Set a value; a list of that name is deleted. → `Replaced`; `NotFound` where the rule forbids
+    /// it (with `want_old`: `Replaced` and nothing set); `Refused`
+    SetValue {
+        /// Its name.
+        name: QueueName,
+        /// The value.
+        value: Arc<[u8]>,
+        /// When it goes.
+        deadline: ValueDeadline,
+        /// Under which condition.
+        rule: SetRule,
+        /// Answer with what was there; refused (`WrongKind`) where that is a list.
+        want_old: bool,
+    },
+    /// → `Value`; `Refused` (`WrongKind`) where it is a list
+    Value {
+        /// Its name.
+        name: QueueName,
+    },
+}
+
+/// When a key is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// At that moment; `None`: never.
+    pub at: Option<Nanos>,
+    /// How long that is from now.
+    pub left: Option<Nanos>,
+}

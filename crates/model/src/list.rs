@@ -1,0 +1,204 @@
+//! A queue seen as a list: its ready messages in the order of delivery, the next one at the head.
+//!
+//! Messages that are delayed, leased or buried are not in the list; they come back into it at
+//! their place.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::{Format, Nanos, Persistence, QueueName};
+
+/// One of the two ends of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum End {
+    /// Where the message is that is delivered next.
+    Head,
+    /// Where a message is put that is stored like any other.
+    Tail,
+}
+
+impl End {
+    /// The other one.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Head => Self::Tail,
+            Self::Tail => Self::Head,
+        }
+    }
+}
+
+/// What can be asked of a list. Places count from an end that the command names: 0 is the message
+/// at that end, -1 the one at the other. A queue is created when something is stored in it.
+///
+/// What is taken is gone when the reply leaves, unless the queue's policy protects it
+/// (`QueuePolicy::pop_lease`): then the session holds it until its next command or for so long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListCommand {
+    /// Store elements at an end, one after the other: the last is outermost.
+    /// → `Count` of what is in the list then, `Refused`
+    Push {
+        /// The list.
+        queue: QueueName,
+        /// Where.
+        end: End,
+        /// What, at least one.
+        elements: Vec<Arc<[u8]>>,
+        /// Only where there is something already; else → `Count(0)`.
+        only_existing: bool,
+        /// How durable they are to be.
+        persistence: Persistence,
+    },
+    /// Take up to `max` elements from an end, the outermost first. → `Elements`, which are none
+    /// where `max` is 0; `NotFound` where the list is empty
+    Pop {
+        /// The list.
+        queue: QueueName,
+        /// Where.
+        end: End,
+        /// The most to take.
+        max: u64,
+    },
+    /// The same from the first of several lists that is not empty; where all are, waits for an
+    /// element: who waits longest is served first, after the command that brings something has
+    /// ended. At most one waits in a session, `PopFirst` or `Move`; neither waits in a batch.
+    /// → `Popped`, `TimedOut`
+    PopFirst {
+        /// The lists, the preferred first.
+        queues: Vec<QueueName>,
+        /// Where.
+        end: End,
+        /// The most to take, at least 1.
+        max: u64,
+        /// How long to wait; zero: not at all, `None`: for ever.
+        wait: Option<Nanos>,
+    },
+    /// Take the element at one end of a list and store it at one end of another, or the same, in
+    /// one step; where there is none, waits for it as `PopFirst` does.
+    /// → `Elements` with that one, `TimedOut`, `Refused`
+    Move {
+        /// Where from.
+        from: QueueName,
+        /// At which end.
+        from_end: End,
+        /// Where to.
+        to: QueueName,
+        /// At which end.
+        to_end: End,
+        /// How long to wait; zero: not at all, `None`: for ever.
+        wait: Option<Nanos>,
+    },
+    /// End a `PopFirst` or `Move` of this session that waits. → nothing of its own: that is
+    /// answered `TimedOut`; no effect where none waits
+    CancelPop,
+    /// How many elements there are. → `Count`
+    Length {
+        /// The list.
+        queue: QueueName,
+    },
+    /// The elements from one place to another, both included, as far as they are there; in the
+    /// order in which they lie from `origin`. → `Elements`, `Refused` when they are too much for
+    /// one reply
+    Range {
+        /// The list.
+        queue: QueueName,
+        /// From where places count.
+        origin: End,
+        /// The first place.
+        first: i64,
+        /// The last place.
+        last: i64,
+    },
+    /// Put another element at a place. → `Done`, `NotFound` where there is no list, `Refused`
+    /// (`NoSuchPlace`)
+    Replace {
+        /// The list.
+        queue: QueueName,
+        /// From where places count.
+        origin: End,
+        /// The place.
+        at: i64,
+        /// What is there then.
+        element: Arc<[u8]>,
+        /// How durable it is to be.
+        persistence: Persistence,
+    },
+    /// Store an element beside the first, from `origin` on, that equals `pivot`. → `Count` of what
+    /// is in the list then, `Count(0)` where there is no pivot, `NotFound` where there is no list
+    Insert {
+        /// The list.
+        queue: QueueName,
+        /// From where the pivot is looked for.
+        origin: End,
+        /// What is looked for.
+        pivot: Arc<[u8]>,
+        /// On which side of it: towards this end.
+        towards: End,
+        /// What is stored.
+        element: Arc<[u8]>,
+        /// How durable it is to be.
+        persistence: Persistence,
+    },
+    /// Delete the elements that equal this one, the first from `origin` on. → `Count` of them
+    Remove {
+        /// The list.
+        queue: QueueName,
+        /// From where they are looked for.
+        origin: End,
+        /// What is looked for.
+        element: Arc<[u8]>,
+        /// The most to delete.
+        max: u64,
+    },
+    /// Delete all but the elements from one place to another, both included. One command deletes
+    /// so many as fit into one frame. → `Count` of those deleted; `CountSoFar`: ask again
+    Keep {
+        /// The list.
+        queue: QueueName,
+        /// From where places count.
+        origin: End,
+        /// The first place.
+        first: i64,
+        /// The last place.
+        last: i64,
+    },
+    /// Where the elements are that equal this one, in the order in which they are found.
+    /// → `Places`
+    Locate {
+        /// The list.
+        queue: QueueName,
+        /// From where the places in the reply count.
+        origin: End,
+        /// From where they are looked for.
+        from: End,
+        /// What is looked for.
+        element: Arc<[u8]>,
+        /// So many that are found first do not count.
+        skip: u64,
+        /// The most to find.
+        max: u64,
+        /// The most elements to look at; `None`: all.
+        scan_max: Option<u64>,
+    },
+}
+
+/// An element of a list: the message's body, and which of its bytes are for a protocol that does
+/// not know the format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// How the body is to be read.
+    pub format: Format,
+    /// Which bytes are the payload.
+    pub payload: Range<usize>,
+    /// The body.
+    pub body: Arc<[u8]>,
+}
+
+impl Element {
+    /// What a protocol that does not know the format is to see.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        self.body.get(self.payload.clone()).unwrap_or_default()
+    }
+}
