@@ -123,7 +123,8 @@ pub use codec::describe;
 pub use copies::Copies;
 pub use effects::{Effects, FrameEnd, Freed, Grown};
 pub use engine::Engine;
-pub use policy::{DeadLetters, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
+pub use model::{DeadLetters, QueuePolicy, ReleaseOrder};
+pub use policy::{EngineOptions, QueuePolicies};
 pub use record::{
     Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,
 };

@@ -1,8 +1,8 @@
-//! What an operator chooses: the store's policy, and rules of single queues.
+//! What an operator chooses: the store's policy, and which queue has which rules.
 
 use alloc::collections::BTreeMap;
 
-use model::{Formats, QueueName, StorePolicy, limits};
+use model::{Formats, QueueName, QueuePolicy, StorePolicy, limits};
 
 /// What an engine is made with; fixed for its life.
 #[derive(Clone, Debug)]
@@ -44,52 +44,6 @@ pub struct QueuePolicies {
     pub named: BTreeMap<QueueName, QueuePolicy>,
 }
 
-/// The rules of one queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueuePolicy {
-    /// Where a released message lines up.
-    pub release_order: ReleaseOrder,
-    /// It stays, with its counts and its pause, though nothing points to it. Any other queue goes
-    /// with its last message, producer and consumer.
-    pub kept: bool,
-    /// Failed deliveries that make a message a dead letter; zero: however many there are.
-    pub attempts_max: u32,
-    /// What becomes of a dead letter.
-    pub dead_letters: DeadLetters,
-}
-
-impl Default for QueuePolicy {
-    fn default() -> Self {
-        Self {
-            release_order: ReleaseOrder::default(),
-            kept: false,
-            attempts_max: ATTEMPTS_MAX,
-            dead_letters: DeadLetters::default(),
-        }
-    }
-}
-
-/// What becomes of a message whose time is over or that nobody can deal with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeadLetters {
-    /// It waits in [`EngineOptions::dead_letter_queue`] and says why.
-    #[default]
-    Park,
-    /// It is deleted.
-    Drop,
-}
-
-/// Where a released message lines up among those of its priority. A lease that ends by time or
-/// with its session is no release: such a message always keeps its place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReleaseOrder {
-    /// Where it was: in front of all that were stored after it..
-    #[default]
-    Front,
-    /// Behind all that are ready now, so that workers who only release visit every message.
-    Back,
-}
-
 impl QueuePolicies {
     /// The rules of this queue.
     #[must_use]
@@ -112,9 +66,6 @@ impl QueuePolicies {
 /// Enough for the largest body beside the envelopes of as many copies as a topic may have
 /// subscriptions.
 const FRAME_BYTES_MAX: usize = 2 * limits::MESSAGE_BYTES_MAX;
-
-/// As in Artemis.
-const ATTEMPTS_MAX: u32 = 10;
 
 /// As in Artemis.
 const DEAD_LETTER_QUEUE: &str = "DLQ";

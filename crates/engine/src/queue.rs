@@ -3,11 +3,11 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 
-use model::{MessageId, Nanos, QueueName, limits};
+use model::{MessageId, Nanos, QueueName, QueuePolicy, limits};
 
 use crate::message::{Message, State};
 use crate::order_set::OrderSet;
-use crate::policy::{QueuePolicies, QueuePolicy};
+use crate::policy::QueuePolicies;
 use crate::record::{Envelope, Place, RecordView};
 use crate::session::{ConsumerKey, SessionSlot};
 use crate::slab::Slab;

@@ -29,7 +29,7 @@ pub enum AdminCommand {
         message: MessageId,
     },
     /// Delete all messages of a queue that nobody holds, so many as fit into one frame.
-    /// → `Count`; `CountSoFar`: ask again; `NotFound`
+    /// → `Count`; `CountUntil`: ask again, `after` what it says; `NotFound`, `Refused`
     Purge {
         /// The queue.
         queue: QueueName,
@@ -37,10 +37,13 @@ pub enum AdminCommand {
         state: Option<MessageState>,
         /// Only those that match.
         selector: Option<Arc<str>>,
+        /// Where the call before ended.
+        after: Option<PageEnd>,
     },
     /// Move messages that nobody holds to the tail of another queue, the first first, where they
     /// are ready; so many as fit into one frame. A dead letter ceases to be one, and its failed
-    /// attempts are forgotten. → `Count`; `CountSoFar`: ask again; `NotFound`, `Refused`
+    /// attempts are forgotten. → `Count`; `CountUntil`: ask again, `after` what it says and for
+    /// what is left of `max`; `NotFound`, `Refused`
     MoveMessages {
         /// Where from.
         from: QueueName,
@@ -55,6 +58,20 @@ pub enum AdminCommand {
         before: MessageId,
         /// The most to move.
         max: u64,
+        /// Where the call before ended.
+        after: Option<PageEnd>,
+    },
+    /// Delete a queue with all its messages, so many as fit into one frame. It stays, empty, where
+    /// its policy keeps it or while a producer points to it. → `Done`; `CountSoFar`: ask again;
+    /// `NotFound`, `Refused` (`QueueInUse`)
+    Delete {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// The rules of a queue, or those that it would have. → `Policy`
+    Policy {
+        /// The queue.
+        queue: QueueName,
     },
     /// All subscriptions, by topic and name. → `Subscriptions`
     ListSubscriptions,

@@ -7,8 +7,8 @@ use core::ops::Range;
 
 use crate::{
     After, BrokerStatistics, DeadLetter, Destination, Durability, Element, Format, KeyKind,
-    Lifetime, LinkId, MessageId, MessageStatistics, Nanos, Page, QueueName, QueueStatistics,
-    SessionId, Subscription, SubscriptionStatistics,
+    Lifetime, LinkId, MessageId, MessageStatistics, Nanos, Page, PageEnd, QueueName, QueuePolicy,
+    QueueStatistics, SessionId, Subscription, SubscriptionStatistics,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -73,6 +73,14 @@ pub enum Reply {
     /// So many messages were changed, as many as one command may change
     /// ([`crate::limits::FRAME_RECORDS_MAX`]), and there are more of the same kind: ask again.
     CountSoFar(u64),
+    /// So many messages were changed, and there may be more of the same kind behind this place:
+    /// ask again from there.
+    CountUntil {
+        /// How many.
+        count: u64,
+        /// Where it ended.
+        next: PageEnd,
+    },
     /// See [`MessageStatistics`].
     MessageStatistics(Box<MessageStatistics>),
     /// See [`QueueStatistics`].
@@ -113,9 +121,11 @@ pub enum Reply {
         old: Option<Arc<[u8]>>,
     },
     /// Messages that were looked at.
-    Page(Page),
+    Page(Box<Page>),
     /// All subscriptions, by topic and name.
     Subscriptions(Vec<SubscriptionStatistics>),
+    /// The rules of a queue.
+    Policy(Box<QueuePolicy>),
     /// The answers to the commands of a batch.
     Batch(Vec<Self>),
     /// What was observed has changed: the batch was not done.
@@ -244,4 +254,9 @@ pub enum Refusal {
     TooManyValues,
     /// The session observes [`crate::limits::SESSION_OBSERVED_MAX`] keys.
     TooManyObserved,
+    /// The name that a sender gives a message is longer than
+    /// [`crate::limits::SEND_ID_BYTES_MAX`] bytes.
+    SendIdTooLong,
+    /// The queue has consumers, or somebody holds messages of it, or it goes with a session.
+    QueueInUse,
 }

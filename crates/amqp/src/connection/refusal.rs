@@ -38,6 +38,7 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         Refusal::TransactionFailed => {
             (condition::PRECONDITION_FAILED, "a part of the transaction was refused")
         }
+        Refusal::SendIdTooLong => (condition::INVALID_FIELD, "the send id is too long"),
         _ => (condition::INTERNAL_ERROR, "refused"),
     };
     Error::new(condition, description)

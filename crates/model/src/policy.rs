@@ -1,0 +1,50 @@
+//! The rules of a queue, which its operator chooses.
+
+/// The rules of one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuePolicy {
+    /// Where a released message lines up.
+    pub release_order: ReleaseOrder,
+    /// It stays, with its counts and its pause, though nothing points to it. Any other queue goes
+    /// with its last message, producer and consumer.
+    pub kept: bool,
+    /// Failed deliveries that make a message a dead letter; zero: however many there are.
+    pub attempts_max: u32,
+    /// What becomes of a dead letter.
+    pub dead_letters: DeadLetters,
+}
+
+impl Default for QueuePolicy {
+    fn default() -> Self {
+        Self {
+            release_order: ReleaseOrder::default(),
+            kept: false,
+            attempts_max: ATTEMPTS_MAX,
+            dead_letters: DeadLetters::default(),
+        }
+    }
+}
+
+/// What becomes of a message whose time is over or that nobody can deal with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeadLetters {
+    /// It waits in the queue for these and says why.
+    #[default]
+    Park,
+    /// It is deleted.
+    Drop,
+}
+
+/// Where a released message lines up among those of its priority. A lease that ends by time or
+/// with its session is no release: such a message always keeps its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReleaseOrder {
+    /// Where it was: in front of all that were stored after it.
+    #[default]
+    Front,
+    /// Behind all that are ready now, so that workers who only release visit every message.
+    Back,
+}
+
+/// As in Artemis.
+const ATTEMPTS_MAX: u32 = 10;
