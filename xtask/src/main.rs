@@ -1,9 +1,11 @@
 //! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench-jms`,
-//! `instructions`.
+//! `bench-redis`, `instructions`.
 
 mod amqp;
 mod bench_jms;
+mod bench_redis;
 mod clients;
+mod counters;
 mod crash;
 mod house;
 mod instructions;
@@ -64,7 +66,8 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
     let wants_help = words.is_empty() || words.contains(&"--help") || words.contains(&"-h");
     match words {
         _ if wants_help => {
-            print!("{HELP}{}\nSteps of the test:\n{}", bench_jms::HELP, steps::list());
+            let benches = [bench_jms::HELP, bench_redis::HELP].concat();
+            print!("{HELP}{benches}\nSteps of the test:\n{}", steps::list());
             Ok(Tally::default())
         }
         ["test", options @ ..] => counted(steps::run_steps(&only(options)?)?),
@@ -74,6 +77,9 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
         ["amqp", brokers @ ..] => counted(amqp(brokers)?),
         ["bench-jms", options @ ..] => {
             counted(bench_jms::run_all(&Bench::new()?, &bench_jms::Options::read(options)?)?)
+        }
+        ["bench-redis", options @ ..] => {
+            counted(bench_redis::run_all(&Bench::new()?, &bench_redis::Options::read(options)?)?)
         }
         ["crash", options @ ..] => counted(crash::run_all(&crash_options(options)?)?),
         _ => Err(format!("{}? See cargo xtask --help", words.join(" ")).into()),

@@ -224,7 +224,7 @@ fn start_original(options: &[String], log: File) -> Result<Server> {
 
 /// A connection to a port where nobody listens may come from this very port, and be answered by
 /// itself: that is no server.
-fn listens(address: SocketAddr) -> bool {
+pub(crate) fn listens(address: SocketAddr) -> bool {
     let ends = |stream: TcpStream| Some((stream.local_addr().ok()?, stream.peer_addr().ok()?));
     let ends = TcpStream::connect(address).ok().and_then(ends);
     ends.is_some_and(|(local, peer)| local != peer)

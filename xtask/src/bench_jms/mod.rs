@@ -4,7 +4,6 @@
 //! Every measurement is a client process of its own, so that one that hangs is ended and Dunlin's
 //! counters tell what it cost. The broker stays, and so gets warm, until one fails.
 
-mod counters;
 mod options;
 mod row;
 mod table;
@@ -15,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Result;
+use crate::counters;
 use crate::run::run;
 use crate::server::{Dunlin, Java, Program, Server, java_command};
 use crate::steps::Bench;
@@ -157,7 +157,9 @@ fn start(bench: &Bench, options: &Options, broker: &str, policy: &str) -> Result
     let mut server = program(bench, options, broker, policy)?.start(&log)?;
     let scheme = if broker == "classic-openwire" { "tcp" } else { "amqp" };
     let url = format!("{broker}={scheme}://{}", server.wait_ready()?);
-    counters::await_rest(broker, &server, &log)?;
+    if broker == "dunlin" {
+        counters::await_rest(&server, &log)?;
+    }
     Ok(Running { server, url, log })
 }
 
@@ -185,6 +187,11 @@ fn dunlin(bench: &Bench, options: &Options, data: String, policy: String) -> Res
     Ok(Program::Dunlin(Dunlin { binary, protocol: "amqp", options, variables: Vec::new() }))
 }
 
+/// How often the disk was synced; nothing where no one counts.
+fn syncs(broker: &str, running: &Running) -> Result<Option<u64>> {
+    if broker == "dunlin" { counters::syncs(&running.server, &running.log) } else { Ok(None) }
+}
+
 /// One client process; what it prints is one line, and none is an error too.
 fn ask(
     bench: &Bench,
@@ -193,12 +200,12 @@ fn ask(
     broker: &str,
     running: &Running,
 ) -> Result<Row> {
-    let before = counters::syncs(broker, &running.server, &running.log)?;
+    let before = syncs(broker, running)?;
     let mut client = java_command("bench")?;
     client.arg(format!("dunlin.bench.{}", task.class)).arg(&running.url).args(&task.arguments);
     let outcome = run(&mut client, &bench.log("bench-jms-client"), options.limit)?;
     let row = Row::read(&outcome.output).unwrap_or_else(|| failure(task, broker, &outcome.tail()));
-    let after = counters::syncs(broker, &running.server, &running.log)?;
+    let after = syncs(broker, running)?;
     Ok(match (before, after) {
         (Some(before), Some(after)) => row.with_number("syncs", after.saturating_sub(before)),
         _ => row,

@@ -1,0 +1,179 @@
+//! `cargo xtask bench-redis`: lists under `redis-benchmark`, on Dunlin and on redis-server as it
+//! keeps nothing, a second's worth, or everything.
+//!
+//! All servers run at once, each with a folder and a port of its own, and take turns round by
+//! round, so that what else the machine does hits all alike. The median of the rounds counts.
+
+mod contender;
+mod options;
+mod table;
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::Result;
+use crate::run::run;
+use crate::steps::Bench;
+use crate::tally::Tally;
+
+use contender::Contender;
+pub(crate) use options::{HELP, Options};
+
+/// What is asked of a list, one after the other: what the first stores the others take.
+pub(super) struct Case {
+    /// Requests that each connection sends before it reads the replies.
+    pub(super) pipeline: u32,
+    /// Bytes of an element.
+    pub(super) bytes: u32,
+    /// Requests in all, before `--share` makes them fewer.
+    pub(super) requests: u64,
+    pub(super) work: Work,
+}
+
+/// How elements are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// LPUSH, then RPOP.
+    Pop,
+    /// LPUSH, then each is taken so that a worker's death does not lose it: `RPOP` from a queue
+    /// with a pop lease on Dunlin, `LMOVE` and `LREM` on Redis.
+    Acknowledge,
+}
+
+const CASES: [Case; 5] = [
+    Case { pipeline: 1, bytes: 100, requests: 200_000, work: Work::Pop },
+    Case { pipeline: 1, bytes: 1024, requests: 200_000, work: Work::Pop },
+    Case { pipeline: 16, bytes: 100, requests: 1_000_000, work: Work::Pop },
+    Case { pipeline: 64, bytes: 100, requests: 2_000_000, work: Work::Pop },
+    Case { pipeline: 1, bytes: 100, requests: 100_000, work: Work::Acknowledge },
+];
+
+/// One figure: requests a second, or why there is none.
+pub(super) struct Figure {
+    pub(super) case: usize,
+    pub(super) verb: &'static str,
+    pub(super) contender: usize,
+    pub(super) rate: Option<f64>,
+    /// Syncs for each request, where they are counted.
+    pub(super) syncs: Option<f64>,
+}
+
+/// Measures as `options` say and prints a table.
+///
+/// # Errors
+/// When a server cannot be started.
+pub(crate) fn run_all(bench: &Bench, options: &Options) -> Result<Tally> {
+    let contenders = contender::start_all(bench, options)?;
+    let mut figures = Vec::new();
+    for round in 1..=options.rounds {
+        println!("== round {round} of {}", options.rounds);
+        for (number, case) in CASES.iter().enumerate() {
+            for (place, contender) in contenders.iter().enumerate() {
+                for (verb, rate, syncs) in measure(bench, options, case, contender)? {
+                    println!("{}, {verb}: {}", contender.name, case.heading(rate));
+                    figures.push(Figure { case: number, verb, contender: place, rate, syncs });
+                }
+            }
+        }
+    }
+    println!("\n{}", table::render(&CASES, &contenders, &figures));
+    let failed = figures.iter().filter(|figure| figure.rate.is_none()).count() as u64;
+    Ok(Tally { passed: figures.len() as u64 - failed, failed })
+}
+
+type Measured = (&'static str, Option<f64>, Option<f64>);
+
+/// One round of a case on one server.
+fn measure(
+    bench: &Bench,
+    options: &Options,
+    case: &Case,
+    contender: &Contender,
+) -> Result<Vec<Measured>> {
+    let mut measured = Vec::new();
+    let mut ask = |verb: &'static str, command: &[&str]| -> Result<Option<f64>> {
+        let before = contender.syncs()?;
+        let rate = drive(bench, options, case, contender, command)?;
+        let after = contender.syncs()?;
+        let syncs = before.zip(after).map(|(before, after)| after.saturating_sub(before));
+        let each = syncs.map(|syncs| syncs as f64 / case.count(options) as f64);
+        measured.push((verb, rate, each));
+        Ok(rate)
+    };
+    let element = "x".repeat(case.bytes as usize);
+    match case.work {
+        Work::Pop => {
+            ask("LPUSH", &["LPUSH", "list", &element])?;
+            ask("RPOP", &["RPOP", "list"])?;
+        }
+        Work::Acknowledge if contender.leases => {
+            ask("LPUSH", &["LPUSH", "leased", &element])?;
+            ask("taken", &["RPOP", "leased"])?;
+        }
+        Work::Acknowledge => {
+            ask("LPUSH", &["LPUSH", "list", &element])?;
+            let moved = ask("LMOVE", &["LMOVE", "list", "working", "RIGHT", "LEFT"])?;
+            let removed = ask("LREM", &["LREM", "working", "1", &element])?;
+            let both =
+                moved.zip(removed).map(|(moved, removed)| 1.0 / (1.0 / moved + 1.0 / removed));
+            measured.push(("taken", both, None));
+        }
+    }
+    Ok(measured)
+}
+
+/// Requests a second, as `redis-benchmark` says; nothing where it failed or took too long.
+fn drive(
+    bench: &Bench,
+    options: &Options,
+    case: &Case,
+    contender: &Contender,
+    words: &[&str],
+) -> Result<Option<f64>> {
+    let mut command = Command::new("redis-benchmark");
+    command
+        .args(["-h", "127.0.0.1", "-p", &contender.address.port().to_string(), "--csv"])
+        .args(["-c", &options.clients.to_string(), "-n", &case.count(options).to_string()])
+        .args(["-P", &case.pipeline.to_string()])
+        .args(words);
+    let outcome = run(&mut command, &bench.log("redis-benchmark"), options.limit)?;
+    if !outcome.ended_well {
+        println!("{}", outcome.tail());
+        return Ok(None);
+    }
+    Ok(rate(&outcome.output))
+}
+
+/// The second column of the last line of CSV.
+fn rate(csv: &str) -> Option<f64> {
+    let line = csv.lines().rev().find(|line| line.starts_with('"'))?;
+    line.rsplit("\",\"").nth(6)?.parse().ok()
+}
+
+impl Case {
+    fn count(&self, options: &Options) -> u64 {
+        self.requests / options.share
+    }
+
+    fn heading(&self, rate: Option<f64>) -> String {
+        let rate = rate.map_or("failed".to_owned(), |rate| format!("{rate:.0}/s"));
+        format!("{} bytes, pipelined by {}: {rate}", self.bytes, self.pipeline)
+    }
+}
+
+/// A client that takes longer is ended.
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_rate_of_redis_benchmark() {
+        let csv = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\
+                   \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n\
+XX
+        assert_eq!(rate(csv), Some(151_515.16));
+        assert_eq!(rate("Could not connect\n"), None);
+    }
+}
