@@ -40,6 +40,8 @@ pub enum DeadlineRule {
     IfLater,
     /// Only where there is none, or it is later.
     IfEarlier,
+    /// Only where there is one, and it is later.
+    IfSomeEarlier,
 }
 
 /// What a value's deadline is once it was set.
@@ -71,6 +73,11 @@ pub enum KeyCommand {
     Kind {
         /// Which.
         name: QueueName,
+    },
+    /// How many of these are keys, each as often as it is named. → `Count`
+    CountOf {
+        /// Which.
+        names: Vec<QueueName>,
     },
     /// Delete keys: values, and the ready messages of queues; a name that is no key is passed over.
     /// One command deletes so many messages as fit into one frame. → `Count` of the keys that are
@@ -118,6 +125,8 @@ pub enum KeyCommand {
         after: Option<QueueName>,
         /// How many names are looked at.
         max: usize,
+        /// Only those that stand for this.
+        kind: Option<KeyKind>,
     },
     /// How many keys there are. → `Count`
     CountAll,
@@ -139,6 +148,8 @@ pub enum KeyCommand {
     Value {
         /// Its name.
         name: QueueName,
+        /// Delete it as well.
+        take: bool,
     },
 }
 
