@@ -172,7 +172,7 @@ mod tests {
     fn reads_the_rate_of_redis_benchmark() {
         let csv = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\
                    \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n\
-XX
+                   \"LPUSH a b\",\"151515.16\",\"0.5\",\"0.1\",\"0.4\",\"0.9\",\"1.1\",\"2\"\n";
         assert_eq!(rate(csv), Some(151_515.16));
         assert_eq!(rate("Could not connect\n"), None);
     }
