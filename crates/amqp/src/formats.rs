@@ -55,7 +55,7 @@ fn user(id: Value<'_>) -> Option<Seen<'_>> {
     }
 }
 
-fn seen(value: Value<'_>) -> Seen<'_> {
+pub(crate) fn seen(value: Value<'_>) -> Seen<'_> {
     match value {
         Value::Boolean(value) => Seen::Boolean(value),
         Value::Float(value) => Seen::Float(value.into()),

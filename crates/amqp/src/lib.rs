@@ -29,6 +29,7 @@
 //! 8. The end, once [`Connection::wants_close`] and `out` has been sent.
 //!
 //! [`formats`] is for the engine: how it looks into messages that came by AMQP.
+//! [`envelopes`] is for protocols that make messages with more than a payload.
 #![no_std]
 
 extern crate alloc;
@@ -36,6 +37,7 @@ extern crate alloc;
 mod connection;
 mod decode_error;
 pub mod encode;
+mod envelope;
 pub mod error;
 mod formats;
 pub mod frame;
@@ -51,5 +53,6 @@ pub mod types;
 
 pub use connection::{Connection, Event, Options};
 pub use decode_error::{DecodeError, DecodeErrorKind};
+pub use envelope::envelopes;
 pub use formats::{FORMAT, formats};
 pub use input::InputBuffer;

@@ -11,6 +11,7 @@ mod administration;
 mod chain_room;
 mod command;
 mod durability;
+mod envelope;
 mod ids;
 mod key;
 pub mod limits;
@@ -28,6 +29,10 @@ pub use administration::{AdminCommand, Page, PageEnd, Shown, SubscriptionStatist
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use durability::{After, Durability, Persistence, StorePolicy};
+pub use envelope::{
+    Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP, jms_of_priority,
+    priority_of_jms,
+};
 pub use ids::{
     Destination, LinkId, Lsn, MessageId, NameError, QueueName, SessionId, TransactionId,
 };

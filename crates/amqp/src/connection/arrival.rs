@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use model::{Destination, Nanos, NewMessage, Persistence};
+use model::{Destination, Nanos, NewMessage, Persistence, priority_of_jms};
 
 use crate::connection::address;
 use crate::connection::limits::LEASE;
@@ -11,12 +11,6 @@ use crate::formats::FORMAT;
 use crate::limits::APPLICATION_PROPERTIES_MAX;
 use crate::message::{MESSAGE_FORMAT, Message, Place};
 use crate::types::Value;
-
-/// The most urgent priority of JMS.
-const PRIORITY_MAX: u8 = 9;
-
-/// Engine priorities between two of JMS, so that other protocols have room between them.
-pub(crate) const PRIORITY_STEP: u32 = 256;
 
 /// When a message may be delivered, in milliseconds since 1970.
 const DELIVERY_TIME: &str = "x-opt-delivery-time";
@@ -56,7 +50,7 @@ pub(crate) fn read(
     let persistence =
         if header.durable { Persistence::Persistent } else { Persistence::NonPersistent };
     let new = NewMessage {
-        priority: u32::from(PRIORITY_MAX - header.priority.min(PRIORITY_MAX)) * PRIORITY_STEP,
+        priority: priority_of_jms(header.priority),
         delay: delay(&message, now),
         lease: LEASE,
         expires: expires(&message, now),

@@ -3,9 +3,8 @@
 
 use alloc::vec::Vec;
 
-use model::{DeadLetter, Delivery, Durability, Format, Nanos};
+use model::{DeadLetter, Delivery, Durability, Format, Nanos, jms_of_priority};
 
-use crate::connection::arrival::PRIORITY_STEP;
 use crate::encode::MapWriter;
 use crate::formats::FORMAT;
 use crate::message::{self, Header, Message, Properties, Section};
@@ -59,10 +58,9 @@ impl Opening {
     /// A message of another protocol: its payload is one data section (3.2.6).
     fn of_raw(delivery: &Delivery) -> Self {
         debug_assert!(delivery.format == Format::RAW, "our own were checked when they came");
-        let urgency = u8::try_from(delivery.priority / PRIORITY_STEP).unwrap_or(u8::MAX);
         let header = Header {
             durable: delivery.durability != Durability::None,
-            priority: 9_u8.saturating_sub(urgency),
+            priority: jms_of_priority(delivery.priority),
             delivery_count: delivery.failed,
             ..Header::default()
         };

@@ -1,0 +1,111 @@
+//! Messages that other protocols make with more than a payload, as AMQP would have brought them:
+//! so every consumer and every selector sees what their sender said.
+
+use alloc::vec::Vec;
+
+use model::{Envelope, Envelopes, Format, Value as Seen};
+
+use crate::formats::{FORMAT, seen};
+use crate::message::{self, Header, Message, Properties};
+use crate::types::Value;
+
+/// How to make messages of [`FORMAT`] out of payloads, and what is to be read on them.
+#[must_use]
+pub fn envelopes() -> Envelopes {
+    Envelopes { seal, read }
+}
+
+/// A header, properties, and the payload as one data section.
+fn seal(envelope: &Envelope<'_>, payload: &[u8]) -> (Format, Vec<u8>) {
+    let Envelope { durable, priority, ttl_millis: ttl, content_type, .. } = *envelope;
+    let mut out = Vec::with_capacity(payload.len() + SECTIONS_BYTES_USUAL);
+    Header { durable, priority, ttl, ..Header::default() }.encode(&mut out);
+    let creation_time = envelope.created_millis;
+    Properties { content_type, creation_time, ..Properties::default() }.encode(&mut out);
+    if !envelope.properties.is_empty() {
+        message::application_properties(&mut out, |map| {
+            for (name, value) in &envelope.properties {
+                map.string(name, written(*value));
+            }
+        });
+    }
+    message::data(&mut out, payload);
+    (FORMAT, out)
+}
+
+fn written(value: Seen<'_>) -> Value<'_> {
+    match value {
+        Seen::Null => Value::Null,
+        Seen::Boolean(value) => Value::Boolean(value),
+        Seen::Integer(value) => Value::Long(value),
+        Seen::Float(value) => Value::Double(value),
+        Seen::String(text) => Value::String(text),
+    }
+}
+
+fn read(format: Format, body: &[u8]) -> Option<Envelope<'_>> {
+    let message = Message::stored((format == FORMAT).then_some(body)?)?;
+    let (header, properties) = (message.header(), message.properties());
+    let application = message.application_properties();
+    let pairs = application.iter().flat_map(|map| map.iter());
+    Some(Envelope {
+        durable: header.durable,
+        priority: header.priority,
+        ttl_millis: header.ttl,
+        created_millis: properties.creation_time,
+        content_type: properties.content_type,
+        properties: pairs.filter_map(|(name, value)| Some((name.as_str()?, seen(value)))).collect(),
+    })
+}
+
+/// Descriptors, a content type and a few properties.
+const SECTIONS_BYTES_USUAL: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::formats;
+
+    fn envelope() -> Envelope<'static> {
+        Envelope {
+            durable: true,
+            priority: 7,
+            ttl_millis: Some(5_000),
+            created_millis: Some(1_700_000_000_000),
+            content_type: Some("text/plain"),
+            properties: alloc::vec![
+                ("region", Seen::String("EU")),
+                ("amount", Seen::Integer(-3)),
+                ("rate", Seen::Float(1.5)),
+                ("urgent", Seen::Boolean(true)),
+                ("nothing", Seen::Null),
+            ],
+        }
+    }
+
+    #[test]
+    fn what_is_sealed_is_read_again() {
+        let (format, body) = seal(&envelope(), b"payload");
+        assert_eq!(read(format, &body), Some(envelope()));
+        assert!(Message::scan(&body).is_ok(), "any client can read it");
+    }
+
+    #[test]
+    fn selectors_and_other_protocols_see_their_part() {
+        let (property, payload) = formats();
+        let (format, body) = seal(&envelope(), b"payload");
+        assert_eq!(property(format, &body, "region"), Seen::String("EU"));
+        assert_eq!(property(format, &body, "amount"), Seen::Integer(-3));
+        assert_eq!(property(format, &body, "JMSPriority"), Seen::Integer(7));
+        assert_eq!(property(format, &body, "JMSTimestamp"), Seen::Integer(1_700_000_000_000));
+        assert_eq!(&body[payload(format, &body)], b"payload");
+        let (format, body) = seal(&Envelope::default(), b"");
+        assert!(payload(format, &body).is_empty());
+    }
+
+    #[test]
+    fn what_has_no_envelope_shows_none() {
+        assert_eq!(read(Format::RAW, b"payload"), None);
+        assert_eq!(read(FORMAT, &[0, 0x53, 0x73, 0xff]), None);
+    }
+}

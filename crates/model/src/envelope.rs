@@ -1,0 +1,80 @@
+//! What stands around the payload of a message that has more than a payload, for protocols that
+//! name it in words of their own: HTTP in headers, AMQP in sections.
+
+use alloc::vec::Vec;
+
+use crate::{Format, Value};
+
+/// Between two of the ten priorities of JMS lie so many of the engine's, so that other protocols
+/// have room there.
+pub const PRIORITY_STEP: u32 = 256;
+
+/// The most urgent priority of JMS; zero is the least.
+pub const JMS_PRIORITY_MAX: u8 = 9;
+
+/// The priority of JMS for a message that names none.
+pub const JMS_PRIORITY_DEFAULT: u8 = 4;
+
+/// The engine's priority for one of JMS; more than [`JMS_PRIORITY_MAX`] counts as that.
+#[must_use]
+pub fn priority_of_jms(priority: u8) -> u32 {
+    u32::from(JMS_PRIORITY_MAX - priority.min(JMS_PRIORITY_MAX)) * PRIORITY_STEP
+}
+
+/// The priority of JMS that comes nearest to one of the engine's.
+#[must_use]
+pub fn jms_of_priority(priority: u32) -> u8 {
+    let urgency = u8::try_from(priority / PRIORITY_STEP).unwrap_or(u8::MAX);
+    JMS_PRIORITY_MAX.saturating_sub(urgency)
+}
+
+/// What stands around a payload.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Envelope<'m> {
+    /// Whether its sender wants it to survive the broker.
+    pub durable: bool,
+    /// JMS's: 9 is the most urgent.
+    pub priority: u8,
+    /// Milliseconds that it is worth something; `None`: for ever.
+    pub ttl_millis: Option<u32>,
+    /// When it was made, in milliseconds since 1970.
+    pub created_millis: Option<i64>,
+    /// The MIME type of the payload.
+    pub content_type: Option<&'m str>,
+    /// What the application added, by name. What is of a type that [`Value`] does not know is
+    /// [`Value::Null`].
+    pub properties: Vec<(&'m str, Value<'m>)>,
+}
+
+/// How to put a payload into an envelope and to read what is on one, handed by whoever knows the
+/// protocols to those that do not know each other. Total: of a body of another format nothing can
+/// be read.
+#[derive(Clone, Copy)]
+pub struct Envelopes {
+    /// A body that holds both, and its format.
+    pub seal: fn(&Envelope<'_>, &[u8]) -> (Format, Vec<u8>),
+    /// What is on a stored one; nothing where its format has no envelope.
+    pub read: for<'m> fn(Format, &'m [u8]) -> Option<Envelope<'m>>,
+}
+
+impl core::fmt::Debug for Envelopes {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Envelopes")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_of_jms_are_reversed_and_come_back() {
+        assert_eq!((priority_of_jms(9), priority_of_jms(0)), (0, 9 * PRIORITY_STEP));
+        assert_eq!(priority_of_jms(200), 0);
+        for priority in 0..=JMS_PRIORITY_MAX {
+            assert_eq!(jms_of_priority(priority_of_jms(priority)), priority);
+        }
+        assert_eq!(jms_of_priority(u32::MAX), 0);
+        assert_eq!(jms_of_priority(PRIORITY_STEP - 1), 9);
+    }
+}
