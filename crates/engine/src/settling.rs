@@ -25,9 +25,11 @@ impl Engine {
                 _ => return self.not_found(),
             }
         }
+        // What is over holds up its queue, where somebody may wait for what is behind it.
+        let held_up = self.is_over(id).then(|| self.living(id).queue);
         self.leave(id);
         let after = self.finish(id, effects);
-        Outcome::reply(after, Reply::Done)
+        Outcome::reply(after, Reply::Done).waking_all(held_up)
     }
 
     pub(crate) fn settle(

@@ -92,6 +92,7 @@ impl Script {
         match words.placed[..] {
             ["store", policy] => *self = Self::new(store(policy), words.queue_policies(), &words),
             ["wait", span] => return self.wait(time(span)),
+            ["late", span] => self.now = self.now + time(span),
             ["room", bytes] => self.engine.set_room(bytes.parse().unwrap()),
             ["room-made"] => self.engine.commit_awaiting(self.now, true, &mut self.effects),
             ["no-room"] => self.engine.commit_awaiting(self.now, false, &mut self.effects),
