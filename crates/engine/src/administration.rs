@@ -1,18 +1,128 @@
-//! What operators ask.
+//! What operators ask: to look at messages and subscriptions without touching them, and to clear
+//! up. What deletes is in `purging.rs`, what moves in `relocating.rs`.
 
-use model::{AdminCommand, Refusal};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use model::{
+    AdminCommand, MessageId, MessageState, Page, PageEnd, QueueName, Reply, Shown,
+    SubscriptionStatistics, limits,
+};
+use selector::Selector;
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::session::SessionSlot;
+use crate::matching::parse_selector;
+use crate::queue::QueueSlot;
+use crate::seeking::{Sought, Stretch};
 
 impl Engine {
-    pub(crate) fn administer(
+    pub(crate) fn administer(&mut self, command: AdminCommand, effects: &mut Effects) -> Outcome {
+        match command {
+            AdminCommand::Browse { queue, state, selector, after, max } => {
+                self.with_queue(&queue, selector.as_deref(), |engine, queue, selector| {
+                    let max = max.clamp(1, limits::PAGE_MESSAGES_MAX);
+                    engine.page(&Sought { queue, state, held: true, selector, after, max })
+                })
+            }
+            AdminCommand::Show { message } => self.show_one(message),
+            AdminCommand::Purge { queue, state, selector, after } => {
+                self.with_queue(&queue, selector.as_deref(), |engine, queue, selector| {
+                    let max = limits::FRAME_RECORDS_MAX;
+                    let sought = Sought { queue, state, held: false, selector, after, max };
+                    engine.purge(&sought, effects)
+                })
+            }
+            AdminCommand::MoveMessages { .. } => Outcome::refused(model::Refusal::NotInBatch),
+            AdminCommand::Delete { queue } => self.delete_queue(&queue, effects),
+            AdminCommand::Policy { queue } => self.policy_of(&queue),
+            AdminCommand::ListSubscriptions => self.list_subscriptions(),
+            AdminCommand::NextMessage => {
+                let message = MessageId(self.next.message);
+                Outcome::reply(self.log.after_all(), Reply::Stored { message })
+            }
+        }
+    }
+
+    /// Does something with a queue and a selector, if both are good.
+    pub(crate) fn with_queue(
         &mut self,
-        _by: SessionSlot,
-        _command: AdminCommand,
-        _effects: &mut Effects,
+        queue: &QueueName,
+        selector: Option<&str>,
+        act: impl FnOnce(&mut Self, QueueSlot, Option<&Selector>) -> Outcome,
     ) -> Outcome {
-        Outcome::refused(Refusal::NotInBatch)
+        let selector = match selector.map(parse_selector).transpose() {
+            Ok(selector) => selector,
+            Err(refusal) => return Outcome::refused(refusal),
+        };
+        match self.queues.find(queue.as_str()) {
+            Some(slot) => act(self, slot, selector.as_ref()),
+            None => self.not_found(),
+        }
+    }
+
+    /// What is over is not shown, for nobody may receive it any more.
+    fn page(&mut self, sought: &Sought<'_>) -> Outcome {
+        let Stretch { found, mut next } = self.seek(sought);
+        let mut messages = Vec::with_capacity(found.len());
+        let mut bytes = 0;
+        for (place, id) in found {
+            if place.state != MessageState::Leased && self.is_over(id) {
+                continue;
+            }
+            messages.push(self.shown(id));
+            bytes += self.living(id).body.len();
+            if bytes >= limits::LIST_REPLY_BYTES_MAX {
+                next = Some(place);
+                break;
+            }
+        }
+        self.reply_page(messages, next)
+    }
+
+    fn show_one(&self, id: MessageId) -> Outcome {
+        if self.find(id).is_none() {
+            return self.not_found();
+        }
+        self.reply_page(vec![self.shown(id)], None)
+    }
+
+    fn reply_page(&self, messages: Vec<Shown>, next: Option<PageEnd>) -> Outcome {
+        let page = Box::new(Page { messages, next });
+        Outcome::reply(self.log.after_all(), Reply::Page(page))
+    }
+
+    fn shown(&self, id: MessageId) -> Shown {
+        let message = self.living(id);
+        let (state, until) = message.state().shown();
+        Shown {
+            queue: self.queues.at(message.queue).name.clone(),
+            state,
+            time_left: until.since(self.latest),
+            delivery: Box::new(self.delivery_of(None, id)),
+        }
+    }
+
+    fn policy_of(&self, name: &QueueName) -> Outcome {
+        let known = self.queues.find(name.as_str()).map(|slot| self.queues.at(slot).policy);
+        let policy = known.unwrap_or_else(|| self.queue_policies.of(name));
+        Outcome::reply(self.log.after_all(), Reply::Policy(Box::new(policy)))
+    }
+
+    fn list_subscriptions(&mut self) -> Outcome {
+        self.took_steps(2 * self.subscriptions.len());
+        let mut all: Vec<_> = self.subscriptions.iter_from(0).map(|(_, entry)| entry).collect();
+        all.sort_by(|a, b| (&a.asks.topic, &a.asks.name).cmp(&(&b.asks.topic, &b.asks.name)));
+        let all = all.into_iter().map(|entry| {
+            let queue = self.queues.at(entry.queue);
+            SubscriptionStatistics {
+                subscription: entry.asks.clone(),
+                ready: queue.counts.ready,
+                leased: queue.counts.leased,
+                consumers: queue.consumers.len() as u64,
+            }
+        });
+        Outcome::reply(self.log.after_all(), Reply::Subscriptions(all.collect()))
     }
 }

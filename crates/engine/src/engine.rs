@@ -336,7 +336,7 @@ impl Engine {
             Command::ListQueues => self.list_queues(),
             Command::List(command) => self.list(by, *command, effects),
             Command::Key(command) => self.key(by, *command, effects),
-            Command::Admin(command) => self.administer(by, *command, effects),
+            Command::Admin(command) => self.administer(*command, effects),
             Command::Batch { commands } => self.batch(by, commands, effects),
             Command::Observe { names } => self.observe(by, names),
             Command::Unobserve => self.unobserve(by),

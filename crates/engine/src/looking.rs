@@ -7,12 +7,12 @@ use alloc::boxed::Box;
 use core::ops::Range;
 
 use model::{
-    Format, LinkId, MessageId, MessageState, MessageStatistics, Nanos, Peek, QueueName,
-    QueueStatistics, Refusal, Reply,
+    Format, LinkId, MessageId, MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal,
+    Reply,
 };
 
 use crate::engine::{Engine, Outcome};
-use crate::message::{Message, State};
+use crate::message::Message;
 use crate::queue::Queue;
 use crate::session::SessionSlot;
 
@@ -34,13 +34,7 @@ impl Engine {
 
     pub(crate) fn message_statistics(&self, id: MessageId) -> Outcome {
         let Some(message) = self.find(id) else { return self.not_found() };
-        let (state, until) = match message.state() {
-            State::Ready => (MessageState::Ready, Nanos::ZERO),
-            State::Delayed { until } => (MessageState::Delayed, until),
-            State::Leased { until, .. } => (MessageState::Leased, until),
-            State::Held { .. } => (MessageState::Leased, Nanos::ZERO),
-            State::Buried { .. } => (MessageState::Buried, Nanos::ZERO),
-        };
+        let (state, until) = message.state().shown();
         let counters = message.counters();
         let statistics = MessageStatistics {
             message: id,

@@ -21,7 +21,9 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use model::{After, DeadLetter, Durability, Format, Lsn, MessageId, Nanos, QueueName};
+use model::{
+    After, DeadLetter, Durability, Format, Lsn, MessageId, MessageState, Nanos, QueueName,
+};
 
 use crate::log::Placed;
 use crate::queue::QueueSlot;
@@ -70,6 +72,17 @@ pub(crate) enum State {
 }
 
 impl State {
+    /// As statistics show it, and when its delay or lease ends.
+    pub(crate) const fn shown(self) -> (MessageState, Nanos) {
+        match self {
+            Self::Ready => (MessageState::Ready, Nanos::ZERO),
+            Self::Delayed { until } => (MessageState::Delayed, until),
+            Self::Leased { until, .. } => (MessageState::Leased, until),
+            Self::Held { .. } => (MessageState::Leased, Nanos::ZERO),
+            Self::Buried { .. } => (MessageState::Buried, Nanos::ZERO),
+        }
+    }
+
     /// The session that has it.
     pub(crate) const fn holder(self) -> Option<SessionSlot> {
         match self {

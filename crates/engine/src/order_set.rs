@@ -50,6 +50,11 @@ impl OrderSet {
         Some((*priority, high * 64 + u64::from(word.trailing_zeros())))
     }
 
+    /// The smallest that comes after this one.
+    pub(crate) fn first_after(&self, priority: u32, order: u64) -> Option<(u32, u64)> {
+        self.first_from(priority, order.saturating_add(1))
+    }
+
     pub(crate) fn contains(&self, priority: u32, order: u64) -> bool {
         self.words.get(&(priority, order / 64)).is_some_and(|word| word & bit(order) != 0)
     }

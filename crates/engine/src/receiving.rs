@@ -396,8 +396,14 @@ impl Engine {
     }
 
     pub(crate) fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (After, Reply) {
+        let delivery = Box::new(self.delivery_of(link, id));
+        (self.living(id).after(), Reply::Delivered(delivery))
+    }
+
+    /// The message as a consumer sees it.
+    pub(crate) fn delivery_of(&self, link: Option<LinkId>, id: MessageId) -> Delivery {
         let message = self.living(id);
-        let delivery = Delivery {
+        Delivery {
             link,
             message: id,
             count: message.delivered,
@@ -411,7 +417,6 @@ impl Engine {
             format: message.format,
             payload: self.payload_of(message),
             body: Arc::clone(&message.body),
-        };
-        (message.after(), Reply::Delivered(Box::new(delivery)))
+        }
     }
 }

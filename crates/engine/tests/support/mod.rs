@@ -3,6 +3,7 @@
 
 pub(crate) mod log;
 pub(crate) mod naive;
+pub(crate) mod operating;
 pub(crate) mod script;
 
 /// Numbers from a seed (SplitMix64): the same on every machine.

@@ -23,7 +23,12 @@
 //!         [without=C]
 //! SESSION unsubscribe|subscription NAME [client=C] [durable=yes]
 //! SESSION temporary queue|topic | SESSION delete-temporary TO
+//! SESSION page QUEUE [state=S] [selector=S] [max=N] [after=PLACE] | SESSION show ID
+//! SESSION purge QUEUE [state=S] [selector=S] [after=PLACE]
+//! SESSION move FROM [TO] [message=ID] [selector=S] [before=ID] [max=N] [after=PLACE]
+//! SESSION delete-queue|policy QUEUE | SESSION subscriptions | SESSION next-message
 //! wait T          time goes on; what is due on the way happens at its moment
+//! late T          so does this, but nothing happens yet of what is due
 //! room BYTES      what puts may still use
 //! room-made       for the commit that waits for it; no-room: there will be none
 //! restate LSN     compaction of a frame
@@ -31,7 +36,7 @@
 //! crash [N]       all is lost but the last snapshot and the log, or its first N frames
 //! ```
 //! Times are like `3s` or `250ms`. Sessions are numbers. A body like `colour:blue,size:3` has
-//! properties.
+//! properties. A place is as replies show it. The words of operators are in `operating.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -47,6 +52,7 @@ use model::{
 };
 
 use super::log::{Log, Snapshot};
+use super::operating;
 
 pub(crate) struct Script {
     options: EngineOptions,
@@ -58,9 +64,9 @@ pub(crate) struct Script {
 }
 
 /// A line's words: those with a `=` by name, the others by place.
-struct Words<'a> {
+pub(crate) struct Words<'a> {
     placed: Vec<&'a str>,
-    named: BTreeMap<&'a str, &'a str>,
+    pub(crate) named: BTreeMap<&'a str, &'a str>,
 }
 
 impl Default for Script {
@@ -188,6 +194,9 @@ impl<'a> Words<'a> {
     }
 
     fn command(&self, words: &[&str]) -> Command {
+        if let Some(command) = operating::command(self, words) {
+            return command;
+        }
         match *words {
             ["producer", link, to] => {
                 Command::OpenProducer { link: self::link(link), to: destination(to) }
@@ -362,11 +371,11 @@ fn link(word: &str) -> LinkId {
     LinkId(word.parse().unwrap())
 }
 
-fn message(word: &str) -> MessageId {
+pub(crate) fn message(word: &str) -> MessageId {
     MessageId(word.parse().unwrap())
 }
 
-fn name(word: &str) -> QueueName {
+pub(crate) fn name(word: &str) -> QueueName {
     QueueName::new(word).unwrap()
 }
 
@@ -496,7 +505,7 @@ fn shown_standing(standing: &Standing<'_>) -> String {
     shown
 }
 
-fn shown_reply(reply: &Reply) -> String {
+pub(crate) fn shown_reply(reply: &Reply) -> String {
     match reply {
         Reply::Done => "done".to_owned(),
         Reply::Stored { message } => format!("stored {message}"),
@@ -535,12 +544,12 @@ fn shown_reply(reply: &Reply) -> String {
             let names = names.iter().map(|name| name.as_str());
             ["queues"].into_iter().chain(names).collect::<Vec<_>>().join(" ")
         }
-        other => format!("{other:?}"),
+        other => operating::shown_reply(other),
     }
 }
 
 /// Fields that are not zero.
-fn shown_fields(debug: &str) -> String {
+pub(crate) fn shown_fields(debug: &str) -> String {
     let (_, fields) = debug.trim_end_matches(" }").split_once(" { ").unwrap();
     let fields = fields.split(", ").filter(|field| !field.ends_with(": 0"));
     let fields = fields.filter(|field| !field.ends_with("Nanos(0)"));

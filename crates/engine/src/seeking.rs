@@ -1,0 +1,177 @@
+//! The messages of a queue from one place to the next, looked at without touching them.
+//!
+//! A place is a [`PageEnd`]: the state, and what orders the messages of that state. So whoever goes
+//! on from a place later meets nothing twice and skips nothing that stayed, whatever came and went
+//! meanwhile. What is held is in no order of its queue: it is looked for among all messages, by
+//! their numbers.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::iter;
+use core::ops::Bound;
+
+use model::{MessageId, MessageState, Nanos, PageEnd, Refusal, Reply, limits};
+use selector::Selector;
+
+use crate::engine::Engine;
+use crate::matching::matches;
+use crate::message::Message;
+use crate::queue::{Queue, QueueSlot};
+
+/// Which messages are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sought<'s> {
+    pub(crate) queue: QueueSlot,
+    /// Only those in this state; `None`: in any.
+    pub(crate) state: Option<MessageState>,
+    /// Also those that somebody holds.
+    pub(crate) held: bool,
+    pub(crate) selector: Option<&'s Selector>,
+    /// Only those behind this place.
+    pub(crate) after: Option<PageEnd>,
+    /// The most to find.
+    pub(crate) max: usize,
+}
+
+/// What was found in one step.
+#[derive(Debug, Default)]
+pub(crate) struct Stretch {
+    /// Each with its place.
+    pub(crate) found: Vec<(PageEnd, MessageId)>,
+    /// Where the step ended; `None`: there is nothing behind it.
+    pub(crate) next: Option<PageEnd>,
+}
+
+impl Stretch {
+    /// The answer once the first so many of these have been changed.
+    pub(crate) fn reply(&self, count: usize) -> Reply {
+        let last = count.checked_sub(1).and_then(|last| self.found.get(last));
+        let next = match last {
+            _ if count == self.found.len() => self.next,
+            Some((place, _)) => Some(*place),
+            // Not even one fits, which a log that is not stalled has room for.
+            None => return Reply::Refused(Refusal::StoreFull),
+        };
+        let count = count as u64;
+        next.map_or(Reply::Count(count), |next| Reply::CountUntil { count, next })
+    }
+}
+
+impl Engine {
+    /// Looks at the next messages of a queue, ready ones first, as many as one step may.
+    pub(crate) fn seek(&mut self, sought: &Sought<'_>) -> Stretch {
+        let (stretch, cost) = self.look(sought);
+        self.took_steps(cost / COST_OF_STEP);
+        stretch
+    }
+
+    /// The same, and what it has cost.
+    fn look(&self, sought: &Sought<'_>) -> (Stretch, usize) {
+        let mut stretch = Stretch::default();
+        let mut cost = 0;
+        let begun = sought.after.map_or(0, |after| section(after.state));
+        for &state in SECTIONS.get(begun..).unwrap_or_default() {
+            if sought.state.is_some_and(|only| only != state) {
+                continue;
+            }
+            for place in self.places(sought, state) {
+                if cost >= COST_MAX || stretch.found.len() >= sought.max {
+                    return (stretch, cost);
+                }
+                stretch.next = Some(place);
+                let message = self.living(place.message);
+                let is_its = state != MessageState::Leased || is_held_in(sought.queue, message);
+                cost += if is_its && sought.selector.is_some() { COST_OF_SELECTOR } else { 1 };
+                if is_its && self.is_wanted(sought.selector, message) {
+                    stretch.found.push((place, place.message));
+                }
+            }
+        }
+        stretch.next = None;
+        (stretch, cost)
+    }
+
+    pub(crate) fn is_wanted(&self, selector: Option<&Selector>, message: &Message) -> bool {
+        selector
+            .is_none_or(|selector| matches(selector, &self.formats, message.format, &message.body))
+    }
+
+    /// The places to look at for messages in this state, in their order.
+    fn places<'a>(
+        &'a self,
+        sought: &Sought<'_>,
+        state: MessageState,
+    ) -> Box<dyn Iterator<Item = PageEnd> + 'a> {
+        let queue = self.queues.at(sought.queue);
+        let after = sought.after.filter(|after| after.state == state);
+        match state {
+            MessageState::Ready => Box::new(self.ready_places(queue, after)),
+            MessageState::Leased if !sought.held || queue.counts.leased == 0 => {
+                Box::new(iter::empty())
+            }
+            MessageState::Leased => {
+                let first = after.map_or(0, |after| after.place.saturating_add(1));
+                let all = self.messages.iter_from(first);
+                Box::new(all.map(move |(number, _)| place(state, number, MessageId(number))))
+            }
+            MessageState::Delayed => {
+                let after = after.map(|after| (Nanos(after.place), after.message));
+                let delayed = queue.delayed.range((behind(after), Bound::Unbounded));
+                Box::new(delayed.map(move |(until, id)| place(state, until.0, *id)))
+            }
+            MessageState::Buried => {
+                let after = after.map(|after| after.place);
+                let buried = queue.buried.range((behind(after), Bound::Unbounded));
+                Box::new(buried.map(move |(order, id)| place(state, *order, *id)))
+            }
+        }
+    }
+
+    fn ready_places<'a>(
+        &'a self,
+        queue: &'a Queue,
+        after: Option<PageEnd>,
+    ) -> impl Iterator<Item = PageEnd> + 'a {
+        let first = match after {
+            Some(after) => queue.ready.first_after(after.priority, after.place),
+            None => queue.ready.first(),
+        };
+        let ready =
+            iter::successors(first, |(priority, order)| queue.ready.first_after(*priority, *order));
+        ready.map(|(priority, order)| PageEnd {
+            priority,
+            ..place(MessageState::Ready, order, self.message_of(order))
+        })
+    }
+}
+
+fn is_held_in(queue: QueueSlot, message: &Message) -> bool {
+    message.queue == queue && message.state().holder().is_some()
+}
+
+fn behind<T>(after: Option<T>) -> Bound<T> {
+    after.map_or(Bound::Unbounded, Bound::Excluded)
+}
+
+fn place(state: MessageState, place: u64, message: MessageId) -> PageEnd {
+    PageEnd { state, priority: 0, place, message }
+}
+
+/// Where the messages of a state come among all of a queue.
+fn section(state: MessageState) -> usize {
+    SECTIONS.iter().position(|other| *other == state).unwrap_or(0)
+}
+
+const SECTIONS: [MessageState; 4] =
+    [MessageState::Ready, MessageState::Leased, MessageState::Delayed, MessageState::Buried];
+
+/// Messages passed by in one walk, where each that is held against a selector counts for several:
+/// so many of these as one step of a consumer that selects.
+const COST_MAX: usize = limits::SCAN_MESSAGES_MAX * COST_OF_SELECTOR;
+
+const COST_OF_SELECTOR: usize = 16;
+
+/// Passing a message by takes less than a step of the engine.
+const COST_OF_STEP: usize = 4;
+
+const _: () = assert!(limits::FRAME_RECORDS_MAX <= COST_MAX, "what fits a frame is found at once");
