@@ -1,0 +1,192 @@
+//! What operators ask has limits: of the messages that one call looks at, shows or changes.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+use std::sync::Arc;
+
+use engine::{Effects, Engine, EngineOptions};
+use model::{
+    AdminCommand, Command, Destination, Format, Formats, LinkId, MessageId, MessageState, Nanos,
+    NewMessage, Page, PageEnd, QueueName, Reply, SessionId, StorePolicy, Value, limits,
+};
+
+const SESSION: SessionId = SessionId(1);
+
+struct House {
+    engine: Engine,
+    effects: Effects,
+}
+
+impl House {
+    fn new() -> Self {
+        let formats = Formats { property, ..Formats::RAW };
+        let options = EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) };
+        let mut engine = Engine::new(options);
+        engine.open_session(SESSION);
+        Self { engine, effects: Effects::default() }
+    }
+
+    /// The reply to a command; it changed at most what fits into one frame.
+    fn ask(&mut self, command: Command) -> Reply {
+        self.engine.handle(Nanos::SECOND, SESSION, command, &mut self.effects);
+        assert!(self.effects.frames.len() <= 1, "a command is a frame");
+        let reply = self.effects.outputs.pop().unwrap().reply;
+        assert!(self.effects.outputs.is_empty(), "a command has one reply");
+        self.effects.clear();
+        reply
+    }
+
+    fn admin(&mut self, command: AdminCommand) -> Reply {
+        self.ask(Command::Admin(Box::new(command)))
+    }
+
+    fn put(&mut self, queue: &str, body: &[u8]) {
+        let to = Destination::Queue(name(queue));
+        let message = NewMessage::new(body.into());
+        self.ask(Command::PutTo { to, message, transaction: None });
+    }
+
+    fn page(&mut self, queue: &str, selector: Option<&str>, after: Option<PageEnd>) -> Page {
+        let (selector, max) = (selector.map(Arc::from), usize::MAX);
+        let queue = name(queue);
+        match self.admin(AdminCommand::Browse { queue, state: None, selector, after, max }) {
+            Reply::Page(page) => *page,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// All pages of a queue: how many messages each has.
+    fn pages(&mut self, queue: &str, selector: Option<&str>) -> Vec<usize> {
+        let (mut counts, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.page(queue, selector, after);
+            counts.push(page.messages.len());
+            after = page.next;
+            if after.is_none() {
+                return counts;
+            }
+        }
+    }
+
+    fn purge(&mut self, selector: Option<&str>, after: Option<PageEnd>) -> Reply {
+        let (queue, selector) = (name("mail"), selector.map(Arc::from));
+        self.admin(AdminCommand::Purge { queue, state: None, selector, after })
+    }
+}
+
+/// Every hundredth message is wanted.
+fn property<'m>(_: Format, body: &'m [u8], _: &str) -> Value<'m> {
+    Value::Boolean(body.first() == Some(&b'0'))
+}
+
+fn name(text: &str) -> QueueName {
+    QueueName::new(text).unwrap()
+}
+
+#[test]
+fn a_page_has_so_many_messages_and_a_selector_sees_so_many() {
+    let mut house = House::new();
+    for number in 0..2_500 {
+        house.put("mail", &[if number % 100 == 99 { b'0' } else { b'1' }]);
+    }
+    assert_eq!(house.pages("mail", None), [limits::PAGE_MESSAGES_MAX, 1_000, 500]);
+    assert_eq!(limits::SCAN_MESSAGES_MAX, 1_024);
+    assert_eq!(house.pages("mail", Some("wanted")), [10, 10, 5]);
+    assert_eq!(house.pages("mail", Some("nothing = 1")), [0, 0, 0]);
+}
+
+#[test]
+fn a_page_has_so_many_bytes() {
+    let mut house = House::new();
+    let body = vec![0; limits::MESSAGE_BYTES_MAX];
+    for _ in 0..6 {
+        house.put("mail", &body);
+    }
+    assert_eq!(limits::LIST_REPLY_BYTES_MAX / limits::MESSAGE_BYTES_MAX, 4);
+    assert_eq!(house.pages("mail", None), [4, 2]);
+}
+
+/// What is held is looked for among all messages, in steps.
+#[test]
+fn held_messages_are_found_among_many() {
+    let mut house = House::new();
+    for _ in 0..20_000 {
+        house.put("other", b"x");
+    }
+    house.put("mail", b"0");
+    house.ask(Command::Watch { link: LinkId(0), queue: name("mail") });
+    let (wait, margin) = (Some(Nanos::ZERO), Nanos::ZERO);
+    house.ask(Command::Receive { link: LinkId(0), wait, margin, lease: None });
+    let before = house.engine.steps();
+    let first = house.page("mail", None, None);
+    assert!(house.engine.steps() - before < 5_000, "it was a step");
+    assert_eq!(first.messages.len(), 0);
+    assert_eq!(first.next.map(|next| next.state), Some(MessageState::Leased));
+    let second = house.page("mail", None, first.next);
+    assert_eq!(second.messages[0].delivery.message, MessageId(20_001));
+    assert_eq!(house.pages("mail", None), [0, 1]);
+    assert_eq!(house.pages("other", None).len(), 20, "nobody holds any of these");
+}
+
+#[test]
+fn a_purge_is_one_frame_and_goes_on_where_it_ended() {
+    let mut house = House::new();
+    for number in 0..limits::FRAME_RECORDS_MAX + 5 {
+        house.put("mail", if number % 2 == 0 { b"0" } else { b"1" });
+    }
+    let (mut count, mut calls, mut after) = (0, 0, None);
+    loop {
+        calls += 1;
+        match house.purge(Some("wanted"), after) {
+            Reply::CountUntil { count: so_many, next } => {
+                count += so_many;
+                after = Some(next);
+            }
+            Reply::Count(rest) => break count += rest,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((count, calls), (5_003, 10), "{} are looked at a call", limits::SCAN_MESSAGES_MAX);
+    for _ in 0..limits::FRAME_RECORDS_MAX {
+        house.put("mail", b"0");
+    }
+    let Reply::CountUntil { count, next } = house.purge(None, None) else { panic!("too many") };
+    assert_eq!(count, limits::FRAME_RECORDS_MAX as u64);
+    assert_eq!(house.purge(None, Some(next)), Reply::Count(5_002));
+    assert_eq!(house.admin(AdminCommand::Delete { queue: name("mail") }), Reply::NotFound);
+}
+
+#[test]
+fn a_queue_is_deleted_in_frames() {
+    let mut house = House::new();
+    for _ in 0..limits::FRAME_RECORDS_MAX + 1 {
+        house.put("mail", b"0");
+    }
+    let command = || AdminCommand::Delete { queue: name("mail") };
+    assert_eq!(house.admin(command()), Reply::CountSoFar(limits::FRAME_RECORDS_MAX as u64));
+    assert_eq!(house.admin(command()), Reply::Done);
+    assert_eq!(house.admin(command()), Reply::NotFound);
+}
+
+/// Whatever place a peer names.
+#[test]
+fn places_that_never_were_are_good_places() {
+    let mut house = House::new();
+    for delay in [0, 5] {
+        let message =
+            NewMessage { delay: Nanos::from_secs(delay), ..NewMessage::new((*b"0").into()) };
+        let to = Destination::Queue(name("mail"));
+        house.ask(Command::PutTo { to, message, transaction: None });
+    }
+    for state in
+        [MessageState::Ready, MessageState::Leased, MessageState::Delayed, MessageState::Buried]
+    {
+        for (priority, place) in [(0, 0), (0, u64::MAX), (u32::MAX, 1 << 63), (u32::MAX, u64::MAX)]
+        {
+            let message = MessageId(place);
+            let after = PageEnd { state, priority, place, message };
+            let page = house.page("mail", None, Some(after));
+            assert!(page.messages.len() <= 2 && page.next.is_none());
+        }
+    }
+}
