@@ -15,6 +15,7 @@ use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::matching::parse_selector;
 use crate::queue::QueueSlot;
+use crate::relocating::Transfer;
 use crate::seeking::{Sought, Stretch};
 
 impl Engine {
@@ -34,7 +35,14 @@ impl Engine {
                     engine.purge(&sought, effects)
                 })
             }
-            AdminCommand::MoveMessages { .. } => Outcome::refused(model::Refusal::NotInBatch),
+            AdminCommand::MoveMessages { from, to, message, selector, before, max, after } => {
+                let transfer = Transfer { to, message, before, max };
+                self.with_queue(&from, selector.as_deref(), |engine, queue, selector| {
+                    let (state, max) = (None, limits::FRAME_RECORDS_MAX);
+                    let sought = Sought { queue, state, held: false, selector, after, max };
+                    engine.move_messages(&sought, &transfer, effects)
+                })
+            }
             AdminCommand::Delete { queue } => self.delete_queue(&queue, effects),
             AdminCommand::Policy { queue } => self.policy_of(&queue),
             AdminCommand::ListSubscriptions => self.list_subscriptions(),

@@ -10,7 +10,6 @@ use alloc::boxed::Box;
 use model::{DeadLetter, DeadReason, MessageId, Nanos};
 
 use crate::engine::Engine;
-use crate::message::State;
 use crate::queue::QueueSlot;
 use crate::{DeadLetters, Effects};
 
@@ -44,17 +43,14 @@ impl Engine {
         let (from, attempts) = (queue.name.clone(), message.counters().failed);
         let letter = DeadLetter { reason, from, at: self.latest, attempts };
         let to = self.dead_letter_queue();
+        let order = self.living(id).order(id);
         self.amend(id, |message| {
-            message.queue = to;
             message.set_expiry(None);
             let history = message.history_mut();
             history.failed = 0;
             history.dead = Some(Box::new(letter));
         });
-        self.queues.at_mut(to).messages_total += 1;
-        self.enter(id, State::Ready);
-        self.journal_change(id, effects);
-        self.remove_if_idle(slot);
+        self.relocate(id, to, order, effects);
         Some(to)
     }
 

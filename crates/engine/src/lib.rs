@@ -106,6 +106,7 @@ mod record;
 mod recovery;
 mod recovery_chain;
 mod registration;
+mod relocating;
 mod seeking;
 mod session;
 mod settling;

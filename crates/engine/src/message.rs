@@ -116,6 +116,8 @@ pub(crate) struct History {
     pub(crate) dead: Option<Box<DeadLetter>>,
     /// See [`Envelope::group`].
     pub(crate) group: u64,
+    /// Its record at its location may name another queue.
+    pub(crate) moved: bool,
     /// By how much its record at its location would be larger now.
     grown_bytes: u32,
 }
@@ -217,8 +219,20 @@ impl Message {
             self.history_mut().group = group;
         }
         if let Some(history) = &mut self.history {
-            history.grown_bytes = 0;
+            (history.grown_bytes, history.moved) = (0, false);
         }
+    }
+
+    /// It is no dead letter any more, and no delivery of it has failed.
+    pub(crate) fn revive(&mut self) {
+        if let Some(history) = &mut self.history {
+            (history.dead, history.failed) = (None, 0);
+        }
+    }
+
+    /// See [`crate::RecordView::Changed`].
+    pub(crate) fn is_moved(&self) -> bool {
+        self.history.as_ref().is_some_and(|history| history.moved || history.dead.is_some())
     }
 
     /// Whether its record may not say all there is.

@@ -15,7 +15,7 @@ impl Engine {
         let stretch = self.seek(sought);
         let count = self.delete_found(&stretch, effects);
         let reply = stretch.reply(count);
-        Outcome::reply(self.log.after_all(), reply).waking(sought.queue)
+        self.outcome_of(reply).waking(sought.queue)
     }
 
     pub(crate) fn delete_queue(&mut self, name: &QueueName, effects: &mut Effects) -> Outcome {
@@ -34,7 +34,15 @@ impl Engine {
             Reply::CountUntil { count, .. } => Reply::CountSoFar(count),
             other => other,
         };
-        Outcome::reply(self.log.after_all(), reply)
+        self.outcome_of(reply)
+    }
+
+    /// The answer to what has changed all that it could.
+    pub(crate) fn outcome_of(&self, reply: Reply) -> Outcome {
+        match reply {
+            Reply::Refused(refusal) => Outcome::refused(refusal),
+            reply => Outcome::reply(self.log.after_all(), reply),
+        }
     }
 
     /// Deletes these as far as the frame takes it: so many.

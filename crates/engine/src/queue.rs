@@ -316,7 +316,7 @@ impl Queues {
 
     /// What the log is told about a message that has changed.
     pub(crate) fn change_of<'a>(&'a self, id: MessageId, message: &'a Message) -> RecordView<'a> {
-        let moved = message.dead().map(|_| self.at(message.queue).name.as_str());
+        let moved = message.is_moved().then(|| self.at(message.queue).name.as_str());
         RecordView::Changed { message: id, standing: message.standing(id), moved }
     }
 

@@ -209,8 +209,13 @@ impl Engine {
         Ok(())
     }
 
-    /// The record that a snapshot names does not say all that the snapshot says.
+    /// The record that a snapshot names does not say all that the snapshot says, nor does the
+    /// snapshot say which queue that record names: what was moved has a place of its own.
     fn grow_as_pictured(&mut self, id: MessageId) {
+        let message = self.living_mut(id);
+        if message.order(id) != id.0 {
+            message.history_mut().moved = true;
+        }
         let message = self.living(id);
         if message.has_history() {
             let mut change = Vec::new();
@@ -337,6 +342,9 @@ impl Engine {
         self.amend(id, |message| {
             message.queue = slot;
             message.assume(id, standing);
+            if moved.is_some() {
+                message.history_mut().moved = true;
+            }
         });
         self.note_growth(id, changed_bytes);
         self.settle_recovered(id, standing);

@@ -109,6 +109,6 @@ impl Engine {
 
 /// Names of temporary destinations are the engine's to give: one that is gone never becomes a queue
 /// that collects for ever what its late senders send.
-fn is_reserved(name: &QueueName) -> bool {
+pub(crate) fn is_reserved(name: &QueueName) -> bool {
     name.as_str().starts_with(limits::TEMPORARY_PREFIX)
 }

@@ -1,0 +1,160 @@
+//! Messages that go from one queue to another, as they are, without being stored again.
+
+use alloc::collections::BTreeSet;
+use alloc::vec;
+
+use model::{MessageId, PageEnd, QueueName, Refusal, Reply, limits};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::log::CHANGED_BYTES_MAX;
+use crate::message::State;
+use crate::queue::QueueSlot;
+use crate::seeking::{Sought, Stretch};
+use crate::targets::is_reserved;
+
+/// What an operator asks to move.
+#[derive(Clone, Debug)]
+pub(crate) struct Transfer {
+    /// Where to; `None`: each dead letter to the queue it is from.
+    pub(crate) to: Option<QueueName>,
+    /// Only this one.
+    pub(crate) message: Option<MessageId>,
+    /// Only those that came to be there before this message's number.
+    pub(crate) before: MessageId,
+    /// The most to move.
+    pub(crate) max: u64,
+}
+
+impl Engine {
+    /// Puts a message that is in no index into a queue, where it is ready at this place among those
+    /// of its priority. A queue that it has left may go.
+    pub(crate) fn relocate(
+        &mut self,
+        id: MessageId,
+        to: QueueSlot,
+        order: u64,
+        effects: &mut Effects,
+    ) {
+        let from = self.living(id).queue;
+        self.reorder(id, order);
+        self.amend(id, |message| {
+            message.queue = to;
+            message.history_mut().moved = true;
+        });
+        self.queues.at_mut(to).messages_total += 1;
+        self.enter(id, State::Ready);
+        self.journal_change(id, effects);
+        self.log.room = self.log.room.saturating_sub(RELOCATION_BYTES_MAX);
+        self.remove_if_idle(from);
+    }
+
+    /// Whether there is room to say that a message is in another queue: it is to be said again with
+    /// the message when that is stored anew.
+    pub(crate) fn may_relocate(&self, id: MessageId) -> bool {
+        !self.living(id).is_journalled() || self.log.room >= RELOCATION_BYTES_MAX
+    }
+
+    /// Moves messages that nobody holds, so many as fit into one frame.
+    pub(crate) fn move_messages(
+        &mut self,
+        sought: &Sought<'_>,
+        transfer: &Transfer,
+        effects: &mut Effects,
+    ) -> Outcome {
+        assert!(!sought.held, "what somebody holds stays");
+        if transfer.to.as_ref().is_some_and(is_reserved) {
+            return Outcome::refused(Refusal::NoSuchDestination);
+        }
+        let stretch = match transfer.message {
+            Some(id) => self.stretch_of(sought, id),
+            None => self.seek(sought),
+        };
+        if transfer.message.is_some() && stretch.found.is_empty() {
+            return self.not_found();
+        }
+        let mut woken = BTreeSet::from([sought.queue]);
+        let reply = self.move_found(&stretch, transfer, &mut woken, effects);
+        self.outcome_of(reply).waking_all(woken)
+    }
+
+    fn move_found(
+        &mut self,
+        stretch: &Stretch,
+        transfer: &Transfer,
+        woken: &mut BTreeSet<QueueSlot>,
+        effects: &mut Effects,
+    ) -> Reply {
+        let mut count = 0;
+        let mut last = None;
+        for (place, id) in &stretch.found {
+            if count == transfer.max {
+                return Reply::Count(count);
+            }
+            match self.move_one(*id, transfer, effects) {
+                Ok(to) => {
+                    count += u64::from(to.is_some());
+                    woken.extend(to);
+                }
+                Err(refusal) => {
+                    let until = |next| Reply::CountUntil { count, next };
+                    return last.filter(|_| count > 0).map_or(Reply::Refused(refusal), until);
+                }
+            }
+            last = Some(*place);
+        }
+        stretch.next.map_or(Reply::Count(count), |next| Reply::CountUntil { count, next })
+    }
+
+    /// Moves one message, unless it stays. Says where it is now.
+    fn move_one(
+        &mut self,
+        id: MessageId,
+        transfer: &Transfer,
+        effects: &mut Effects,
+    ) -> Result<Option<QueueSlot>, Refusal> {
+        let message = self.living(id);
+        let came_before = id < transfer.before && message.order(id) < transfer.before.0;
+        let to = transfer.to.clone().or_else(|| self.origin_of(id));
+        let Some(to) = to.filter(|_| came_before && !self.is_over(id)) else { return Ok(None) };
+        if !self.log.takes_change() || !self.may_relocate(id) {
+            return Err(Refusal::StoreFull);
+        }
+        let slot = self.find_or_create(to)?;
+        let order = self.next.message;
+        self.next.message += 1;
+        self.leave(id);
+        self.amend(id, |message| message.revive());
+        self.relocate(id, slot, order, effects);
+        Ok(Some(slot))
+    }
+
+    /// The queue that a dead letter is from. What subscribers to a topic had is nobody else's.
+    fn origin_of(&self, id: MessageId) -> Option<QueueName> {
+        let from = &self.living(id).dead()?.from;
+        let was_published = || self.topics.find(from.as_str()).is_some();
+        let is_queue = self.queues.find(from.as_str()).is_some();
+        (!is_reserved(from) && (is_queue || !was_published())).then(|| from.clone())
+    }
+
+    /// This one message, if it is among those that are sought.
+    fn stretch_of(&self, sought: &Sought<'_>, id: MessageId) -> Stretch {
+        let message = self.messages.get(id.0);
+        let found = message.filter(|message| {
+            let is_there = message.queue == sought.queue && message.state().holder().is_none();
+            is_there && self.is_wanted(sought.selector, message)
+        });
+        let place = found.map(|message| PageEnd {
+            state: message.state().shown().0,
+            priority: message.priority,
+            place: message.order(id),
+            message: id,
+        });
+        Stretch { found: place.map_or(vec![], |place| vec![(place, id)]), next: None }
+    }
+}
+
+/// A Changed record, and as much again for the record of the message, which grows by that.
+const RELOCATION_BYTES_MAX: u64 = 2 * CHANGED_BYTES_MAX as u64;
+
+const _: () = assert!(RELOCATION_BYTES_MAX < limits::SETTLED_BYTES_ALWAYS as u64);
