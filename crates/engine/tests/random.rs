@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use model::{
-    Command, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, Peek, Persistence,
-    QueueName, Refusal, Reply, SessionId, StorePolicy,
+    AdminCommand, Command, Destination, Durability, LinkId, MessageId, MessageState, Nanos,
+    NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
 };
 use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
@@ -19,6 +19,8 @@ use support::naive::{Naive, State};
 const SESSIONS: u64 = 4;
 const LINKS: u64 = 2;
 const QUEUES: [&str; 3] = ["default", "mail", "резерв"];
+const STATES: [MessageState; 4] =
+    [MessageState::Ready, MessageState::Leased, MessageState::Delayed, MessageState::Buried];
 const STEPS: usize = 1_000;
 const SEEDS: u64 = 80;
 
@@ -32,6 +34,8 @@ struct World {
     snapshot: Option<Snapshot>,
     whole: Option<Snapshot>,
     effects: Effects,
+    /// Where the last page ended.
+    page_end: Option<PageEnd>,
     seen: BTreeMap<&'static str, u64>,
 }
 
@@ -70,7 +74,7 @@ fn seeds() -> u64 {
 }
 
 /// What must have happened often enough for the test to mean something.
-const EXPECTED: [&str; 17] = [
+const EXPECTED: [&str; 19] = [
     "Done",
     "Stored",
     "NoSuchLink",
@@ -85,6 +89,8 @@ const EXPECTED: [&str; 17] = [
     "QueueStatistics",
     "BrokerStatistics",
     "Queues",
+    "Page",
+    "QueueInUse",
     "restated",
     "fuzzy snapshot",
     "crash",
@@ -107,6 +113,7 @@ impl World {
             snapshot: None,
             whole: None,
             effects: Effects::default(),
+            page_end: None,
             seen: BTreeMap::new(),
         }
     }
@@ -170,6 +177,9 @@ impl World {
         let expected = self.naive.handle(self.now, session, &command);
         assert_eq!(self.effects.outputs, expected, "{session:?} {command:?}");
         for output in &expected {
+            if let Reply::Page(page) = &output.reply {
+                self.page_end = page.next;
+            }
             self.saw(match &output.reply {
                 Reply::Done => "Done",
                 Reply::Stored { .. } => "Stored",
@@ -186,6 +196,8 @@ impl World {
                 Reply::QueueStatistics(_) => "QueueStatistics",
                 Reply::BrokerStatistics(_) => "BrokerStatistics",
                 Reply::Queues(_) => "Queues",
+                Reply::Page(_) => "Page",
+                Reply::Refused(Refusal::QueueInUse) => "QueueInUse",
                 Reply::Refused(_) => "another refusal",
                 other => panic!("{other:?} answers nothing of the workload"),
             });
@@ -284,7 +296,7 @@ impl World {
         let message = self.message();
         let priority = self.rng.pick(&[0, 1, 1023, 1024, u32::MAX]);
         let delay = self.delay();
-        match self.rng.below(64) {
+        match self.rng.below(70) {
             0..4 => Command::OpenProducer { link, to: Destination::Queue(queue) },
             4..13 => {
                 Command::Put { link, message: self.new_message(priority, delay), transaction: None }
@@ -297,7 +309,7 @@ impl World {
             39..43 => Command::Delete { message },
             43..47 => Command::Release { message, priority, delay },
             47..51 => Command::Bury { message, priority },
-            51..53 => Command::Renew { message, lease: None },
+            51..53 => Command::Renew { message, lease: self.lease() },
             53 => Command::Kick { link, max: self.rng.pick(&[0, 1, 2, u64::MAX]) },
             54 => Command::KickMessage { message },
             55..57 => Command::Pause { queue, duration: delay },
@@ -307,7 +319,8 @@ impl World {
             60 => Command::MessageStatistics { message },
             61 => Command::QueueStatistics { queue },
             62 => Command::BrokerStatistics,
-            _ => Command::ListQueues,
+            63 => Command::ListQueues,
+            _ => self.operate(),
         }
     }
 
@@ -318,7 +331,36 @@ impl World {
             _ => Some(Nanos(self.rng.below(3_000_000_000))),
         };
         let margin = if self.rng.one_in(2) { Nanos::SECOND } else { Nanos::ZERO };
-        Command::Receive { link, wait, margin, lease: None }
+        Command::Receive { link, wait, margin, lease: self.lease() }
+    }
+
+    fn lease(&mut self) -> Option<Nanos> {
+        self.rng.one_in(3).then(|| Nanos(1 + self.rng.below(9_000_000_000)))
+    }
+
+    fn operate(&mut self) -> Command {
+        let (queue, message, before) = (self.queue(), self.message(), self.message());
+        let state = self.rng.one_in(3).then(|| self.rng.pick(&STATES));
+        let selector = None;
+        // Mostly where a page of this or of another queue ended, some time ago.
+        let after = if self.rng.one_in(4) { None } else { self.page_end };
+        let max = 1 + self.rng.below(4);
+        Command::Admin(Box::new(match self.rng.below(16) {
+            0..7 => AdminCommand::Browse { queue, state, selector, after, max: max as usize },
+            7 => AdminCommand::Show { message },
+            8 => AdminCommand::Purge { queue, state, selector, after },
+            9..14 => AdminCommand::MoveMessages {
+                from: queue,
+                to: (!self.rng.one_in(8)).then(|| self.queue()),
+                message: self.rng.one_in(4).then_some(message),
+                selector,
+                before: if self.rng.one_in(4) { before } else { MessageId(u64::MAX) },
+                max: self.rng.pick(&[0, max, u64::MAX]),
+                after,
+            },
+            14 => AdminCommand::Delete { queue },
+            _ => AdminCommand::NextMessage,
+        }))
     }
 
     fn new_message(&mut self, priority: u32, delay: Nanos) -> NewMessage {

@@ -1,6 +1,8 @@
 //! The engine's rules, told a second time in the plainest way: lists that are searched. Slow, but
 //! there is nothing in it to get wrong except the rules themselves.
 
+mod operating;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -59,6 +61,7 @@ struct Wait {
     ticket: u64,
     until: Option<Nanos>,
     margin: Nanos,
+    lease: Option<Nanos>,
 }
 
 #[derive(Clone, Debug)]
@@ -215,8 +218,8 @@ impl Naive {
                 }
                 done(After::NOTHING)
             }
-            Command::Receive { link, wait, margin, lease: None } => {
-                self.receive(by, link, wait, margin)
+            Command::Receive { link, wait, margin, lease } => {
+                self.receive(by, link, wait, margin, lease)
             }
             Command::CancelReceive { link } => {
                 let consumer = self.session(by).consumers.get_mut(&link)?;
@@ -229,11 +232,11 @@ impl Naive {
                 self.release(by, message, priority, delay)
             }
             Command::Bury { message, priority } => self.bury(by, message, priority),
-            Command::Renew { message, .. } => {
+            Command::Renew { message, lease } => {
                 if !self.holds(by, message) {
                     return self.not_found();
                 }
-                let until = self.now + self.messages[&message].lease;
+                let until = self.now + lease.unwrap_or(self.messages[&message].lease);
                 self.message(message).state = State::Leased(by, until);
                 done(self.after(message))
             }
@@ -251,6 +254,7 @@ impl Naive {
                 let names = self.queues.keys().cloned().collect();
                 Some((self.after_all(), Reply::Queues(names)))
             }
+            Command::Admin(command) => self.administer(*command),
             other => panic!("{other:?} is not of the workload"),
         }
     }
@@ -287,6 +291,7 @@ impl Naive {
         link: LinkId,
         wait: Option<Nanos>,
         margin: Nanos,
+        lease: Option<Nanos>,
     ) -> Answer {
         let Some(consumer) = self.session(by).consumers.get_mut(&link) else {
             return refused(Refusal::NoSuchLink);
@@ -301,7 +306,7 @@ impl Naive {
             self.outputs.push(output);
         }
         if let Some(id) = self.best(|message| watched.contains(&message.queue)) {
-            return Some(self.deliver(by, Some(link), id));
+            return Some(self.deliver(by, Some(link), id, lease));
         }
         let soonest = self.held(by).into_iter().min().map(|(until, _)| until);
         if margin > Nanos::ZERO && soonest.is_some_and(|until| until <= self.now + margin) {
@@ -314,7 +319,7 @@ impl Naive {
         self.next_ticket += 1;
         let until = wait.map(|wait| self.now + wait);
         let consumer = self.session(by).consumers.get_mut(&link).unwrap();
-        consumer.wait = Some(Wait { ticket, until, margin });
+        consumer.wait = Some(Wait { ticket, until, margin, lease });
         None
     }
 
@@ -322,10 +327,10 @@ impl Naive {
         let state = self.messages.get(&id).map(|message| message.state);
         match state {
             None | Some(State::Leased(..)) => self.not_found(),
-            Some(State::Ready) => Some(self.deliver(by, None, id)),
+            Some(State::Ready) => Some(self.deliver(by, None, id, None)),
             Some(State::Delayed(_) | State::Buried(_)) => {
                 self.journal(id);
-                Some(self.deliver(by, None, id))
+                Some(self.deliver(by, None, id, None))
             }
         }
     }
@@ -511,8 +516,9 @@ impl Naive {
     /// The longest waiting first: whoever waits and could be served is.
     fn serve(&mut self) {
         while let Some((session, link, id)) = self.next_match() {
-            self.session(session).consumers.get_mut(&link).unwrap().wait = None;
-            let (after, reply) = self.deliver(session, Some(link), id);
+            let wait = self.session(session).consumers.get_mut(&link).unwrap().wait.take();
+            let lease = wait.unwrap().lease;
+            let (after, reply) = self.deliver(session, Some(link), id, lease);
             self.outputs.push(Output { session, after, reply });
         }
     }
@@ -532,8 +538,14 @@ impl Naive {
         })
     }
 
-    fn deliver(&mut self, to: SessionId, link: Option<LinkId>, id: MessageId) -> (After, Reply) {
-        let until = self.now + self.messages[&id].lease;
+    fn deliver(
+        &mut self,
+        to: SessionId,
+        link: Option<LinkId>,
+        id: MessageId,
+        lease: Option<Nanos>,
+    ) -> (After, Reply) {
+        let until = self.now + lease.unwrap_or(self.messages[&id].lease);
         let message = self.message(id);
         message.state = State::Leased(to, until);
         message.counters.delivered += 1;

@@ -7,11 +7,11 @@
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
 //!         [expires=T]                                   at that moment
-//! SESSION receive LINK [wait=T] [margin=T]              without wait: for ever
+//! SESSION receive LINK [wait=T] [margin=T] [lease=T]    without wait: for ever
 //! SESSION cancel LINK
 //! SESSION consume LINK QUEUE [SELECTOR…] | SESSION browse LINK QUEUE [SELECTOR…]
 //! SESSION credit LINK LIMIT [drain] | SESSION unconsume LINK
-//! SESSION lease|delete|renew|kick-message|peek|message ID
+//! SESSION lease|delete|kick-message|peek|message ID | SESSION renew ID [lease=T]
 //! SESSION release ID [priority=N] [delay=T] | SESSION bury ID [priority=N]
 //! SESSION kick LINK MAX | SESSION peek-ready|peek-delayed|peek-buried LINK
 //! SESSION pause QUEUE T | SESSION queue NAME | SESSION broker | SESSION queues
@@ -241,6 +241,10 @@ impl<'a> Words<'a> {
                 margin: self.time("margin"),
                 lease: self.named.get("lease").map(|span| time(span)),
             },
+            ["renew", id] => Command::Renew {
+                message: message(id),
+                lease: self.named.get("lease").map(|span| time(span)),
+            },
             ["consume", link, queue, ref selector @ ..] => {
                 open_consumer(link, queue, selector, ConsumerMode::Take)
             }
@@ -347,7 +351,6 @@ fn one_message(word: &str, which: &str) -> Command {
     match word {
         "lease" => Command::Lease { message: message(which) },
         "delete" => Command::Delete { message: message(which) },
-        "renew" => Command::Renew { message: message(which), lease: None },
         "kick-message" => Command::KickMessage { message: message(which) },
         "message" => Command::MessageStatistics { message: message(which) },
         "peek" => Command::Peek(Peek::Message(message(which))),
