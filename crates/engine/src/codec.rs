@@ -17,6 +17,7 @@
 //! Unsubscribed 8 · subscription varint
 //! Subscriptions 9 · next subscription varint
 //! Chained  10 · more byte (0 or 1) · first frame varint
+//! ValueSet 11, ValueDeleted 12, KeyDeadline 13 · see key_records.rs
 //!
 //! flags     one byte
 //!           bits 0-1  state: 0 ready, 1 delayed, 2 buried
@@ -53,6 +54,7 @@ use model::{Durability, Lsn, MessageId, Nanos, QueueName};
 
 use crate::copies::Copies;
 use crate::extension::Extension;
+use crate::key_records::{DeadlineView, ValueView};
 use crate::record::{Counters, Envelope, Place, RecordError, RecordView, Standing, StoredState};
 use crate::registration::SubscriptionView;
 use crate::wire::{Reader, put_bytes, put_varint};
@@ -108,7 +110,26 @@ pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&[CHAINED, more.into()]);
             put_varint(out, first.0);
         }
+        RecordView::ValueSet(ref value) => {
+            out.push(VALUE_SET);
+            value.put(out);
+        }
+        RecordView::ValueDeleted { name } => {
+            out.push(VALUE_DELETED);
+            put_bytes(out, name.as_bytes());
+        }
+        RecordView::KeyDeadline(ref deadline) => {
+            out.push(KEY_DEADLINE);
+            deadline.put(out);
+        }
     }
+}
+
+/// How many bytes a record takes.
+pub(crate) fn encoded_bytes(record: &RecordView<'_>) -> u64 {
+    let mut bytes = Vec::new();
+    encode(record, &mut bytes);
+    bytes.len() as u64
 }
 
 /// The Chained record at `at` says from now on that its frame is the last of the chain.
@@ -202,6 +223,9 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
             };
             RecordView::Chained { first: Lsn(number(reader)?), more }
         }
+        VALUE_SET => RecordView::ValueSet(ValueView::read(reader)?),
+        VALUE_DELETED => RecordView::ValueDeleted { name: text(reader, "name")? },
+        KEY_DEADLINE => RecordView::KeyDeadline(DeadlineView::read(reader)?),
         kind => return Err(RecordError::UnknownKind(kind)),
     })
 }
@@ -375,6 +399,9 @@ const SUBSCRIBED: u8 = 7;
 const UNSUBSCRIBED: u8 = 8;
 const SUBSCRIPTIONS: u8 = 9;
 const CHAINED: u8 = 10;
+const VALUE_SET: u8 = 11;
+const VALUE_DELETED: u8 = 12;
+const KEY_DEADLINE: u8 = 13;
 
 const STATE_MASK: u8 = 0b11;
 const READY: u8 = 0;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::DeadView;
 use crate::Place;
+use crate::key_records::Over;
 use crate::{Engine, EngineOptions, QueuePolicies};
 use model::{Format, StorePolicy};
 
@@ -77,10 +78,26 @@ fn bytes_are_as_the_table_says() {
 }
 
 #[test]
+fn keys_are_as_the_table_says() {
+    let of = |record: RecordView<'_>| {
+        let mut bytes = Vec::new();
+        encode(&record, &mut bytes);
+        bytes
+    };
+    let value = ValueView { name: "k", bytes: b"hi", at: Some(Nanos(0x0102)) };
+    let expected = [11, 1, 1, b'k', 2, b'h', b'i', 2, 1, 0, 0, 0, 0, 0, 0];
+    assert_eq!(of(RecordView::ValueSet(value)), expected);
+    assert_eq!(of(RecordView::ValueDeleted { name: "k" }), [12, 1, b'k']);
+    let expected =
+        [13, 5, 4, b'm', b'a', b'i', b'l', 5, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0xac, 2];
+    assert_eq!(of(deadline(false, Some(5), Some(4))), expected);
+}
+
+#[test]
 fn fields_that_cannot_be_are_refused() {
-    let cases: [(&[u8], RecordError); 10] = [
+    let cases: [(&[u8], RecordError); 13] = [
         (&[0], RecordError::UnknownKind(0)),
-        (&[11], RecordError::UnknownKind(11)),
+        (&[14], RecordError::UnknownKind(14)),
         (&[10, 2, 1], RecordError::Invalid("more")),
         (&[3, 0], RecordError::Invalid("number")),
         (
@@ -92,6 +109,9 @@ fn fields_that_cannot_be_are_refused() {
         (&[2, 0b0100, 1, 0, 0], RecordError::Invalid("durability")),
         (&[1, 0b1100, 1, 0, 0], RecordError::Invalid("durability")),
         (&[1, 0b0000, 1, 0, 0], RecordError::Invalid("durability")),
+        (&[11, 0b10, 1, b'k', 0], RecordError::Invalid("flags")),
+        (&[13, 0b1000, 1, b'k'], RecordError::Invalid("flags")),
+        (&[13, 0b110, 1, b'k', 0, 0, 0, 0, 0, 0, 0, 0], RecordError::Invalid("flags")),
     ];
     for (bytes, expected) in cases {
         assert_eq!(describe(bytes).collect::<Vec<_>>(), [Err(expected)], "{bytes:?}");
@@ -117,6 +137,8 @@ fn records_read_well() {
                 dead_attempts=10";
     assert!(shown[5].contains(&format!("failed=300 {dead} durability")), "{}", shown[5]);
     assert!(shown[5].contains("subscription=3 format=2 group=6 body"), "{}", shown[5]);
+    assert_eq!(shown[9], "value_set name=\"k\" value=0:\"\" at_ns=258");
+    assert_eq!(shown[11], "key_deadline name=\"mail\" of_value=0 at_ns=5 over_ns=4 below=300");
     assert!(shown[6].ends_with(&format!("failed=300 {dead} moved=\"DLQ\"")), "{}", shown[6]);
 }
 
@@ -190,7 +212,20 @@ fn samples() -> Vec<RecordView<'static>> {
         RecordView::Message { envelope: extended, body: b"body" },
         RecordView::Changed { message: MessageId(7), standing: dead, moved: Some("DLQ") },
         RecordView::Chained { first: Lsn(300), more: true },
+        RecordView::ValueSet(ValueView { name: "k", bytes: b"v", at: None }),
+        RecordView::ValueSet(ValueView { name: "k", bytes: b"", at: Some(Nanos(0x0102)) }),
+        RecordView::ValueDeleted { name: "k" },
+        deadline(false, Some(5), Some(4)),
+        deadline(false, None, Some(4)),
+        deadline(true, Some(5), None),
+        deadline(true, None, None),
     ]
+}
+
+fn deadline(of_value: bool, at: Option<u64>, over: Option<u64>) -> RecordView<'static> {
+    let over = over.map(|at| Over { at: Nanos(at), below: 300 });
+    let at = at.map(Nanos);
+    RecordView::KeyDeadline(DeadlineView { name: "mail", of_value, at, over })
 }
 
 /// All that may be in an envelope's extension.

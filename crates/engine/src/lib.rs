@@ -86,6 +86,7 @@ mod engine;
 mod extension;
 mod feeding;
 mod groups;
+mod key_records;
 mod keys;
 mod leaving;
 mod lists;
@@ -126,6 +127,7 @@ pub use codec::describe;
 pub use copies::Copies;
 pub use effects::{Effects, FrameEnd, Freed, Grown};
 pub use engine::Engine;
+pub use key_records::{DeadlineView, Over, ValueView};
 pub use model::{DeadLetters, QueuePolicy, ReleaseOrder};
 pub use policy::{EngineOptions, QueuePolicies};
 pub use record::{

@@ -9,6 +9,7 @@ use core::fmt;
 use model::{DeadReason, Durability, Format, Lsn, MessageId, Nanos};
 
 use crate::copies::Copies;
+use crate::key_records::{DeadlineView, ValueView};
 use crate::registration::SubscriptionView;
 
 /// Where a message stands as far as the log knows. Leases are not journalled: a leased message is
@@ -169,6 +170,15 @@ pub enum RecordView<'a> {
         /// The next frame is of the chain too.
         more: bool,
     },
+    /// In a frame: a small value was set. In a snapshot: there is one.
+    ValueSet(ValueView<'a>),
+    /// In a frame: a small value is gone.
+    ValueDeleted {
+        /// Its name.
+        name: &'a str,
+    },
+    /// In a frame: when a key is to go from now on. In a snapshot, of a list: when it is to go.
+    KeyDeadline(DeadlineView<'a>),
     /// In a snapshot: a message whose body is in the log.
     Located {
         /// All but the body.
@@ -195,6 +205,9 @@ impl RecordView<'_> {
             Self::Unsubscribed { .. } => "unsubscribed",
             Self::Subscriptions { .. } => "subscriptions",
             Self::Chained { .. } => "chained",
+            Self::ValueSet(_) => "value_set",
+            Self::ValueDeleted { .. } => "value_deleted",
+            Self::KeyDeadline(_) => "key_deadline",
         }
     }
 
@@ -228,6 +241,9 @@ impl RecordView<'_> {
                 each("first", FieldValue::Number(first.0));
                 each("more", FieldValue::Number(more.into()));
             }
+            Self::ValueSet(value) => value.fields(&mut each),
+            Self::ValueDeleted { name } => each("name", FieldValue::Text(name)),
+            Self::KeyDeadline(deadline) => deadline.fields(&mut each),
             Self::Sequence { next_message, next_buried, latest } => {
                 each("next_message", FieldValue::Number(next_message));
                 each("next_buried", FieldValue::Number(next_buried));
@@ -375,6 +391,8 @@ pub enum RecordError {
     UnknownMessage(MessageId),
     /// A message of a subscription that does not exist, or the end of one.
     UnknownSubscription(u64),
+    /// A small value is changed that does not exist.
+    UnknownValue,
     /// A number or a name is that of two subscriptions.
     DuplicateSubscription(u64),
     /// A snapshot holds this message twice.
@@ -389,6 +407,13 @@ pub enum RecordError {
     OutOfOrder(Lsn),
 }
 
+impl RecordError {
+    /// A record speaks of what is not there.
+    pub(crate) const fn is_unknown(&self) -> bool {
+        matches!(self, Self::UnknownMessage(_) | Self::UnknownSubscription(_) | Self::UnknownValue)
+    }
+}
+
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -400,6 +425,7 @@ impl fmt::Display for RecordError {
             Self::UnknownSubscription(number) => {
                 write!(f, "subscription {number} is used but does not exist")
             }
+            Self::UnknownValue => f.write_str("a value is changed but does not exist"),
             Self::DuplicateSubscription(number) => {
                 write!(f, "subscription {number} or one of its name is there twice")
             }

@@ -7,7 +7,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
 use model::{
     After, ConsumerMode, Durability, LinkId, Persistence, Refusal, Reply, Subscription,
@@ -15,7 +14,7 @@ use model::{
 };
 use selector::Selector;
 
-use crate::codec::encode;
+use crate::codec::encoded_bytes;
 use crate::engine::{Engine, Outcome};
 use crate::matching::parse_selector;
 use crate::queue::QueueSlot;
@@ -291,10 +290,4 @@ impl Engine {
     fn has_consumers(&self, number: u64) -> bool {
         !self.queues.at(self.subscriptions.at(number).queue).consumers.is_empty()
     }
-}
-
-fn encoded_bytes(record: &RecordView<'_>) -> u64 {
-    let mut bytes = Vec::new();
-    encode(record, &mut bytes);
-    bytes.len() as u64
 }

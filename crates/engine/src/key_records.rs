@@ -1,0 +1,136 @@
+//! Small values, and when keys are to go, as records say them.
+//!
+//! ```text
+//! ValueSet     11 · flags · name bytes · value bytes · at u64 when flagged
+//!              flags  bit 0  it goes at that moment
+//! ValueDeleted 12 · name bytes
+//! KeyDeadline  13 · flags · name bytes · at u64 · OVER: each when flagged
+//!              flags  bit 0  it goes at that moment    bit 1  it is a value, else a list
+//!                     bit 2  a list of that name is over, and not all of it was deleted yet
+//! OVER         at u64 · below varint
+//! ```
+//! What is over are the ready messages in the queue that were stored before *at* and whose order is
+//! less than *below*.
+//! Names are UTF-8. Each record states the whole of what it is about, so the last one holds.
+
+use alloc::vec::Vec;
+
+use model::Nanos;
+
+use crate::codec::{number, text};
+use crate::record::{FieldValue, RecordError};
+use crate::wire::{Reader, put_bytes, put_varint};
+
+/// A small value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueView<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The value.
+    pub bytes: &'a [u8],
+    /// When it goes.
+    pub at: Option<Nanos>,
+}
+
+/// When a key is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlineView<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether it is a value, else a list.
+    pub of_value: bool,
+    /// When it goes; `None`: it stays.
+    pub at: Option<Nanos>,
+    /// What of a list of that name is over, and was not all deleted yet.
+    pub over: Option<Over>,
+}
+
+/// Which ready messages of a queue are over: those of a list whose deadline was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Over {
+    /// They were stored before this moment.
+    pub at: Nanos,
+    /// Their order is less: what came there later, however old it is, took a place behind.
+    pub below: u64,
+}
+
+impl<'a> ValueView<'a> {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.push(if self.at.is_some() { HAS_AT } else { 0 });
+        put_bytes(out, self.name.as_bytes());
+        put_bytes(out, self.bytes);
+        put_moment(out, self.at);
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
+        let flags = reader.byte()?;
+        if flags & !HAS_AT != 0 {
+            return Err(RecordError::Invalid("flags"));
+        }
+        let name = text(reader, "name")?;
+        let bytes = reader.bytes()?;
+        Ok(Self { name, bytes, at: moment(reader, flags, HAS_AT)? })
+    }
+
+    pub(crate) fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
+        each("name", FieldValue::Text(self.name));
+        each("value", FieldValue::Bytes(self.bytes));
+        if let Some(at) = self.at {
+            each("at_ns", FieldValue::Number(at.0));
+        }
+    }
+}
+
+impl<'a> DeadlineView<'a> {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        assert!(!self.of_value || self.over.is_none(), "a value goes at once");
+        let present =
+            [(self.at.is_some(), HAS_AT), (self.of_value, OF_VALUE), (self.over.is_some(), OVER)];
+        out.push(present.iter().map(|(is, bit)| if *is { *bit } else { 0 }).sum());
+        put_bytes(out, self.name.as_bytes());
+        put_moment(out, self.at);
+        if let Some(over) = self.over {
+            put_moment(out, Some(over.at));
+            put_varint(out, over.below);
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
+        let flags = reader.byte()?;
+        let of_value = flags & OF_VALUE != 0;
+        if flags & !(HAS_AT | OF_VALUE | OVER) != 0 || (of_value && flags & OVER != 0) {
+            return Err(RecordError::Invalid("flags"));
+        }
+        let name = text(reader, "name")?;
+        let at = moment(reader, flags, HAS_AT)?;
+        let over = moment(reader, flags, OVER)?;
+        let over = over.map(|at| Ok(Over { at, below: number(reader)? })).transpose()?;
+        Ok(Self { name, of_value, at, over })
+    }
+
+    pub(crate) fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
+        each("name", FieldValue::Text(self.name));
+        each("of_value", FieldValue::Number(self.of_value.into()));
+        if let Some(at) = self.at {
+            each("at_ns", FieldValue::Number(at.0));
+        }
+        if let Some(over) = self.over {
+            each("over_ns", FieldValue::Number(over.at.0));
+            each("below", FieldValue::Number(over.below));
+        }
+    }
+}
+
+fn put_moment(out: &mut Vec<u8>, moment: Option<Nanos>) {
+    if let Some(moment) = moment {
+        out.extend_from_slice(&moment.0.to_le_bytes());
+    }
+}
+
+fn moment(reader: &mut Reader<'_>, flags: u8, bit: u8) -> Result<Option<Nanos>, RecordError> {
+    if flags & bit == 0 { Ok(None) } else { reader.fixed().map(|at| Some(Nanos(at))) }
+}
+
+const HAS_AT: u8 = 1;
+const OF_VALUE: u8 = 1 << 1;
+const OVER: u8 = 1 << 2;
