@@ -32,6 +32,7 @@ impl Engine {
         for (slot, session) in self.sessions.iter() {
             timers += self.check_session(slot, session);
         }
+        timers += self.check_keys();
         assert_eq!(self.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();
@@ -75,6 +76,7 @@ impl Engine {
         let queue = self.queues.get(message.queue);
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
         let indexed = match message.state() {
+            State::Ready if self.is_doomed(id) => true,
             State::Ready => queue.ready.contains(message.priority, order),
             State::Delayed { until } => queue.delayed.contains(&(until, id)),
             State::Buried { order } => {
@@ -184,6 +186,7 @@ impl Engine {
             + self.check_timer(Timer::Pause(slot), queue.pause_ends())
             + self.check_timer(Timer::Expire(slot), queue.first_expiry())
             + self.check_timer(Timer::Resume(slot), queue.resumes)
+            + self.check_timer(Timer::End(slot), queue.lifetime.at)
     }
 
     /// Gives the number of its timers.
@@ -274,12 +277,17 @@ impl Engine {
         let mut picture = 0;
         for (number, message) in self.messages.iter_from(0) {
             picture += self.picture_bytes_of(message);
-            totals.add(message.state(), message.priority);
+            if self.is_doomed(MessageId(number)) {
+                totals.doomed += 1;
+            } else {
+                totals.add(message.state(), message.priority);
+            }
             reordered += usize::from(message.order(MessageId(number)) != number);
         }
         for (_, entry) in self.subscriptions.iter_from(0) {
             picture += Self::picture_bytes_of_subscription(entry.record_bytes);
         }
+        picture += self.picture_bytes_of_lifetimes();
         assert_eq!(picture, self.totals.picture_bytes, "what a snapshot may take");
         assert_eq!(totals, self.totals.counts, "messages by state");
         assert_eq!(totals.sum(), self.messages.len() as u64, "messages in all");

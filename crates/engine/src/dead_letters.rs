@@ -63,13 +63,18 @@ impl Engine {
         let first = self.queues.at(slot).expiring.first().copied();
         let (at, id) = first.expect("invariant: the timer is set while messages expire");
         assert!(at <= self.latest, "a message expires when its time is over");
+        let doomed = self.is_doomed(id);
         self.leave(id);
+        if doomed {
+            self.finish(id, effects);
+            return None;
+        }
         self.park(id, DeadReason::Expired, effects)
     }
 
     /// Whether nobody may receive it any more.
     pub(crate) fn is_over(&self, id: MessageId) -> bool {
-        self.living(id).expires().is_some_and(|at| at <= self.latest)
+        self.living(id).expires().is_some_and(|at| at <= self.latest) || self.is_doomed(id)
     }
 
     fn dead_letter_queue(&mut self) -> QueueSlot {

@@ -10,7 +10,7 @@ use model::{After, Durability, Lsn, MessageId, Reply};
 use crate::Effects;
 use crate::engine::Engine;
 use crate::log::Placed;
-use crate::message::Message;
+use crate::message::{Message, State};
 use crate::queue::{QueueSlot, Role};
 use crate::session::ConsumerKey;
 use crate::timers::Timer;
@@ -28,15 +28,24 @@ impl Engine {
 
     /// Begins the end of a queue that nobody consumes from.
     pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
+        if self.queues.at(slot).is_list() {
+            self.list_ended(slot);
+        }
         self.queues.begin_leaving(slot);
         let forgets_at = self.queues.at(slot).forgets_at();
         self.timers.change(Timer::Forget(slot), None, forgets_at);
         self.remove_if_idle(slot);
     }
 
-    /// Forgets a message of a queue that is leaving, by time.
+    /// Forgets a message of a queue that is leaving, or of a list that is over, by time.
     pub(crate) fn forget_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let queue = self.queues.at(slot);
+        if let Some((_, order)) = queue.doomed.first() {
+            let id = self.message_of(order);
+            self.leave(id);
+            self.finish(id, effects);
+            return;
+        }
         let ready = queue.ready.first().map(|(_, order)| self.message_of(order));
         let delayed = || queue.delayed.first().map(|(_, id)| *id);
         let buried = || queue.buried.first_key_value().map(|(_, id)| *id);
@@ -54,10 +63,18 @@ impl Engine {
         message.is_journalled() && self.queues.at(message.queue).is_leaving()
     }
 
-    /// Whoever looks by its number finds a message unless its queue is gone.
+    /// Whether it was in a list that is over, and is about to be deleted.
+    pub(crate) fn is_doomed(&self, id: MessageId) -> bool {
+        let message = self.living(id);
+        let queue = self.queues.at(message.queue);
+        message.state() == State::Ready && queue.is_doomed(message.priority, message.order(id))
+    }
+
+    /// Whoever looks by its number finds a message unless its queue is gone, or its list.
     pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
         let message = self.messages.get(id.0)?;
-        (!self.queues.at(message.queue).is_leaving()).then_some(message)
+        let is_gone = self.is_doomed(id);
+        (!is_gone && !self.queues.at(message.queue).is_leaving()).then_some(message)
     }
 
     /// Whoever changes something by its number reaches a message of a queue that is not gone. What

@@ -26,10 +26,12 @@ impl Engine {
         let (slot, expires) = (message.queue, message.expires());
         let queue = self.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
-        queue.counts.subtract(state, priority);
-        self.totals.counts.subtract(state, priority);
+        let doomed = state == State::Ready && queue.is_doomed(priority, order);
+        queue.counts.subtract(state, priority, doomed);
+        self.totals.counts.subtract(state, priority, doomed);
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let was_there = match state {
+            State::Ready if doomed => queue.doomed.remove(priority, order),
             State::Ready => {
                 self.totals.steps += queue.leave_views(priority, order);
                 queue.ready.remove(priority, order)
@@ -63,12 +65,29 @@ impl Engine {
         {
             self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
+        if state == State::Ready {
+            self.left_ready(slot, doomed);
+        }
         state
+    }
+
+    /// A message is no longer among the ready of a queue, or the doomed.
+    fn left_ready(&mut self, slot: QueueSlot, doomed: bool) {
+        let queue = self.queues.at(slot);
+        if doomed && queue.counts.doomed == 0 {
+            self.doom_is_done(slot);
+        } else if !doomed && queue.role == Role::Named && queue.counts.ready == 0 {
+            self.list_ended(slot);
+        }
     }
 
     /// Puts a message that is in no index into that of its new state.
     pub(crate) fn enter(&mut self, id: MessageId, state: State) {
         self.took_steps(1);
+        if state == State::Ready {
+            // It is not of a list that is over.
+            self.end_list_if_over(self.living(id).queue);
+        }
         let message = self.living_mut(id);
         message.set_state(state);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
@@ -109,6 +128,10 @@ impl Engine {
         }
         if state == State::Ready {
             self.enter_views(slot, id);
+            let queue = self.queues.at(slot);
+            if queue.counts.ready == 1 && queue.role == Role::Named {
+                self.list_began(slot);
+            }
         }
     }
 

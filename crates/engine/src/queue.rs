@@ -2,9 +2,11 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
+use core::ops::Bound;
 
 use model::{MessageId, Nanos, QueueName, QueuePolicy, limits};
 
+use crate::key_records::Over;
 use crate::message::{Message, State};
 use crate::order_set::OrderSet;
 use crate::policy::QueuePolicies;
@@ -25,6 +27,10 @@ pub(crate) struct Queue {
     pub(crate) role: Role,
     pub(crate) policy: QueuePolicy,
     pub(crate) ready: OrderSet,
+    /// Those that were ready in a list whose time is over: nobody gets them, they are deleted in
+    /// steps.
+    pub(crate) doomed: OrderSet,
+    pub(crate) lifetime: ListLifetime,
     /// By when the delay ends.
     pub(crate) delayed: BTreeSet<(Nanos, MessageId)>,
     /// By the place each took when it was buried.
@@ -81,6 +87,17 @@ pub(crate) struct Counts {
     pub(crate) delayed: u64,
     pub(crate) leased: u64,
     pub(crate) buried: u64,
+    /// Those that were ready when the time of their list was over.
+    pub(crate) doomed: u64,
+}
+
+/// When the ready messages of a queue, as a list, go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListLifetime {
+    /// At that moment, all that are there then.
+    pub(crate) at: Option<Nanos>,
+    /// A list that was there before is over, and these of its messages are still to be deleted.
+    pub(crate) over: Option<Over>,
 }
 
 #[derive(Debug)]
@@ -98,6 +115,8 @@ impl Queue {
             role,
             policy,
             ready: OrderSet::default(),
+            doomed: OrderSet::default(),
+            lifetime: ListLifetime::default(),
             delayed: BTreeSet::new(),
             buried: BTreeMap::new(),
             expiring: BTreeSet::new(),
@@ -137,14 +156,30 @@ impl Queue {
         matches!(self.role, Role::Named | Role::Temporary(_))
     }
 
+    /// It has a name, and ready messages.
+    pub(crate) fn is_list(&self) -> bool {
+        self.role == Role::Named && self.counts.ready > 0
+    }
+
     pub(crate) fn is_leaving(&self) -> bool {
         self.role == Role::Leaving
     }
 
-    /// When the next of its messages is to be forgotten: at once, while there is one that nobody
-    /// holds in a queue that is leaving.
+    /// When the next of its messages is to be forgotten: at once, while there is one of a list that
+    /// is over, or one that nobody holds in a queue that is leaving.
     pub(crate) fn forgets_at(&self) -> Option<Nanos> {
-        (self.is_leaving() && self.counts.sum() > self.counts.leased).then_some(Nanos::ZERO)
+        let is_left = self.is_leaving() && self.counts.sum() > self.counts.leased;
+        (is_left || self.counts.doomed > 0).then_some(Nanos::ZERO)
+    }
+
+    /// Whether the list of this name ended at `now` or before, and that was not noticed yet.
+    pub(crate) fn is_ended(&self, now: Nanos) -> bool {
+        self.lifetime.at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether this place among the ready is that of a message of a list that is over.
+    pub(crate) fn is_doomed(&self, priority: u32, order: u64) -> bool {
+        self.counts.doomed > 0 && self.doomed.contains(priority, order)
     }
 
     /// The (priority, order) of the message to deliver next; none while nothing may be delivered.
@@ -159,7 +194,7 @@ impl Queue {
 
     /// Messages whose time is over are still in it.
     pub(crate) fn is_expiring(&self, now: Nanos) -> bool {
-        self.first_expiry().is_some_and(|at| at <= now)
+        self.first_expiry().is_some_and(|at| at <= now) || self.is_ended(now)
     }
 
     /// When the time of the first message is over.
@@ -203,18 +238,33 @@ impl Counts {
         }
     }
 
-    pub(crate) fn subtract(&mut self, state: State, priority: u32) {
-        let count = self.of(state);
+    pub(crate) fn subtract(&mut self, state: State, priority: u32, doomed: bool) {
+        let count = if doomed { &mut self.doomed } else { self.of(state) };
         assert!(*count > 0, "a message leaves a state that none is in");
         *count -= 1;
-        if state == State::Ready && priority < URGENT_BELOW {
+        if state == State::Ready && priority < URGENT_BELOW && !doomed {
             self.urgent -= 1;
         }
     }
 
     /// How many messages there are.
     pub(crate) fn sum(&self) -> u64 {
-        self.ready + self.delayed + self.leased + self.buried
+        self.ready + self.delayed + self.leased + self.buried + self.doomed
+    }
+
+    /// All that is ready belongs to a list that is over. Gives how many that are.
+    pub(crate) fn doom(&mut self) -> Self {
+        let (urgent, ready) = (self.urgent, self.ready);
+        (self.urgent, self.ready) = (0, 0);
+        self.doomed += ready;
+        Self { urgent, ready, ..Self::default() }
+    }
+
+    /// So many are over in one of the queues that this sums.
+    pub(crate) fn doom_some(&mut self, doomed: &Self) {
+        self.urgent -= doomed.urgent;
+        self.ready -= doomed.ready;
+        self.doomed += doomed.ready;
     }
 
     pub(crate) fn plus(&self, other: &Self) -> Self {
@@ -224,6 +274,7 @@ impl Counts {
             delayed: self.delayed + other.delayed,
             leased: self.leased + other.leased,
             buried: self.buried + other.buried,
+            doomed: self.doomed + other.doomed,
         }
     }
 
@@ -292,6 +343,7 @@ impl Queues {
     pub(crate) fn remove(&mut self, slot: QueueSlot) {
         let queue = self.slots.remove(slot.0).expect("invariant: only an existing queue is idle");
         assert!(queue.is_idle() && queue.waiting.is_empty(), "only an idle queue goes");
+        assert!(queue.lifetime == ListLifetime::default(), "an idle queue is no list");
         assert!(queue.views.is_empty() && queue.expiring.is_empty(), "an idle queue is empty");
         if queue.role == Role::Named {
             self.names.remove(&queue.name);
@@ -333,6 +385,18 @@ impl Queues {
     /// All names, ascending.
     pub(crate) fn names(&self) -> impl Iterator<Item = &QueueName> {
         self.names.keys()
+    }
+
+    /// All behind this name, ascending; all where none is given.
+    pub(crate) fn names_after(&self, name: Option<&QueueName>) -> impl Iterator<Item = &QueueName> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        self.names.range::<QueueName, _>((from, Bound::Unbounded)).map(|(name, _)| name)
+    }
+
+    /// Those that are lists, by name.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (QueueSlot, &QueueName)> {
+        let all = self.names.iter().map(|(name, slot)| (*slot, name));
+        all.filter(|(slot, _)| self.at(*slot).is_list())
     }
 
     pub(crate) fn count(&self) -> usize {

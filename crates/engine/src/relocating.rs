@@ -155,6 +155,6 @@ impl Engine {
 }
 
 /// A Changed record, and as much again for the record of the message, which grows by that.
-const RELOCATION_BYTES_MAX: u64 = 2 * CHANGED_BYTES_MAX as u64;
+pub(crate) const RELOCATION_BYTES_MAX: u64 = 2 * CHANGED_BYTES_MAX as u64;
 
 const _: () = assert!(RELOCATION_BYTES_MAX < limits::SETTLED_BYTES_ALWAYS as u64);

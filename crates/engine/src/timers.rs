@@ -17,6 +17,10 @@ use crate::session::{ConsumerKey, SessionSlot};
 pub(crate) enum Timer {
     /// A queue that is leaving holds a message to be forgotten.
     Forget(QueueSlot),
+    /// The time of the first small value is over.
+    Values,
+    /// The time of the queue's list is over.
+    End(QueueSlot),
     /// The time of the first of the queue's messages is over.
     Expire(QueueSlot),
     /// The delay of the queue's first delayed message ends.
@@ -58,6 +62,11 @@ impl Timers {
 
     pub(crate) fn first(&self) -> Option<(Nanos, Timer)> {
         self.due.first().copied()
+    }
+
+    /// What is due by `now`.
+    pub(crate) fn due(&self, now: Nanos) -> impl Iterator<Item = Timer> {
+        self.due.iter().take_while(move |(at, _)| *at <= now).map(|(_, timer)| *timer)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,0 +1,45 @@
+//! The invariants of keys: values, lists, and when they go.
+
+use crate::engine::Engine;
+use crate::keys::picture_bytes;
+use crate::queue::{ListLifetime, Queue, Role};
+use crate::timers::Timer;
+
+impl Engine {
+    /// Gives the number of timers that keys have beside those of queues.
+    pub(crate) fn check_keys(&self) -> usize {
+        self.keys.values.check();
+        for (_, queue) in self.queues.iter() {
+            self.check_lifetime(queue);
+        }
+        let queues = || self.queues.iter().map(|(_, queue)| queue);
+        let shown =
+            queues().filter(|queue| queue.is_list() && !self.keys.values.holds(&queue.name));
+        assert_eq!(shown.count() as u64, self.keys.lists, "lists that no value hides");
+        let limited = queues().filter(|queue| queue.lifetime != ListLifetime::default());
+        assert_eq!(limited.count(), self.keys.limited_count(), "lists with a lifetime");
+        let first = self.keys.values.first_deadline();
+        if let Some((at, _)) = first {
+            assert!(self.timers.contains(*at, Timer::Values), "values go by time");
+        }
+        usize::from(first.is_some())
+    }
+
+    /// What the lifetimes of lists may take in a snapshot.
+    pub(crate) fn picture_bytes_of_lifetimes(&self) -> u64 {
+        let queues = self.queues.iter().map(|(_, queue)| queue);
+        queues.map(|queue| picture_bytes(&queue.name, queue.lifetime)).sum()
+    }
+
+    fn check_lifetime(&self, queue: &Queue) {
+        let (name, lifetime) = (&queue.name, queue.lifetime);
+        assert_eq!(queue.counts.doomed, queue.doomed.count(), "doomed in {name}");
+        assert!(lifetime.at.is_none() || queue.is_list(), "{name} is a list while it is to go");
+        let is_doomed = queue.counts.doomed > 0;
+        assert_eq!(lifetime.over.is_some(), is_doomed, "{name} is over while some of it is left");
+        let is_plain = lifetime == ListLifetime::default() || queue.role == Role::Named;
+        assert!(is_plain, "only a list with a name has a lifetime");
+        let is_known = lifetime == ListLifetime::default() || self.keys.limits(name);
+        assert!(is_known, "the lifetime of {name} is known");
+    }
+}

@@ -1,0 +1,154 @@
+//! When a list goes: at its deadline, all at once for whoever looks, and in steps for the log.
+//!
+//! When the time of a list is over, its ready messages are *doomed*: they leave the ready set all
+//! at once, so that nobody finds them, and are deleted one by one, by a timer that is due at once.
+//! What is stored from then on is a new list. The log knows the deadline; from when it was reached
+//! until the last message is deleted it also knows which messages are over, so that a crash in
+//! between brings back neither an old message nor takes a new one.
+//!
+//! The lifetime of a list changes in many ways, as when its last message is leased to somebody.
+//! Each leaves the name among those to be stated, and before its frame ends the log is told.
+
+use alloc::vec::Vec;
+
+use model::{After, Durability, QueueName};
+
+use super::setting::DEADLINE_BYTES_MAX;
+use crate::Effects;
+use crate::engine::Engine;
+use crate::key_records::{DeadlineView, Over};
+use crate::message::State;
+use crate::order_set::OrderSet;
+use crate::queue::{Counts, ListLifetime, QueueSlot, Role};
+use crate::record::RecordView;
+use crate::timers::Timer;
+
+impl Engine {
+    /// Notices that the time of a list is over, if it is.
+    pub(crate) fn end_list_if_over(&mut self, slot: QueueSlot) {
+        if self.queues.at(slot).is_ended(self.latest) {
+            self.end_list(slot);
+        }
+    }
+
+    /// The time of a list is over: its messages are doomed.
+    pub(crate) fn end_list(&mut self, slot: QueueSlot) {
+        let below = self.next.message;
+        let queue = self.queues.at_mut(slot);
+        let at = queue.lifetime.at.expect("invariant: a list ends that has a deadline");
+        assert!(queue.is_list(), "a deadline is that of a list");
+        let forgets_at = queue.forgets_at();
+        let doomed = queue.counts.doom();
+        let ready = core::mem::take(&mut queue.ready);
+        if queue.doomed.first().is_none() {
+            queue.doomed = ready;
+        } else {
+            for (priority, order) in ready.iter() {
+                queue.doomed.insert(priority, order);
+            }
+        }
+        for view in queue.views.values_mut() {
+            view.ready = OrderSet::default();
+        }
+        self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        let before = queue.lifetime.over.map_or(at, |over| over.at);
+        let (name, over) = (queue.name.clone(), Over { at: at.max(before), below });
+        self.totals.counts.doom_some(&doomed);
+        self.list_ended(slot);
+        self.change_lifetime(slot, ListLifetime { at: None, over: Some(over) });
+        self.touched(&name);
+    }
+
+    /// The last doomed message of a queue is gone.
+    pub(crate) fn doom_is_done(&mut self, slot: QueueSlot) {
+        let at = self.queues.at(slot).lifetime.at;
+        self.change_lifetime(slot, ListLifetime { at, over: None });
+    }
+
+    /// Sets the lifetime of a list; the log is told before the frame ends.
+    pub(crate) fn change_lifetime(&mut self, slot: QueueSlot, lifetime: ListLifetime) {
+        let queue = self.queues.at_mut(slot);
+        let before = core::mem::replace(&mut queue.lifetime, lifetime);
+        let name = queue.name.clone();
+        let bytes = |lifetime| picture_bytes(&name, lifetime);
+        self.totals.picture_bytes = self.totals.picture_bytes + bytes(lifetime) - bytes(before);
+        self.timers.change(Timer::End(slot), before.at, lifetime.at);
+        if lifetime == ListLifetime::default() {
+            self.keys.limited.remove(&name);
+        } else {
+            self.keys.limited.insert(name.clone());
+        }
+        self.keys.unstated.insert(name);
+    }
+
+    /// The log was just told the lifetime of the list of that name.
+    pub(crate) fn lifetime_is_stated(&mut self, name: &QueueName) {
+        self.keys.unstated.remove(name);
+        self.keys.stale.remove(name);
+    }
+
+    /// Tells the log the lifetimes that have changed. Not before all else that goes into the frame:
+    /// these may need another.
+    pub(crate) fn state_lifetimes(&mut self, effects: &mut Effects) {
+        while let Some(name) = self.keys.unstated.pop_first() {
+            self.log.make_way(DEADLINE_BYTES_MAX, effects);
+            self.state_lifetime(&name, effects);
+        }
+    }
+
+    /// Tells the log the lifetime of the list of that name, as it is.
+    pub(crate) fn state_lifetime(&mut self, name: &QueueName, effects: &mut Effects) -> After {
+        self.lifetime_is_stated(name);
+        let level = self.key_level();
+        if level == Durability::None {
+            return After::NOTHING;
+        }
+        let record = RecordView::KeyDeadline(self.lifetime_view(name));
+        let placed = self.log.append(&record, level, effects);
+        After::new(placed.lsn, level)
+    }
+
+    /// What the log is to know of the list of that name.
+    pub(crate) fn lifetime_view<'a>(&self, name: &'a QueueName) -> DeadlineView<'a> {
+        let slot = self.queues.find(name.as_str());
+        let queue = slot.map(|slot| self.queues.at(slot)).filter(|queue| queue.role == Role::Named);
+        let ListLifetime { at, over } = queue.map(|queue| queue.lifetime).unwrap_or_default();
+        DeadlineView { name: name.as_str(), of_value: false, at, over }
+    }
+
+    /// Dooms those ready messages of a queue that are over, as the log has it.
+    pub(crate) fn doom_again(&mut self, slot: QueueSlot, over: Over) {
+        let queue = self.queues.at(slot);
+        let is_over = |place: &(u32, u64)| {
+            place.1 < over.below && self.living(self.message_of(place.1)).created < over.at
+        };
+        let doomed: Vec<_> = queue.ready.iter().filter(is_over).collect();
+        for (priority, order) in doomed {
+            self.doom_one(slot, priority, order);
+        }
+    }
+
+    fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: u64) {
+        let mut one = Counts::default();
+        one.add(State::Ready, priority);
+        let queue = self.queues.at_mut(slot);
+        let forgets_at = queue.forgets_at();
+        queue.ready.remove(priority, order);
+        queue.doomed.insert(priority, order);
+        queue.counts.doom_some(&one);
+        self.totals.counts.doom_some(&one);
+        self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        if queue.counts.ready == 0 {
+            self.list_ended(slot);
+        }
+    }
+}
+
+/// What the lifetime of a list may take in a snapshot.
+pub(crate) fn picture_bytes(name: &QueueName, lifetime: ListLifetime) -> u64 {
+    let is_default = lifetime == ListLifetime::default();
+    if is_default { 0 } else { (name.as_str().len() + LIFETIME_BYTES_MAX) as u64 }
+}
+
+/// What a KeyDeadline record has beside the name, and its share of what a chunk costs.
+const LIFETIME_BYTES_MAX: usize = 2 + 2 + 8 + 8 + 9 + 8;
