@@ -25,4 +25,7 @@ impl Engine {
     pub(crate) fn unobserve(&mut self, _by: SessionSlot) -> Outcome {
         Outcome::refused(Refusal::NotInBatch)
     }
+
+    /// Whoever observes this key is to know that it has changed.
+    pub(crate) fn touched(&mut self, _name: &QueueName) {}
 }

@@ -12,6 +12,7 @@ use model::{
 };
 
 use crate::groups::Groups;
+use crate::keys::Keys;
 use crate::log::Log;
 use crate::message::Message;
 use crate::pages::Pages;
@@ -37,6 +38,7 @@ pub struct Engine {
     pub(crate) queues: Queues,
     pub(crate) topics: Topics,
     pub(crate) subscriptions: Subscriptions,
+    pub(crate) keys: Keys,
     pub(crate) sessions: Sessions,
     pub(crate) timers: Timers,
     pub(crate) groups: Groups,
@@ -117,6 +119,7 @@ impl Engine {
             reordered: Pages::new(),
             topics: Topics::new(),
             subscriptions: Subscriptions::new(),
+            keys: Keys::default(),
             sessions: Sessions::new(),
             timers: Timers::default(),
             groups: Groups::default(),
@@ -173,7 +176,7 @@ impl Engine {
             self.part_queue(queue, effects);
         }
         self.end_close(slot);
-        self.log.seal(effects);
+        self.end_frame(effects);
     }
 
     /// Does what a session asks. A command of a session that is not open is refused.
@@ -214,11 +217,12 @@ impl Engine {
                         && self.log.takes_change() =>
                 {
                     self.fire(timer, effects);
+                    self.state_lifetimes(effects);
                 }
                 _ => break,
             }
         }
-        self.log.seal(effects);
+        self.end_frame(effects);
     }
 
     /// Tells how many bytes of log puts may still use; each put uses up its record's size. A
@@ -351,6 +355,11 @@ impl Engine {
         self.took_steps(limits::COMMAND_STEPS);
         let woken = match timer {
             Timer::Forget(queue) => return self.forget_next(queue, effects),
+            Timer::Values => return self.end_next_value(effects),
+            Timer::End(queue) => {
+                self.end_list(queue);
+                queue
+            }
             Timer::Expire(queue) => {
                 let dead = self.expire_next(queue, effects);
                 if let Some(dead) = dead {
@@ -380,6 +389,12 @@ impl Engine {
         for queue in outcome.woken.into_iter().chain(outcome.woken_too) {
             self.serve(queue, effects);
         }
+        self.end_frame(effects);
+    }
+
+    /// Ends what one call has brought about.
+    pub(crate) fn end_frame(&mut self, effects: &mut Effects) {
+        self.state_lifetimes(effects);
         self.log.seal(effects);
     }
 

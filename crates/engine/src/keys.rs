@@ -1,18 +1,152 @@
-//! Keys: lists and small values by name.
+//! Keys: what is found by a name, whether a queue with ready messages (a list) or a small value.
+//!
+//! A list is not a thing of its own: it is there while a queue with a name has ready messages. What
+//! of it outlives the messages is its deadline alone, which goes with the last of them. A small
+//! value is a record of the log and of every snapshot, whole.
 
-use model::{KeyCommand, Refusal};
+mod deadlines;
+mod deleting;
+mod list_lifetime;
+mod naming;
+mod recovery;
+mod renaming;
+mod setting;
+mod values;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::{Durability, KeyCommand, KeyKind, Persistence, QueueName, Reply};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
+use crate::queue::{ListLifetime, QueueSlot};
 use crate::session::SessionSlot;
+
+pub(crate) use list_lifetime::picture_bytes;
+pub(crate) use recovery::KeyCursor;
+pub(crate) use values::{Value, Values};
+
+/// What is known of keys beside the queues.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    pub(crate) values: Values,
+    /// Queues of a name that hold ready messages, but for those that a value hides.
+    pub(crate) lists: u64,
+    /// Names of lists whose lifetime has changed and the log is to be told.
+    unstated: BTreeSet<QueueName>,
+    /// Names whose lists have another lifetime by the log than they have, because what was in them
+    /// did not outlive a crash. To be stated before it matters: when there is such a list again.
+    stale: BTreeSet<QueueName>,
+    /// Names of lists that have a lifetime.
+    limited: BTreeSet<QueueName>,
+    /// In recovery: what the log says so far of lists.
+    recovered: BTreeMap<QueueName, ListLifetime>,
+}
+
+impl Keys {
+    /// Lists that have a lifetime.
+    pub(crate) fn limited_count(&self) -> usize {
+        self.limited.len()
+    }
+
+    /// Whether the list of this name is among them.
+    pub(crate) fn limits(&self, name: &QueueName) -> bool {
+        self.limited.contains(name)
+    }
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    List(QueueSlot),
+    Value,
+}
 
 impl Engine {
     pub(crate) fn key(
         &mut self,
         _by: SessionSlot,
-        _command: KeyCommand,
-        _effects: &mut Effects,
+        command: KeyCommand,
+        effects: &mut Effects,
     ) -> Outcome {
-        Outcome::refused(Refusal::NotInBatch)
+        match command {
+            KeyCommand::Kind { name } => self.kind_of_key(&name),
+            KeyCommand::CountOf { names } => self.count_of_keys(&names),
+            KeyCommand::Delete { names } => self.delete_keys(&names, effects),
+            KeyCommand::DeleteAll => self.delete_all_keys(effects),
+            KeyCommand::Rename { from, to, only_new } => {
+                self.rename_key(&from, &to, only_new, effects)
+            }
+            KeyCommand::SetDeadline { name, deadline, rule } => {
+                self.set_deadline(&name, deadline, rule, effects)
+            }
+            KeyCommand::ClearDeadline { name } => self.clear_deadline(&name, effects),
+            KeyCommand::Lifetime { name } => self.lifetime_of_key(&name),
+            KeyCommand::Names { after, max, kind } => self.names_of_keys(after, max, kind),
+            KeyCommand::CountAll => self.count_keys(),
+            KeyCommand::SetValue { name, value, deadline, rule, want_old } => {
+                let wish = setting::Wish { value, deadline, rule, want_old };
+                self.set_value(&name, wish, effects)
+            }
+            KeyCommand::Value { name, take } => self.value_of_key(&name, take, effects),
+        }
+    }
+
+    /// Whether a name is that of a small value, so that it is no list.
+    pub(crate) fn is_value(&self, name: &QueueName) -> bool {
+        self.keys.values.get(name, self.latest).is_some()
+    }
+
+    /// What is found by this name.
+    pub(crate) fn find_key(&mut self, name: &QueueName) -> Option<Key> {
+        if self.is_value(name) {
+            return Some(Key::Value);
+        }
+        self.find_list(name).map(Key::List)
+    }
+
+    /// The queue of this name if it is a list: also behind a value.
+    pub(crate) fn find_list(&mut self, name: &QueueName) -> Option<QueueSlot> {
+        let slot = self.queues.find(name.as_str())?;
+        self.end_list_if_over(slot);
+        self.queues.at(slot).is_list().then_some(slot)
+    }
+
+    /// How durable what is said of keys is.
+    pub(crate) fn key_level(&self) -> Durability {
+        self.policy.durability(Persistence::Persistent)
+    }
+
+    /// A ready message came into an empty queue of a name.
+    pub(crate) fn list_began(&mut self, slot: QueueSlot) {
+        let name = &self.queues.at(slot).name;
+        self.keys.lists += u64::from(!self.keys.values.holds(name));
+        if self.keys.stale.contains(name) {
+            self.keys.unstated.insert(name.clone());
+        }
+    }
+
+    /// The last ready message of a queue of a name has gone, and the list's deadline with it.
+    pub(crate) fn list_ended(&mut self, slot: QueueSlot) {
+        let queue = self.queues.at(slot);
+        self.keys.lists -= u64::from(!self.keys.values.holds(&queue.name));
+        if queue.lifetime.at.is_some() {
+            let over = queue.lifetime.over;
+            self.change_lifetime(slot, ListLifetime { at: None, over });
+        }
+    }
+
+    fn kind_of_key(&mut self, name: &QueueName) -> Outcome {
+        let kind = self.find_key(name).map(|key| match key {
+            Key::List(_) => KeyKind::List,
+            Key::Value => KeyKind::Value,
+        });
+        Outcome::reply(self.log.after_all(), Reply::Kind(kind))
+    }
+
+    fn count_of_keys(&mut self, names: &[QueueName]) -> Outcome {
+        self.took_steps(names.len());
+        let count = names.iter().filter(|name| self.find_key(name).is_some()).count();
+        Outcome::reply(self.log.after_all(), Reply::Count(count as u64))
     }
 }

@@ -76,6 +76,7 @@ mod awaiting;
 mod batches;
 mod browsing;
 mod check;
+mod check_keys;
 mod check_publishing;
 mod codec;
 mod compaction;

@@ -41,6 +41,8 @@ impl Engine {
                     self.subscriptions.next = self.subscriptions.next.max(next);
                 }
                 RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
+                RecordView::ValueSet(view) => self.replay_value(&view)?,
+                RecordView::KeyDeadline(view) if !view.of_value => self.replay_deadline(&view)?,
                 RecordView::Located { envelope, location, record_bytes } => {
                     if self.messages.get(envelope.message.0).is_some() {
                         return Err(RecordError::DuplicateMessage(envelope.message));
@@ -78,11 +80,13 @@ impl Engine {
                     self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes)
                 }
                 RecordView::Deleted { message } => self.replay_deletion(message),
+                RecordView::ValueSet(view) => self.replay_value(&view),
+                RecordView::ValueDeleted { name } => self.replay_value_deleted(name),
+                RecordView::KeyDeadline(view) => self.replay_deadline(&view),
                 other => Err(RecordError::Misplaced(other.kind())),
             };
             match result {
-                Err(RecordError::UnknownMessage(_) | RecordError::UnknownSubscription(_))
-                    if fuzzy => {}
+                Err(error) if fuzzy && error.is_unknown() => {}
                 other => other?,
             }
         }
@@ -152,6 +156,7 @@ impl Engine {
         if let Some(number) = self.recovery.phantoms.keys().next() {
             return Err(RecordError::UnknownSubscription(*number));
         }
+        self.recover_lifetimes();
         let idle: Vec<_> = self.queues.iter().map(|(slot, _)| slot).collect();
         for slot in idle {
             self.remove_if_idle(slot);

@@ -12,6 +12,7 @@ use model::{Format, Lsn, MessageId};
 
 use crate::codec::encode;
 use crate::engine::Engine;
+use crate::keys::KeyCursor;
 use crate::message::Message;
 use crate::record::RecordView;
 use crate::registration::SubscriptionView;
@@ -19,6 +20,7 @@ use crate::registration::SubscriptionView;
 /// How far a snapshot has come.
 #[derive(Clone, Debug)]
 pub struct SnapshotCursor {
+    keys: KeyCursor,
     /// The next subscription to visit.
     next_subscription: u64,
     /// Subscriptions from here on were made after the snapshot began.
@@ -29,8 +31,8 @@ pub struct SnapshotCursor {
     end: u64,
     /// The Sequence record is written.
     begun: bool,
-    /// Messages and subscriptions that one chunk visits at most; bounds how long it keeps others
-    /// waiting (1,000 take about 100 µs). May be changed at any time; simulations like it small.
+    /// Messages, subscriptions and keys that one chunk visits at most; bounds how long it keeps
+    /// others waiting (1,000 take about 100 µs). May be changed at any time; simulations like it small.
     pub chunk_messages_max: usize,
 }
 
@@ -39,6 +41,7 @@ impl Engine {
     #[must_use]
     pub fn snapshot_begin(&self) -> SnapshotCursor {
         SnapshotCursor {
+            keys: KeyCursor::default(),
             next_subscription: 0,
             end_subscription: self.subscriptions.next,
             next: 0,
@@ -51,7 +54,7 @@ impl Engine {
     /// What a snapshot of now may take at most, with what its chunks cost the caller.
     #[must_use]
     pub fn snapshot_bytes_max(&self) -> u64 {
-        self.totals.picture_bytes + FIXED_BYTES
+        self.totals.picture_bytes + self.keys.values.picture_bytes() + FIXED_BYTES
     }
 
     /// A message came or went.
@@ -89,7 +92,8 @@ impl Engine {
             }
         }
         let chunk_max = cursor.chunk_messages_max.max(1);
-        let left = chunk_max - self.picture_subscriptions(cursor, chunk_max, out);
+        let left = chunk_max - self.picture_keys(&mut cursor.keys, chunk_max, out);
+        let left = left - self.picture_subscriptions(cursor, left, out);
         let end = cursor.end;
         let visited = self.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
         for (number, message) in visited.take(left) {
@@ -98,7 +102,8 @@ impl Engine {
         }
         let subscription = self.subscriptions.iter_from(cursor.next_subscription).next();
         let message = self.messages.iter_from(cursor.next).next();
-        subscription.is_some_and(|(number, _)| number < cursor.end_subscription)
+        !cursor.keys.is_done()
+            || subscription.is_some_and(|(number, _)| number < cursor.end_subscription)
             || message.is_some_and(|(number, _)| number < end)
     }
 

@@ -1,6 +1,7 @@
 //! What the engine's integration tests share.
 #![allow(dead_code, reason = "each test uses its part of it")]
 
+pub(crate) mod keying;
 pub(crate) mod log;
 pub(crate) mod naive;
 pub(crate) mod operating;

@@ -27,6 +27,12 @@
 //! SESSION purge QUEUE [state=S] [selector=S] [after=PLACE]
 //! SESSION move FROM [TO] [message=ID] [selector=S] [before=ID] [max=N] [after=PLACE]
 //! SESSION delete-queue|policy QUEUE | SESSION subscriptions | SESSION next-message
+//! SESSION set KEY VALUE [after=T|at=T|keep=yes] [rule=none|some] [old=yes]
+//! SESSION get KEY [take=yes] | SESSION kind KEY | SESSION count-of|del KEY… | SESSION del-all
+//! SESSION rename FROM TO [new=yes] | SESSION keys
+//! SESSION deadline KEY after=T|at=T [rule=none|some|later|earlier|some-earlier]
+//! SESSION persist|lifetime KEY | SESSION names [after=KEY] [max=N] [kind=list|value]
+//! SESSION publish TOPIC BODY … | SESSION psubscribe LINK PATTERN
 //! wait T          time goes on; what is due on the way happens at its moment
 //! late T          so does this, but nothing happens yet of what is due
 //! room BYTES      what puts may still use
@@ -36,7 +42,8 @@
 //! crash [N]       all is lost but the last snapshot and the log, or its first N frames
 //! ```
 //! Times are like `3s` or `250ms`. Sessions are numbers. A body like `colour:blue,size:3` has
-//! properties. A place is as replies show it. The words of operators are in `operating.rs`.
+//! properties. A place is as replies show it. The words of operators are in `operating.rs`,
+//! those about keys in `keying.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -52,7 +59,7 @@ use model::{
 };
 
 use super::log::{Log, Snapshot};
-use super::operating;
+use super::{keying, operating};
 
 pub(crate) struct Script {
     options: EngineOptions,
@@ -194,6 +201,9 @@ impl<'a> Words<'a> {
     }
 
     fn command(&self, words: &[&str]) -> Command {
+        if let Some(command) = keying::command(self, words) {
+            return command;
+        }
         if let Some(command) = operating::command(self, words) {
             return command;
         }
@@ -276,7 +286,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn new_message(&self, body: &str) -> NewMessage {
+    pub(crate) fn new_message(&self, body: &str) -> NewMessage {
         let persistence = match self.named.get("persistence") {
             None => Persistence::Persistent,
             Some(&"none") => Persistence::NonPersistent,
@@ -370,7 +380,7 @@ fn session(word: &str) -> SessionId {
     SessionId(word.parse().unwrap_or_else(|_| panic!("{word} is not a session")))
 }
 
-fn link(word: &str) -> LinkId {
+pub(crate) fn link(word: &str) -> LinkId {
     LinkId(word.parse().unwrap())
 }
 
@@ -386,7 +396,7 @@ fn transaction(word: &str) -> TransactionId {
     TransactionId(word.parse().unwrap())
 }
 
-fn destination(word: &str) -> Destination {
+pub(crate) fn destination(word: &str) -> Destination {
     match word.strip_prefix("topic:") {
         Some(topic) => Destination::Topic(name(topic)),
         None => Destination::Queue(name(word)),
@@ -425,14 +435,14 @@ fn store(word: &str) -> StorePolicy {
     }
 }
 
-fn time(word: &str) -> Nanos {
+pub(crate) fn time(word: &str) -> Nanos {
     match word.strip_suffix("ms") {
         Some(millis) => Nanos::from_millis(millis.parse().unwrap()),
         None => Nanos::from_secs(word.strip_suffix('s').unwrap().parse().unwrap()),
     }
 }
 
-fn shown_time(moment: Nanos) -> String {
+pub(crate) fn shown_time(moment: Nanos) -> String {
     match moment.0 {
         nanos if nanos % 1_000_000_000 == 0 => format!("{}s", nanos / 1_000_000_000),
         nanos => format!("{}ms", nanos / 1_000_000),
@@ -477,7 +487,34 @@ fn shown_record(record: &RecordView<'_>) -> String {
         RecordView::Unsubscribed { number } => format!("unsubscribed {number}"),
         RecordView::Chained { first, more: true } => format!("chained from {first}, more"),
         RecordView::Chained { first, more: false } => format!("chained from {first}"),
+        other @ (RecordView::ValueSet(_)
+        | RecordView::ValueDeleted { .. }
+        | RecordView::KeyDeadline(_)) => shown_key(other),
         other => panic!("{other} is not of a frame"),
+    }
+}
+
+/// Without the names of the fields.
+fn shown_key(record: &RecordView<'_>) -> String {
+    let moment = |word: &str, at: Option<Nanos>| {
+        at.map_or(String::new(), |at| format!(" {word} {}", shown_time(at)))
+    };
+    match record {
+        RecordView::ValueSet(value) => {
+            let bytes = value.bytes.escape_ascii();
+            format!("value {} {bytes}{}", value.name, moment("until", value.at))
+        }
+        RecordView::ValueDeleted { name } => format!("value {name} deleted"),
+        RecordView::KeyDeadline(deadline) => {
+            let kind = if deadline.of_value { "value" } else { "list" };
+            let at = moment("until", deadline.at);
+            let at = if at.is_empty() { " stays".to_owned() } else { at };
+            let over = deadline.over.map_or(String::new(), |over| {
+                format!(" over {} below {}", shown_time(over.at), over.below)
+            });
+            format!("{kind} {}{at}{over}", deadline.name)
+        }
+        other => panic!("{other} is not of a key"),
     }
 }
 
@@ -547,7 +584,7 @@ pub(crate) fn shown_reply(reply: &Reply) -> String {
             let names = names.iter().map(|name| name.as_str());
             ["queues"].into_iter().chain(names).collect::<Vec<_>>().join(" ")
         }
-        other => operating::shown_reply(other),
+        other => keying::shown_reply(other).unwrap_or_else(|| operating::shown_reply(other)),
     }
 }
 

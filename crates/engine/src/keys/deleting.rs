@@ -1,0 +1,118 @@
+//! Deleting keys: values, and the ready messages of queues.
+
+use alloc::vec::Vec;
+
+use model::{QueueName, Reply, limits};
+
+use super::Key;
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::queue::QueueSlot;
+
+/// What one command deletes.
+#[derive(Debug)]
+struct Deletion {
+    /// How many messages and values it may still delete.
+    left: usize,
+    /// Keys that are gone.
+    keys: u64,
+    /// Queues of which it deleted something.
+    lists: Vec<QueueSlot>,
+}
+
+impl Engine {
+    pub(crate) fn delete_keys(&mut self, names: &[QueueName], effects: &mut Effects) -> Outcome {
+        self.took_steps(names.len());
+        let mut deletion = Deletion::begin();
+        for name in names {
+            let Some(key) = self.find_key(name) else { continue };
+            if !self.delete_key(name, key, &mut deletion, effects) {
+                return self.deleted(Reply::CountSoFar(deletion.keys), deletion);
+            }
+        }
+        self.deleted(Reply::Count(deletion.keys), deletion)
+    }
+
+    pub(crate) fn delete_all_keys(&mut self, effects: &mut Effects) -> Outcome {
+        self.took_steps(self.queues.count());
+        let mut deletion = Deletion::begin();
+        // One more than it may delete: then there is more.
+        let at_once = limits::FRAME_RECORDS_MAX + 1;
+        let values = self.keys.values.iter_after(None).take(at_once);
+        let values: Vec<_> = values.map(|(name, _)| (name.clone(), Key::Value)).collect();
+        let lists = self.queues.lists().take(at_once);
+        let lists: Vec<_> = lists.map(|(slot, name)| (name.clone(), Key::List(slot))).collect();
+        for (name, key) in values.into_iter().chain(lists) {
+            if !self.delete_key(&name, key, &mut deletion, effects) {
+                return self.deleted(Reply::CountSoFar(deletion.keys), deletion);
+            }
+        }
+        self.deleted(Reply::Done, deletion)
+    }
+
+    /// Deletes all ready messages of a queue, which are known to fit into the frame.
+    pub(crate) fn delete_list(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        while self.delete_first(slot, effects) {}
+    }
+
+    /// How many ready messages there are.
+    pub(crate) fn ready_count(&self, slot: QueueSlot) -> usize {
+        usize::try_from(self.queues.at(slot).counts.ready).unwrap_or(usize::MAX)
+    }
+
+    /// False where there is more of it than one command may delete.
+    fn delete_key(
+        &mut self,
+        name: &QueueName,
+        key: Key,
+        deletion: &mut Deletion,
+        effects: &mut Effects,
+    ) -> bool {
+        match key {
+            Key::Value => {
+                if !deletion.takes_one() || !self.log.takes_change() {
+                    return false;
+                }
+                self.delete_value(name, effects);
+            }
+            Key::List(slot) => {
+                // Who drains it is to hear that nothing is left.
+                deletion.lists.push(slot);
+                while self.queues.get(slot).is_some_and(|queue| queue.counts.ready > 0) {
+                    if !deletion.takes_one() || !self.log.takes_change() {
+                        return false;
+                    }
+                    self.delete_first(slot, effects);
+                }
+            }
+        }
+        deletion.keys += 1;
+        true
+    }
+
+    fn deleted(&self, reply: Reply, deletion: Deletion) -> Outcome {
+        Outcome::reply(self.log.after_all(), reply).waking_all(deletion.lists)
+    }
+
+    /// Deletes the first ready message; false where there is none. The queue may go with it.
+    fn delete_first(&mut self, slot: QueueSlot, effects: &mut Effects) -> bool {
+        let first = self.queues.get(slot).and_then(|queue| queue.ready.first());
+        let Some((_, order)) = first else { return false };
+        let id = self.message_of(order);
+        self.leave(id);
+        self.finish(id, effects);
+        true
+    }
+}
+
+impl Deletion {
+    const fn begin() -> Self {
+        Self { left: limits::FRAME_RECORDS_MAX, keys: 0, lists: Vec::new() }
+    }
+
+    fn takes_one(&mut self) -> bool {
+        let may = self.left > 0;
+        self.left -= usize::from(may);
+        may
+    }
+}

@@ -1,0 +1,74 @@
+//! The names of keys, and how many there are.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use model::{KeyKind, QueueName, Reply};
+
+use crate::engine::{Engine, Outcome};
+use crate::timers::Timer;
+
+impl Engine {
+    /// Exact but for what is due at this moment: a value whose time is over hides no list.
+    pub(crate) fn count_keys(&mut self) -> Outcome {
+        let due = self.keys.values.due_count(self.latest);
+        self.took_steps(due);
+        let ended = self.ended_lists();
+        let values = (self.keys.values.len() - due) as u64;
+        Outcome::reply(self.log.after_all(), Reply::Count(values + self.keys.lists - ended))
+    }
+
+    pub(crate) fn names_of_keys(
+        &mut self,
+        after: Option<QueueName>,
+        max: usize,
+        kind: Option<KeyKind>,
+    ) -> Outcome {
+        let mut names = Vec::new();
+        let mut looked = after;
+        let mut more = true;
+        for _ in 0..max.max(1) {
+            let Some(next) = self.name_after(looked.as_ref()) else {
+                more = false;
+                break;
+            };
+            self.took_steps(1);
+            let found = self.kind_of(&next);
+            if found.is_some_and(|found| kind.is_none_or(|kind| kind == found)) {
+                names.push(next.clone());
+            }
+            looked = Some(next);
+        }
+        let next = looked.filter(|_| more);
+        Outcome::reply(self.log.after_all(), Reply::Names { names, next })
+    }
+
+    /// Lists that are still there though their time is over.
+    fn ended_lists(&self) -> u64 {
+        let shown = |timer| match timer {
+            Timer::End(slot) => !self.keys.values.holds(&self.queues.at(slot).name),
+            _ => false,
+        };
+        self.timers.due(self.latest).filter(|timer| shown(*timer)).count() as u64
+    }
+
+    fn kind_of(&self, name: &QueueName) -> Option<KeyKind> {
+        if self.is_value(name) {
+            return Some(KeyKind::Value);
+        }
+        let queue = self.queues.at(self.queues.find(name.as_str())?);
+        (queue.is_list() && !queue.is_ended(self.latest)).then_some(KeyKind::List)
+    }
+
+    /// The next name of a queue or a value.
+    fn name_after(&self, name: Option<&QueueName>) -> Option<QueueName> {
+        let value = self.keys.values.iter_after(name).next().map(|(name, _)| name);
+        let queue = self.queues.names_after(name).next();
+        match (value, queue) {
+            (Some(value), Some(queue)) if value.cmp(queue) == Ordering::Greater => Some(queue),
+            (Some(value), _) => Some(value),
+            (None, queue) => queue,
+        }
+        .cloned()
+    }
+}

@@ -1,0 +1,135 @@
+//! Keys in recovery, and in snapshots.
+//!
+//! A snapshot shows each value, and the lifetime of each list that has one, as it is when its turn
+//! comes. Frames from after the snapshot's begin say the whole of each again, so the last holds.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+use model::QueueName;
+
+use super::Value;
+use crate::codec::{encode, queue_name};
+use crate::engine::Engine;
+use crate::key_records::{DeadlineView, Over, ValueView};
+use crate::queue::{ListLifetime, Role};
+use crate::record::{RecordError, RecordView};
+
+/// How far a snapshot has come with the keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyCursor {
+    value: Option<QueueName>,
+    list: Option<QueueName>,
+    values_done: bool,
+    done: bool,
+}
+
+impl KeyCursor {
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+}
+
+impl Engine {
+    pub(crate) fn replay_value(&mut self, view: &ValueView<'_>) -> Result<(), RecordError> {
+        let name = queue_name(view.name)?;
+        self.insert_value(&name, Value { bytes: Arc::from(view.bytes), at: view.at });
+        Ok(())
+    }
+
+    pub(crate) fn replay_value_deleted(&mut self, name: &str) -> Result<(), RecordError> {
+        let name = queue_name(name)?;
+        match self.remove_value(&name) {
+            Some(_) => Ok(()),
+            None => Err(RecordError::UnknownValue),
+        }
+    }
+
+    pub(crate) fn replay_deadline(&mut self, view: &DeadlineView<'_>) -> Result<(), RecordError> {
+        let name = queue_name(view.name)?;
+        if view.of_value {
+            let value = self.keys.values.stored(&name).cloned().ok_or(RecordError::UnknownValue)?;
+            self.insert_value(&name, Value { at: view.at, ..value });
+            return Ok(());
+        }
+        let lifetime = ListLifetime { at: view.at, over: view.over };
+        if lifetime == ListLifetime::default() {
+            self.keys.recovered.remove(&name);
+        } else {
+            self.keys.recovered.insert(name, lifetime);
+        }
+        Ok(())
+    }
+
+    /// Gives the lists that recovery found their lifetimes.
+    pub(crate) fn recover_lifetimes(&mut self) {
+        for (name, stated) in core::mem::take(&mut self.keys.recovered) {
+            if self.recover_lifetime(&name, stated) != stated {
+                self.keys.stale.insert(name);
+            }
+        }
+        self.keys.unstated.clear();
+    }
+
+    /// What of a lifetime that the log knows still is so.
+    fn recover_lifetime(&mut self, name: &QueueName, stated: ListLifetime) -> ListLifetime {
+        let slot = self.queues.find(name.as_str());
+        let Some(slot) = slot.filter(|slot| self.queues.at(*slot).role == Role::Named) else {
+            return ListLifetime::default();
+        };
+        let (reached, below) = (stated.at.filter(|at| *at <= self.latest), self.next.message);
+        for over in stated.over.into_iter().chain(reached.map(|at| Over { at, below })) {
+            self.doom_again(slot, over);
+        }
+        let over = stated.over.max(reached.map(|at| Over { at, below }));
+        let queue = self.queues.at(slot);
+        let at = stated.at.filter(|_| reached.is_none() && queue.is_list());
+        let over = over.filter(|_| queue.counts.doomed > 0);
+        self.change_lifetime(slot, ListLifetime { at, over });
+        ListLifetime { at, over }
+    }
+
+    /// Shows the next keys; says how many were visited. Few large values fill a chunk.
+    pub(crate) fn picture_keys(
+        &self,
+        cursor: &mut KeyCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let bytes_end = out.len() + CHUNK_BYTES_MAX;
+        let mut count = 0;
+        while !cursor.done && count < chunk_max && out.len() < bytes_end {
+            self.picture_next_key(cursor, out);
+            count += 1;
+        }
+        count
+    }
+
+    fn picture_next_key(&self, cursor: &mut KeyCursor, out: &mut Vec<u8>) {
+        if !cursor.values_done {
+            let next = self.keys.values.iter_after(cursor.value.as_ref()).next();
+            cursor.values_done = next.is_none();
+            if let Some((name, value)) = next {
+                cursor.value = Some(name.clone());
+                self.picture_value(name, value, out);
+            }
+            return;
+        }
+        let from = cursor.list.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let next = self.keys.limited.range::<QueueName, _>((from, Bound::Unbounded)).next();
+        cursor.done = next.is_none();
+        if let Some(name) = next {
+            encode(&RecordView::KeyDeadline(self.lifetime_view(name)), out);
+            cursor.list = Some(name.clone());
+        }
+    }
+
+    fn picture_value(&self, name: &QueueName, value: &Value, out: &mut Vec<u8>) {
+        let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
+        encode(&RecordView::ValueSet(view), out);
+    }
+}
+
+/// Bytes after which a chunk of a snapshot takes no further key.
+const CHUNK_BYTES_MAX: usize = 256 * 1024;

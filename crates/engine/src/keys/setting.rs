@@ -1,0 +1,164 @@
+//! Setting, reading and deleting small values.
+
+use alloc::sync::Arc;
+
+use model::{
+    After, Deadline, Durability, Nanos, QueueName, Refusal, Reply, SetRule, ValueDeadline, limits,
+};
+
+use super::{Key, Value};
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::key_records::ValueView;
+use crate::record::RecordView;
+
+/// What a value is to be, and under which condition.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) value: Arc<[u8]>,
+    pub(crate) deadline: ValueDeadline,
+    pub(crate) rule: SetRule,
+    pub(crate) want_old: bool,
+}
+
+impl Engine {
+    pub(crate) fn set_value(
+        &mut self,
+        name: &QueueName,
+        wish: Wish,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let key = self.find_key(name);
+        if wish.want_old && matches!(key, Some(Key::List(_))) {
+            return Outcome::refused(Refusal::WrongKind);
+        }
+        let before = self.keys.values.get(name, self.latest).cloned();
+        let old = before.as_ref().filter(|_| wish.want_old).map(|value| Arc::clone(&value.bytes));
+        let allowed = match wish.rule {
+            SetRule::Always => true,
+            SetRule::IfNone => key.is_none(),
+            SetRule::IfSome => key.is_some(),
+        };
+        if !allowed {
+            let replaced = Reply::Replaced { set: false, old };
+            let reply = if wish.want_old { replaced } else { Reply::NotFound };
+            return Outcome::reply(self.log.after_all(), reply);
+        }
+        let at = match wish.deadline {
+            ValueDeadline::Never => None,
+            ValueDeadline::Kept => before.and_then(|value| value.at),
+            ValueDeadline::New(deadline) => Some(self.moment_of(deadline)),
+        };
+        match self.replace_key(name, Value { bytes: wish.value, at }, effects) {
+            Ok(()) => Outcome::reply(self.log.after_all(), Reply::Replaced { set: true, old }),
+            Err(refusal) => Outcome::refused(refusal),
+        }
+    }
+
+    pub(crate) fn value_of_key(
+        &mut self,
+        name: &QueueName,
+        take: bool,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let bytes = match self.find_key(name) {
+            Some(Key::List(_)) => return Outcome::refused(Refusal::WrongKind),
+            Some(Key::Value) if take => self.delete_value(name, effects).map(|value| value.bytes),
+            Some(Key::Value) => {
+                let value = self.keys.values.get(name, self.latest);
+                value.map(|value| Arc::clone(&value.bytes))
+            }
+            None => None,
+        };
+        Outcome::reply(self.log.after_all(), Reply::Value(bytes))
+    }
+
+    /// Stores a value in place of whatever has that name; a list that no value hides is deleted.
+    pub(crate) fn replace_key(
+        &mut self,
+        name: &QueueName,
+        value: Value,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        let list = match self.find_key(name) {
+            Some(Key::List(slot)) => Some(slot),
+            Some(Key::Value) | None => None,
+        };
+        let count = list.map_or(0, |slot| self.ready_count(slot));
+        if count > ready_max(KEY_RECORDS_MAX) {
+            return Err(Refusal::ListTooLong);
+        }
+        if !self.log.surely_takes(count * DELETED_BYTES_MAX + DEADLINE_BYTES_MAX) {
+            return Err(Refusal::StoreFull);
+        }
+        self.keys.values.takes(name, value.bytes.len())?;
+        self.store_value(name, &value, effects)?;
+        if let Some(slot) = list {
+            self.delete_list(slot, effects);
+        }
+        self.insert_value(name, value);
+        Ok(())
+    }
+
+    /// Deletes a value, unless its time was over.
+    pub(crate) fn delete_value(
+        &mut self,
+        name: &QueueName,
+        effects: &mut Effects,
+    ) -> Option<Value> {
+        let is_over = !self.is_value(name);
+        let value = self.remove_value(name)?;
+        if self.key_level() != Durability::None {
+            let record = RecordView::ValueDeleted { name: name.as_str() };
+            self.log.append(&record, self.key_level(), effects);
+        }
+        (!is_over).then_some(value)
+    }
+
+    /// The time of the first value is over.
+    pub(crate) fn end_next_value(&mut self, effects: &mut Effects) {
+        let first = self.keys.values.first_deadline().cloned();
+        let (at, name) = first.expect("invariant: the timer is set while values have deadlines");
+        assert!(at <= self.latest, "a value goes when its time is over");
+        self.delete_value(&name, effects);
+    }
+
+    /// The moment that is meant.
+    pub(crate) fn moment_of(&self, deadline: Deadline) -> Nanos {
+        match deadline {
+            Deadline::After(span) => self.latest + span,
+            Deadline::At(at) => at,
+        }
+    }
+
+    /// The record of a new value, if there is room for it.
+    fn store_value(
+        &mut self,
+        name: &QueueName,
+        value: &Value,
+        effects: &mut Effects,
+    ) -> Result<After, Refusal> {
+        let level = self.key_level();
+        if level == Durability::None {
+            return Ok(After::NOTHING);
+        }
+        let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
+        let placed = self.log.store(&RecordView::ValueSet(view), level, effects);
+        let placed = placed.map_err(|_| Refusal::StoreFull)?;
+        Ok(After::new(placed.lsn, level))
+    }
+}
+
+/// Messages that one command may delete or move beside so many other records.
+pub(crate) const fn ready_max(others: usize) -> usize {
+    limits::FRAME_RECORDS_MAX - others
+}
+
+/// Records of a command about a key beside those of messages: two values, two deadlines.
+pub(crate) const KEY_RECORDS_MAX: usize = 4;
+
+/// A Deleted record.
+pub(crate) const DELETED_BYTES_MAX: usize = 16;
+
+/// A KeyDeadline record.
+pub(crate) const DEADLINE_BYTES_MAX: usize = 32 + limits::QUEUE_NAME_BYTES_MAX;
