@@ -32,7 +32,8 @@ pub struct SnapshotCursor {
     /// The Sequence record is written.
     begun: bool,
     /// Messages, subscriptions and keys that one chunk visits at most; bounds how long it keeps
-    /// others waiting (1,000 take about 100 µs). May be changed at any time; simulations like it small.
+    /// others waiting (1,000 take about 100 µs). May be changed at any time; simulations like it
+    /// small.
     pub chunk_messages_max: usize,
 }
 
