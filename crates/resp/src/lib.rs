@@ -1,0 +1,33 @@
+//! The Redis protocol (RESP2 and RESP3): codec and session.
+//!
+//! Pure: bytes in, [`model::Command`]s out; [`model::Reply`]s in, bytes out. It contains no
+//! socket, no clock and no list; it knows no other protocol. What it promises, and where it departs
+//! from Redis, is in `docs/protocols/redis.md`.
+//!
+//! How a server drives one connection:
+//!
+//! 1. [`Session::new`] when the connection opens.
+//! 2. [`InputBuffer::append`] for whatever bytes arrive.
+//! 3. While [`Session::poll_command`] gives a command: step the engine with it and hand each reply
+//!    to [`Session::handle_reply`]. Only the reply to a `PopFirst` or `Move` that waits may come
+//!    later, and `Credit` has none. Both calls append what the peer shall see to `out`, in order.
+//!    What a reply appends waits for what the reply depends on; a reply that appends nothing may be
+//!    a part of the next answer, so what comes behind it waits for it as well.
+//! 4. After each call of `poll_command`, while [`Shared::poll_unblocked`] gives a session and a
+//!    command: give the engine that command in the name of that session.
+//! 5. Messages of subscriptions are replies that come at any time. [`Session::has_more`] tells that
+//!    there is more to do: send `out` first, then go on with 3.
+//! 6. [`Session::handle_half_close`] when the peer will send no more, which ends a command that
+//!    waits.
+//! 7. [`Session::close`] when the connection is gone, or once [`Session::wants_close`] and `out`
+//!    has been sent.
+#![no_std]
+
+extern crate alloc;
+
+mod inline;
+mod number;
+mod reader;
+mod words;
+
+pub use input::InputBuffer;

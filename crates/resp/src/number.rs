@@ -1,0 +1,122 @@
+//! Numbers as Redis reads and writes them.
+
+use alloc::vec::Vec;
+
+use model::Nanos;
+
+/// An integer in its one right form: no spaces, no plus, no zeros before it.
+pub(crate) fn parse_integer(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let canonical = match digits {
+        [b'0'] => !negative,
+        [b'1'..=b'9', ..] => digits.len() <= 19,
+        _ => false,
+    };
+    if !canonical || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let magnitude = digits.iter().fold(0_i128, |sum, digit| sum * 10 + i128::from(digit - b'0'));
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+}
+
+/// Why a text is no time to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoTimeout {
+    NotAFloat,
+    Negative,
+    OutOfRange,
+}
+
+/// Seconds with a fraction, kept to the millisecond, rounded up. Zero is no time at all.
+pub(crate) fn parse_timeout(text: &[u8]) -> Result<Nanos, NoTimeout> {
+    let text = core::str::from_utf8(text).map_err(|_| NoTimeout::NotAFloat)?;
+    let seconds: f64 = text.parse().map_err(|_| NoTimeout::NotAFloat)?;
+    if seconds.is_nan() {
+        return Err(NoTimeout::NotAFloat);
+    }
+    if seconds < 0.0 {
+        return Err(NoTimeout::Negative);
+    }
+    if seconds > MILLIS_MAX / 1_000.0 {
+        return Err(NoTimeout::OutOfRange);
+    }
+    let exact = seconds * 1_000.0;
+    // What is cut off makes one more; floats of no library know how to round up.
+    let whole = exact as u64;
+    Ok(Nanos::from_millis(whole.saturating_add(u64::from((whole as f64) < exact))))
+}
+
+/// More milliseconds than this are no time in Redis.
+const MILLIS_MAX: f64 = i64::MAX as f64;
+
+/// Without the detour of `core::fmt`, which costs more than the rest of a short answer.
+pub(crate) fn write_integer(out: &mut Vec<u8>, number: i64) {
+    if number < 0 {
+        out.push(b'-');
+    }
+    let mut digits = [0; 20];
+    let mut rest = number.unsigned_abs();
+    let mut count = 0;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        count += 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    let (_, written) = digits.split_at(digits.len() - count);
+    out.extend_from_slice(written);
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn integers_have_one_form() {
+        for number in [0, 1, -1, 9, 10, -10, 12_345, i64::MAX, i64::MIN] {
+            assert_eq!(parse_integer(number.to_string().as_bytes()), Some(number));
+            let mut out = Vec::new();
+            write_integer(&mut out, number);
+            assert_eq!(out, number.to_string().as_bytes());
+        }
+        for wrong in [
+            "",
+            "-",
+            "-0",
+            "00",
+            "01",
+            "+1",
+            " 1",
+            "1 ",
+            "1.0",
+            "x",
+            "9223372036854775808",
+            "-9223372036854775809",
+            "11111111111111111111",
+        ] {
+            assert_eq!(parse_integer(wrong.as_bytes()), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn timeouts_are_seconds_with_a_fraction() {
+        assert_eq!(parse_timeout(b"0"), Ok(Nanos::ZERO));
+        assert_eq!(parse_timeout(b"1.5"), Ok(Nanos::from_millis(1_500)));
+        assert_eq!(parse_timeout(b"0.0001"), Ok(Nanos::from_millis(1)));
+        assert_eq!(parse_timeout(b"1e2"), Ok(Nanos::from_secs(100)));
+        assert_eq!(parse_timeout(b"-1"), Err(NoTimeout::Negative));
+        assert_eq!(parse_timeout(b"x"), Err(NoTimeout::NotAFloat));
+        assert_eq!(parse_timeout(b""), Err(NoTimeout::NotAFloat));
+        assert_eq!(parse_timeout(b"nan"), Err(NoTimeout::NotAFloat));
+        assert_eq!(parse_timeout(b"inf"), Err(NoTimeout::OutOfRange));
+        assert_eq!(parse_timeout(b"1e30"), Err(NoTimeout::OutOfRange));
+        assert_eq!(parse_timeout(b"\xff"), Err(NoTimeout::NotAFloat));
+    }
+}

@@ -1,0 +1,245 @@
+//! The codec's way in: commands as arrays of bulk strings, or in a line as a person types them.
+//!
+//! What has arrived is taken out of the input at once, so a large command does not wait in a buffer
+//! that is bounded. Nothing is allocated by a length that the peer claims. What is lenient in Redis
+//! is so here: what ends a line or a bulk string need only be two bytes long there.
+
+use core::fmt;
+
+use input::InputBuffer;
+
+use crate::inline;
+use crate::number::parse_integer;
+use crate::words::Words;
+
+/// Bytes of a line: of an inline command, or of a length.
+pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Words of one command.
+const WORDS_MAX: i64 = 1024 * 1024;
+
+/// Bytes of one command, each word with its overhead.
+pub(crate) const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+const LINE_END: &[u8; 2] = b"\r\n";
+
+/// Takes commands out of the input.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    words: Words,
+    expect: Expect,
+    bulk_bytes_max: usize,
+}
+
+/// ```text
+///   Command -> Length -> Bulk -> BulkEnd -> Length ... -> Command
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expect {
+    /// The first byte of a command.
+    Command,
+    /// The length of the next of so many bulk strings.
+    Length { missing: usize },
+    /// So many more bytes of the first of so many bulk strings.
+    Bulk { missing: usize, bytes: usize },
+    /// Its line end.
+    BulkEnd { missing: usize },
+}
+
+/// What came of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// There are too few bytes yet.
+    NeedMore,
+    /// A command is whole; it may have no words.
+    Whole,
+    /// Something was read, and there may be more.
+    GoOn,
+}
+
+/// Bytes that are no command. The connection cannot be understood from there on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProtocolError {
+    LongInline,
+    LongCount,
+    LongLength,
+    InvalidCount,
+    InvalidLength,
+    UnbalancedQuotes,
+    ExpectedBulk { found: u8 },
+    LargeCommand,
+}
+
+impl Reader {
+    /// Larger words than `bulk_bytes_max` are refused.
+    pub(crate) const fn new(bulk_bytes_max: usize) -> Self {
+        Self { words: Words::new(), expect: Expect::Command, bulk_bytes_max }
+    }
+
+    /// Reads on, until a command is whole.
+    pub(crate) fn read(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
+        loop {
+            let progress = self.step(input)?;
+            if self.words.cost_bytes() > COMMAND_BYTES_MAX {
+                return Err(ProtocolError::LargeCommand);
+            }
+            if progress != Progress::GoOn {
+                return Ok(progress);
+            }
+        }
+    }
+
+    /// The words of the command that is whole; to be given back.
+    pub(crate) fn take_words(&mut self) -> Words {
+        core::mem::take(&mut self.words)
+    }
+
+    /// Memory for the words of the next command.
+    pub(crate) fn give_back(&mut self, words: Words) {
+        self.words = words;
+        self.words.clear();
+    }
+
+    /// Bytes of a command that has not come as a whole.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.words.cost_bytes()
+    }
+
+    /// A command has begun, and bytes of it were taken.
+    pub(crate) fn is_within(&self) -> bool {
+        self.expect != Expect::Command
+    }
+
+    fn step(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
+        match self.expect {
+            Expect::Command => self.begin(input),
+            Expect::Length { missing } => self.length(input, missing),
+            Expect::Bulk { missing, bytes } => Ok(self.bulk(input, missing, bytes)),
+            Expect::BulkEnd { missing } => Ok(self.bulk_end(input, missing)),
+        }
+    }
+
+    fn begin(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
+        match input.unread().first() {
+            None => Ok(Progress::NeedMore),
+            Some(b'*') => self.count(input),
+            Some(_) => self.inline(input),
+        }
+    }
+
+    fn count(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
+        let Some(line) = line(input, ProtocolError::LongCount)? else {
+            return Ok(Progress::NeedMore);
+        };
+        let count = parse_integer(line.get(1..).unwrap_or_default());
+        let count = count.filter(|count| *count <= WORDS_MAX).ok_or(ProtocolError::InvalidCount)?;
+        let taken = line.len() + LINE_END.len();
+        input.consume(taken);
+        match usize::try_from(count) {
+            Ok(missing @ 1..) => {
+                self.expect = Expect::Length { missing };
+                Ok(Progress::GoOn)
+            }
+            _ => Ok(Progress::Whole),
+        }
+    }
+
+    fn length(
+        &mut self,
+        input: &mut InputBuffer,
+        missing: usize,
+    ) -> Result<Progress, ProtocolError> {
+        let Some(line) = line(input, ProtocolError::LongLength)? else {
+            return Ok(Progress::NeedMore);
+        };
+        match line.split_first() {
+            Some((b'$', digits)) => {
+                let bytes = parse_integer(digits)
+                    .and_then(|bytes| usize::try_from(bytes).ok())
+                    .filter(|bytes| *bytes <= self.bulk_bytes_max)
+                    .ok_or(ProtocolError::InvalidLength)?;
+                let taken = line.len() + LINE_END.len();
+                input.consume(taken);
+                self.expect = Expect::Bulk { missing, bytes };
+                Ok(Progress::GoOn)
+            }
+            other => {
+                let found = other.map_or(b'\r', |(first, _)| *first);
+                Err(ProtocolError::ExpectedBulk { found })
+            }
+        }
+    }
+
+    fn bulk(&mut self, input: &mut InputBuffer, missing: usize, bytes: usize) -> Progress {
+        let taken = bytes.min(input.len());
+        self.words.extend(input.unread().get(..taken).unwrap_or_default());
+        input.consume(taken);
+        if taken < bytes {
+            self.expect = Expect::Bulk { missing, bytes: bytes - taken };
+            return Progress::NeedMore;
+        }
+        self.expect = Expect::BulkEnd { missing };
+        Progress::GoOn
+    }
+
+    fn bulk_end(&mut self, input: &mut InputBuffer, missing: usize) -> Progress {
+        if input.len() < LINE_END.len() {
+            return Progress::NeedMore;
+        }
+        input.consume(LINE_END.len());
+        self.words.end_word();
+        if missing == 1 {
+            self.expect = Expect::Command;
+            return Progress::Whole;
+        }
+        self.expect = Expect::Length { missing: missing - 1 };
+        Progress::GoOn
+    }
+
+    fn inline(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
+        let unread = input.unread();
+        let Some(end) = unread.iter().position(|byte| *byte == b'\n') else {
+            return too_long(unread, ProtocolError::LongInline).map(|()| Progress::NeedMore);
+        };
+        let line = unread.get(..end).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        inline::split(line, &mut self.words).map_err(|_| ProtocolError::UnbalancedQuotes)?;
+        input.consume(end + 1);
+        Ok(Progress::Whole)
+    }
+}
+
+/// The first line without its end, if both bytes of that have come.
+fn line(input: &InputBuffer, error: ProtocolError) -> Result<Option<&[u8]>, ProtocolError> {
+    let unread = input.unread();
+    let Some(end) = unread.iter().position(|byte| *byte == b'\r') else {
+        return too_long(unread, error).map(|()| None);
+    };
+    Ok(unread.split_at_checked(end).filter(|(_, rest)| rest.len() > 1).map(|(line, _)| line))
+}
+
+fn too_long(unread: &[u8], error: ProtocolError) -> Result<(), ProtocolError> {
+    if unread.len() > LINE_BYTES_MAX { Err(error) } else { Ok(()) }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Protocol error: ")?;
+        match self {
+            Self::LongInline => f.write_str("too big inline request"),
+            Self::LongCount => f.write_str("too big mbulk count string"),
+            Self::LongLength => f.write_str("too big bulk count string"),
+            Self::InvalidCount => f.write_str("invalid multibulk length"),
+            Self::InvalidLength => f.write_str("invalid bulk length"),
+            Self::UnbalancedQuotes => f.write_str("unbalanced quotes in request"),
+            Self::ExpectedBulk { found } => {
+                write!(f, "expected '$', got '{}'", char::from(*found))
+            }
+            Self::LargeCommand => f.write_str("too big command"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "reader_test.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+
+const BULK_BYTES_MAX: usize = 100_000;
+
+/// What comes out of bytes that arrive in pieces of that size: the words of each command, and how
+/// it ended.
+fn read(bytes: &[u8], size: usize) -> (Vec<Vec<Vec<u8>>>, Option<ProtocolError>) {
+    let mut reader = Reader::new(BULK_BYTES_MAX);
+    let mut input = InputBuffer::new();
+    let mut commands = Vec::new();
+    for piece in bytes.chunks(size) {
+        input.append(piece);
+        loop {
+            match reader.read(&mut input) {
+                Ok(Progress::Whole) => {
+                    let words = reader.take_words();
+                    commands.push(words.from(0).map(<[u8]>::to_vec).collect());
+                    reader.give_back(words);
+                }
+                Ok(_) => break,
+                Err(error) => return (commands, Some(error)),
+            }
+        }
+    }
+    (commands, None)
+}
+
+fn check(bytes: &[u8], expected: &[&[&str]], error: Option<ProtocolError>) {
+    let words = |command: &&[&str]| command.iter().map(|word| word.as_bytes().to_vec()).collect();
+    let expected: Vec<Vec<Vec<u8>>> = expected.iter().map(words).collect();
+    for size in [1, 2, 3, 5, 8, 13, usize::MAX] {
+        let read = read(bytes, size);
+        assert_eq!(read, (expected.clone(), error), "{} by {size}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn arrays_of_bulk_strings_are_commands() {
+    check(b"*1\r\n$4\r\nPING\r\n", &[&["PING"]], None);
+    check(b"*2\r\n$3\r\nGET\r\n$0\r\n\r\n*1\r\n$1\r\nx\r\n", &[&["GET", ""], &["x"]], None);
+    check(b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n", &[&["GET", "a\r\nb"]], None);
+    check(b"*0\r\n*-1\r\n", &[&[], &[]], None);
+}
+
+#[test]
+fn lines_are_commands() {
+    check(b"PING\r\nset a \"b c\"\n\r\n", &[&["PING"], &["set", "a", "b c"], &[]], None);
+}
+
+#[test]
+fn what_is_no_command_is_told_apart() {
+    use ProtocolError::*;
+    let cases: [(&[u8], ProtocolError); 13] = [
+        (b"*x\r\n", InvalidCount),
+        (b"*\r\n", InvalidCount),
+        (b"*1048577\r\n", InvalidCount),
+        (b"*99999999999999999999\r\n", InvalidCount),
+        (b"*1\r\nPING\r\n", ExpectedBulk { found: b'P' }),
+        (b"*1\r\n\r\n", ExpectedBulk { found: b'\r' }),
+        (b"*1\r\n$x\r\n", InvalidLength),
+        (b"*1\r\n$-1\r\n", InvalidLength),
+        (b"*1\r\n$100001\r\n", InvalidLength),
+        (b"\"a\r\n", UnbalancedQuotes),
+        (&[b'x'; LINE_BYTES_MAX + 1], LongInline),
+        (&[b'*'; LINE_BYTES_MAX + 1], LongCount),
+        (&[&b"*1\r\n$"[..], &[b'1'; LINE_BYTES_MAX]].concat(), LongLength),
+    ];
+    for (bytes, error) in cases {
+        for size in [997, usize::MAX] {
+            assert_eq!(read(bytes, size), (vec![], Some(error)), "{error:?} by {size}");
+        }
+    }
+}
+
+#[test]
+fn memory_follows_what_arrived_and_not_what_was_claimed() {
+    let mut reader = Reader::new(usize::MAX);
+    let mut input = InputBuffer::new();
+    input.append(b"*1000000\r\n$1000000000\r\nxyz");
+    assert_eq!(reader.read(&mut input), Ok(Progress::NeedMore));
+    assert!(input.is_empty() && reader.is_within());
+    assert!(reader.held_bytes() < 100);
+}
+
+#[test]
+fn a_command_has_a_limit_as_a_whole() {
+    let mut reader = Reader::new(COMMAND_BYTES_MAX);
+    let mut input = InputBuffer::new();
+    let word = vec![b'x'; COMMAND_BYTES_MAX / 4];
+    let header = alloc::format!("${}\r\n", word.len());
+    input.append(b"*5\r\n");
+    for _ in 0..3 {
+        input.append(&[header.as_bytes(), &word, b"\r\n"].concat());
+        assert_eq!(reader.read(&mut input), Ok(Progress::NeedMore));
+    }
+    input.append(&[header.as_bytes(), &word, b"\r\n"].concat());
+    assert_eq!(reader.read(&mut input), Err(ProtocolError::LargeCommand));
+}
