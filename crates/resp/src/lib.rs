@@ -25,6 +25,9 @@
 
 extern crate alloc;
 
+mod answer;
+mod fault;
+mod glob;
 mod inline;
 mod number;
 mod reader;

@@ -1,0 +1,176 @@
+//! The codec's way out: what answers look like on the wire.
+
+use alloc::vec::Vec;
+
+use crate::number::write_integer;
+
+/// Which form of the protocol a client asked for by HELLO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Version {
+    #[default]
+    Resp2,
+    Resp3,
+}
+
+impl Version {
+    pub(crate) const fn number(self) -> i64 {
+        match self {
+            Self::Resp2 => 2,
+            Self::Resp3 => 3,
+        }
+    }
+}
+
+/// Writes answers in the form that the client asked for.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    out: &'a mut Vec<u8>,
+    version: Version,
+}
+
+impl<'a> Answer<'a> {
+    pub(crate) const fn new(out: &'a mut Vec<u8>, version: Version) -> Self {
+        Self { out, version }
+    }
+
+    /// `+OK`
+    pub(crate) fn ok(&mut self) {
+        self.out.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// A word or two without a line end.
+    pub(crate) fn simple(&mut self, text: &str) {
+        self.line(b'+', text);
+    }
+
+    /// An error with its code. Line ends in it become spaces: it may repeat what the peer sent.
+    pub(crate) fn error(&mut self, text: &str) {
+        self.error_bytes(text.as_bytes());
+    }
+
+    /// The same of bytes that need not be text.
+    pub(crate) fn error_bytes(&mut self, text: &[u8]) {
+        self.out.push(b'-');
+        let is_line_end = |byte: u8| byte == b'\r' || byte == b'\n';
+        let bytes = text.iter().map(|byte| if is_line_end(*byte) { b' ' } else { *byte });
+        self.out.extend(bytes);
+        self.end_line();
+    }
+
+    pub(crate) fn integer(&mut self, number: i64) {
+        self.header(b':', number);
+    }
+
+    /// How many; none is too large to be told.
+    pub(crate) fn count(&mut self, count: u64) {
+        self.integer(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn bulk(&mut self, bytes: &[u8]) {
+        self.length(b'$', bytes.len());
+        self.out.extend_from_slice(bytes);
+        self.end_line();
+    }
+
+    /// Text for people.
+    pub(crate) fn verbatim(&mut self, text: &str) {
+        if self.version == Version::Resp2 {
+            return self.bulk(text.as_bytes());
+        }
+        self.length(b'=', text.len() + 4);
+        self.out.extend_from_slice(b"txt:");
+        self.out.extend_from_slice(text.as_bytes());
+        self.end_line();
+    }
+
+    /// Nothing where a bulk string might be.
+    pub(crate) fn null(&mut self) {
+        self.by_version(b"$-1\r\n", b"_\r\n");
+    }
+
+    /// Nothing where an array might be.
+    pub(crate) fn null_array(&mut self) {
+        self.by_version(b"*-1\r\n", b"_\r\n");
+    }
+
+    pub(crate) fn array(&mut self, length: usize) {
+        self.length(b'*', length);
+    }
+
+    /// So many pairs follow.
+    pub(crate) fn map(&mut self, pairs: usize) {
+        match self.version {
+            Version::Resp2 => self.length(b'*', pairs * 2),
+            Version::Resp3 => self.length(b'%', pairs),
+        }
+    }
+
+    pub(crate) fn set(&mut self, length: usize) {
+        self.kind(b'~', length);
+    }
+
+    /// What nobody asked for just now.
+    pub(crate) fn push(&mut self, length: usize) {
+        self.kind(b'>', length);
+    }
+
+    fn kind(&mut self, mark: u8, length: usize) {
+        self.length(if self.version == Version::Resp2 { b'*' } else { mark }, length);
+    }
+
+    fn by_version(&mut self, resp2: &[u8], resp3: &[u8]) {
+        let bytes = if self.version == Version::Resp2 { resp2 } else { resp3 };
+        self.out.extend_from_slice(bytes);
+    }
+
+    fn length(&mut self, mark: u8, length: usize) {
+        self.header(mark, i64::try_from(length).unwrap_or(i64::MAX));
+    }
+
+    fn header(&mut self, mark: u8, number: i64) {
+        self.out.push(mark);
+        write_integer(self.out, number);
+        self.end_line();
+    }
+
+    fn line(&mut self, mark: u8, text: &str) {
+        self.out.push(mark);
+        self.out.extend_from_slice(text.as_bytes());
+        self.end_line();
+    }
+
+    fn end_line(&mut self) {
+        self.out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(version: Version, say: impl FnOnce(&mut Answer<'_>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        say(&mut Answer::new(&mut out, version));
+        out
+    }
+
+    #[test]
+    fn both_versions_have_their_forms() {
+        type Say = fn(&mut Answer<'_>);
+        let cases: [(Say, &[u8], &[u8]); 9] = [
+            (|it| it.null(), b"$-1\r\n", b"_\r\n"),
+            (|it| it.null_array(), b"*-1\r\n", b"_\r\n"),
+            (|it| it.map(2), b"*4\r\n", b"%2\r\n"),
+            (|it| it.set(2), b"*2\r\n", b"~2\r\n"),
+            (|it| it.push(3), b"*3\r\n", b">3\r\n"),
+            (|it| it.verbatim("ab"), b"$2\r\nab\r\n", b"=6\r\ntxt:ab\r\n"),
+            (|it| it.bulk(b""), b"$0\r\n\r\n", b"$0\r\n\r\n"),
+            (|it| it.integer(-7), b":-7\r\n", b":-7\r\n"),
+            (|it| it.error("ERR a\r\nb"), b"-ERR a  b\r\n", b"-ERR a  b\r\n"),
+        ];
+        for (say, resp2, resp3) in cases {
+            assert_eq!(said(Version::Resp2, say), resp2);
+            assert_eq!(said(Version::Resp3, say), resp3);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Errors as Redis words them, and the one place where a refusal of the engine becomes one.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::vec::Vec;
+
+use model::{Refusal, limits};
+
+/// What a command is refused with: its code and the sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault(pub(crate) Cow<'static, [u8]>);
+
+impl Fault {
+    pub(crate) const SYNTAX: Self = Self::of("ERR syntax error");
+    pub(crate) const NOT_INTEGER: Self = Self::of("ERR value is not an integer or out of range");
+    pub(crate) const NOT_POSITIVE: Self = Self::of("ERR value is out of range, must be positive");
+    pub(crate) const NO_SUCH_KEY: Self = Self::of("ERR no such key");
+    pub(crate) const DB_INDEX: Self = Self::of("ERR DB index is out of range");
+    pub(crate) const IN_TRANSACTION: Self =
+        Self::of("ERR Command not allowed inside a transaction");
+    pub(crate) const DRAINING: Self =
+        Self::of("ERR this server is draining: it stores nothing more until it is started anew");
+    pub(crate) const KEY: Self = Self::of(
+        "ERR a key or channel is the name of a queue or topic here: 1 to 255 bytes of UTF-8 \
+         without control characters",
+    );
+    /// A defect of ours, which tests look for.
+    pub(crate) const INTERNAL: Self = Self::of("ERR internal error: please report it");
+
+    pub(crate) const fn of(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text.as_bytes()))
+    }
+
+    /// A sentence with something of the peer's in it.
+    pub(crate) fn about(before: &str, word: &[u8], after: &str) -> Self {
+        Self(Cow::Owned([before.as_bytes(), word, after.as_bytes()].concat()))
+    }
+
+    pub(crate) fn arity(name: &str) -> Self {
+        Self::about("ERR wrong number of arguments for '", name.as_bytes(), "' command")
+    }
+
+    pub(crate) fn expire_time(name: &str) -> Self {
+        Self::about("ERR invalid expire time in '", name.as_bytes(), "' command")
+    }
+
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::WrongKind => {
+                Self::of("WRONGTYPE Operation against a key holding the wrong kind of value")
+            }
+            Refusal::StoreFull => Self::of(
+                "OOM command not allowed when used memory > 'maxmemory': the journal is full, and \
+                 takes only what deletes",
+            ),
+            Refusal::NoSuchPlace => Self::of("ERR index out of range"),
+            Refusal::TooManyQueues => Self::of("ERR too many queues"),
+            Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(
+                "ERR names that begin with temporary/ belong to connections of another protocol",
+            ),
+            Refusal::TooManySubscriptions => Self::of("ERR too many subscriptions"),
+            Refusal::ListTooLong => Self(Cow::Owned(Vec::from(format!(
+                "ERR the list is too long for that: one command looks at {} elements and answers \
+                 with {} bytes at most",
+                limits::LIST_SCAN_MAX,
+                limits::LIST_REPLY_BYTES_MAX
+            )))),
+            Refusal::BatchTooLarge => Self::of("ERR too much for one frame of the journal"),
+            Refusal::TooManyValues => Self::of(
+                "ERR no room for this value: strings are few and small here (see the limits)",
+            ),
+            Refusal::TooManyObserved => Self::of("ERR too many keys are watched"),
+            _ => Self::INTERNAL,
+        }
+    }
+}
+
+/// 128 bytes of a word, up to a NUL, as C prints it.
+pub(crate) fn printed(word: &[u8], most: usize) -> &[u8] {
+    let end = word.iter().take(most).position(|byte| *byte == 0);
+    word.get(..end.unwrap_or(most.min(word.len()))).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_printed_as_c_does() {
+        assert_eq!(printed(b"abc", 128), b"abc");
+        assert_eq!(printed(b"abc", 2), b"ab");
+        assert_eq!(printed(b"a\0c", 128), b"a");
+    }
+
+    #[test]
+    fn refusals_that_clients_know_have_their_codes() {
+        let starts = |refusal: Refusal, code: &str| {
+            assert!(Fault::refused(&refusal).0.starts_with(code.as_bytes()), "{refusal:?}");
+        };
+        starts(Refusal::WrongKind, "WRONGTYPE Operation against a key holding");
+        starts(Refusal::StoreFull, "OOM command not allowed");
+        starts(Refusal::NoSuchPlace, "ERR index out of range");
+        starts(Refusal::ListTooLong, "ERR the list is too long");
+    }
+}
