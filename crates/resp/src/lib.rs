@@ -26,11 +26,17 @@
 extern crate alloc;
 
 mod answer;
+mod clients;
+mod context;
+mod cursors;
 mod fault;
 mod glob;
 mod inline;
 mod number;
 mod reader;
+mod shared;
 mod words;
 
+pub use clients::Ends;
 pub use input::InputBuffer;
+pub use shared::{Facts, Options, Shared, Side};

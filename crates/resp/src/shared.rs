@@ -1,0 +1,137 @@
+//! What all connections of a listener have in common.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use core::fmt;
+
+use model::{Command, ListCommand, Nanos, QueueName, SessionId, StorePolicy, limits};
+
+use crate::clients::Clients;
+use crate::cursors::Cursors;
+
+/// One of the two ends of a list, as Redis calls them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// Where LPUSH puts.
+    Left,
+    /// Where RPUSH puts.
+    #[default]
+    Right,
+}
+
+/// What an operator chose, as far as clients ask for it or feel it.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Which side of a list is the queue's head, where other protocols receive.
+    pub list_head: Side,
+    /// Larger words of commands are refused.
+    pub message_bytes_max: usize,
+    /// What "persistent" means.
+    pub policy: StorePolicy,
+    /// Where clients connect.
+    pub port: u16,
+    /// Connections that may be open.
+    pub connections_max: usize,
+    /// How long a client may be silent; `None`: for ever.
+    pub idle: Option<Nanos>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            list_head: Side::Right,
+            message_bytes_max: limits::MESSAGE_BYTES_MAX,
+            policy: StorePolicy::Always,
+            port: 6_379,
+            connections_max: 10_000,
+            idle: None,
+        }
+    }
+}
+
+/// Clients, counters and settings of one listener; lives under the broker's lock.
+pub struct Shared {
+    /// Refuse whatever stores something.
+    pub draining: bool,
+    pub(crate) options: Options,
+    pub(crate) clients: Clients,
+    pub(crate) cursors: Cursors,
+    /// How many clients are subscribed to each pattern.
+    pub(crate) patterns: BTreeMap<QueueName, u64>,
+    pub(crate) commands_total: u64,
+    pub(crate) unblocked: VecDeque<SessionId>,
+    pub(crate) facts: Box<dyn Facts + Send>,
+}
+
+impl Shared {
+    /// No client yet.
+    #[must_use]
+    pub fn new(options: Options, facts: Box<dyn Facts + Send>) -> Self {
+        Self {
+            draining: false,
+            options,
+            clients: Clients::default(),
+            cursors: Cursors::default(),
+            patterns: BTreeMap::new(),
+            commands_total: 0,
+            unblocked: VecDeque::new(),
+            facts,
+        }
+    }
+
+    /// What to give the engine in the name of a session whose waiting another client has ended.
+    /// Ask after each call of a session's `poll_command`, until there is none.
+    pub fn poll_unblocked(&mut self) -> Option<(SessionId, Command)> {
+        Some((self.unblocked.pop_front()?, cancel_wait()))
+    }
+
+    /// One more client is subscribed to a pattern.
+    pub(crate) fn count_pattern(&mut self, pattern: &QueueName) {
+        *self.patterns.entry(pattern.clone()).or_default() += 1;
+    }
+
+    /// One client less is.
+    pub(crate) fn uncount_pattern(&mut self, pattern: &QueueName) {
+        if let Some(count) = self.patterns.get_mut(pattern) {
+            *count -= 1;
+            if *count == 0 {
+                self.patterns.remove(pattern);
+            }
+        }
+    }
+}
+
+/// Ends what waits.
+pub(crate) fn cancel_wait() -> Command {
+    Command::List(Box::new(ListCommand::CancelPop))
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("draining", &self.draining)
+            .field("options", &self.options)
+            .field("clients", &self.clients)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What INFO says about the process and its machine. Asked for nothing else.
+pub trait Facts {
+    /// The process id.
+    fn pid(&self) -> u32;
+    /// The server's version, such as `0.1.0`.
+    fn version(&self) -> &str;
+    /// Processor time spent outside the kernel.
+    fn user_time(&self) -> Nanos;
+    /// Processor time spent in the kernel.
+    fn system_time(&self) -> Nanos;
+    /// Since the process started.
+    fn uptime(&self) -> Nanos;
+    /// A random number that tells this run of the process from every other.
+    fn instance_id(&self) -> u64;
+    /// The operating system.
+    fn os(&self) -> &str;
+    /// Bytes of memory that the process uses.
+    fn memory_bytes(&self) -> u64;
+}
