@@ -26,15 +26,24 @@
 extern crate alloc;
 
 mod answer;
+mod arguments;
+mod client_commands;
 mod clients;
 mod context;
 mod cursors;
 mod fault;
 mod glob;
+mod greeting;
+mod information;
 mod inline;
+mod keys;
+mod lists;
 mod number;
+mod plan;
 mod reader;
 mod shared;
+mod topics;
+mod wording;
 mod words;
 
 pub use clients::Ends;

@@ -1,0 +1,111 @@
+//! The arguments of one command, read by place.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use model::{End, Nanos, QueueName};
+
+use crate::fault::Fault;
+use crate::number::{NoTimeout, parse_integer, parse_timeout};
+use crate::shared::{Shared, Side};
+use crate::words::Words;
+
+/// A command's words with what it takes to understand them. The name is at place 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arguments<'a> {
+    words: &'a Words,
+    shared: &'a Shared,
+}
+
+impl<'a> Arguments<'a> {
+    pub(crate) const fn new(words: &'a Words, shared: &'a Shared) -> Self {
+        Self { words, shared }
+    }
+
+    /// How many words there are, with the name.
+    pub(crate) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(crate) fn word(&self, at: usize) -> &'a [u8] {
+        self.words.word(at)
+    }
+
+    /// The words from one place on.
+    pub(crate) fn from(&self, at: usize) -> impl Iterator<Item = &'a [u8]> {
+        self.words.from(at)
+    }
+
+    /// Whether that word is this one, in letters of any size. `word` is in lower case.
+    pub(crate) fn is(&self, at: usize, word: &str) -> bool {
+        self.words.is(at, word)
+    }
+
+    pub(crate) fn element(&self, at: usize) -> Arc<[u8]> {
+        self.word(at).into()
+    }
+
+    pub(crate) fn elements(&self, from: usize) -> Vec<Arc<[u8]>> {
+        self.from(from).map(Arc::from).collect()
+    }
+
+    pub(crate) fn key(&self, at: usize) -> Result<QueueName, Fault> {
+        key(self.word(at))
+    }
+
+    pub(crate) fn keys(&self, from: usize) -> Result<Vec<QueueName>, Fault> {
+        self.from(from).map(key).collect()
+    }
+
+    pub(crate) fn integer(&self, at: usize) -> Result<i64, Fault> {
+        parse_integer(self.word(at)).ok_or(Fault::NOT_INTEGER)
+    }
+
+    /// A number that is not negative.
+    pub(crate) fn count(&self, at: usize) -> Result<u64, Fault> {
+        let count = parse_integer(self.word(at)).and_then(|count| u64::try_from(count).ok());
+        count.ok_or(Fault::NOT_POSITIVE)
+    }
+
+    /// How long to wait, in seconds; zero is for ever.
+    pub(crate) fn timeout(&self, at: usize) -> Result<Option<Nanos>, Fault> {
+        let wait = parse_timeout(self.word(at)).map_err(|error| {
+            Fault::of(match error {
+                NoTimeout::NotAFloat => "ERR timeout is not a float or out of range",
+                NoTimeout::Negative => "ERR timeout is negative",
+                NoTimeout::OutOfRange => "ERR timeout is out of range",
+            })
+        })?;
+        Ok(Some(wait).filter(|wait| *wait != Nanos::ZERO))
+    }
+
+    /// From where a cursor of SCAN goes on; 0 is the beginning.
+    pub(crate) fn cursor(&self, at: usize) -> Result<Option<QueueName>, Fault> {
+        const INVALID: Fault = Fault::of("ERR invalid cursor");
+        match parse_integer(self.word(at)).and_then(|number| u64::try_from(number).ok()) {
+            Some(0) => Ok(None),
+            Some(number) => self.shared.cursors.find(number).map(Some).ok_or(INVALID),
+            None => Err(INVALID),
+        }
+    }
+
+    /// LEFT or RIGHT.
+    pub(crate) fn end(&self, at: usize) -> Result<End, Fault> {
+        match () {
+            () if self.is(at, "left") => Ok(self.side(Side::Left)),
+            () if self.is(at, "right") => Ok(self.side(Side::Right)),
+            () => Err(Fault::SYNTAX),
+        }
+    }
+
+    /// Which end of a queue that side is.
+    pub(crate) fn side(&self, side: Side) -> End {
+        if self.shared.options.list_head == side { End::Head } else { End::Tail }
+    }
+}
+
+/// The name of a queue, or of a topic.
+pub(crate) fn key(word: &[u8]) -> Result<QueueName, Fault> {
+    let text = core::str::from_utf8(word).map_err(|_| Fault::KEY)?;
+    QueueName::new(text).map_err(|_| Fault::KEY)
+}

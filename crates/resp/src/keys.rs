@@ -1,0 +1,316 @@
+//! Commands on keys of any kind, and on the small values.
+
+use alloc::vec::Vec;
+
+use model::{
+    Deadline, DeadlineRule, KeyCommand, KeyKind, Nanos, QueueName, SetRule, ValueDeadline,
+};
+
+use crate::arguments::Arguments;
+use crate::fault::Fault;
+use crate::number::parse_integer;
+use crate::plan::Plan;
+use crate::wording::{Listing, Scan, Wording};
+
+type Planned = Result<Plan, Fault>;
+
+/// In which unit a time is given, and from when on it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    SecondsFromNow,
+    MillisFromNow,
+    UnixSeconds,
+    UnixMillis,
+}
+
+impl Clock {
+    const fn millis(self) -> i64 {
+        match self {
+            Self::SecondsFromNow | Self::UnixSeconds => 1_000,
+            Self::MillisFromNow | Self::UnixMillis => 1,
+        }
+    }
+
+    const fn is_from_now(self) -> bool {
+        matches!(self, Self::SecondsFromNow | Self::MillisFromNow)
+    }
+
+    /// When that is; nothing where Redis could not reckon with it.
+    fn deadline(self, time: i64) -> Option<Deadline> {
+        let millis = time.checked_mul(self.millis())?;
+        if !self.is_from_now() {
+            // Before 1970 is past as well.
+            return Some(Deadline::At(Nanos::from_millis(u64::try_from(millis).unwrap_or(0))));
+        }
+        match u64::try_from(millis) {
+            Ok(millis) if millis < FAR_MILLIS => Some(Deadline::After(Nanos::from_millis(millis))),
+            Ok(_) => None,
+            Err(_) => Some(Deadline::At(Nanos::ZERO)),
+        }
+    }
+}
+
+/// A span that would overflow when the time of today is added to it, and some more: 292 million
+/// years.
+const FAR_MILLIS: u64 = i64::MAX as u64 - (1 << 43);
+
+/// Names that one step of KEYS looks at.
+const NAMES_PER_STEP: usize = 1_000;
+
+/// DEL, UNLINK
+pub(crate) fn delete(arguments: Arguments<'_>) -> Planned {
+    let names = arguments.keys(1)?;
+    Ok(Plan::key(KeyCommand::Delete { names: names.clone() }, Wording::Deleted { names, done: 0 }))
+}
+
+/// EXISTS, TOUCH
+pub(crate) fn count(arguments: Arguments<'_>) -> Planned {
+    Ok(Plan::key(KeyCommand::CountOf { names: arguments.keys(1)? }, Wording::Count))
+}
+
+/// TYPE
+pub(crate) fn kind(arguments: Arguments<'_>) -> Planned {
+    Ok(Plan::key(KeyCommand::Kind { name: arguments.key(1)? }, Wording::Kind))
+}
+
+/// OBJECT ENCODING
+pub(crate) fn encoding(arguments: Arguments<'_>) -> Planned {
+    Ok(Plan::key(KeyCommand::Value { name: arguments.key(2)?, take: false }, Wording::Encoding))
+}
+
+/// KEYS
+pub(crate) fn keys(arguments: Arguments<'_>) -> Planned {
+    let listing = Listing::new(arguments.word(1));
+    Ok(Plan::key(names(None, NAMES_PER_STEP, None), Wording::Keys(listing)))
+}
+
+/// The next step of KEYS.
+pub(crate) const fn names(
+    after: Option<QueueName>,
+    max: usize,
+    kind: Option<KeyKind>,
+) -> KeyCommand {
+    KeyCommand::Names { after, max, kind }
+}
+
+/// The next step of KEYS.
+pub(crate) fn more_names(after: QueueName) -> KeyCommand {
+    names(Some(after), NAMES_PER_STEP, None)
+}
+
+/// SCAN
+pub(crate) fn scan(arguments: Arguments<'_>) -> Planned {
+    let after = arguments.cursor(1)?;
+    let mut scan = Scan { pattern: None, none: false };
+    let (mut max, mut kind) = (10, None);
+    for at in (2..arguments.len()).step_by(2) {
+        if at + 1 == arguments.len() {
+            return Err(Fault::SYNTAX);
+        }
+        match () {
+            () if arguments.is(at, "match") => scan.pattern = Some(arguments.word(at + 1).into()),
+            () if arguments.is(at, "count") => {
+                let count = arguments.integer(at + 1)?;
+                let count = usize::try_from(count).ok().filter(|count| *count > 0);
+                max = count.ok_or(Fault::SYNTAX)?.min(NAMES_PER_STEP);
+            }
+            () if arguments.is(at, "type") => {
+                kind = kind_named(arguments, at + 1);
+                scan.none = kind.is_none();
+            }
+            () => return Err(Fault::SYNTAX),
+        }
+    }
+    Ok(Plan::key(names(after, max, kind), Wording::Scan(scan)))
+}
+
+fn kind_named(arguments: Arguments<'_>, at: usize) -> Option<KeyKind> {
+    match () {
+        () if arguments.is(at, "list") => Some(KeyKind::List),
+        () if arguments.is(at, "string") => Some(KeyKind::Value),
+        () => None,
+    }
+}
+
+/// RENAME, RENAMENX
+pub(crate) fn rename(arguments: Arguments<'_>, only_new: bool) -> Planned {
+    let (from, to) = (arguments.key(1)?, arguments.key(2)?);
+    let wording = if only_new { Wording::WhetherDone } else { Wording::Okay };
+    Ok(Plan::key(KeyCommand::Rename { from, to, only_new }, wording))
+}
+
+/// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT
+pub(crate) fn expire(arguments: Arguments<'_>, clock: Clock, name: &str) -> Planned {
+    let rule = rule(arguments)?;
+    let deadline = clock.deadline(arguments.integer(2)?).ok_or(Fault::expire_time(name))?;
+    let command = KeyCommand::SetDeadline { name: arguments.key(1)?, deadline, rule };
+    Ok(Plan::key(command, Wording::Count))
+}
+
+fn rule(arguments: Arguments<'_>) -> Result<DeadlineRule, Fault> {
+    let (mut none, mut some, mut later, mut earlier) = (false, false, false, false);
+    for at in 3..arguments.len() {
+        match () {
+            () if arguments.is(at, "nx") => none = true,
+            () if arguments.is(at, "xx") => some = true,
+            () if arguments.is(at, "gt") => later = true,
+            () if arguments.is(at, "lt") => earlier = true,
+            () => return Err(Fault::about("ERR Unsupported option ", arguments.word(at), "")),
+        }
+    }
+    if none && (some || later || earlier) {
+        return Err(Fault::of(
+            "ERR NX and XX, GT or LT options at the same time are not compatible",
+        ));
+    }
+    match (later, earlier) {
+        (true, true) => Err(Fault::of("ERR GT and LT options at the same time are not compatible")),
+        // No deadline is later than any, so that GT is never met by none.
+        (true, false) => Ok(DeadlineRule::IfLater),
+        (false, true) if some => Ok(DeadlineRule::IfSomeEarlier),
+        (false, true) => Ok(DeadlineRule::IfEarlier),
+        (false, false) if none => Ok(DeadlineRule::IfNone),
+        (false, false) if some => Ok(DeadlineRule::IfSome),
+        (false, false) => Ok(DeadlineRule::Always),
+    }
+}
+
+/// TTL, PTTL, EXPIRETIME, PEXPIRETIME
+pub(crate) fn lifetime(arguments: Arguments<'_>, clock: Clock) -> Planned {
+    let name = arguments.key(1)?;
+    Ok(Plan::key(KeyCommand::Lifetime { name }, Wording::Lifetime(clock)))
+}
+
+/// PERSIST
+pub(crate) fn persist(arguments: Arguments<'_>) -> Planned {
+    Ok(Plan::key(KeyCommand::ClearDeadline { name: arguments.key(1)? }, Wording::Count))
+}
+
+/// FLUSHALL, FLUSHDB
+pub(crate) fn delete_all(arguments: Arguments<'_>) -> Planned {
+    let known = arguments.is(1, "sync") || arguments.is(1, "async");
+    match arguments.len() {
+        1 => {}
+        2 if known => {}
+        _ => return Err(Fault::SYNTAX),
+    }
+    Ok(Plan::key(KeyCommand::DeleteAll, Wording::AllDeleted))
+}
+
+/// DBSIZE
+pub(crate) fn size() -> Planned {
+    Ok(Plan::key(KeyCommand::CountAll, Wording::Count))
+}
+
+/// GET, GETDEL
+pub(crate) fn value(arguments: Arguments<'_>, take: bool) -> Planned {
+    Ok(Plan::key(KeyCommand::Value { name: arguments.key(1)?, take }, Wording::Value))
+}
+
+/// SETNX
+pub(crate) fn set_new(arguments: Arguments<'_>) -> Planned {
+    let set = Set { rule: SetRule::IfNone, ..Set::default() };
+    set.plan(arguments, arguments.word(2), Wording::WhetherSet)
+}
+
+/// SETEX, PSETEX
+pub(crate) fn set_for(arguments: Arguments<'_>, clock: Clock, name: &str) -> Planned {
+    let deadline = value_deadline(arguments, 2, clock, name)?;
+    let set = Set { deadline, ..Set::default() };
+    set.plan(arguments, arguments.word(3), Wording::Set)
+}
+
+/// SET
+pub(crate) fn set(arguments: Arguments<'_>) -> Planned {
+    let set = Set::parse(arguments)?;
+    let wording = if set.want_old { Wording::Old } else { Wording::Set };
+    set.plan(arguments, arguments.word(2), wording)
+}
+
+/// What SET is told beside key and value.
+struct Set {
+    rule: SetRule,
+    deadline: ValueDeadline,
+    want_old: bool,
+}
+
+impl Default for Set {
+    fn default() -> Self {
+        Self { rule: SetRule::Always, deadline: ValueDeadline::Never, want_old: false }
+    }
+}
+
+impl Set {
+    fn parse(arguments: Arguments<'_>) -> Result<Self, Fault> {
+        let mut set = Self::default();
+        let mut time = None;
+        let mut at = 3;
+        while at < arguments.len() {
+            let clock = clock_named(arguments, at);
+            match (set.rule, set.deadline, time) {
+                (SetRule::Always | SetRule::IfNone, _, _) if arguments.is(at, "nx") => {
+                    set.rule = SetRule::IfNone;
+                }
+                (SetRule::Always | SetRule::IfSome, _, _) if arguments.is(at, "xx") => {
+                    set.rule = SetRule::IfSome;
+                }
+                (_, _, None) if arguments.is(at, "keepttl") => set.deadline = ValueDeadline::Kept,
+                (_, ValueDeadline::Never, None) if clock.is_some() && at + 1 < arguments.len() => {
+                    at += 1;
+                    time = clock.map(|clock| (clock, at));
+                }
+                _ if arguments.is(at, "get") => set.want_old = true,
+                _ => return Err(Fault::SYNTAX),
+            }
+            at += 1;
+        }
+        if let Some((clock, at)) = time {
+            set.deadline = value_deadline(arguments, at, clock, "set")?;
+        }
+        Ok(set)
+    }
+
+    fn plan(self, arguments: Arguments<'_>, value: &[u8], wording: Wording) -> Planned {
+        let Self { rule, deadline, want_old } = self;
+        let name = arguments.key(1)?;
+        let command = KeyCommand::SetValue { name, value: value.into(), deadline, rule, want_old };
+        Ok(Plan::key(command, wording))
+    }
+}
+
+fn clock_named(arguments: Arguments<'_>, at: usize) -> Option<Clock> {
+    let clocks = [
+        ("ex", Clock::SecondsFromNow),
+        ("px", Clock::MillisFromNow),
+        ("exat", Clock::UnixSeconds),
+        ("pxat", Clock::UnixMillis),
+    ];
+    clocks.into_iter().find(|(name, _)| arguments.is(at, name)).map(|(_, clock)| clock)
+}
+
+/// Unlike that of EXPIRE, a value's time must be positive.
+fn value_deadline(
+    arguments: Arguments<'_>,
+    at: usize,
+    clock: Clock,
+    name: &str,
+) -> Result<ValueDeadline, Fault> {
+    let time = arguments.integer(at)?;
+    let deadline = Some(time).filter(|time| *time > 0).and_then(|time| clock.deadline(time));
+    deadline.map(ValueDeadline::New).ok_or(Fault::expire_time(name))
+}
+
+/// In which form Redis would keep a value.
+pub(crate) fn encoding_of(value: &[u8]) -> &'static str {
+    match value.len() {
+        0..=20 if parse_integer(value).is_some() => "int",
+        0..=44 => "embstr",
+        _ => "raw",
+    }
+}
+
+/// The names that match a pattern.
+pub(crate) fn matching(pattern: &[u8], names: Vec<QueueName>) -> Vec<QueueName> {
+    let matches = |name: &QueueName| crate::glob::matches(pattern, name.as_str().as_bytes());
+    names.into_iter().filter(matches).collect()
+}

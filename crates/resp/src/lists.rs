@@ -1,0 +1,243 @@
+//! Commands on lists. Places count from the left; which end of the queue that is, is an option.
+
+use alloc::boxed::Box;
+
+use model::{End, ListCommand, Nanos, Persistence};
+
+use crate::arguments::Arguments;
+use crate::fault::Fault;
+use crate::plan::Plan;
+use crate::shared::Side;
+use crate::wording::Wording;
+
+type Planned = Result<Plan, Fault>;
+
+/// LPUSH, RPUSH, LPUSHX, RPUSHX
+pub(crate) fn push(arguments: Arguments<'_>, side: Side, only_existing: bool) -> Planned {
+    let command = ListCommand::Push {
+        queue: arguments.key(1)?,
+        end: arguments.side(side),
+        elements: arguments.elements(2),
+        only_existing,
+        persistence: Persistence::Persistent,
+    };
+    Ok(Plan::list(command, Wording::Count))
+}
+
+/// LPOP, RPOP
+pub(crate) fn pop(arguments: Arguments<'_>, side: Side, name: &str) -> Planned {
+    let (max, wording) = match arguments.len() {
+        2 => (1, Wording::One),
+        3 => (arguments.count(2)?, Wording::Many),
+        _ => return Err(Fault::arity(name)),
+    };
+    let (queue, end) = (arguments.key(1)?, arguments.side(side));
+    Ok(Plan::list(ListCommand::Pop { queue, end, max }, wording))
+}
+
+/// BLPOP, BRPOP
+pub(crate) fn pop_waiting(arguments: Arguments<'_>, side: Side) -> Planned {
+    let last = arguments.len() - 1;
+    let wait = arguments.timeout(last)?;
+    let queues = (1..last).map(|at| arguments.key(at)).collect::<Result<_, _>>()?;
+    let command = ListCommand::PopFirst { queues, end: arguments.side(side), max: 1, wait };
+    Ok(Plan::list(command, Wording::Pair))
+}
+
+/// LMPOP
+pub(crate) fn pop_several(arguments: Arguments<'_>) -> Planned {
+    pop_first(arguments, 1, Some(Nanos::ZERO))
+}
+
+/// BLMPOP
+pub(crate) fn pop_several_waiting(arguments: Arguments<'_>) -> Planned {
+    // The number of keys is looked at first.
+    key_count(arguments, 2)?;
+    pop_first(arguments, 2, arguments.timeout(1)?)
+}
+
+fn pop_first(arguments: Arguments<'_>, at: usize, wait: Option<Nanos>) -> Planned {
+    let count = key_count(arguments, at)?;
+    let end_at = count.checked_add(at + 1).filter(|end| *end < arguments.len());
+    let end_at = end_at.ok_or(Fault::SYNTAX)?;
+    let end = arguments.end(end_at)?;
+    let max = match arguments.len() - end_at {
+        1 => 1,
+        3 if arguments.is(end_at + 1, "count") => {
+            let count = arguments.count(end_at + 2).ok().filter(|count| *count > 0);
+            count.ok_or(Fault::of("ERR count should be greater than 0"))?
+        }
+        _ => return Err(Fault::SYNTAX),
+    };
+    let queues = (at + 1..end_at).map(|at| arguments.key(at)).collect::<Result<_, _>>()?;
+    Ok(Plan::list(ListCommand::PopFirst { queues, end, max, wait }, Wording::Several))
+}
+
+fn key_count(arguments: Arguments<'_>, at: usize) -> Result<usize, Fault> {
+    let count = arguments.count(at).ok().filter(|count| *count > 0);
+    let count = count.ok_or(Fault::of("ERR numkeys should be greater than 0"))?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+/// LMOVE, BLMOVE
+pub(crate) fn shift(arguments: Arguments<'_>, waiting: bool) -> Planned {
+    let ends = (arguments.end(3)?, arguments.end(4)?);
+    transfer(arguments, ends, waiting.then_some(5))
+}
+
+/// RPOPLPUSH, BRPOPLPUSH
+pub(crate) fn rotate(arguments: Arguments<'_>, waiting: bool) -> Planned {
+    let ends = (arguments.side(Side::Right), arguments.side(Side::Left));
+    transfer(arguments, ends, waiting.then_some(3))
+}
+
+fn transfer(arguments: Arguments<'_>, ends: (End, End), timeout_at: Option<usize>) -> Planned {
+    let (wait, wording) = match timeout_at {
+        Some(at) => (arguments.timeout(at)?, Wording::OneAwaited),
+        None => (Some(Nanos::ZERO), Wording::One),
+    };
+    let command = ListCommand::Move {
+        from: arguments.key(1)?,
+        from_end: ends.0,
+        to: arguments.key(2)?,
+        to_end: ends.1,
+        wait,
+    };
+    Ok(Plan::list(command, wording))
+}
+
+/// LLEN
+pub(crate) fn length(arguments: Arguments<'_>) -> Planned {
+    Ok(Plan::list(ListCommand::Length { queue: arguments.key(1)? }, Wording::Count))
+}
+
+/// LRANGE
+pub(crate) fn range(arguments: Arguments<'_>) -> Planned {
+    let (first, last) = (arguments.integer(2)?, arguments.integer(3)?);
+    slice(arguments, first, last, Wording::Range)
+}
+
+/// LINDEX
+pub(crate) fn index(arguments: Arguments<'_>) -> Planned {
+    let at = arguments.integer(2)?;
+    slice(arguments, at, at, Wording::One)
+}
+
+fn slice(arguments: Arguments<'_>, first: i64, last: i64, wording: Wording) -> Planned {
+    let (queue, origin) = (arguments.key(1)?, arguments.side(Side::Left));
+    Ok(Plan::list(ListCommand::Range { queue, origin, first, last }, wording))
+}
+
+/// LSET
+pub(crate) fn replace(arguments: Arguments<'_>) -> Planned {
+    let command = ListCommand::Replace {
+        at: arguments.integer(2)?,
+        queue: arguments.key(1)?,
+        origin: arguments.side(Side::Left),
+        element: arguments.element(3),
+        persistence: Persistence::Persistent,
+    };
+    Ok(Plan::list(command, Wording::Okay))
+}
+
+/// LINSERT
+pub(crate) fn insert(arguments: Arguments<'_>) -> Planned {
+    let towards = match () {
+        () if arguments.is(2, "before") => Side::Left,
+        () if arguments.is(2, "after") => Side::Right,
+        () => return Err(Fault::SYNTAX),
+    };
+    let command = ListCommand::Insert {
+        queue: arguments.key(1)?,
+        origin: arguments.side(Side::Left),
+        pivot: arguments.element(3),
+        towards: arguments.side(towards),
+        element: arguments.element(4),
+        persistence: Persistence::Persistent,
+    };
+    Ok(Plan::list(command, Wording::Inserted))
+}
+
+/// LREM
+pub(crate) fn remove(arguments: Arguments<'_>) -> Planned {
+    let count = arguments.integer(2)?;
+    let origin = if count < 0 { Side::Right } else { Side::Left };
+    let command = ListCommand::Remove {
+        queue: arguments.key(1)?,
+        origin: arguments.side(origin),
+        element: arguments.element(3),
+        max: all_where_zero(count.unsigned_abs()),
+    };
+    Ok(Plan::list(command, Wording::Count))
+}
+
+/// LTRIM
+pub(crate) fn keep(arguments: Arguments<'_>) -> Planned {
+    let (first, last) = (arguments.integer(2)?, arguments.integer(3)?);
+    let (queue, origin) = (arguments.key(1)?, arguments.side(Side::Left));
+    let command = ListCommand::Keep { queue, origin, first, last };
+    Ok(Plan::list(command.clone(), Wording::Trimmed(Box::new(command))))
+}
+
+/// LPOS
+pub(crate) fn locate(arguments: Arguments<'_>) -> Planned {
+    let Location { rank, count, scan_max } = location(arguments)?;
+    let from = if rank < 0 { Side::Right } else { Side::Left };
+    let command = ListCommand::Locate {
+        queue: arguments.key(1)?,
+        origin: arguments.side(Side::Left),
+        from: arguments.side(from),
+        element: arguments.element(2),
+        skip: rank.unsigned_abs() - 1,
+        max: count.map_or(1, all_where_zero),
+        scan_max,
+    };
+    let wording = if count.is_some() { Wording::Places } else { Wording::Place };
+    Ok(Plan::list(command, wording))
+}
+
+/// What LPOS is told beside key and element.
+struct Location {
+    rank: i64,
+    count: Option<u64>,
+    scan_max: Option<u64>,
+}
+
+fn location(arguments: Arguments<'_>) -> Result<Location, Fault> {
+    let mut location = Location { rank: 1, count: None, scan_max: None };
+    for at in (3..arguments.len()).step_by(2) {
+        if at + 1 == arguments.len() {
+            return Err(Fault::SYNTAX);
+        }
+        let value = arguments.integer(at + 1);
+        match () {
+            () if arguments.is(at, "rank") => location.rank = rank(value?)?,
+            () if arguments.is(at, "count") => {
+                let count = u64::try_from(value?);
+                let negative = |_| Fault::of("ERR COUNT can't be negative");
+                location.count = Some(count.map_err(negative)?);
+            }
+            () if arguments.is(at, "maxlen") => {
+                let count = u64::try_from(value?);
+                let negative = |_| Fault::of("ERR MAXLEN can't be negative");
+                location.scan_max = Some(count.map_err(negative)?).filter(|max| *max > 0);
+            }
+            () => return Err(Fault::SYNTAX),
+        }
+    }
+    Ok(location)
+}
+
+fn rank(rank: i64) -> Result<i64, Fault> {
+    if rank == 0 {
+        return Err(Fault::of(
+            "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
+             or use negative to start from the end of the list",
+        ));
+    }
+    Ok(rank)
+}
+
+const fn all_where_zero(count: u64) -> u64 {
+    if count == 0 { u64::MAX } else { count }
+}

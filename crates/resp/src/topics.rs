@@ -1,0 +1,85 @@
+//! PUBLISH and PUBSUB. What a subscriber is told is in `subscriptions`.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+
+use model::{AdminCommand, Command, NewMessage, Persistence, QueueName, SubscriptionStatistics};
+
+use crate::answer::Answer;
+use crate::arguments::Arguments;
+use crate::fault::Fault;
+use crate::glob;
+use crate::plan::Plan;
+use crate::wording::Wording;
+
+type Planned = Result<Plan, Fault>;
+
+/// PUBLISH. Nobody who subscribes later gets the message, so memory is enough for it.
+pub(crate) fn publish(arguments: Arguments<'_>) -> Planned {
+    let message = NewMessage {
+        persistence: Persistence::NonPersistent,
+        ..NewMessage::new(arguments.element(2))
+    };
+    let command = Command::Publish { topic: arguments.key(1)?, message };
+    Ok(Plan { command, wording: Wording::Count })
+}
+
+/// PUBSUB CHANNELS
+pub(crate) fn channels(arguments: Arguments<'_>) -> Planned {
+    let pattern = match arguments.len() {
+        2 => &b"*"[..],
+        3 => arguments.word(2),
+        _ => {
+            return Err(Fault::of(
+                "ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB \
+                 HELP.",
+            ));
+        }
+    };
+    Ok(list_subscriptions(Wording::Channels(pattern.into())))
+}
+
+/// PUBSUB NUMSUB
+pub(crate) fn subscribers(arguments: Arguments<'_>) -> Planned {
+    Ok(list_subscriptions(Wording::Subscribers(arguments.keys(2)?)))
+}
+
+fn list_subscriptions(wording: Wording) -> Plan {
+    Plan { command: Command::Admin(Box::new(AdminCommand::ListSubscriptions)), wording }
+}
+
+/// The topics that have subscribers and match a pattern.
+pub(crate) fn say_channels(
+    pattern: &[u8],
+    all: &[SubscriptionStatistics],
+    answer: &mut Answer<'_>,
+) {
+    let counts = counts(all);
+    let matches = |topic: &QueueName| glob::matches(pattern, topic.as_str().as_bytes());
+    let topics = || counts.keys().filter(|topic| matches(topic));
+    answer.array(topics().count());
+    topics().for_each(|topic| answer.bulk(topic.as_str().as_bytes()));
+}
+
+/// How many subscribers each of these topics has.
+pub(crate) fn say_subscribers(
+    names: &[QueueName],
+    all: &[SubscriptionStatistics],
+    answer: &mut Answer<'_>,
+) {
+    let counts = counts(all);
+    answer.array(names.len() * 2);
+    for name in names {
+        answer.bulk(name.as_str().as_bytes());
+        answer.count(counts.get(name).copied().unwrap_or(0));
+    }
+}
+
+/// Subscriptions of each topic, whichever protocol made them.
+fn counts(all: &[SubscriptionStatistics]) -> BTreeMap<&QueueName, u64> {
+    let mut counts = BTreeMap::new();
+    for subscription in all {
+        *counts.entry(&subscription.subscription.topic).or_default() += 1;
+    }
+    counts
+}

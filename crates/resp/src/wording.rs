@@ -1,0 +1,339 @@
+//! The engine's replies in Redis's words.
+
+use alloc::boxed::Box;
+use alloc::string::ToString as _;
+use alloc::vec::Vec;
+
+use model::{
+    Command, Element, KeyCommand, KeyKind, Lifetime, ListCommand, Nanos, QueueName, Refusal, Reply,
+};
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::information::{self, Sections};
+use crate::keys::{self, Clock};
+use crate::plan::Plan;
+use crate::topics;
+
+/// What the reply to a question will mean.
+#[derive(Debug)]
+pub(crate) enum Wording {
+    /// `OK`; where nothing was found, there is no such key.
+    Okay,
+    Count,
+    /// Of LINSERT: no pivot is -1, no list 0.
+    Inserted,
+    /// An element or nothing.
+    One,
+    /// The same of what waited, whose nothing has another form.
+    OneAwaited,
+    /// Elements, or nothing where there is no list.
+    Many,
+    /// Elements, none where there is no list.
+    Range,
+    /// A list and its element, or nothing.
+    Pair,
+    /// A list and its elements, or nothing.
+    Several,
+    Place,
+    Places,
+    Trimmed(Box<ListCommand>),
+    Deleted {
+        names: Vec<QueueName>,
+        done: u64,
+    },
+    AllDeleted,
+    /// 1 where it was done, 0 where a condition forbade it.
+    WhetherDone,
+    Kind,
+    Encoding,
+    Keys(Listing),
+    Scan(Scan),
+    Lifetime(Clock),
+    Value,
+    Set,
+    Old,
+    WhetherSet,
+    Information(Sections),
+    /// Of PUBSUB CHANNELS: those that match.
+    Channels(Box<[u8]>),
+    /// Of PUBSUB NUMSUB.
+    Subscribers(Vec<QueueName>),
+}
+
+/// How far KEYS has come.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pattern: Box<[u8]>,
+    found: Vec<QueueName>,
+    bytes: usize,
+}
+
+/// What SCAN filters by.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) pattern: Option<Box<[u8]>>,
+    /// No key is of the type that was asked for.
+    pub(crate) none: bool,
+}
+
+/// What came of a reply.
+pub(crate) enum Next {
+    /// The peer was answered.
+    Said,
+    /// It takes another question.
+    Ask(Plan),
+}
+
+/// Bytes of the names that one answer may list.
+const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+impl Wording {
+    /// Words a reply.
+    pub(crate) fn word(self, reply: Reply, context: &mut Context<'_>) -> Next {
+        match self.try_word(reply, context) {
+            Ok(next) => next,
+            Err(fault) => {
+                context.refuse(&fault);
+                Next::Said
+            }
+        }
+    }
+
+    /// What it holds in memory while its reply is awaited.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match self {
+            Self::Keys(listing) => listing.bytes,
+            Self::Deleted { names, .. } | Self::Subscribers(names) => names_bytes(names),
+            _ => 0,
+        }
+    }
+
+    fn try_word(self, reply: Reply, context: &mut Context<'_>) -> Result<Next, Fault> {
+        let reply = match (&self, reply) {
+            (Self::Encoding, Reply::Refused(Refusal::WrongKind)) => {
+                context.answer().bulk(b"quicklist");
+                return Ok(Next::Said);
+            }
+            (_, Reply::Refused(refusal)) => return Err(Fault::refused(&refusal)),
+            (_, Reply::TimedOut { .. }) if context.client().unblock_by_error() => {
+                return Err(Fault::of("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
+            }
+            (_, reply) => reply,
+        };
+        match self {
+            Self::Keys(listing) => listing.go_on(reply, context),
+            Self::Scan(scan) => scan.word(reply, context).map(|()| Next::Said),
+            Self::Deleted { names, done } => deleted(names, done, &reply, context),
+            Self::Trimmed(command) => trimmed(command, &reply, context),
+            Self::AllDeleted => all_deleted(&reply, context),
+            Self::Information(sections) => {
+                information::word(sections, &reply, context).map(|()| Next::Said)
+            }
+            simple => simple.say(reply, &mut context.answer()).map(|()| Next::Said),
+        }
+    }
+
+    /// What one reply says by itself.
+    fn say(self, reply: Reply, answer: &mut Answer<'_>) -> Result<(), Fault> {
+        match (self, reply) {
+            (Self::Okay, Reply::Done) => answer.ok(),
+            (Self::Okay, Reply::NotFound) => return Err(Fault::NO_SUCH_KEY),
+            (Self::WhetherDone, Reply::Done) => answer.integer(1),
+            (Self::WhetherDone, Reply::NotFound) => return Err(Fault::NO_SUCH_KEY),
+            (Self::WhetherDone | Self::Count, Reply::Count(count)) => answer.count(count),
+            (Self::Inserted, Reply::Count(0)) => answer.integer(-1),
+            (Self::Inserted, Reply::Count(count)) => answer.count(count),
+            (Self::Inserted, Reply::NotFound) => answer.integer(0),
+            (Self::One | Self::OneAwaited, Reply::Elements(elements)) => one(&elements, answer),
+            (Self::One, Reply::NotFound | Reply::TimedOut { .. }) => answer.null(),
+            (Self::Many | Self::Range, Reply::Elements(elements)) => many(&elements, answer),
+            (Self::Range, Reply::NotFound) => answer.array(0),
+            (Self::Many, Reply::NotFound)
+            | (Self::OneAwaited | Self::Pair | Self::Several, Reply::TimedOut { .. }) => {
+                answer.null_array();
+            }
+            (Self::Pair, Reply::Popped { queue, elements }) => pair(&queue, &elements, answer),
+            (Self::Several, Reply::Popped { queue, elements }) => {
+                answer.array(2);
+                answer.bulk(queue.as_str().as_bytes());
+                many(&elements, answer);
+            }
+            (Self::Place, Reply::Places(places)) => match places.first() {
+                Some(place) => answer.count(*place),
+                None => answer.null(),
+            },
+            (Self::Places, Reply::Places(places)) => {
+                answer.array(places.len());
+                places.into_iter().for_each(|place| answer.count(place));
+            }
+            (Self::Kind, Reply::Kind(kind)) => answer.simple(kind_name(kind)),
+            (Self::Encoding, Reply::Value(value)) => {
+                bulk_or_null(value.map(|value| keys::encoding_of(&value).as_bytes()), answer);
+            }
+            (Self::Lifetime(clock), Reply::Lifetime(lifetime)) => {
+                answer.integer(remaining(clock, lifetime));
+            }
+            (Self::Lifetime(_), Reply::NotFound) => answer.integer(-2),
+            (Self::Value, Reply::Value(value)) => bulk_or_null(value.as_deref(), answer),
+            (Self::Old, Reply::Replaced { old, .. }) => bulk_or_null(old.as_deref(), answer),
+            (Self::Old | Self::Set, Reply::NotFound)
+            | (Self::Set, Reply::Replaced { set: false, .. }) => answer.null(),
+            (Self::Set, Reply::Replaced { set: true, .. }) => answer.ok(),
+            (Self::WhetherSet, Reply::Replaced { set, .. }) => answer.integer(i64::from(set)),
+            (Self::WhetherSet, Reply::NotFound) => answer.integer(0),
+            (Self::Channels(pattern), Reply::Subscriptions(all)) => {
+                topics::say_channels(&pattern, &all, answer);
+            }
+            (Self::Subscribers(names), Reply::Subscriptions(all)) => {
+                topics::say_subscribers(&names, &all, answer);
+            }
+            _ => return Err(Fault::INTERNAL),
+        }
+        Ok(())
+    }
+}
+
+fn one(elements: &[Element], answer: &mut Answer<'_>) {
+    bulk_or_null(elements.first().map(Element::payload), answer);
+}
+
+fn many(elements: &[Element], answer: &mut Answer<'_>) {
+    answer.array(elements.len());
+    elements.iter().for_each(|element| answer.bulk(element.payload()));
+}
+
+fn pair(queue: &QueueName, elements: &[Element], answer: &mut Answer<'_>) {
+    answer.array(2);
+    answer.bulk(queue.as_str().as_bytes());
+    one(elements, answer);
+}
+
+fn bulk_or_null(bytes: Option<&[u8]>, answer: &mut Answer<'_>) {
+    match bytes {
+        Some(bytes) => answer.bulk(bytes),
+        None => answer.null(),
+    }
+}
+
+const fn kind_name(kind: Option<KeyKind>) -> &'static str {
+    match kind {
+        None => "none",
+        Some(KeyKind::List) => "list",
+        Some(KeyKind::Value) => "string",
+    }
+}
+
+/// TTL and its kin: seconds are rounded to the nearest.
+fn remaining(clock: Clock, lifetime: Lifetime) -> i64 {
+    let time = match clock {
+        Clock::SecondsFromNow | Clock::MillisFromNow => lifetime.left,
+        Clock::UnixSeconds | Clock::UnixMillis => lifetime.at,
+    };
+    let Some(Nanos(time)) = time else { return -1 };
+    let millis = time / 1_000_000;
+    let number = match clock {
+        Clock::SecondsFromNow | Clock::UnixSeconds => (millis + 500) / 1_000,
+        Clock::MillisFromNow | Clock::UnixMillis => millis,
+    };
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn deleted(
+    names: Vec<QueueName>,
+    done: u64,
+    reply: &Reply,
+    context: &mut Context<'_>,
+) -> Result<Next, Fault> {
+    match reply {
+        Reply::Count(count) => {
+            context.answer().count(done + count);
+            Ok(Next::Said)
+        }
+        Reply::CountSoFar(count) => {
+            let command = KeyCommand::Delete { names: names.clone() };
+            let wording = Wording::Deleted { names, done: done + count };
+            Ok(Next::Ask(Plan::key(command, wording)))
+        }
+        _ => Err(Fault::INTERNAL),
+    }
+}
+
+fn trimmed(
+    command: Box<ListCommand>,
+    reply: &Reply,
+    context: &mut Context<'_>,
+) -> Result<Next, Fault> {
+    match reply {
+        Reply::Count(_) => {
+            context.answer().ok();
+            Ok(Next::Said)
+        }
+        Reply::CountSoFar(_) => {
+            let again = Command::List(command.clone());
+            Ok(Next::Ask(Plan { command: again, wording: Wording::Trimmed(command) }))
+        }
+        _ => Err(Fault::INTERNAL),
+    }
+}
+
+fn all_deleted(reply: &Reply, context: &mut Context<'_>) -> Result<Next, Fault> {
+    match reply {
+        Reply::Done => {
+            context.answer().ok();
+            Ok(Next::Said)
+        }
+        Reply::CountSoFar(_) => {
+            Ok(Next::Ask(Plan::key(KeyCommand::DeleteAll, Wording::AllDeleted)))
+        }
+        _ => Err(Fault::INTERNAL),
+    }
+}
+
+impl Listing {
+    pub(crate) fn new(pattern: &[u8]) -> Self {
+        Self { pattern: pattern.into(), found: Vec::new(), bytes: 0 }
+    }
+
+    fn go_on(mut self, reply: Reply, context: &mut Context<'_>) -> Result<Next, Fault> {
+        let Reply::Names { names, next } = reply else { return Err(Fault::INTERNAL) };
+        let found = keys::matching(&self.pattern, names);
+        self.bytes += names_bytes(&found);
+        self.found.extend(found);
+        if self.bytes > LIST_BYTES_MAX {
+            return Err(Fault::of("ERR too many keys for one answer: use SCAN"));
+        }
+        if let Some(after) = next {
+            return Ok(Next::Ask(Plan::key(keys::more_names(after), Wording::Keys(self))));
+        }
+        say_names(&self.found, &mut context.answer());
+        Ok(Next::Said)
+    }
+}
+
+impl Scan {
+    fn word(self, reply: Reply, context: &mut Context<'_>) -> Result<(), Fault> {
+        let Reply::Names { names, next } = reply else { return Err(Fault::INTERNAL) };
+        let cursor = next.filter(|_| !self.none).map_or(0, |name| context.remember(name));
+        let names = match self.pattern {
+            _ if self.none => Vec::new(),
+            Some(pattern) => keys::matching(&pattern, names),
+            None => names,
+        };
+        let mut answer = context.answer();
+        answer.array(2);
+        answer.bulk(cursor.to_string().as_bytes());
+        say_names(&names, &mut answer);
+        Ok(())
+    }
+}
+
+fn say_names(names: &[QueueName], answer: &mut Answer<'_>) {
+    answer.array(names.len());
+    names.iter().for_each(|name| answer.bulk(name.as_str().as_bytes()));
+}
+
+fn names_bytes(names: &[QueueName]) -> usize {
+    names.iter().map(|name| name.as_str().len() + size_of::<QueueName>()).sum()
+}
