@@ -1,0 +1,342 @@
+//! Every command there is: what it is called, how many words it has, and what does it.
+
+use crate::arguments::Arguments;
+use crate::catalogue;
+use crate::client_commands as client;
+use crate::context::Context;
+use crate::fault::{Fault, printed};
+use crate::greeting;
+use crate::information;
+use crate::keys::{self, Clock};
+use crate::lists;
+use crate::parameters;
+use crate::plan::Plan;
+use crate::server_commands as server;
+use crate::shared::Side;
+use crate::topics;
+use crate::words::Words;
+
+/// One command.
+#[derive(Debug)]
+pub(crate) struct Spec {
+    /// In lower case; of a subcommand with that of its command: `client|list`.
+    pub(crate) name: &'static str,
+    /// Words with the name; negative: at least so many.
+    pub(crate) arity: i8,
+    /// As COMMAND INFO shows them.
+    pub(crate) flags: &'static [&'static str],
+    /// The first key, the last (negative: from the end), the step between.
+    pub(crate) keys: (i8, i8, i8),
+    pub(crate) group: Group,
+    pub(crate) does: Does,
+}
+
+/// What a command does.
+#[derive(Clone, Copy)]
+pub(crate) enum Does {
+    /// Asks the engine.
+    Ask(fn(Arguments<'_>) -> Result<Plan, Fault>),
+    /// Is answered by what the server knows.
+    Say(Say),
+    /// Changes what the session does.
+    Verb(Verb),
+    /// Its subcommands do it, and without one it does this, if anything.
+    Subcommands(Option<Say>),
+}
+
+/// What answers by what the server knows.
+pub(crate) type Say = fn(&mut Context<'_>, &Words) -> Result<(), Fault>;
+
+/// What only the session can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Multi,
+    Exec,
+    Discard,
+    Watch,
+    Unwatch,
+    Subscribe { pattern: bool },
+    Unsubscribe { pattern: bool },
+    Quit,
+    Reset,
+}
+
+/// What a command is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Connection,
+    Generic,
+    List,
+    PubSub,
+    Server,
+    String,
+    Transactions,
+}
+
+impl Spec {
+    /// Finds the command that these words begin with, and sees that they are as many as it takes.
+    pub(crate) fn find(words: &Words) -> Result<&'static Self, Fault> {
+        let spec = lookup_word(words.word(0)).ok_or_else(|| unknown(words))?;
+        spec.check_arity(words)?;
+        if !matches!(spec.does, Does::Subcommands(_)) || words.len() == 1 {
+            return Ok(spec);
+        }
+        let name = [spec.name, "|", &words.lower(1)].concat();
+        let subcommand = lookup(&name).ok_or_else(|| unknown_subcommand(spec, words))?;
+        subcommand.check_arity(words)?;
+        Ok(subcommand)
+    }
+
+    /// Whether it may store something.
+    pub(crate) fn may_store(&self) -> bool {
+        self.flags.contains(&"denyoom")
+    }
+
+    fn check_arity(&self, words: &Words) -> Result<(), Fault> {
+        let least = usize::from(self.arity.unsigned_abs());
+        let fits = if self.arity < 0 { words.len() >= least } else { words.len() == least };
+        if fits { Ok(()) } else { Err(Fault::arity(self.name)) }
+    }
+}
+
+/// All commands with their subcommands, by name.
+pub(crate) fn all() -> impl Iterator<Item = &'static Spec> {
+    SPECS.iter()
+}
+
+/// The command or subcommand of this name, in lower case.
+pub(crate) fn lookup(name: &str) -> Option<&'static Spec> {
+    SPECS.binary_search_by(|spec| spec.name.cmp(name)).ok().and_then(|index| SPECS.get(index))
+}
+
+/// The command of this name, in letters of any size.
+fn lookup_word(word: &[u8]) -> Option<&'static Spec> {
+    let mut name = [0; NAME_BYTES_MAX];
+    let name = name.get_mut(..word.len())?;
+    name.copy_from_slice(word);
+    name.make_ascii_lowercase();
+    lookup(core::str::from_utf8(name).ok()?)
+}
+
+/// No command's name is longer.
+const NAME_BYTES_MAX: usize = 16;
+
+fn unknown(words: &Words) -> Fault {
+    const SHOWN_BYTES_MAX: usize = 128;
+    let mut shown = alloc::vec::Vec::new();
+    for word in words.from(1) {
+        if shown.len() >= SHOWN_BYTES_MAX {
+            break;
+        }
+        let most = SHOWN_BYTES_MAX - shown.len();
+        shown.extend([b"'", printed(word, most), b"' "].concat());
+    }
+    let name = printed(words.word(0), SHOWN_BYTES_MAX);
+    let named = [name, b"', with args beginning with: ", &shown].concat();
+    Fault::about("ERR unknown command '", &named, "")
+}
+
+fn unknown_subcommand(spec: &Spec, words: &Words) -> Fault {
+    let help = ["'. Try ", &spec.name.to_ascii_uppercase(), " HELP."].concat();
+    Fault::about("ERR unknown subcommand '", printed(words.word(1), 128), &help)
+}
+
+impl core::fmt::Debug for Does {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Ask(_) => "Ask",
+            Self::Say(_) => "Say",
+            Self::Verb(_) => "Verb",
+            Self::Subcommands(_) => "Subcommands",
+        })
+    }
+}
+
+const fn ask(
+    name: &'static str,
+    arity: i8,
+    flags: &'static [&'static str],
+    keys: (i8, i8, i8),
+    group: Group,
+    plan: fn(Arguments<'_>) -> Result<Plan, Fault>,
+) -> Spec {
+    Spec { name, arity, flags, keys, group, does: Does::Ask(plan) }
+}
+
+const fn say(
+    name: &'static str,
+    arity: i8,
+    flags: &'static [&'static str],
+    group: Group,
+    say: Say,
+) -> Spec {
+    Spec { name, arity, flags, keys: NO_KEYS, group, does: Does::Say(say) }
+}
+
+const fn verb(
+    name: &'static str,
+    arity: i8,
+    flags: &'static [&'static str],
+    group: Group,
+    verb: Verb,
+) -> Spec {
+    Spec { name, arity, flags, keys: NO_KEYS, group, does: Does::Verb(verb) }
+}
+
+const fn container(name: &'static str, group: Group) -> Spec {
+    Spec { name, arity: -2, flags: &[], keys: NO_KEYS, group, does: Does::Subcommands(None) }
+}
+
+const NO_KEYS: (i8, i8, i8) = (0, 0, 0);
+const ONE_KEY: (i8, i8, i8) = (1, 1, 1);
+const TWO_KEYS: (i8, i8, i8) = (1, 2, 1);
+
+use Group::{Connection, Generic, List, PubSub, Server, String, Transactions};
+
+const WRITE: &[&str] = &["write"];
+const WRITE_FAST: &[&str] = &["write", "fast"];
+const STORE: &[&str] = &["write", "denyoom"];
+const STORE_FAST: &[&str] = &["write", "denyoom", "fast"];
+const READ: &[&str] = &["readonly"];
+const READ_FAST: &[&str] = &["readonly", "fast"];
+const WAIT: &[&str] = &["write", "noscript", "blocking"];
+const WAIT_STORE: &[&str] = &["write", "denyoom", "noscript", "blocking"];
+const WAIT_MOVABLE: &[&str] = &["write", "blocking", "movablekeys"];
+const OWN: &[&str] = &["noscript", "loading", "stale"];
+const OWN_FAST: &[&str] = &["noscript", "loading", "stale", "fast"];
+const ANY_FAST: &[&str] = &["loading", "stale", "fast"];
+const ANY: &[&str] = &["loading", "stale"];
+const ADMIN: &[&str] = &["admin", "noscript", "loading", "stale"];
+const TOPIC: &[&str] = &["pubsub", "noscript", "loading", "stale"];
+const TOPIC_FAST: &[&str] = &["pubsub", "loading", "stale", "fast"];
+const GREET: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth", "allow_busy"];
+
+/// In the order of their names.
+static SPECS: [Spec; 100] = [
+    say("auth", -2, GREET, Connection, greeting::auth),
+    ask("blmove", 6, WAIT_STORE, TWO_KEYS, List, |it| lists::shift(it, true)),
+    ask("blmpop", -5, WAIT_MOVABLE, NO_KEYS, List, lists::pop_several_waiting),
+    ask("blpop", -3, WAIT, (1, -2, 1), List, |it| lists::pop_waiting(it, Side::Left)),
+    ask("brpop", -3, WAIT, (1, -2, 1), List, |it| lists::pop_waiting(it, Side::Right)),
+    ask("brpoplpush", 4, WAIT_STORE, TWO_KEYS, List, |it| lists::rotate(it, true)),
+    container("client", Connection),
+    say("client|getname", 2, OWN, Connection, client::get_name),
+    say("client|id", 2, OWN, Connection, client::id),
+    say("client|info", 2, OWN, Connection, client::info),
+    say("client|list", -2, ADMIN, Connection, client::list),
+    say("client|no-evict", 3, ADMIN, Connection, client::switch),
+    say("client|no-touch", 3, OWN, Connection, client::switch),
+    say("client|reply", 3, OWN, Connection, client::reply),
+    say("client|setinfo", 4, OWN, Connection, client::set_info),
+    say("client|setname", 3, OWN, Connection, client::set_name),
+    say("client|unblock", -3, ADMIN, Connection, client::unblock),
+    Spec {
+        arity: -1,
+        flags: ANY,
+        does: Does::Subcommands(Some(catalogue::command)),
+        ..container("command", Server)
+    },
+    say("command|count", 2, ANY, Server, catalogue::count),
+    say("command|docs", -2, ANY, Server, catalogue::docs),
+    say("command|info", -2, ANY, Server, catalogue::info),
+    say("command|list", -2, ANY, Server, catalogue::list),
+    container("config", Server),
+    say("config|get", -3, ADMIN, Server, parameters::get),
+    say("config|resetstat", 2, ADMIN, Server, parameters::reset_statistics),
+    say("config|rewrite", 2, ADMIN, Server, parameters::rewrite),
+    say("config|set", -4, ADMIN, Server, parameters::set),
+    ask("dbsize", 1, READ_FAST, NO_KEYS, Server, |_| keys::size()),
+    say("debug", -2, ADMIN, Server, server::debug),
+    ask("del", -2, WRITE, (1, -1, 1), Generic, keys::delete),
+    verb("discard", 1, OWN_FAST, Transactions, Verb::Discard),
+    say("echo", 2, ANY_FAST, Connection, server::echo),
+    verb("exec", 1, OWN, Transactions, Verb::Exec),
+    ask("exists", -2, READ_FAST, (1, -1, 1), Generic, keys::count),
+    ask("expire", -3, WRITE_FAST, ONE_KEY, Generic, |it| {
+        keys::expire(it, Clock::SecondsFromNow, "expire")
+    }),
+    ask("expireat", -3, WRITE_FAST, ONE_KEY, Generic, |it| {
+        keys::expire(it, Clock::UnixSeconds, "expireat")
+    }),
+    ask("expiretime", 2, READ_FAST, ONE_KEY, Generic, |it| keys::lifetime(it, Clock::UnixSeconds)),
+    ask("flushall", -1, WRITE, NO_KEYS, Server, keys::delete_all),
+    ask("flushdb", -1, WRITE, NO_KEYS, Server, keys::delete_all),
+    container("function", Server),
+    say("function|flush", -2, WRITE, Server, server::function_flush),
+    ask("get", 2, READ_FAST, ONE_KEY, String, |it| keys::value(it, false)),
+    ask("getdel", 2, WRITE_FAST, ONE_KEY, String, |it| keys::value(it, true)),
+    say("hello", -1, GREET, Connection, greeting::hello),
+    ask("info", -1, ANY, NO_KEYS, Server, information::ask),
+    ask("keys", 2, READ, NO_KEYS, Generic, keys::keys),
+    ask("lindex", 3, READ, ONE_KEY, List, lists::index),
+    ask("linsert", 5, STORE, ONE_KEY, List, lists::insert),
+    ask("llen", 2, READ_FAST, ONE_KEY, List, lists::length),
+    ask("lmove", 5, STORE, TWO_KEYS, List, |it| lists::shift(it, false)),
+    ask("lmpop", -4, &["write", "movablekeys"], NO_KEYS, List, lists::pop_several),
+    ask("lpop", -2, WRITE_FAST, ONE_KEY, List, |it| lists::pop(it, Side::Left, "lpop")),
+    ask("lpos", -3, READ, ONE_KEY, List, lists::locate),
+    ask("lpush", -3, STORE_FAST, ONE_KEY, List, |it| lists::push(it, Side::Left, false)),
+    ask("lpushx", -3, STORE_FAST, ONE_KEY, List, |it| lists::push(it, Side::Left, true)),
+    ask("lrange", 4, READ, ONE_KEY, List, lists::range),
+    ask("lrem", 4, WRITE, ONE_KEY, List, lists::remove),
+    ask("lset", 4, STORE, ONE_KEY, List, lists::replace),
+    ask("ltrim", 4, WRITE, ONE_KEY, List, lists::keep),
+    verb("multi", 1, OWN_FAST, Transactions, Verb::Multi),
+    container("object", Generic),
+    ask("object|encoding", 3, READ, (2, 2, 1), Generic, keys::encoding),
+    ask("persist", 2, WRITE_FAST, ONE_KEY, Generic, keys::persist),
+    ask("pexpire", -3, WRITE_FAST, ONE_KEY, Generic, |it| {
+        keys::expire(it, Clock::MillisFromNow, "pexpire")
+    }),
+    ask("pexpireat", -3, WRITE_FAST, ONE_KEY, Generic, |it| {
+        keys::expire(it, Clock::UnixMillis, "pexpireat")
+    }),
+    ask("pexpiretime", 2, READ_FAST, ONE_KEY, Generic, |it| keys::lifetime(it, Clock::UnixMillis)),
+    say("ping", -1, &["fast"], Connection, server::ping),
+    ask("psetex", 4, STORE, ONE_KEY, String, |it| {
+        keys::set_for(it, Clock::MillisFromNow, "psetex")
+    }),
+    verb("psubscribe", -2, TOPIC, PubSub, Verb::Subscribe { pattern: true }),
+    ask("pttl", 2, READ_FAST, ONE_KEY, Generic, |it| keys::lifetime(it, Clock::MillisFromNow)),
+    ask("publish", 3, TOPIC_FAST, NO_KEYS, PubSub, topics::publish),
+    container("pubsub", PubSub),
+    ask("pubsub|channels", -2, TOPIC, NO_KEYS, PubSub, topics::channels),
+    say("pubsub|numpat", 2, TOPIC, PubSub, server::pattern_count),
+    ask("pubsub|numsub", -2, TOPIC, NO_KEYS, PubSub, topics::subscribers),
+    verb("punsubscribe", -1, TOPIC, PubSub, Verb::Unsubscribe { pattern: true }),
+    verb("quit", -1, GREET, Connection, Verb::Quit),
+    ask("rename", 3, WRITE, TWO_KEYS, Generic, |it| keys::rename(it, false)),
+    ask("renamenx", 3, WRITE_FAST, TWO_KEYS, Generic, |it| keys::rename(it, true)),
+    verb("reset", 1, GREET, Connection, Verb::Reset),
+    ask("rpop", -2, WRITE_FAST, ONE_KEY, List, |it| lists::pop(it, Side::Right, "rpop")),
+    ask("rpoplpush", 3, STORE, TWO_KEYS, List, |it| lists::rotate(it, false)),
+    ask("rpush", -3, STORE_FAST, ONE_KEY, List, |it| lists::push(it, Side::Right, false)),
+    ask("rpushx", -3, STORE_FAST, ONE_KEY, List, |it| lists::push(it, Side::Right, true)),
+    ask("scan", -2, READ, NO_KEYS, Generic, keys::scan),
+    say("select", 2, ANY_FAST, Connection, server::select),
+    ask("set", -3, STORE, ONE_KEY, String, keys::set),
+    ask("setex", 4, STORE, ONE_KEY, String, |it| keys::set_for(it, Clock::SecondsFromNow, "setex")),
+    ask("setnx", 3, STORE_FAST, ONE_KEY, String, keys::set_new),
+    verb("subscribe", -2, TOPIC, PubSub, Verb::Subscribe { pattern: false }),
+    say("swapdb", 3, WRITE_FAST, Server, server::swap),
+    say("time", 1, ANY_FAST, Server, server::time),
+    ask("touch", -2, READ_FAST, (1, -1, 1), Generic, keys::count),
+    ask("ttl", 2, READ_FAST, ONE_KEY, Generic, |it| keys::lifetime(it, Clock::SecondsFromNow)),
+    ask("type", 2, READ_FAST, ONE_KEY, Generic, keys::kind),
+    ask("unlink", -2, WRITE_FAST, (1, -1, 1), Generic, keys::delete),
+    verb("unsubscribe", -1, TOPIC, PubSub, Verb::Unsubscribe { pattern: false }),
+    verb("unwatch", 1, OWN_FAST, Transactions, Verb::Unwatch),
+    say("wait", 3, &["noscript"], Generic, server::wait),
+    Spec { keys: (1, -1, 1), ..verb("watch", -2, OWN_FAST, Transactions, Verb::Watch) },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(SPECS.is_sorted_by(|one, next| one.name < next.name));
+        assert!(all().all(|spec| lookup(spec.name).is_some()));
+    }
+}
