@@ -44,12 +44,16 @@ mod parameters;
 mod plan;
 mod reader;
 mod server_commands;
+mod session;
 mod shared;
+mod subscriptions;
 mod table;
 mod topics;
+mod transaction;
 mod wording;
 mod words;
 
 pub use clients::Ends;
 pub use input::InputBuffer;
+pub use session::Session;
 pub use shared::{Facts, Options, Shared, Side};

@@ -1,0 +1,493 @@
+//! One connection: reads commands out of its input, asks the engine one thing at a time, and words
+//! the answers.
+//!
+//! ```text
+//!   read -> answered by itself -> read
+//!        -> ask -> (reply: ask again)* -> reply: answered -> read
+//!        -> errands, of which each asks or answers -> read
+//! ```
+//! Nothing is read while a reply of the engine is awaited: so answers leave in the order of their
+//! commands, and a command that waits holds up everything behind it. Messages of subscriptions come
+//! at any time, and are settled also while a command waits.
+
+mod topics;
+mod transactions;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use input::InputBuffer;
+use model::{Command, LinkId, ListCommand, Nanos, Reply, SessionId};
+
+use crate::arguments::Arguments;
+use crate::clients::{Ends, Slot};
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::plan::Plan;
+use crate::reader::{Progress, ProtocolError, Reader};
+use crate::shared::{Shared, cancel_wait};
+use crate::subscriptions::{Subscriptions, Target};
+use crate::table::{Does, Spec, Verb};
+use crate::transaction::{Parts, Transaction};
+use crate::wording::{Next, Wording};
+use crate::words::Words;
+
+/// What one call may answer by itself before the server must get the chance to send it.
+const ANSWERS_BYTES_MAX: usize = 64 * 1024;
+
+/// One connection's side of the protocol; the crate's page says how to drive it.
+#[derive(Debug)]
+pub struct Session {
+    id: SessionId,
+    slot: Slot,
+    reader: Reader,
+    awaited: Awaited,
+    errands: VecDeque<Errand>,
+    subscriptions: Subscriptions,
+    transaction: Option<Transaction>,
+    /// The engine observes keys for it.
+    watching: bool,
+    /// Replies that the engine owes of which the peer hears nothing.
+    quiet: usize,
+    half_closed: bool,
+    half_sent: bool,
+    has_more: bool,
+    closing: bool,
+    /// What time it was last.
+    now: Nanos,
+}
+
+/// The reply that the engine owes.
+#[derive(Debug)]
+enum Awaited {
+    /// None but quiet ones.
+    Nothing,
+    Plan(Wording),
+    /// The same, and it may come later.
+    Waiting(Wording),
+    Exec(Parts),
+    Watch,
+    Subscribe(LinkId, Target),
+    Unsubscribe(Target),
+}
+
+/// What is still to be done before the next command is read.
+#[derive(Debug)]
+enum Errand {
+    /// Ask the engine again.
+    Ask(Plan),
+    /// Ask the engine for what is answered by `Done` or nothing found, and is nobody's business.
+    Quiet(Command),
+    /// Give credit, which has no reply.
+    Credit(Command),
+    Subscribe(Target),
+    Unsubscribe(Target),
+}
+
+/// What came of reading a little.
+enum Step {
+    /// A command for the engine.
+    Ask(Command),
+    /// Nothing that needs the engine.
+    GoOn,
+    /// There are too few bytes yet.
+    NeedMore,
+}
+
+impl Session {
+    /// A new connection, which `shared` knows until it is closed.
+    #[must_use]
+    pub fn new(id: SessionId, ends: Option<Ends>, now: Nanos, shared: &mut Shared) -> Self {
+        Self {
+            id,
+            slot: shared.clients.enter(id, ends, now),
+            reader: Reader::new(shared.options.message_bytes_max),
+            awaited: Awaited::Nothing,
+            errands: VecDeque::new(),
+            subscriptions: Subscriptions::default(),
+            transaction: None,
+            watching: false,
+            quiet: 0,
+            half_closed: false,
+            half_sent: false,
+            has_more: false,
+            closing: false,
+            now,
+        }
+    }
+
+    /// Takes the next command for the engine out of `input`; what needs no engine is answered
+    /// into `out`. Gives nothing when `input` holds no whole command, while a reply is awaited,
+    /// after QUIT, and when it [`has_more`](Self::has_more).
+    pub fn poll_command(
+        &mut self,
+        now: Nanos,
+        input: &mut InputBuffer,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Option<Command> {
+        self.now = now;
+        let sent = out.len();
+        self.has_more = false;
+        while !self.has_more {
+            let step = match self.next_errand() {
+                Some(errand) => self.run(errand, shared, out),
+                None if self.may_read() => self.read(input, shared, out),
+                None => break,
+            };
+            match step {
+                Step::Ask(command) => return Some(command),
+                Step::GoOn => self.has_more = out.len() - sent >= ANSWERS_BYTES_MAX,
+                Step::NeedMore => break,
+            }
+        }
+        None
+    }
+
+    /// Words one of the engine's replies.
+    ///
+    /// # Panics
+    /// When no reply is awaited: the peer would take it for the answer to something else.
+    pub fn handle_reply(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+        match reply {
+            Reply::Delivered(delivery) => self.deliver(&delivery, shared, out),
+            Reply::ConsumerClosed { link } => self.forget(link, shared),
+            // A command that waits is answered by neither of these.
+            Reply::Done | Reply::NotFound if self.quiet > 0 => self.quiet -= 1,
+            reply => self.answer(reply, shared, out),
+        }
+    }
+
+    /// The peer will send no more. A command that waits ends, as does every later one at once.
+    pub fn handle_half_close(&mut self) -> Option<Command> {
+        self.half_closed = true;
+        self.is_waiting().then(cancel_wait)
+    }
+
+    /// Forgets the connection.
+    pub fn close(self, shared: &mut Shared) {
+        for target in self.subscriptions.targets(true) {
+            shared.uncount_pattern(&target.name);
+        }
+        shared.clients.leave(self.slot);
+    }
+
+    /// Which session of the engine it is.
+    #[must_use]
+    pub const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// The connection is to be closed once what it was answered has been sent: the peer has quit,
+    /// or sent what is no command.
+    #[must_use]
+    pub const fn wants_close(&self) -> bool {
+        self.closing
+    }
+
+    /// The last [`poll_command`](Self::poll_command) found a command that had begun and not
+    /// ended, with nothing else left to do.
+    #[must_use]
+    pub const fn half_sent(&self) -> bool {
+        self.half_sent
+    }
+
+    /// Bytes of commands that have not come as a whole or wait for EXEC, and of answers that are
+    /// being collected.
+    #[must_use]
+    pub fn collected_bytes(&self) -> usize {
+        let queued = self.transaction.as_ref().map_or(0, Transaction::bytes);
+        let awaited = match &self.awaited {
+            Awaited::Plan(wording) | Awaited::Waiting(wording) => wording.held_bytes(),
+            _ => 0,
+        };
+        self.reader.held_bytes() + queued + awaited
+    }
+
+    /// There is more to do without more bytes.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.has_more || self.errands.front().is_some_and(|errand| self.may_run(errand))
+    }
+
+    const fn may_read(&self) -> bool {
+        matches!(self.awaited, Awaited::Nothing) && self.quiet == 0 && !self.closing
+    }
+
+    const fn is_waiting(&self) -> bool {
+        matches!(self.awaited, Awaited::Waiting(_))
+    }
+
+    fn may_run(&self, errand: &Errand) -> bool {
+        match errand {
+            Errand::Quiet(_) | Errand::Credit(_) => {
+                self.is_waiting() || matches!(self.awaited, Awaited::Nothing)
+            }
+            _ => self.may_read(),
+        }
+    }
+
+    fn next_errand(&mut self) -> Option<Errand> {
+        let errand = self.errands.front()?;
+        if self.may_run(errand) { self.errands.pop_front() } else { None }
+    }
+
+    fn run(&mut self, errand: Errand, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        match errand {
+            Errand::Ask(plan) => self.ask(plan, shared),
+            Errand::Quiet(command) => {
+                self.quiet += 1;
+                Step::Ask(command)
+            }
+            Errand::Credit(command) => Step::Ask(command),
+            Errand::Subscribe(target) => self.subscribe(target, shared, out),
+            Errand::Unsubscribe(target) => self.unsubscribe(target, shared, out),
+        }
+    }
+
+    fn read(&mut self, input: &mut InputBuffer, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        let progress = self.reader.read(input);
+        self.half_sent =
+            progress == Ok(Progress::NeedMore) && (self.reader.is_within() || !input.is_empty());
+        match progress {
+            Ok(Progress::Whole) => {
+                let words = self.reader.take_words();
+                let step = self.execute(&words, shared, out);
+                self.reader.give_back(words);
+                step
+            }
+            Ok(_) => Step::NeedMore,
+            Err(error) => self.give_up(error, shared, out),
+        }
+    }
+
+    /// What follows cannot be understood.
+    fn give_up(&mut self, error: ProtocolError, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        self.closing = true;
+        let text = alloc::format!("ERR {error}");
+        self.context(shared, out).answer().error(&text);
+        Step::GoOn
+    }
+
+    fn execute(&mut self, words: &Words, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        if words.is_empty() {
+            return Step::GoOn;
+        }
+        if is_http(words) {
+            // A page in somebody's browser speaks through it: not a word, and nothing of the rest.
+            self.closing = true;
+            return Step::GoOn;
+        }
+        let before = out.len();
+        let step = match self.admit(words, shared) {
+            Ok(spec) => self.perform(spec, words, shared, out),
+            Err(fault) => self.reject(&fault, words, shared, out),
+        };
+        self.keep_silent(before, shared, out);
+        step
+    }
+
+    /// Takes back the answer that the client does not want.
+    fn keep_silent(&self, before: usize, shared: &mut Shared, out: &mut Vec<u8>) {
+        if shared.clients.at_mut(self.slot).is_silent() {
+            out.truncate(before);
+        }
+    }
+
+    /// The command, if it may be performed now or wait for EXEC.
+    fn admit(&mut self, words: &Words, shared: &mut Shared) -> Result<&'static Spec, Fault> {
+        let found = Spec::find(words);
+        let client = shared.clients.at_mut(self.slot);
+        client.begin(found.as_ref().map_or("NULL", |spec| spec.name), self.now);
+        let spec = found?;
+        if client.is_only_subscriber() && !is_for_subscribers(spec) {
+            return Err(Fault::about(
+                "ERR Can't execute '",
+                spec.name.as_bytes(),
+                "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in \
+                 this context",
+            ));
+        }
+        if shared.draining && spec.may_store() {
+            return Err(Fault::DRAINING);
+        }
+        shared.commands_total += 1;
+        Ok(spec)
+    }
+
+    /// A command that is not performed spoils the transaction that it was to be part of.
+    fn reject(
+        &mut self,
+        fault: &Fault,
+        words: &Words,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Step {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.is_faulty = true;
+        }
+        if !words.is(0, "exec") {
+            return self.refuse(fault, shared, out);
+        }
+        let reason = fault.0.strip_prefix(b"ERR ").unwrap_or(&fault.0);
+        let fault = Fault::about("EXECABORT Transaction discarded because of: ", reason, "");
+        self.end_transaction(shared);
+        self.refuse(&fault, shared, out)
+    }
+
+    fn perform(
+        &mut self,
+        spec: &'static Spec,
+        words: &Words,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Step {
+        if self.transaction.is_some() && waits_for_exec(spec) {
+            return self.enqueue(spec, words, shared, out);
+        }
+        match spec.does {
+            Does::Ask(plan) => match plan(Arguments::new(words, shared)) {
+                Ok(plan) => self.ask(plan, shared),
+                Err(fault) => self.refuse(&fault, shared, out),
+            },
+            Does::Say(say) | Does::Subcommands(Some(say)) => {
+                match say(&mut self.context(shared, out), words) {
+                    Ok(()) => Step::GoOn,
+                    Err(fault) => self.refuse(&fault, shared, out),
+                }
+            }
+            Does::Verb(verb) => match self.obey(verb, words, shared, out) {
+                Ok(step) => step,
+                Err(fault) => self.refuse(&fault, shared, out),
+            },
+            Does::Subcommands(None) => self.refuse(&Fault::arity(spec.name), shared, out),
+        }
+    }
+
+    fn obey(
+        &mut self,
+        verb: Verb,
+        words: &Words,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
+        match verb {
+            Verb::Multi => self.multi(shared, out),
+            Verb::Exec => self.exec(shared, out),
+            Verb::Discard => self.discard(shared, out),
+            Verb::Watch => self.watch(words, shared),
+            Verb::Unwatch => Ok(self.unwatch(shared, out)),
+            Verb::Subscribe { pattern } => self.begin_subscribing(pattern, words),
+            Verb::Unsubscribe { pattern } => self.begin_unsubscribing(pattern, words, shared, out),
+            Verb::Quit => {
+                self.closing = true;
+                Ok(self.okay(shared, out))
+            }
+            Verb::Reset => Ok(self.reset(shared, out)),
+        }
+    }
+
+    /// Asks the engine.
+    fn ask(&mut self, plan: Plan, shared: &mut Shared) -> Step {
+        let Plan { mut command, wording } = plan;
+        if self.half_closed {
+            wait_no_longer(&mut command);
+        }
+        if waits(&command) {
+            shared.clients.at_mut(self.slot).set_blocked(true);
+            self.awaited = Awaited::Waiting(wording);
+        } else {
+            self.awaited = Awaited::Plan(wording);
+        }
+        Step::Ask(command)
+    }
+
+    fn answer(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+        let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
+        let before = out.len();
+        match awaited {
+            Awaited::Nothing => unreachable!("invariant: a reply answers a command"),
+            Awaited::Plan(wording) => self.word(wording, reply, shared, out),
+            Awaited::Waiting(wording) => {
+                self.word(wording, reply, shared, out);
+                shared.clients.at_mut(self.slot).set_blocked(false);
+            }
+            Awaited::Exec(parts) => self.finish_exec(parts, reply, shared, out),
+            Awaited::Watch => self.finish_watch(&reply, shared, out),
+            Awaited::Subscribe(link, target) => {
+                self.finish_subscribing(link, target, &reply, shared, out);
+            }
+            Awaited::Unsubscribe(target) => {
+                target.confirm(
+                    false,
+                    self.subscriptions.subscribed(),
+                    &mut self.context(shared, out).answer(),
+                );
+            }
+        }
+        self.keep_silent(before, shared, out);
+    }
+
+    fn word(&mut self, wording: Wording, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+        if let Next::Ask(plan) = wording.word(reply, &mut self.context(shared, out)) {
+            self.errands.push_front(Errand::Ask(plan));
+        }
+    }
+
+    fn okay(&self, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        self.context(shared, out).answer().ok();
+        Step::GoOn
+    }
+
+    fn refuse(&self, fault: &Fault, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        self.context(shared, out).refuse(fault);
+        Step::GoOn
+    }
+
+    const fn context<'a>(&self, shared: &'a mut Shared, out: &'a mut Vec<u8>) -> Context<'a> {
+        Context { slot: self.slot, shared, now: self.now, out }
+    }
+}
+
+/// Whether it may be answered later.
+fn waits(command: &Command) -> bool {
+    let Command::List(command) = command else { return false };
+    match &**command {
+        ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } => {
+            *wait != Some(Nanos::ZERO)
+        }
+        _ => false,
+    }
+}
+
+fn wait_no_longer(command: &mut Command) {
+    if let Command::List(command) = command
+        && let ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } = &mut **command
+    {
+        *wait = Some(Nanos::ZERO);
+    }
+}
+
+/// Whether it is put behind the others after MULTI.
+const fn waits_for_exec(spec: &Spec) -> bool {
+    !matches!(
+        spec.does,
+        Does::Verb(
+            Verb::Multi | Verb::Exec | Verb::Discard | Verb::Watch | Verb::Quit | Verb::Reset
+        )
+    )
+}
+
+/// Whether a client may ask it that hears messages in the older form of the protocol.
+fn is_for_subscribers(spec: &Spec) -> bool {
+    let verb = matches!(
+        spec.does,
+        Does::Verb(Verb::Subscribe { .. } | Verb::Unsubscribe { .. } | Verb::Quit | Verb::Reset)
+    );
+    verb || spec.name == "ping"
+}
+
+/// The first words of an HTTP request, which no client of ours sends.
+fn is_http(words: &Words) -> bool {
+    words.is(0, "post") || words.is(0, "host:")
+}

@@ -1,0 +1,141 @@
+//! What a session does about subscriptions.
+
+use alloc::vec::Vec;
+
+use model::{Command, Delivery, LinkId, Reply};
+
+use super::{Awaited, Errand, Session, Step};
+use crate::arguments::key;
+use crate::clients::Subscribed;
+use crate::fault::Fault;
+use crate::shared::Shared;
+use crate::subscriptions::{Target, confirm_none, settle};
+use crate::words::Words;
+
+impl Session {
+    pub(super) fn begin_subscribing(
+        &mut self,
+        pattern: bool,
+        words: &Words,
+    ) -> Result<Step, Fault> {
+        let target = |word| key(word).map(|name| Errand::Subscribe(Target { pattern, name }));
+        let errands: Vec<_> = words.from(1).map(target).collect::<Result<_, _>>()?;
+        self.errands.extend(errands);
+        Ok(Step::GoOn)
+    }
+
+    pub(super) fn subscribe(
+        &mut self,
+        target: Target,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Step {
+        if self.subscriptions.contains(&target) {
+            let left = self.subscriptions.subscribed();
+            target.confirm(true, left, &mut self.context(shared, out).answer());
+            return Step::GoOn;
+        }
+        let link = self.subscriptions.next_link();
+        let command = target.subscribe(link);
+        self.awaited = Awaited::Subscribe(link, target);
+        Step::Ask(command)
+    }
+
+    pub(super) fn finish_subscribing(
+        &mut self,
+        link: LinkId,
+        target: Target,
+        reply: &Reply,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) {
+        match reply {
+            Reply::Done => {
+                if target.pattern {
+                    shared.count_pattern(&target.name);
+                }
+                let credit = self.subscriptions.insert(link, target.clone());
+                self.errands.push_front(Errand::Credit(credit));
+                let left = self.count_subscriptions(shared);
+                target.confirm(true, left, &mut self.context(shared, out).answer());
+            }
+            Reply::Refused(refusal) => {
+                self.context(shared, out).refuse(&Fault::refused(refusal));
+            }
+            _ => self.context(shared, out).refuse(&Fault::INTERNAL),
+        }
+    }
+
+    pub(super) fn begin_unsubscribing(
+        &mut self,
+        pattern: bool,
+        words: &Words,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
+        let targets: Vec<_> = if words.len() == 1 {
+            self.subscriptions.targets(pattern)
+        } else {
+            let target = |word| key(word).map(|name| Target { pattern, name });
+            words.from(1).map(target).collect::<Result<_, _>>()?
+        };
+        if targets.is_empty() {
+            let left = self.subscriptions.subscribed();
+            confirm_none(pattern, left, &mut self.context(shared, out).answer());
+        }
+        self.errands.extend(targets.into_iter().map(Errand::Unsubscribe));
+        Ok(Step::GoOn)
+    }
+
+    pub(super) fn unsubscribe(
+        &mut self,
+        target: Target,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Step {
+        match self.leave(&target, shared) {
+            Some(command) => {
+                self.awaited = Awaited::Unsubscribe(target);
+                Step::Ask(command)
+            }
+            None => {
+                let left = self.subscriptions.subscribed();
+                target.confirm(false, left, &mut self.context(shared, out).answer());
+                Step::GoOn
+            }
+        }
+    }
+
+    /// Ends a subscription, if there is one; gives the engine's command for it.
+    pub(super) fn leave(&mut self, target: &Target, shared: &mut Shared) -> Option<Command> {
+        let command = self.subscriptions.remove(target)?;
+        if target.pattern {
+            shared.uncount_pattern(&target.name);
+        }
+        self.count_subscriptions(shared);
+        Some(command)
+    }
+
+    pub(super) fn count_subscriptions(&self, shared: &mut Shared) -> Subscribed {
+        let subscribed = self.subscriptions.subscribed();
+        shared.clients.at_mut(self.slot).subscribed = subscribed;
+        subscribed
+    }
+
+    /// A message has come. It is done with once it was told, or nobody is there to be told.
+    pub(super) fn deliver(&mut self, delivery: &Delivery, shared: &mut Shared, out: &mut Vec<u8>) {
+        let mut context = self.context(shared, out);
+        let credit = self.subscriptions.deliver(delivery, &mut context.answer());
+        self.errands.push_back(Errand::Quiet(settle(delivery.message)));
+        self.errands.extend(credit.map(Errand::Credit));
+    }
+
+    pub(super) fn forget(&mut self, link: LinkId, shared: &mut Shared) {
+        if let Some(target) = self.subscriptions.forget(link)
+            && target.pattern
+        {
+            shared.uncount_pattern(&target.name);
+        }
+        self.count_subscriptions(shared);
+    }
+}

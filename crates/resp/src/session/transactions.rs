@@ -1,0 +1,150 @@
+//! What a session does about transactions.
+
+use alloc::vec::Vec;
+
+use model::{Command, Reply};
+
+use super::{Awaited, Errand, Session, Step};
+use crate::arguments::Arguments;
+use crate::clients::Silence;
+use crate::fault::Fault;
+use crate::shared::Shared;
+use crate::table::{Does, Spec, Verb};
+use crate::transaction::{Parts, Transaction, aborted};
+use crate::words::Words;
+
+impl Session {
+    pub(super) fn multi(&mut self, shared: &mut Shared, out: &mut Vec<u8>) -> Result<Step, Fault> {
+        if self.transaction.is_some() {
+            return Err(Fault::of("ERR MULTI calls can not be nested"));
+        }
+        self.transaction = Some(Transaction::default());
+        shared.clients.at_mut(self.slot).queued = Some(0);
+        Ok(self.okay(shared, out))
+    }
+
+    pub(super) fn enqueue(
+        &mut self,
+        spec: &'static Spec,
+        words: &Words,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Step {
+        let Some(transaction) = &mut self.transaction else { return Step::GoOn };
+        let pushed = match spec.does {
+            Does::Verb(Verb::Subscribe { .. } | Verb::Unsubscribe { .. }) => {
+                Err(Fault::IN_TRANSACTION)
+            }
+            // Nothing is kept of what EXEC will refuse.
+            _ if transaction.is_faulty => Ok(()),
+            _ => transaction.push(spec, words),
+        };
+        transaction.is_faulty |= pushed.is_err();
+        shared.clients.at_mut(self.slot).queued = Some(transaction.len());
+        match pushed {
+            Ok(()) => self.context(shared, out).answer().simple("QUEUED"),
+            Err(fault) => self.context(shared, out).refuse(&fault),
+        }
+        Step::GoOn
+    }
+
+    pub(super) fn exec(&mut self, shared: &mut Shared, out: &mut Vec<u8>) -> Result<Step, Fault> {
+        let transaction = self.transaction.take().ok_or(Fault::of("ERR EXEC without MULTI"))?;
+        if transaction.is_faulty {
+            self.end_transaction(shared);
+            return Err(Fault::of("EXECABORT Transaction discarded because of previous errors."));
+        }
+        shared.clients.at_mut(self.slot).queued = None;
+        let (commands, parts) = transaction.plan(shared);
+        if commands.is_empty() && !self.watching {
+            parts.word(Vec::new(), &mut self.context(shared, out));
+            return Ok(Step::GoOn);
+        }
+        self.watching = false;
+        self.awaited = Awaited::Exec(parts);
+        Ok(Step::Ask(Command::Batch { commands }))
+    }
+
+    pub(super) fn finish_exec(
+        &self,
+        parts: Parts,
+        reply: Reply,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) {
+        let mut context = self.context(shared, out);
+        match reply {
+            Reply::Batch(replies) => parts.word(replies, &mut context),
+            Reply::Stale => context.answer().null_array(),
+            Reply::Refused(refusal) => context.refuse(&aborted(&refusal)),
+            _ => context.refuse(&Fault::INTERNAL),
+        }
+    }
+
+    pub(super) fn discard(
+        &mut self,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
+        if self.transaction.is_none() {
+            return Err(Fault::of("ERR DISCARD without MULTI"));
+        }
+        self.end_transaction(shared);
+        Ok(self.okay(shared, out))
+    }
+
+    /// Forgets the commands that wait for EXEC, and what is watched for them.
+    pub(super) fn end_transaction(&mut self, shared: &mut Shared) {
+        self.transaction = None;
+        shared.clients.at_mut(self.slot).queued = None;
+        self.end_watching();
+    }
+
+    pub(super) fn end_watching(&mut self) {
+        if core::mem::replace(&mut self.watching, false) {
+            self.errands.push_back(Errand::Quiet(Command::Unobserve));
+        }
+    }
+
+    pub(super) fn watch(&mut self, words: &Words, shared: &Shared) -> Result<Step, Fault> {
+        if self.transaction.is_some() {
+            return Err(Fault::of("ERR WATCH inside MULTI is not allowed"));
+        }
+        let names = Arguments::new(words, shared).keys(1)?;
+        self.awaited = Awaited::Watch;
+        Ok(Step::Ask(Command::Observe { names }))
+    }
+
+    pub(super) fn finish_watch(&mut self, reply: &Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+        match reply {
+            Reply::Done => {
+                self.watching = true;
+                self.okay(shared, out);
+            }
+            Reply::Refused(refusal) => {
+                self.context(shared, out).refuse(&Fault::refused(refusal));
+            }
+            _ => self.context(shared, out).refuse(&Fault::INTERNAL),
+        }
+    }
+
+    pub(super) fn unwatch(&mut self, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        self.end_watching();
+        self.okay(shared, out)
+    }
+
+    pub(super) fn reset(&mut self, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        self.end_transaction(shared);
+        for pattern in [false, true] {
+            for target in self.subscriptions.targets(pattern) {
+                let command = self.leave(&target, shared);
+                self.errands.extend(command.map(Errand::Quiet));
+            }
+        }
+        let client = shared.clients.at_mut(self.slot);
+        client.reset();
+        assert!(client.silence == Silence::None, "who is reset hears of it");
+        self.context(shared, out).answer().simple("RESET");
+        Step::GoOn
+    }
+}

@@ -1,0 +1,173 @@
+//! To which channels and patterns a client is subscribed, and what it is told of them.
+//!
+//! Each is a consumer of its own with a window of credit, so that a client who does not read costs
+//! a bounded number of messages a subscription beyond what the engine keeps.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use model::{Command, Delivery, LinkId, MessageId, QueueName, Settlement, Subscription};
+
+use crate::answer::Answer;
+use crate::clients::Subscribed;
+
+/// Messages of one subscription that may be on their way to a client.
+const WINDOW: u64 = 64;
+
+/// All subscriptions of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    links: BTreeMap<Target, LinkId>,
+    feeds: BTreeMap<LinkId, Feed>,
+    patterns: usize,
+    next: u32,
+}
+
+/// What one subscribes to. Channels come before patterns.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Target {
+    pub(crate) pattern: bool,
+    pub(crate) name: QueueName,
+}
+
+/// How far one subscription has come.
+#[derive(Debug)]
+struct Feed {
+    target: Target,
+    delivered: u64,
+    limit: u64,
+}
+
+impl Target {
+    /// The engine's command to subscribe to it.
+    pub(crate) fn subscribe(&self, link: LinkId) -> Command {
+        if self.pattern {
+            return Command::SubscribePattern { link, pattern: self.name.clone() };
+        }
+        let subscription = Box::new(Subscription {
+            name: None,
+            topic: self.name.clone(),
+            selector: None,
+            shared: false,
+            without: None,
+        });
+        Command::Subscribe { link, subscription }
+    }
+
+    /// What a client hears of having subscribed, or of having ended that, with what is left.
+    pub(crate) fn confirm(&self, subscribed: bool, left: Subscribed, answer: &mut Answer<'_>) {
+        let word = confirmation(subscribed, self.pattern);
+        say_change(word, Some(self.name.as_str()), left, answer);
+    }
+}
+
+/// What a client hears that ends all its subscriptions and has none.
+pub(crate) fn confirm_none(pattern: bool, left: Subscribed, answer: &mut Answer<'_>) {
+    say_change(confirmation(false, pattern), None, left, answer);
+}
+
+const fn confirmation(subscribed: bool, pattern: bool) -> &'static str {
+    match (subscribed, pattern) {
+        (true, false) => "subscribe",
+        (true, true) => "psubscribe",
+        (false, false) => "unsubscribe",
+        (false, true) => "punsubscribe",
+    }
+}
+
+fn say_change(word: &str, name: Option<&str>, left: Subscribed, answer: &mut Answer<'_>) {
+    answer.push(3);
+    answer.bulk(word.as_bytes());
+    match name {
+        Some(name) => answer.bulk(name.as_bytes()),
+        None => answer.null(),
+    }
+    answer.count(left.count() as u64);
+}
+
+impl Subscriptions {
+    /// A number for a new subscription.
+    pub(crate) const fn next_link(&mut self) -> LinkId {
+        self.next += 1;
+        LinkId(self.next)
+    }
+
+    pub(crate) fn contains(&self, target: &Target) -> bool {
+        self.links.contains_key(target)
+    }
+
+    /// The engine has subscribed; gives the first credit.
+    pub(crate) fn insert(&mut self, link: LinkId, target: Target) -> Command {
+        self.patterns += usize::from(target.pattern);
+        self.links.insert(target.clone(), link);
+        self.feeds.insert(link, Feed { target, delivered: 0, limit: WINDOW });
+        Command::Credit { link, limit: WINDOW, drain: false }
+    }
+
+    /// Ends a subscription; gives the engine's command for it.
+    pub(crate) fn remove(&mut self, target: &Target) -> Option<Command> {
+        let link = self.links.remove(target)?;
+        self.patterns -= usize::from(target.pattern);
+        self.feeds.remove(&link);
+        Some(Command::CloseConsumer { link })
+    }
+
+    /// All targets of one kind.
+    pub(crate) fn targets(&self, pattern: bool) -> Vec<Target> {
+        self.links.keys().filter(|target| target.pattern == pattern).cloned().collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn subscribed(&self) -> Subscribed {
+        let patterns = self.patterns;
+        Subscribed { channels: self.links.len() - patterns, patterns }
+    }
+
+    /// The engine has ended a subscription.
+    pub(crate) fn forget(&mut self, link: LinkId) -> Option<Target> {
+        let feed = self.feeds.remove(&link)?;
+        self.links.remove(&feed.target);
+        self.patterns -= usize::from(feed.target.pattern);
+        Some(feed.target)
+    }
+
+    /// Tells a client of a message, unless its subscription has ended; gives more credit when half
+    /// of it is used up.
+    pub(crate) fn deliver(
+        &mut self,
+        delivery: &Delivery,
+        answer: &mut Answer<'_>,
+    ) -> Option<Command> {
+        let link = delivery.link?;
+        let feed = self.feeds.get_mut(&link)?;
+        feed.delivered += 1;
+        feed.say(delivery, answer);
+        if feed.limit - feed.delivered > WINDOW / 2 {
+            return None;
+        }
+        feed.limit = feed.delivered + WINDOW;
+        Some(Command::Credit { link, limit: feed.limit, drain: false })
+    }
+}
+
+impl Feed {
+    fn say(&self, delivery: &Delivery, answer: &mut Answer<'_>) {
+        let topic = delivery.topic.as_ref().unwrap_or(&self.target.name);
+        if self.target.pattern {
+            answer.push(4);
+            answer.bulk(b"pmessage");
+            answer.bulk(self.target.name.as_str().as_bytes());
+        } else {
+            answer.push(3);
+            answer.bulk(b"message");
+        }
+        answer.bulk(topic.as_str().as_bytes());
+        answer.bulk(delivery.payload());
+    }
+}
+
+/// A message that was told is done with.
+pub(crate) const fn settle(message: MessageId) -> Command {
+    Command::Settle { message, settlement: Settlement::Accept, transaction: None }
+}
