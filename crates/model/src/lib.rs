@@ -12,6 +12,7 @@ mod chain_room;
 mod command;
 mod durability;
 mod envelope;
+pub mod glob;
 mod ids;
 mod key;
 pub mod limits;

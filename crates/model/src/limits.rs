@@ -38,6 +38,10 @@ pub const SUBSCRIPTIONS_MAX: usize = 100_000;
 /// Subscriptions of one topic: a message for all of them is one record.
 pub const TOPIC_SUBSCRIPTIONS_MAX: usize = 10_000;
 
+/// Subscriptions of patterns: each message to any topic is held against each, which takes up to
+/// 60 µs where the pattern is made for it.
+pub const PATTERN_SUBSCRIPTIONS_MAX: usize = 4_096;
+
 /// Different selectors of the consumers of one queue: each message is held against each.
 pub const QUEUE_SELECTORS_MAX: usize = 256;
 

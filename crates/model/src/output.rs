@@ -214,8 +214,8 @@ pub enum Refusal {
     ClientInUse,
     /// The subscription has a consumer and is not shared, or not shared in this way.
     SubscriptionInUse,
-    /// There are [`crate::limits::SUBSCRIPTIONS_MAX`] subscriptions, or so many of one topic as
-    /// fit into one frame.
+    /// There are [`crate::limits::SUBSCRIPTIONS_MAX`] subscriptions, so many of one topic as fit
+    /// into one frame, or [`crate::limits::PATTERN_SUBSCRIPTIONS_MAX`] of patterns.
     TooManySubscriptions,
     /// Consumers of the queue use [`crate::limits::QUEUE_SELECTORS_MAX`] different selectors.
     TooManySelectors,

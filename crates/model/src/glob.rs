@@ -1,0 +1,132 @@
+//! Glob patterns over names: `*`, `?`, `[a-z]`, `[^a]`, and `\` before any of these. They match
+//! bytes, as in Redis: `?` is a byte, not a character.
+
+/// Whether all of the text matches all of the pattern.
+///
+/// Takes time in the order of both lengths multiplied, never more: of several stars only the last
+/// one is tried again, which suffices since an earlier one could give it no more to choose from.
+#[must_use]
+pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    matches_counting(pattern, text).0
+}
+
+/// The same, with how many comparisons it took.
+#[must_use]
+pub fn matches_counting(pattern: &[u8], text: &[u8]) -> (bool, usize) {
+    let (mut pattern, mut text) = (pattern, text);
+    let mut star: Option<(&[u8], &[u8])> = None;
+    let mut count = 0;
+    loop {
+        count += 1;
+        if let [b'*', behind @ ..] = pattern {
+            if behind.is_empty() {
+                return (true, count);
+            }
+            pattern = behind;
+            star = Some((behind, text));
+            continue;
+        }
+        if pattern.is_empty() && text.is_empty() {
+            return (true, count);
+        }
+        if let Some((byte, rest)) = text.split_first()
+            && let Some(behind) = match_one(pattern, *byte)
+        {
+            (pattern, text) = (behind, rest);
+            continue;
+        }
+        let Some((behind, from)) = star else { return (false, count) };
+        let Some((_, from)) = from.split_first() else { return (false, count) };
+        star = Some((behind, from));
+        (pattern, text) = (behind, from);
+    }
+}
+
+/// What is left of the pattern if its first part, which is no star, matches this byte.
+fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
+    match pattern {
+        [b'?', behind @ ..] => Some(behind),
+        [b'[', behind @ ..] => {
+            let (contained, behind) = in_class(behind, byte);
+            contained.then_some(behind)
+        }
+        [b'\\', escaped, behind @ ..] => (*escaped == byte).then_some(behind),
+        [literal, behind @ ..] => (*literal == byte).then_some(behind),
+        [] => None,
+    }
+}
+
+/// Whether a class, whose bracket was read, holds a byte; and what follows it. One that does not
+/// end ends with the pattern.
+fn in_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
+    let (negated, mut rest) = match class {
+        [b'^', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let mut found = false;
+    loop {
+        rest = match rest {
+            [] => return (found != negated, rest),
+            [b']', behind @ ..] => return (found != negated, behind),
+            [b'\\', escaped, behind @ ..] => {
+                found |= *escaped == byte;
+                behind
+            }
+            [low, b'-', high, behind @ ..] => {
+                let (low, high) = if low <= high { (low, high) } else { (high, low) };
+                found |= (low..=high).contains(&&byte);
+                behind
+            }
+            [literal, behind @ ..] => {
+                found |= *literal == byte;
+                behind
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_redis() {
+        let cases = [
+            ("", "", true),
+            ("", "a", false),
+            ("*", "", true),
+            ("*", "anything", true),
+            ("h?llo", "hello", true),
+            ("h?llo", "hllo", false),
+            ("h*llo", "heeello", true),
+            ("h[ae]llo", "hallo", true),
+            ("h[ae]llo", "hillo", false),
+            ("h[^e]llo", "hallo", true),
+            ("h[^e]llo", "hello", false),
+            ("h[a-c]llo", "hbllo", true),
+            ("h[c-a]llo", "hbllo", true),
+            ("h[a-c]llo", "hdllo", false),
+            ("a\\*b", "a*b", true),
+            ("a\\*b", "axb", false),
+            ("[\\]]", "]", true),
+            ("[a", "a", true),
+            ("a[", "a", false),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+            ("*a*", "bab", true),
+            ("**x", "yyx", true),
+            ("a\\", "a\\", true),
+        ];
+        for (pattern, text, expected) in cases {
+            let found = matches(pattern.as_bytes(), text.as_bytes());
+            assert_eq!(found, expected, "{pattern:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn many_stars_take_no_exponential_time() {
+        let pattern = b"a*".repeat(30);
+        let (found, count) = matches_counting(&[&pattern[..], b"b"].concat(), &[b'a'; 10_000]);
+        assert!(!found && count < 60 * 10_000, "{count}");
+    }
+}
