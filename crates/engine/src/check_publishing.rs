@@ -10,6 +10,7 @@ use crate::log::unrecorded_bytes_max;
 use crate::message::{Message, State};
 use crate::queue::Role;
 use crate::session::{Session, SessionSlot};
+use crate::subscriptions::Source;
 use crate::targets::Target;
 
 impl Engine {
@@ -55,11 +56,16 @@ impl Engine {
             assert_eq!(found, !topic.leaving, "topic {name} is found by its name until it goes");
             assert!(!topic.is_idle(), "topic {name} is there for something");
             for number in &topic.subscriptions {
-                assert_eq!(self.subscriptions.at(*number).topic, slot, "a subscription of {name}");
+                let source = self.subscriptions.at(*number).source;
+                assert_eq!(source, Source::Topic(slot), "a subscription of {name}");
             }
         }
         let subscribed = self.topics.iter().map(|(_, topic)| topic.subscriptions.len());
-        assert_eq!(subscribed.sum::<usize>(), self.subscriptions.len(), "subscriptions by topic");
+        let patterns = self.subscriptions.patterns();
+        let patterns = patterns.filter(|entry| entry.source == Source::Pattern).count();
+        assert_eq!(patterns, self.subscriptions.patterns_count(), "subscriptions of patterns");
+        let all = subscribed.sum::<usize>() + patterns;
+        assert_eq!(all, self.subscriptions.len(), "subscriptions by topic");
     }
 
     fn check_subscriptions(&self) {

@@ -346,7 +346,7 @@ impl Engine {
             Command::Unobserve => self.unobserve(by),
             Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
             Command::SubscribePattern { link, pattern } => {
-                self.subscribe_pattern(by, link, pattern, effects)
+                self.subscribe_pattern(by, link, pattern)
             }
         }
     }

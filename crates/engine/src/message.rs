@@ -116,6 +116,8 @@ pub(crate) struct History {
     pub(crate) dead: Option<Box<DeadLetter>>,
     /// See [`Envelope::group`].
     pub(crate) group: u64,
+    /// The topic that it was published to, where its subscription is of a pattern.
+    pub(crate) topic: Option<QueueName>,
     /// Its record at its location may name another queue.
     pub(crate) moved: bool,
     /// By how much its record at its location would be larger now.
@@ -297,6 +299,11 @@ impl Message {
     /// When its time is over.
     pub(crate) fn expires(&self) -> Option<Nanos> {
         self.history.as_ref()?.expires
+    }
+
+    /// The topic that it was published to, where its subscription is of a pattern.
+    pub(crate) fn topic(&self) -> Option<&QueueName> {
+        self.history.as_ref()?.topic.as_ref()
     }
 
     /// Why it is among the dead letters, if it is.

@@ -248,9 +248,7 @@ impl Engine {
         if let Role::Subscription { number, durable: false } = queue.role
             && queue.consumers.is_empty()
         {
-            let topic = self.subscriptions.at(number).topic;
             self.withdraw(number);
-            self.topics.remove_if_idle(topic);
             return;
         }
         if queue.is_idle() {

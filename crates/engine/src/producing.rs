@@ -9,8 +9,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{
-    After, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, Refusal, Reply,
-    TransactionId, limits,
+    After, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, QueueName, Refusal,
+    Reply, TransactionId, limits,
 };
 
 use crate::Effects;
@@ -33,6 +33,8 @@ pub(crate) type Drafted = (MessageId, Box<Message>);
 struct Takers {
     durable: Vec<QueueSlot>,
     others: Vec<QueueSlot>,
+    /// Those of patterns, who are told which topic it was.
+    of_patterns: Vec<QueueSlot>,
 }
 
 impl Engine {
@@ -145,13 +147,16 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let mut drafted = Vec::new();
-        if self.draft_copies(by, topic, new, &mut drafted, effects).is_err() {
+        let name = self.topics.at(topic).name.clone();
+        if self.draft_copies(by, &name, new, &mut drafted, effects).is_err() {
             return Outcome::refused(Refusal::StoreFull);
         }
-        let Some((first, _)) = drafted.first() else {
-            return Outcome::reply(After::NOTHING, Reply::Done);
-        };
-        let reply = Reply::Stored { message: *first };
+        let reply = drafted.first().map(|(first, _)| Reply::Stored { message: *first });
+        self.admit_all(drafted, reply.unwrap_or(Reply::Done))
+    }
+
+    /// Answers, and lets what was published take its places.
+    pub(crate) fn admit_all(&mut self, drafted: Vec<Drafted>, reply: Reply) -> Outcome {
         let mut outcome = Outcome::reply(self.log.after_open(), reply);
         for (id, message) in drafted {
             outcome = outcome.waking(message.queue);
@@ -171,7 +176,10 @@ impl Engine {
     ) -> Result<(), NoRoom> {
         match target {
             Target::Queue(slot) => drafted.push(self.draft_alone(slot, new, effects)?),
-            Target::Topic(slot) => self.draft_copies(by, slot, new, drafted, effects)?,
+            Target::Topic(slot) => {
+                let name = self.topics.at(slot).name.clone();
+                self.draft_copies(by, &name, new, drafted, effects)?;
+            }
         }
         Ok(())
     }
@@ -208,15 +216,15 @@ impl Engine {
     }
 
     /// A message for each subscription of a topic that takes it.
-    fn draft_copies(
+    pub(crate) fn draft_copies(
         &mut self,
         by: SessionSlot,
-        topic: TopicSlot,
+        topic: &QueueName,
         new: &NewMessage,
         drafted: &mut Vec<Drafted>,
         effects: &mut Effects,
     ) -> Result<(), NoRoom> {
-        let Takers { mut durable, mut others } = self.takers(by, topic, new);
+        let Takers { mut durable, mut others, of_patterns } = self.takers(by, topic, new);
         let level = self.policy.durability(new.persistence);
         if level == Durability::None {
             durable.append(&mut others);
@@ -227,10 +235,14 @@ impl Engine {
         } else if !durable.is_empty() {
             self.draft_shared(&durable, level, new, drafted, effects)?;
         }
-        for slot in others {
+        let told = of_patterns.into_iter().map(|slot| (slot, Some(topic)));
+        for (slot, told) in others.into_iter().map(|slot| (slot, None)).chain(told) {
             let id = MessageId(self.next.message);
             let envelope = self.envelope_of_new(id, Durability::None, new);
             let mut message = Message::new(&envelope, slot, Arc::clone(&new.body));
+            if let Some(topic) = told {
+                message.history_mut().topic = Some(topic.clone());
+            }
             // Nobody sees what a crash may undo for those who have a record of it.
             message.changed = self.log.after_open().lsn;
             self.next.message += 1;
@@ -269,11 +281,13 @@ impl Engine {
         Ok(())
     }
 
-    fn takers(&mut self, by: SessionSlot, topic: TopicSlot, new: &NewMessage) -> Takers {
+    /// Who takes what is published to that name, whether or not there is such a topic.
+    fn takers(&mut self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> Takers {
+        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
         let client = self.sessions.at(by).client.as_ref();
         let mut takers = Takers::default();
         let mut steps = 0;
-        for number in &self.topics.at(topic).subscriptions {
+        for number in topic.iter().flat_map(|topic| &topic.subscriptions) {
             let entry = self.subscriptions.at(*number);
             steps += 1;
             if entry.asks.without.is_some() && entry.asks.without.as_ref() == client {
@@ -288,7 +302,9 @@ impl Engine {
             let durable = entry.asks.is_durable();
             if durable { &mut takers.durable } else { &mut takers.others }.push(entry.queue);
         }
-        self.took_steps(steps);
+        let (of_patterns, looked) = self.matching_patterns(name);
+        takers.of_patterns = of_patterns;
+        self.took_steps(steps + looked);
         takers
     }
 

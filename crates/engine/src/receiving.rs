@@ -412,7 +412,7 @@ impl Engine {
             created: message.created,
             expires: message.expires(),
             durability: message.durability,
-            topic: None,
+            topic: message.topic().cloned(),
             dead: message.dead().cloned().map(Box::new),
             format: message.format,
             payload: self.payload_of(message),

@@ -22,6 +22,7 @@ use crate::message::{Message, State};
 use crate::queue::QueueSlot;
 use crate::record::{Envelope, Place, RecordError, RecordView, Standing, StoredState};
 use crate::registration::SubscriptionView;
+use crate::subscriptions::Source;
 
 impl Engine {
     /// Takes in a chunk of a snapshot.
@@ -255,7 +256,7 @@ impl Engine {
         let selector = asks.selector.as_deref().map(parse_selector).transpose();
         let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
         let topic = self.topics.find_or_create(&asks.topic);
-        self.register(view.number, asks, selector, topic, size as u64);
+        self.register(view.number, asks, selector, Source::Topic(topic), size as u64);
         Ok(())
     }
 
@@ -272,9 +273,8 @@ impl Engine {
         while let Some(id) = ids.pop() {
             self.forget(id);
         }
-        if let Some(topic) = self.subscriptions.get(number).map(|entry| entry.topic) {
+        if self.subscriptions.get(number).is_some() {
             self.withdraw(number);
-            self.topics.remove_if_idle(topic);
         } else {
             self.begin_leaving(slot);
         }

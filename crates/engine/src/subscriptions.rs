@@ -6,7 +6,7 @@
 //! and never again, for records of messages name subscriptions by them.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
     After, ConsumerMode, Durability, LinkId, Persistence, Refusal, Reply, Subscription,
@@ -29,6 +29,8 @@ use crate::{Effects, QueuePolicy};
 pub(crate) struct Subscriptions {
     numbers: BTreeMap<u64, Entry>,
     names: BTreeMap<SubscriptionName, u64>,
+    /// Those of patterns.
+    patterns: BTreeSet<u64>,
     /// The number of the next one.
     pub(crate) next: u64,
 }
@@ -38,11 +40,19 @@ pub(crate) struct Subscriptions {
 pub(crate) struct Entry {
     pub(crate) asks: Box<Subscription>,
     pub(crate) selector: Option<Selector>,
-    pub(crate) topic: TopicSlot,
+    pub(crate) source: Source,
     /// Where its messages are.
     pub(crate) queue: QueueSlot,
     /// The size of its record; zero where it has none.
     pub(crate) record_bytes: u64,
+}
+
+/// What a subscription takes messages of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Topic(TopicSlot),
+    /// All topics whose names match what it asks for.
+    Pattern,
 }
 
 /// What has to be done so that a consumer gets the subscription it asks for.
@@ -58,13 +68,21 @@ enum Wanted {
 
 impl Subscriptions {
     pub(crate) const fn new() -> Self {
-        Self { numbers: BTreeMap::new(), names: BTreeMap::new(), next: 1 }
+        Self {
+            numbers: BTreeMap::new(),
+            names: BTreeMap::new(),
+            patterns: BTreeSet::new(),
+            next: 1,
+        }
     }
 
     pub(crate) fn insert(&mut self, number: u64, entry: Entry) {
         if let Some(name) = entry.asks.name.clone() {
             let before = self.names.insert(name, number);
             assert!(before.is_none(), "a name is of one subscription");
+        }
+        if entry.source == Source::Pattern {
+            self.patterns.insert(number);
         }
         let before = self.numbers.insert(number, entry);
         assert!(before.is_none(), "a number is of one subscription");
@@ -73,6 +91,7 @@ impl Subscriptions {
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.numbers.remove(&number)?;
+        self.patterns.remove(&number);
         if let Some(name) = &entry.asks.name {
             self.names.remove(name);
         }
@@ -94,6 +113,15 @@ impl Subscriptions {
     /// All from this number on, ascending.
     pub(crate) fn iter_from(&self, number: u64) -> impl Iterator<Item = (u64, &Entry)> {
         self.numbers.range(number..).map(|(number, entry)| (*number, entry))
+    }
+
+    /// Those of patterns, the oldest first.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = &Entry> {
+        self.patterns.iter().map(|number| self.at(*number))
+    }
+
+    pub(crate) fn patterns_count(&self) -> usize {
+        self.patterns.len()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -145,23 +173,25 @@ impl Engine {
 
     /// Ends a subscription; its messages are forgotten in steps.
     pub(crate) fn end_subscription(&mut self, number: u64, effects: &mut Effects) {
-        let &Entry { queue, topic, record_bytes, .. } = self.subscriptions.at(number);
+        let &Entry { queue, record_bytes, .. } = self.subscriptions.at(number);
         if record_bytes > 0 {
             let level = self.policy.durability(Persistence::Persistent);
             self.log.append(&RecordView::Unsubscribed { number }, level, effects);
         }
         self.dismiss_consumers(queue, effects);
         self.withdraw(number);
-        self.topics.remove_if_idle(topic);
     }
 
-    /// Takes a subscription that nobody consumes from out of its topic.
+    /// Takes a subscription that nobody consumes from out of its topic, which may go with it.
     pub(crate) fn withdraw(&mut self, number: u64) {
         let entry = self.subscriptions.remove(number);
         let entry = entry.expect("invariant: a subscription ends once");
         self.totals.picture_bytes -= Self::picture_bytes_of_subscription(entry.record_bytes);
-        let was_there = self.topics.at_mut(entry.topic).subscriptions.remove(&number);
-        assert!(was_there, "a topic knows its subscriptions");
+        if let Source::Topic(topic) = entry.source {
+            let was_there = self.topics.at_mut(topic).subscriptions.remove(&number);
+            assert!(was_there, "a topic knows its subscriptions");
+            self.topics.remove_if_idle(topic);
+        }
         self.begin_leaving(entry.queue);
     }
 
@@ -171,15 +201,17 @@ impl Engine {
         number: u64,
         asks: Box<Subscription>,
         selector: Option<Selector>,
-        topic: TopicSlot,
+        source: Source,
         record_bytes: u64,
     ) -> QueueSlot {
         let durable = asks.is_durable();
         let policy = QueuePolicy { kept: false, ..self.queue_policies.of(&asks.topic) };
         let queue = self.queues.create_subscription(asks.topic.clone(), number, durable, policy);
-        self.topics.at_mut(topic).subscriptions.insert(number);
+        if let Source::Topic(topic) = source {
+            self.topics.at_mut(topic).subscriptions.insert(number);
+        }
         self.totals.picture_bytes += Self::picture_bytes_of_subscription(record_bytes);
-        let entry = Entry { asks, selector, topic, queue, record_bytes };
+        let entry = Entry { asks, selector, source, queue, record_bytes };
         self.subscriptions.insert(number, entry);
         queue
     }
@@ -253,7 +285,8 @@ impl Engine {
             self.log.append(&record, level, effects);
         }
         let after = self.log.after_open();
-        Ok((self.register(number, asked, selector, topic, record_bytes), after))
+        let source = Source::Topic(topic);
+        Ok((self.register(number, asked, selector, source, record_bytes), after))
     }
 
     fn may_subscribe(

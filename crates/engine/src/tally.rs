@@ -178,7 +178,8 @@ impl Engine {
             let numbers = topic.subscriptions.iter();
             let durable =
                 numbers.filter(|number| self.subscriptions.at(**number).asks.is_durable());
-            puts.records(durable.count(), topic.subscriptions.len())
+            let patterns = self.subscriptions.patterns_count();
+            puts.records(durable.count(), topic.subscriptions.len() + patterns)
         });
         published.fold(settled.and(tally.queues.records(1, 1)), Records::and)
     }

@@ -560,8 +560,10 @@ pub(crate) fn shown_reply(reply: &Reply) -> String {
             let dead = delivery.dead.as_ref().map_or(String::new(), |dead| {
                 format!(" dead: {} from {}", dead.reason.word(), dead.from)
             });
+            let topic = delivery.topic.as_ref().map(|topic| format!(" published to {topic}"));
+            let topic = topic.unwrap_or_default();
             let (message, count) = (delivery.message, delivery.count);
-            format!("delivered {message} {body} x{count}{link}{failed}{dead}")
+            format!("delivered {message} {body} x{count}{link}{topic}{failed}{dead}")
         }
         Reply::Drained { link, delivered } => format!("drained {} after {delivered}", link.0),
         Reply::ConsumerClosed { link } => format!("consumer {} closed", link.0),
