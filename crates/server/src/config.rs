@@ -8,6 +8,7 @@ use std::time::Duration;
 use disk::Choice;
 use engine::QueuePolicies;
 use model::{QueueName, StorePolicy, limits};
+use resp::Side;
 
 use crate::Log;
 
@@ -30,6 +31,8 @@ pub struct Config {
     pub queues: QueuePolicies,
     /// Where dead letters go; `None`: where the engine says.
     pub dead_letter_queue: Option<QueueName>,
+    /// Which side of a list by the Redis protocol is the head of the queue.
+    pub list_head: Side,
     /// What peers may cost.
     pub limits: Limits,
     /// Where the log goes.
@@ -47,6 +50,7 @@ impl Default for Config {
             segment_bytes: None,
             queues: QueuePolicies::default(),
             dead_letter_queue: None,
+            list_head: Side::default(),
             limits: Limits::default(),
             log: Log::Stderr,
         }
@@ -62,6 +66,8 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Bytes of one message by AMQP, all of it.
     pub amqp_message_bytes: usize,
+    /// Bytes of one element of a list, and of any other word, by the Redis protocol.
+    pub redis_message_bytes: usize,
     /// Bytes that a connection may leave unread before the server stops reading its commands.
     pub output_bytes: usize,
     /// Bytes in the buffers of all connections: the fuller, the fewer may one leave unread; beyond
@@ -82,6 +88,7 @@ impl Default for Limits {
             connections: 10_000,
             message_bytes: limits::MESSAGE_BYTES_DEFAULT,
             amqp_message_bytes: limits::MESSAGE_BYTES_MAX,
+            redis_message_bytes: limits::MESSAGE_BYTES_MAX,
             output_bytes: 1024 * 1024,
             buffered_bytes: 256 * 1024 * 1024,
             half_sent: Some(Duration::from_secs(60)),
@@ -107,11 +114,13 @@ pub enum Protocol {
     Amqp,
     /// beanstalkd's.
     Beanstalkd,
+    /// Redis's.
+    Redis,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Amqp, Self::Beanstalkd];
+    pub const ALL: [Self; 3] = [Self::Amqp, Self::Beanstalkd, Self::Redis];
 
     /// Its name on the command line.
     #[must_use]
@@ -119,6 +128,7 @@ impl Protocol {
         match self {
             Self::Amqp => "amqp",
             Self::Beanstalkd => "beanstalkd",
+            Self::Redis => "redis",
         }
     }
 
@@ -134,6 +144,7 @@ impl Protocol {
         let port = match self {
             Self::Amqp => 5_672,
             Self::Beanstalkd => 11_300,
+            Self::Redis => 6_379,
         };
         Listen { protocol: self, address: SocketAddr::from(([127, 0, 0, 1], port)) }
     }

@@ -295,25 +295,22 @@ const INPUT_BYTES_MAX: usize = 64 * 1024;
 mod tests {
     use std::io::Write as _;
     use std::os::unix::net::UnixStream;
-    use std::sync::Arc;
 
     use model::After;
 
     use super::*;
-    use crate::clock::{Clock, nanos};
+    use crate::clock::nanos;
     use crate::config::Protocol;
-    use crate::facts::ProcessFacts;
 
     #[test]
     fn each_command_has_the_whole_time_to_be_sent() {
         let (mut peer, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
-        let facts = Box::new(ProcessFacts::new(Clock::new(), Arc::default()));
-        let mut commons =
-            Commons { beanstalkd: beanstalk::Shared::new(100, facts), amqp: Arc::default() };
+        let mut commons = Commons::idle();
         let id = SessionId(1);
-        let protocol = Peer::new(Protocol::Beanstalkd, id, &mut commons, Nanos(0));
-        let mut connection = Connection::new(id, socket.into(), protocol, Nanos(0));
+        let socket = socket.into();
+        let protocol = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos(0));
+        let mut connection = Connection::new(id, socket, protocol, Nanos(0));
         let limits = Limits::default();
         let most = nanos(limits.half_sent.unwrap());
         let mut sends_at = |bytes: &[u8], seconds| {

@@ -93,24 +93,20 @@ const _: () = assert!(crate::THREADS_MAX == 1 << REACTOR_BITS);
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
-    use std::sync::Arc;
-
     use model::Nanos;
 
     use super::*;
     use crate::config::Protocol;
-    use crate::facts::ProcessFacts;
     use crate::peer::{Commons, Peer};
 
     fn insert(connections: &mut Connections) -> SessionId {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let facts = ProcessFacts::new(crate::clock::Clock::new(), Default::default());
-        let beanstalkd = beanstalk::Shared::new(100, Box::new(facts));
-        let mut commons = Commons { beanstalkd, amqp: Arc::default() };
+        let mut commons = Commons::idle();
         let id = connections.next_id();
-        let peer = Peer::new(Protocol::Beanstalkd, id, &mut commons, Nanos::ZERO);
-        connections.insert(id, Connection::new(id, socket.into(), peer, Nanos::ZERO));
+        let socket = socket.into();
+        let peer = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos::ZERO);
+        connections.insert(id, Connection::new(id, socket, peer, Nanos::ZERO));
         id
     }
 

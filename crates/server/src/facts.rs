@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use beanstalk::{Facts, JournalFacts};
+use beanstalk::JournalFacts;
 use journal::Counters;
 use model::Nanos;
 
@@ -21,6 +21,7 @@ pub(crate) struct ProcessFacts {
     platform: String,
     journal: Arc<JournalGauges>,
     processor: Lately,
+    memory: Memory,
 }
 
 /// Processor time of this process.
@@ -36,6 +37,13 @@ struct ProcessorTimes {
 struct Lately {
     read_at: Cell<Option<Nanos>>,
     times: Cell<ProcessorTimes>,
+}
+
+/// Bytes of memory in use, likewise as of a tick ago at most.
+#[derive(Debug, Default)]
+struct Memory {
+    read_at: Cell<Option<Nanos>>,
+    bytes: Cell<u64>,
 }
 
 /// The journal's figures as the last completed write left them.
@@ -72,6 +80,7 @@ impl ProcessFacts {
             platform: text(uname.machine()),
             journal,
             processor: Lately::default(),
+            memory: Memory::default(),
         }
     }
 
@@ -93,6 +102,23 @@ impl Lately {
     }
 }
 
+impl Memory {
+    fn at(&self, now: Nanos) -> u64 {
+        if self.read_at.get().is_none_or(|at| now.since(at) >= TICK) {
+            self.read_at.set(Some(now));
+            self.bytes.set(Self::read().unwrap_or(self.bytes.get()));
+        }
+        self.bytes.get()
+    }
+
+    /// The second number is the resident pages.
+    fn read() -> Option<u64> {
+        let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+        let pages: u64 = pages.split(' ').nth(1)?.parse().ok()?;
+        Some(pages * rustix::param::page_size() as u64)
+    }
+}
+
 impl ProcessorTimes {
     fn read() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/self/stat").ok()?)
@@ -107,7 +133,41 @@ impl ProcessorTimes {
     }
 }
 
-impl Facts for ProcessFacts {
+impl resp::Facts for ProcessFacts {
+    fn pid(&self) -> u32 {
+        std::process::id()
+    }
+
+    fn version(&self) -> &str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    fn user_time(&self) -> Nanos {
+        self.processor().user
+    }
+
+    fn system_time(&self) -> Nanos {
+        self.processor().system
+    }
+
+    fn uptime(&self) -> Nanos {
+        self.clock.uptime()
+    }
+
+    fn instance_id(&self) -> u64 {
+        self.instance
+    }
+
+    fn os(&self) -> &str {
+        &self.os
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory.at(self.clock.uptime())
+    }
+}
+
+impl beanstalk::Facts for ProcessFacts {
     fn pid(&self) -> u32 {
         std::process::id()
     }
@@ -209,8 +269,9 @@ mod tests {
     #[test]
     fn the_facts_are_those_of_this_process() {
         let facts = ProcessFacts::new(Clock::new(), Arc::default());
-        assert_eq!(facts.pid(), std::process::id());
-        assert!(facts.version().starts_with("dunlin "));
-        assert!(!facts.hostname().is_empty());
+        assert_eq!(beanstalk::Facts::pid(&facts), std::process::id());
+        assert!(beanstalk::Facts::version(&facts).starts_with("dunlin "));
+        assert!(!beanstalk::Facts::hostname(&facts).is_empty());
+        assert!(resp::Facts::memory_bytes(&facts) > 100_000);
     }
 }

@@ -337,7 +337,9 @@ impl Hub {
 
     /// Refuses puts from now on.
     pub(crate) fn drain(&self) {
-        self.lock().commons.beanstalkd.draining = true;
+        let commons = &mut self.lock().commons;
+        commons.beanstalkd.draining = true;
+        commons.redis.draining = true;
     }
 }
 

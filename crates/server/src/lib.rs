@@ -42,4 +42,5 @@ pub use config::{Config, Limits, Listen, Protocol, THREADS_MAX, threads_default}
 pub use counters::{Counters, Latencies};
 pub use error::{Failure, StartError};
 pub use log::Log;
+pub use resp::Side;
 pub use server::{Remote, Running, Server};

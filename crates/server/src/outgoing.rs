@@ -26,6 +26,13 @@ impl Outgoing {
         result
     }
 
+    /// Lets a session append the answer to a command that may take several replies: where this one
+    /// adds nothing, what comes behind it waits for it all the same.
+    pub(crate) fn say_in_parts(&mut self, after: After, say: impl FnOnce(&mut Vec<u8>)) {
+        self.say(after, say);
+        self.gate.push(after, self.base + self.bytes.len() as u64);
+    }
+
     /// The bytes that may leave now.
     pub(crate) fn released(&mut self, durable: Durable) -> &[u8] {
         let end = self.gate.released(durable) - self.base;
@@ -97,6 +104,16 @@ mod tests {
         outgoing.consume(11);
         assert!(outgoing.is_empty());
         assert!(!outgoing.is_held());
+    }
+
+    #[test]
+    fn a_part_that_adds_nothing_holds_back_the_next() {
+        let mut outgoing = Outgoing::default();
+        outgoing.say(After::NOTHING, |out| out.extend_from_slice(b"free "));
+        outgoing.say_in_parts(After::new(Lsn(3), Durability::Synced), |_| {});
+        outgoing.say_in_parts(After::NOTHING, |out| out.extend_from_slice(b"told"));
+        assert_eq!(outgoing.released(durable(2)), b"free ");
+        assert_eq!(outgoing.released(durable(3)), b"free told");
     }
 
     #[test]

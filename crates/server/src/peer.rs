@@ -1,11 +1,14 @@
 //! What is spoken with a peer: the session of one protocol, what it reads from and what it holds
 //! back. All protocols have the same shape, and this is where they are told apart.
 
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use beanstalk::Shared;
 use journal::Durable;
 use model::{After, Command, Nanos, Output, SessionId};
+use rustix::net::{getpeername, getsockname};
 
 use crate::config::Protocol;
 use crate::held::Held;
@@ -16,6 +19,7 @@ use crate::outgoing::Outgoing;
 pub(crate) struct Commons {
     pub(crate) beanstalkd: Shared,
     pub(crate) amqp: Arc<amqp::Options>,
+    pub(crate) redis: resp::Shared,
 }
 
 /// One peer's protocol.
@@ -25,12 +29,20 @@ pub(crate) enum Peer {
     Beanstalkd(Box<Beanstalkd>),
     /// Answers may overtake each other: they wait before they become bytes.
     Amqp(Box<Amqp>),
+    /// As beanstalkd's, but that an answer may take several replies.
+    Redis(Box<Redis>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Beanstalkd {
     session: beanstalk::Session,
     input: beanstalk::InputBuffer,
+}
+
+#[derive(Debug)]
+pub(crate) struct Redis {
+    session: resp::Session,
+    input: resp::InputBuffer,
 }
 
 #[derive(Debug)]
@@ -44,6 +56,7 @@ impl Peer {
     pub(crate) fn new(
         protocol: Protocol,
         id: SessionId,
+        socket: &OwnedFd,
         commons: &mut Commons,
         now: Nanos,
     ) -> Self {
@@ -57,6 +70,10 @@ impl Peer {
                 input: amqp::InputBuffer::new(),
                 held: Held::new(),
             })),
+            Protocol::Redis => Self::Redis(Box::new(Redis {
+                session: resp::Session::new(id, ends(socket), now, &mut commons.redis),
+                input: resp::InputBuffer::new(),
+            })),
         }
     }
 
@@ -65,6 +82,7 @@ impl Peer {
         match self {
             Self::Beanstalkd(peer) => peer.input.append(bytes),
             Self::Amqp(peer) => peer.input.append(bytes),
+            Self::Redis(peer) => peer.input.append(bytes),
         }
     }
 
@@ -73,6 +91,7 @@ impl Peer {
         match self {
             Self::Beanstalkd(peer) => peer.input.len(),
             Self::Amqp(peer) => peer.input.len(),
+            Self::Redis(peer) => peer.input.len(),
         }
     }
 
@@ -81,6 +100,7 @@ impl Peer {
         match self {
             Self::Beanstalkd(peer) => peer.session.collected_bytes(),
             Self::Amqp(peer) => peer.connection.held_bytes(),
+            Self::Redis(peer) => peer.session.collected_bytes(),
         }
     }
 
@@ -96,6 +116,9 @@ impl Peer {
                 peer.session.poll_command(&mut peer.input, &mut commons.beanstalkd, out)
             }
             Self::Amqp(peer) => peer.connection.poll_command(now, &mut peer.input, out),
+            Self::Redis(peer) => {
+                peer.session.poll_command(now, &mut peer.input, &mut commons.redis, out)
+            }
         })
     }
 
@@ -104,6 +127,9 @@ impl Peer {
         match self {
             Self::Beanstalkd(peer) => outgoing.say(output.after, |out| {
                 peer.session.handle_reply(output.reply, &mut commons.beanstalkd, out);
+            }),
+            Self::Redis(peer) => outgoing.say_in_parts(output.after, |out| {
+                peer.session.handle_reply(output.reply, &mut commons.redis, out);
             }),
             Self::Amqp(peer) => {
                 if let Some((after, event)) =
@@ -131,7 +157,7 @@ impl Peer {
     /// Whether it holds back what waits for the log.
     pub(crate) fn is_holding(&self) -> bool {
         match self {
-            Self::Beanstalkd(_) => false,
+            Self::Beanstalkd(_) | Self::Redis(_) => false,
             Self::Amqp(peer) => peer.held.is_holding(),
         }
     }
@@ -140,6 +166,7 @@ impl Peer {
     pub(crate) fn half_close(&mut self) -> Option<Command> {
         match self {
             Self::Beanstalkd(peer) => peer.session.handle_half_close(),
+            Self::Redis(peer) => peer.session.handle_half_close(),
             Self::Amqp(peer) => {
                 peer.connection.handle_half_close();
                 None
@@ -150,7 +177,7 @@ impl Peer {
     /// When it wants to be told the time.
     pub(crate) fn poll_timeout(&self) -> Option<Nanos> {
         match self {
-            Self::Beanstalkd(_) => None,
+            Self::Beanstalkd(_) | Self::Redis(_) => None,
             Self::Amqp(peer) => peer.connection.poll_timeout(),
         }
     }
@@ -177,6 +204,7 @@ impl Peer {
         match self {
             Self::Beanstalkd(peer) => peer.session.half_sent(),
             Self::Amqp(peer) => peer.connection.half_sent(),
+            Self::Redis(peer) => peer.session.half_sent(),
         }
     }
 
@@ -185,13 +213,14 @@ impl Peer {
         match self {
             Self::Beanstalkd(peer) => peer.session.has_more(),
             Self::Amqp(peer) => peer.connection.has_more(),
+            Self::Redis(peer) => peer.session.has_more(),
         }
     }
 
     /// It has more to send once all that it gave was sent.
     pub(crate) fn is_congested(&self) -> bool {
         match self {
-            Self::Beanstalkd(_) => false,
+            Self::Beanstalkd(_) | Self::Redis(_) => false,
             Self::Amqp(peer) => peer.connection.is_congested(),
         }
     }
@@ -201,13 +230,38 @@ impl Peer {
         match self {
             Self::Beanstalkd(peer) => peer.session.wants_close(),
             Self::Amqp(peer) => peer.connection.wants_close(),
+            Self::Redis(peer) => peer.session.wants_close(),
         }
     }
 
     /// It is gone.
     pub(crate) fn close(self, commons: &mut Commons) {
-        if let Self::Beanstalkd(peer) = self {
-            peer.session.close(&mut commons.beanstalkd);
+        match self {
+            Self::Beanstalkd(peer) => peer.session.close(&mut commons.beanstalkd),
+            Self::Redis(peer) => peer.session.close(&mut commons.redis),
+            Self::Amqp(_) => {}
+        }
+    }
+}
+
+/// Who is connected with whom, as far as the system tells.
+fn ends(socket: &OwnedFd) -> Option<resp::Ends> {
+    let peer = SocketAddr::try_from(getpeername(socket).ok()??).ok()?;
+    let local = SocketAddr::try_from(getsockname(socket).ok()?).ok()?;
+    Some(resp::Ends { peer, local })
+}
+
+#[cfg(test)]
+impl Commons {
+    /// For connections of tests.
+    pub(crate) fn idle() -> Self {
+        let facts = || {
+            Box::new(crate::facts::ProcessFacts::new(crate::clock::Clock::new(), Arc::default()))
+        };
+        Self {
+            beanstalkd: Shared::new(100, facts()),
+            amqp: Arc::default(),
+            redis: resp::Shared::new(resp::Options::default(), facts()),
         }
     }
 }

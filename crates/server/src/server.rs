@@ -13,9 +13,9 @@ use model::{BrokerStatistics, Formats, StorePolicy, limits};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::buffered::ALLOWED_BYTES_MIN;
-use crate::clock::Clock;
+use crate::clock::{Clock, nanos};
 use crate::committer::{COMMITTERS, commit, keep_house};
-use crate::config::{CONNECTIONS_MAX, Config, Limits, Listen, THREADS_MAX};
+use crate::config::{CONNECTIONS_MAX, Config, Limits, Listen, Protocol, THREADS_MAX};
 use crate::core::Core;
 use crate::counters::Counters;
 use crate::events::EventSet;
@@ -46,7 +46,8 @@ impl Server {
         let disk = open_disk(&config)?;
         let listeners: Vec<Listener> =
             config.listen.iter().copied().map(Listener::bind).collect::<Result<_, _>>()?;
-        let addresses = listeners.iter().map(Listener::bound).collect();
+        config.listen = listeners.iter().map(Listener::bound).collect();
+        let addresses = config.listen.clone();
         let hub = Arc::new(build(&config, disk)?);
         let mut running = Running { hub, addresses, reactors: Vec::new(), writers: Vec::new() };
         running.spawn_writers()?;
@@ -237,10 +238,11 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let broker = open_broker(config, disk.as_ref(), options, &clock)?;
     let clock = clock.not_before(broker.started_at());
     let gauges = Arc::new(JournalGauges::new(segment_bytes));
-    let facts = ProcessFacts::new(clock, Arc::clone(&gauges));
+    let facts = || Box::new(ProcessFacts::new(clock, Arc::clone(&gauges)));
     let commons = Commons {
-        beanstalkd: Shared::new(config.limits.message_bytes, Box::new(facts)),
+        beanstalkd: Shared::new(config.limits.message_bytes, facts()),
         amqp: Arc::new(amqp_options(config)),
+        redis: resp::Shared::new(redis_options(config), facts()),
     };
     let posts = std::iter::repeat_with(Post::new).take(config.threads);
     let posts = posts.collect::<rustix::io::Result<Vec<_>>>()?;
@@ -256,6 +258,19 @@ fn amqp_options(config: &Config) -> amqp::Options {
     }
 }
 
+fn redis_options(config: &Config) -> resp::Options {
+    let mut listen = config.listen.iter();
+    let port = listen.find(|listen| listen.protocol == Protocol::Redis);
+    resp::Options {
+        list_head: config.list_head,
+        message_bytes_max: config.limits.redis_message_bytes,
+        policy: config.policy,
+        port: port.map_or(0, |listen| listen.address.port()),
+        connections_max: config.limits.connections,
+        idle: config.limits.idle.map(nanos),
+    }
+}
+
 fn broker_options(config: &Config) -> BrokerOptions {
     let mut queue_policies = config.queues.clone();
     queue_policies.keep(default_tube());
@@ -264,7 +279,9 @@ fn broker_options(config: &Config) -> BrokerOptions {
     let engine = EngineOptions::new(config.policy);
     let dead_letter_queue = config.dead_letter_queue.clone().unwrap_or(engine.dead_letter_queue);
     let engine = EngineOptions { queue_policies, formats, dead_letter_queue, ..engine };
-    let largest = config.limits.message_bytes.max(config.limits.amqp_message_bytes);
+    let largest = [config.limits.amqp_message_bytes, config.limits.redis_message_bytes]
+        .into_iter()
+        .fold(config.limits.message_bytes, usize::max);
     let journal = JournalOptions::new(config.policy).with_message_bytes_max(largest);
     let journal = match config.segment_bytes {
         Some(bytes) => journal.with_segment_bytes(bytes),

@@ -45,7 +45,7 @@ impl Reactor<'_> {
                 continue;
             }
             core.broker.open_session(session);
-            let peer = Peer::new(protocol, session, &mut core.commons, self.now);
+            let peer = Peer::new(protocol, session, &socket, &mut core.commons, self.now);
             let connection = Connection::new(session, socket, peer, self.now);
             let connection = self.connections.insert(session, connection);
             self.lists.attend(session, connection.marks());
@@ -142,6 +142,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         let before = connection.unsent();
         let command = connection.next_command(now, &mut core.commons, share.allowance);
         let answered = connection.unsent();
+        end_waits(connection, core, now);
         spent += (answered - before).div_ceil(ANSWER_BYTES_PER_STEP) as u64;
         let Some(command) = command else { break };
         let before = core.broker.steps();
@@ -156,6 +157,14 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         core.post_outputs(reactor_of(own), hub.posts());
     }
     spent
+}
+
+/// Ends the waits of other sessions that this one has asked to end.
+fn end_waits(connection: &mut Connection, core: &mut Core, now: Nanos) {
+    while let Some((session, command)) = core.commons.redis.poll_unblocked() {
+        assert!(session != connection.id(), "who waits asks nothing");
+        core.broker.handle(now, session, command, &mut core.outputs);
+    }
 }
 
 impl Lists {
