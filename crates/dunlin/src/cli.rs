@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use disk::Choice;
 use model::QueueName;
-use server::Listen;
+use server::{Listen, Side};
 
 use crate::parse::{self, QueueSetting, Store, Sync};
 
@@ -73,7 +73,8 @@ pub(crate) struct Serve {
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) policy: Policy,
-    /// Serve PROTOCOL at ADDRESS; port 0 picks one [default: beanstalkd=127.0.0.1:11300]
+    /// Serve PROTOCOL (amqp, beanstalkd or redis) at ADDRESS; port 0 picks one [default: all, on
+    /// their usual ports of 127.0.0.1]
     #[arg(
         long,
         value_name = "PROTOCOL=ADDRESS",
@@ -85,7 +86,7 @@ pub(crate) struct Serve {
     /// Read settings from a TOML file; flags and variables overrule it
     #[arg(long, value_name = "FILE", env = "DUNLIN_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Largest body of a message, at most 16 MiB [default: 65535 by beanstalkd, 16 MiB by AMQP]
+    /// Largest body of a message, at most 16 MiB [default: 65535 by beanstalkd, else 16 MiB]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES")]
     pub(crate) max_message_bytes: Option<usize>,
     /// Rules of a queue, as NAME:release-order=back|front, NAME:attempts-max=N (failed deliveries
@@ -107,6 +108,10 @@ pub(crate) struct Serve {
         value_parser = parse::queue_name
     )]
     pub(crate) dead_letter_queue: Option<QueueName>,
+    /// Side of a list by the Redis protocol that is the head of the queue, where other protocols
+    /// receive: left or right [default: right, so that LPUSH sends and RPOP receives]
+    #[arg(long, value_name = "SIDE", env = "DUNLIN_LIST_HEAD", value_parser = parse::list_head)]
+    pub(crate) list_head: Option<Side>,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
 }

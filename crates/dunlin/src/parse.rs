@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::{DeadLetters, QueuePolicies, QueuePolicy, ReleaseOrder};
 use model::{Nanos, QueueName, StorePolicy};
-use server::{Listen, Protocol};
+use server::{Listen, Protocol, Side};
 
 /// `--sync`: when a persistent message counts as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +93,15 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let wrong = |cause: String| format!("`{text}` is no address with a port: {cause}");
     let mut addresses = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
     addresses.next().ok_or_else(|| wrong("the name has no address".into()))
+}
+
+/// `--list-head`: which side of a list is the head of its queue.
+pub(crate) fn list_head(text: &str) -> Result<Side, String> {
+    match text {
+        "left" => Ok(Side::Left),
+        "right" => Ok(Side::Right),
+        _ => Err(format!("`{text}` is no side of a list: use left or right")),
+    }
 }
 
 /// `NAME:SETTING=VALUE`, with `*` for all queues that are not named.
@@ -222,6 +231,13 @@ mod tests {
         assert!(listen("11300").unwrap_err().contains("PROTOCOL=ADDRESS"));
         assert!(listen("smtp=127.0.0.1:25").unwrap_err().contains("beanstalkd"));
         assert!(listen("beanstalkd=127.0.0.1").unwrap_err().contains("no address with a port"));
+    }
+
+    #[test]
+    fn a_list_has_two_sides() {
+        assert_eq!(list_head("left"), Ok(Side::Left));
+        assert_eq!(list_head("right"), Ok(Side::Right));
+        assert!(list_head("front").unwrap_err().contains("left or right"));
     }
 
     #[test]

@@ -26,10 +26,12 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         segment_bytes: tuning.segment_bytes,
         queues: parse::queue_policies(&serve.queue.unwrap_or_default()),
         dead_letter_queue: serve.dead_letter_queue,
+        list_head: serve.list_head.unwrap_or_default(),
         limits: Limits {
             connections: tuning.max_connections.unwrap_or(limits.connections),
             message_bytes: serve.max_message_bytes.unwrap_or(limits.message_bytes),
             amqp_message_bytes: serve.max_message_bytes.unwrap_or(limits.amqp_message_bytes),
+            redis_message_bytes: serve.max_message_bytes.unwrap_or(limits.redis_message_bytes),
             output_bytes: tuning.max_output_bytes.unwrap_or(limits.output_bytes),
             buffered_bytes: tuning.max_buffered_bytes.unwrap_or(limits.buffered_bytes),
             half_sent: limit(tuning.half_sent_timeout, limits.half_sent),
@@ -59,6 +61,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         max_message_bytes: upper.max_message_bytes.or(lower.max_message_bytes),
         queue: Some(queues.collect()),
         dead_letter_queue: upper.dead_letter_queue.or(lower.dead_letter_queue),
+        list_head: upper.list_head.or(lower.list_head),
         tuning: Tuning {
             threads: above.threads.or(below.threads),
             journal_io: above.journal_io.or(below.journal_io),
@@ -90,6 +93,7 @@ struct File {
     half_sent_timeout: Option<String>,
     idle_timeout: Option<String>,
     dead_letter_queue: Option<String>,
+    list_head: Option<String>,
     #[serde(default)]
     queues: BTreeMap<String, Queue>,
 }
@@ -131,6 +135,7 @@ fn parse(file: File) -> Result<Serve, String> {
         max_message_bytes: file.max_message_bytes,
         queue: Some(queues),
         dead_letter_queue: word("dead-letter-queue", file.dead_letter_queue, parse::queue_name)?,
+        list_head: word("list-head", file.list_head, parse::list_head)?,
         tuning: Tuning {
             threads: file.threads,
             journal_io: word("journal-io", file.journal_io, str::parse)?,
@@ -187,6 +192,7 @@ mod tests {
             max-buffered-bytes = 5
             half-sent-timeout = 'never'\n idle-timeout = '9s'
             dead-letter-queue = 'dead'
+ list-head = 'left'
             [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'";
         let config = config(file(text).unwrap()).unwrap();
         assert_eq!(config.data, Path::new("/d"));
@@ -202,6 +208,7 @@ mod tests {
         assert_eq!(policy.release_order, engine::ReleaseOrder::Back);
         assert_eq!((policy.attempts_max, policy.dead_letters), (3, engine::DeadLetters::Drop));
         assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
+        assert_eq!(config.list_head, server::Side::Left);
     }
 
     #[test]
