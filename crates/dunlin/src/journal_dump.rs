@@ -140,6 +140,7 @@ fn record_json(record: Result<RecordView<'_>, RecordError>) -> Value {
     record.fields(|name, value| {
         match value {
             FieldValue::Number(number) => object.insert(name.into(), number.into()),
+            FieldValue::Signed(number) => object.insert(name.into(), number.into()),
             FieldValue::Text(text) => object.insert(name.into(), text.into()),
             FieldValue::Bytes(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => object.insert(name.into(), text.into()),

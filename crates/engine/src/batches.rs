@@ -1,31 +1,145 @@
 //! Batches: commands that take effect together, if what was observed is as it was.
+//!
+//! A session that observes keys is told in its next batch whether any of them has changed since: a
+//! list whenever a message becomes ready or ceases to be, a value whenever it is set or goes.
 
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{Command, QueueName, Refusal};
+use model::{After, Command, ListCommand, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
+use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
 
+/// What a session observes.
+#[derive(Debug, Default)]
+pub(crate) struct Observing {
+    pub(crate) names: BTreeSet<QueueName>,
+    /// One of them has changed.
+    pub(crate) stale: bool,
+}
+
 impl Engine {
+    /// One after the other, as one frame. Who waits is served after all of it, in the same frame
+    /// where that has room.
     pub(crate) fn batch(
         &mut self,
-        _by: SessionSlot,
-        _commands: Vec<Command>,
-        _effects: &mut Effects,
+        by: SessionSlot,
+        commands: Vec<Command>,
+        effects: &mut Effects,
     ) -> Outcome {
-        Outcome::refused(Refusal::NotInBatch)
+        if self.stop_observing(by).is_some_and(|observing| observing.stale) {
+            return Outcome::reply(self.log.after_all(), Reply::Stale);
+        }
+        if let Err(refusal) = self.check_batch(&commands) {
+            return Outcome::refused(refusal);
+        }
+        self.log.begin_batch();
+        let mut batch = Outcome::NOTHING;
+        let (mut after, mut replies) = (After::NOTHING, Vec::with_capacity(commands.len()));
+        let mut shown_bytes = 0;
+        for command in commands {
+            self.took_steps(limits::COMMAND_STEPS);
+            let only_shows = matches!(&command, Command::List(it) if is_range(it));
+            let outcome = self.handle_in_batch(by, command, effects);
+            batch = batch.waking_as(&outcome);
+            let (its, mut reply) = outcome.into_answer().expect("invariant: nothing waits here");
+            if only_shows && !shows_no_more(&reply, &mut shown_bytes) {
+                reply = Reply::Refused(Refusal::ListTooLong);
+            }
+            after = after.and(its);
+            replies.push(reply);
+        }
+        self.log.end_batch();
+        batch.answering(after.and(self.log.after_open()), Reply::Batch(replies))
     }
 
-    pub(crate) fn observe(&mut self, _by: SessionSlot, _names: Vec<QueueName>) -> Outcome {
-        Outcome::refused(Refusal::NotInBatch)
+    fn handle_in_batch(
+        &mut self,
+        by: SessionSlot,
+        command: Command,
+        effects: &mut Effects,
+    ) -> Outcome {
+        match command {
+            Command::List(mut command) => {
+                command.end_wait();
+                self.list(by, *command, effects)
+            }
+            Command::Key(command) => self.key(by, *command, effects),
+            Command::PutTo { to, message, transaction: None } => {
+                self.put_to(by, to, message, None, effects)
+            }
+            Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
+            _ => Outcome::refused(Refusal::NotInBatch),
+        }
     }
 
-    pub(crate) fn unobserve(&mut self, _by: SessionSlot) -> Outcome {
-        Outcome::refused(Refusal::NotInBatch)
+    pub(crate) fn observe(&mut self, by: SessionSlot, names: Vec<QueueName>) -> Outcome {
+        let observing = self.sessions.at_mut(by).observing.get_or_insert_default();
+        let new = names.into_iter().filter(|name| !observing.names.contains(name));
+        let new: BTreeSet<_> = new.collect();
+        if observing.names.len() + new.len() > limits::SESSION_OBSERVED_MAX {
+            return Outcome::refused(Refusal::TooManyObserved);
+        }
+        for name in &new {
+            self.observed.entry(name.clone()).or_default().insert(by);
+        }
+        self.totals.steps += new.len() as u64;
+        observing.names.extend(new);
+        Outcome::reply(After::NOTHING, Reply::Done)
     }
 
-    /// Whoever observes this key is to know that it has changed.
-    pub(crate) fn touched(&mut self, _name: &QueueName) {}
+    pub(crate) fn unobserve(&mut self, by: SessionSlot) -> Outcome {
+        self.stop_observing(by);
+        Outcome::reply(After::NOTHING, Reply::Done)
+    }
+
+    /// Says what was observed.
+    pub(crate) fn stop_observing(&mut self, by: SessionSlot) -> Option<Box<Observing>> {
+        let observing = self.sessions.at_mut(by).observing.take()?;
+        self.took_steps(observing.names.len());
+        for name in &observing.names {
+            let Some(observers) = self.observed.get_mut(name) else { continue };
+            observers.remove(&by);
+            if observers.is_empty() {
+                self.observed.remove(name);
+            }
+        }
+        Some(observing)
+    }
+
+    /// The key of this name has changed.
+    pub(crate) fn touched(&mut self, name: &QueueName) {
+        let Some(observers) = self.observed.get(name) else { return };
+        for by in observers {
+            if let Some(observing) = &mut self.sessions.at_mut(*by).observing {
+                observing.stale = true;
+            }
+        }
+        self.totals.steps += observers.len() as u64;
+    }
+
+    /// What is ready in a queue has changed.
+    pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
+        if self.observed.is_empty() || !self.queues.at(slot).is_named() {
+            return;
+        }
+        let name = self.queues.at(slot).name.clone();
+        self.touched(&name);
+    }
+}
+
+const fn is_range(command: &ListCommand) -> bool {
+    matches!(command, ListCommand::Range { .. })
+}
+
+/// Whether all ranges of a batch together are not too much for one reply.
+fn shows_no_more(reply: &Reply, shown_bytes: &mut usize) -> bool {
+    if let Reply::Elements(elements) = reply {
+        *shown_bytes += elements.iter().map(|element| element.payload.len()).sum::<usize>();
+    }
+    *shown_bytes <= limits::LIST_REPLY_BYTES_MAX
 }

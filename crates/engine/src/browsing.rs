@@ -14,6 +14,7 @@ use crate::Effects;
 use crate::engine::Engine;
 use crate::feeding::Interest;
 use crate::matching::matches;
+use crate::moving::whose_place;
 use crate::queue::QueueSlot;
 use crate::session::ConsumerKey;
 use crate::timers::Timer;
@@ -23,7 +24,7 @@ use crate::timers::Timer;
 pub(crate) struct Browsing {
     pub(crate) selector: Option<Selector>,
     /// The next (priority, order) to look at.
-    pub(crate) next: (u32, u64),
+    pub(crate) next: (u32, i64),
     /// When it goes on with what was too much for one step.
     pub(crate) resumes: Option<Nanos>,
 }
@@ -41,7 +42,7 @@ enum Stop {
 
 impl Browsing {
     pub(crate) fn new(selector: Option<Selector>) -> Self {
-        Self { selector, next: (0, 0), resumes: None }
+        Self { selector, next: (0, i64::MIN), resumes: None }
     }
 }
 
@@ -89,7 +90,7 @@ impl Engine {
         let found = self.queues.at(feed.queue).ready.first_from(priority, order);
         let (priority, order) = found.ok_or(Stop::End)?;
         browsing.next = (priority, order + 1);
-        let id = self.reordered.get(order).copied().unwrap_or(MessageId(order));
+        let id = whose_place(&self.reordered, order);
         let message = self.messages.get(id.0).ok_or(Stop::End)?;
         let is_wanted = browsing
             .selector

@@ -6,7 +6,7 @@ use crate::dead_letters::SCARCE_RETRY;
 use crate::engine::Engine;
 use crate::feeding::{Feed, Interest};
 use crate::matching::matches;
-use crate::message::{Message, State};
+use crate::message::{Message, State, place_of};
 use crate::queue::{Counts, Queue, QueueSlot};
 use crate::session::{Consumer, ConsumerKey, Session, SessionSlot};
 use crate::timers::Timer;
@@ -66,13 +66,14 @@ impl Engine {
         assert_eq!(in_log, message.record_bytes > 0, "message {id} has a record of some size");
         assert!(message.created <= self.latest, "message {id} is from the past");
         let order = message.order(id);
-        assert!(order < self.next.message, "message {id} has an order given out");
+        let given_out = self.next.front < order && order < place_of(MessageId(self.next.message));
+        assert!(given_out && order != 0, "message {id} has an order given out");
         assert_eq!(self.message_of(order), id, "the order of message {id} leads back to it");
         self.check_index(id, message, order);
     }
 
     /// In the index of its state. That it is in no other follows from the counts.
-    fn check_index(&self, id: MessageId, message: &Message, order: u64) {
+    fn check_index(&self, id: MessageId, message: &Message, order: i64) {
         let queue = self.queues.get(message.queue);
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
         let indexed = match message.state() {
@@ -277,12 +278,13 @@ impl Engine {
         let mut picture = 0;
         for (number, message) in self.messages.iter_from(0) {
             picture += self.picture_bytes_of(message);
-            if self.is_doomed(MessageId(number)) {
+            let id = MessageId(number);
+            if self.is_doomed(id) {
                 totals.doomed += 1;
             } else {
                 totals.add(message.state(), message.priority);
             }
-            reordered += usize::from(message.order(MessageId(number)) != number);
+            reordered += usize::from(message.order(id) != place_of(id));
         }
         for (_, entry) in self.subscriptions.iter_from(0) {
             picture += Self::picture_bytes_of_subscription(entry.record_bytes);

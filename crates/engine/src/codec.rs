@@ -25,7 +25,7 @@
 //!           bit  4    order is present
 //!           bit  5    counters are present
 //!           bit  6    EXTENSION is present
-//!           bit  7    0
+//!           bit  7    order is below zero: what is written is its distance from zero
 //! STANDING  priority varint (at most 2^32 - 1) · delay varint
 //!           · until u64 when delayed, buried order varint when buried
 //!           · order varint when flagged, else it is the message's number
@@ -44,8 +44,9 @@
 //!                  that holds this one
 //!           bit 6  in ENVELOPE: subscription varint
 //! ```
-//! Numbers of messages and orders are from 1 to 2^62 - 1. *Location* is the position of the frame
-//! that holds the message's Message or Shared record, *record bytes* that record's whole size.
+//! Numbers of messages are from 1 to 2^62 - 1, orders so far from zero on either side. *Location*
+//! is the position of the frame that holds the message's Message or Shared record, *record bytes*
+//! that record's whole size.
 //! A put of 100 bytes into a queue named `default` with a lease of a minute is 130 bytes.
 
 use alloc::vec::Vec;
@@ -55,6 +56,7 @@ use model::{Durability, Lsn, MessageId, Nanos, QueueName};
 use crate::copies::Copies;
 use crate::extension::Extension;
 use crate::key_records::{DeadlineView, ValueView};
+use crate::message::place_of;
 use crate::record::{Counters, Envelope, Place, RecordError, RecordView, Standing, StoredState};
 use crate::registration::SubscriptionView;
 use crate::wire::{Reader, put_bytes, put_varint};
@@ -280,7 +282,7 @@ fn put_standing(
     standing: &Standing<'_>,
     extension: &Extension<'_>,
 ) {
-    let has_order = standing.order != message.0;
+    let has_order = standing.order != place_of(message);
     let has_counters = Counters { failed: 0, ..standing.counters } != Counters::default();
     let state = match standing.state {
         StoredState::Ready => READY,
@@ -289,6 +291,7 @@ fn put_standing(
     };
     let mut flags = state | (durability as u8) << DURABILITY_SHIFT;
     flags |= if has_order { HAS_ORDER } else { 0 };
+    flags |= if standing.order < 0 { IS_IN_FRONT } else { 0 };
     flags |= if has_counters { HAS_COUNTERS } else { 0 };
     flags |= if extension.is_empty() { 0 } else { HAS_EXTENSION };
     out.push(flags);
@@ -301,7 +304,7 @@ fn put_standing(
         StoredState::Buried { order } => put_varint(out, order),
     }
     if has_order {
-        put_varint(out, standing.order);
+        put_varint(out, standing.order.unsigned_abs());
     }
     if has_counters {
         put_counters(out, &standing.counters);
@@ -310,8 +313,7 @@ fn put_standing(
 
 fn standing<'a>(reader: &mut Reader<'a>) -> Result<Head<'a>, RecordError> {
     let flags = reader.byte()?;
-    let known = STATE_MASK | DURABILITY_MASK | HAS_ORDER | HAS_COUNTERS | HAS_EXTENSION;
-    if flags & !known != 0 {
+    if flags & (IS_IN_FRONT | HAS_ORDER) == IS_IN_FRONT {
         return Err(RecordError::Invalid("flags"));
     }
     let durability = match (flags & DURABILITY_MASK) >> DURABILITY_SHIFT {
@@ -329,7 +331,11 @@ fn standing<'a>(reader: &mut Reader<'a>) -> Result<Head<'a>, RecordError> {
         BURIED => StoredState::Buried { order: number(reader)? },
         _ => return Err(RecordError::Invalid("state")),
     };
-    let order = if flags & HAS_ORDER != 0 { number(reader)? } else { message.0 };
+    let order = match flags & (HAS_ORDER | IS_IN_FRONT) {
+        0 => place_of(message),
+        HAS_ORDER => number(reader)? as i64,
+        _ => -(number(reader)? as i64),
+    };
     let counters = if flags & HAS_COUNTERS != 0 { counters(reader)? } else { Counters::default() };
     let standing = Standing { priority, delay, state, order, counters, expires: None, dead: None };
     Ok(Head { durability, message, standing, extended: flags & HAS_EXTENSION != 0 })
@@ -412,6 +418,7 @@ const DURABILITY_SHIFT: u32 = 2;
 const HAS_ORDER: u8 = 1 << 4;
 const HAS_COUNTERS: u8 = 1 << 5;
 const HAS_EXTENSION: u8 = 1 << 6;
+const IS_IN_FRONT: u8 = 1 << 7;
 const NUMBER_END: u64 = 1 << 62;
 
 const _: () = assert!(Durability::Written as u8 == 1 && Durability::Synced as u8 == 2);

@@ -88,14 +88,30 @@ fn keys_are_as_the_table_says() {
     let expected = [11, 1, 1, b'k', 2, b'h', b'i', 2, 1, 0, 0, 0, 0, 0, 0];
     assert_eq!(of(RecordView::ValueSet(value)), expected);
     assert_eq!(of(RecordView::ValueDeleted { name: "k" }), [12, 1, b'k']);
-    let expected =
-        [13, 5, 4, b'm', b'a', b'i', b'l', 5, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0xac, 2];
+    let expected = [
+        13, 5, 4, b'm', b'a', b'i', b'l', 5, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0xac, 2,
+        2,
+    ];
     assert_eq!(of(deadline(false, Some(5), Some(4))), expected);
 }
 
 #[test]
+fn a_place_in_front_is_its_distance_from_zero() {
+    let changed = RecordView::Changed {
+        message: MessageId(7),
+        standing: Standing { counters: Counters::default(), ..standing(StoredState::Ready, -300) },
+        moved: None,
+    };
+    let mut bytes = Vec::new();
+    encode(&changed, &mut bytes);
+    assert_eq!(bytes, [2, 0b1001_0000, 7, 0xac, 2, 1, 0xac, 2]);
+    assert_eq!(describe(&bytes).collect::<Vec<_>>(), [Ok(changed)]);
+    assert!(changed.to_string().contains("order=-300"), "{changed}");
+}
+
+#[test]
 fn fields_that_cannot_be_are_refused() {
-    let cases: [(&[u8], RecordError); 13] = [
+    let cases: [(&[u8], RecordError); 14] = [
         (&[0], RecordError::UnknownKind(0)),
         (&[14], RecordError::UnknownKind(14)),
         (&[10, 2, 1], RecordError::Invalid("more")),
@@ -105,6 +121,7 @@ fn fields_that_cannot_be_are_refused() {
             RecordError::Invalid("number"),
         ),
         (&[2, 0b1000_0000, 1, 0, 0], RecordError::Invalid("flags")),
+        (&[2, 0b1001_0000, 1, 0, 0, 0], RecordError::Invalid("number")),
         (&[2, 0b0011, 1, 0, 0], RecordError::Invalid("state")),
         (&[2, 0b0100, 1, 0, 0], RecordError::Invalid("durability")),
         (&[1, 0b1100, 1, 0, 0], RecordError::Invalid("durability")),
@@ -138,7 +155,10 @@ fn records_read_well() {
     assert!(shown[5].contains(&format!("failed=300 {dead} durability")), "{}", shown[5]);
     assert!(shown[5].contains("subscription=3 format=2 group=6 body"), "{}", shown[5]);
     assert_eq!(shown[9], "value_set name=\"k\" value=0:\"\" at_ns=258");
-    assert_eq!(shown[11], "key_deadline name=\"mail\" of_value=0 at_ns=5 over_ns=4 below=300");
+    assert_eq!(
+        shown[11],
+        "key_deadline name=\"mail\" of_value=0 at_ns=5 over_ns=4 below=300 above=-2"
+    );
     assert!(shown[6].ends_with(&format!("failed=300 {dead} moved=\"DLQ\"")), "{}", shown[6]);
 }
 
@@ -186,7 +206,7 @@ fn recover(chunk: &[u8], frame: &[u8]) -> Result<Engine, RecordError> {
 
 fn samples_of(number: u64) -> [RecordView<'static>; 5] {
     let state = StoredState::Buried { order: 10 + number };
-    let standing = standing(state, 20 + number);
+    let standing = standing(state, 20 + number as i64);
     let message = MessageId(number);
     let envelope = Envelope { message, ..envelope("mail", standing) };
     [
@@ -223,7 +243,7 @@ fn samples() -> Vec<RecordView<'static>> {
 }
 
 fn deadline(of_value: bool, at: Option<u64>, over: Option<u64>) -> RecordView<'static> {
-    let over = over.map(|at| Over { at: Nanos(at), below: 300 });
+    let over = over.map(|at| Over { at: Nanos(at), below: 300, above: -2 });
     let at = at.map(Nanos);
     RecordView::KeyDeadline(DeadlineView { name: "mail", of_value, at, over })
 }
@@ -242,7 +262,7 @@ fn dead_standing() -> Standing<'static> {
     Standing { counters, expires: Some(Nanos(88)), dead: Some(dead), ..ready }
 }
 
-fn standing(state: StoredState, order: u64) -> Standing<'static> {
+fn standing(state: StoredState, order: i64) -> Standing<'static> {
     let counters = Counters { delivered: 1, released: 2, buried: 3, ..Counters::default() };
     Standing { priority: 300, delay: Nanos(1), state, order, counters, expires: None, dead: None }
 }

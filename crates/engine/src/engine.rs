@@ -13,6 +13,7 @@ use model::{
 
 use crate::groups::Groups;
 use crate::keys::Keys;
+use crate::lists::is_for_list_link;
 use crate::log::Log;
 use crate::message::Message;
 use crate::pages::Pages;
@@ -33,7 +34,8 @@ pub struct Engine {
     pub(crate) formats: Formats,
     pub(crate) dead_letter_queue: QueueName,
     pub(crate) messages: Pages<Box<Message>>,
-    /// Order to id, of those messages whose order is not their id.
+    /// Order to id, of those messages whose order is not their id. A negative order is there as its
+    /// two's complement.
     pub(crate) reordered: Pages<MessageId>,
     pub(crate) queues: Queues,
     pub(crate) topics: Topics,
@@ -42,6 +44,8 @@ pub struct Engine {
     pub(crate) sessions: Sessions,
     pub(crate) timers: Timers,
     pub(crate) groups: Groups,
+    /// Which sessions observe which keys.
+    pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
     pub(crate) log: Log,
     /// Commits that wait for room, the first to come first.
     pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
@@ -55,8 +59,10 @@ pub struct Engine {
 /// What numbers come next.
 #[derive(Debug)]
 pub(crate) struct Next {
-    /// Of a message, or of its order when it is released to the back.
+    /// Of a message, or of its order when it goes behind all others.
     pub(crate) message: u64,
+    /// Of an order in front of all others: descends, below zero.
+    pub(crate) front: i64,
     /// Of a place among the buried.
     pub(crate) buried: u64,
     /// Of a place among those who wait.
@@ -123,9 +129,10 @@ impl Engine {
             sessions: Sessions::new(),
             timers: Timers::default(),
             groups: Groups::default(),
+            observed: BTreeMap::new(),
             log: Log::new(options.policy, options.frame_bytes_max),
             awaiting: VecDeque::new(),
-            next: Next { message: 1, buried: 1, ticket: 1, temporary: 1 },
+            next: Next { message: 1, front: -1, buried: 1, ticket: 1, temporary: 1 },
             latest: Nanos::ZERO,
             totals: Totals::default(),
             recovery: Recovery::default(),
@@ -163,6 +170,8 @@ impl Engine {
         let Some(slot) = self.sessions.slot(session) else { return };
         self.took_steps(limits::COMMAND_STEPS);
         self.drop_transactions(slot);
+        self.stop_observing(slot);
+        self.sessions.at_mut(slot).popped.clear();
         let idle = self.close_links(slot);
         self.end_temporaries(slot, effects);
         self.begin_close(slot, held);
@@ -190,11 +199,15 @@ impl Engine {
         effects: &mut Effects,
     ) {
         self.advance(now);
-        let outcome = match self.sessions.slot(session) {
-            Some(slot) => self.dispatch(slot, command, effects),
-            None => Outcome::refused(Refusal::NoSuchLink),
+        let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link(&command)) else {
+            return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
         };
+        let (floor, first) = (self.settle_popped(slot, effects), effects.outputs.len());
+        let outcome = self.dispatch(slot, command, effects);
         self.conclude(session, outcome, effects);
+        if floor != After::NOTHING {
+            self.raise_answers(slot, floor, first, effects);
+        }
     }
 
     /// When [`Engine::handle_timeout`] is due next.
@@ -374,7 +387,7 @@ impl Engine {
             Timer::Lease(holder) if self.sessions.at(holder).closing.is_some() => {
                 return self.go_on_closing(holder, effects);
             }
-            Timer::Lease(holder) => self.expire_lease(holder),
+            Timer::Lease(holder) => self.expire_lease(holder, effects),
             Timer::Margin(consumer) => return self.give_up(consumer, Reply::LeaseEnding, effects),
             Timer::Wait(consumer) => return self.end_waiting(consumer, effects),
         };
@@ -426,6 +439,21 @@ impl Outcome {
             self.woken = Some(queue);
         }
         self
+    }
+
+    /// What it answers, if it does so now.
+    pub(crate) fn into_answer(self) -> Option<(After, Reply)> {
+        self.answer
+    }
+
+    /// It wakes what another wakes.
+    pub(crate) fn waking_as(self, other: &Self) -> Self {
+        self.waking_all(other.woken.into_iter().chain(other.woken_too.iter().copied()))
+    }
+
+    /// It answers so.
+    pub(crate) fn answering(self, after: After, reply: Reply) -> Self {
+        Self { answer: Some((after, reply)), ..self }
     }
 
     pub(crate) fn waking_all(self, queues: impl IntoIterator<Item = QueueSlot>) -> Self {

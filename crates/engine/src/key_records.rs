@@ -7,10 +7,10 @@
 //! KeyDeadline  13 · flags · name bytes · at u64 · OVER: each when flagged
 //!              flags  bit 0  it goes at that moment    bit 1  it is a value, else a list
 //!                     bit 2  a list of that name is over, and not all of it was deleted yet
-//! OVER         at u64 · below varint
+//! OVER         at u64 · below varint · above varint, its distance from zero
 //! ```
 //! What is over are the ready messages in the queue that were stored before *at* and whose order is
-//! less than *below*.
+//! less than *below* and greater than *above*, which is below zero.
 //! Names are UTF-8. Each record states the whole of what it is about, so the last one holds.
 
 use alloc::vec::Vec;
@@ -50,8 +50,10 @@ pub struct DeadlineView<'a> {
 pub struct Over {
     /// They were stored before this moment.
     pub at: Nanos,
-    /// Their order is less: what came there later, however old it is, took a place behind.
+    /// Their order is less: what came there later, however old it is, took a place behind,
     pub below: u64,
+    /// or in front: their order is greater.
+    pub above: i64,
 }
 
 impl<'a> ValueView<'a> {
@@ -92,6 +94,7 @@ impl<'a> DeadlineView<'a> {
         if let Some(over) = self.over {
             put_moment(out, Some(over.at));
             put_varint(out, over.below);
+            put_varint(out, over.above.unsigned_abs());
         }
     }
 
@@ -104,7 +107,11 @@ impl<'a> DeadlineView<'a> {
         let name = text(reader, "name")?;
         let at = moment(reader, flags, HAS_AT)?;
         let over = moment(reader, flags, OVER)?;
-        let over = over.map(|at| Ok(Over { at, below: number(reader)? })).transpose()?;
+        let over = over.map(|at| {
+            let (below, above) = (number(reader)?, -(number(reader)? as i64));
+            Ok(Over { at, below, above })
+        });
+        let over = over.transpose()?;
         Ok(Self { name, of_value, at, over })
     }
 
@@ -117,6 +124,7 @@ impl<'a> DeadlineView<'a> {
         if let Some(over) = self.over {
             each("over_ns", FieldValue::Number(over.at.0));
             each("below", FieldValue::Number(over.below));
+            each("above", FieldValue::Signed(over.above));
         }
     }
 }

@@ -73,6 +73,7 @@ extern crate alloc;
 
 mod administration;
 mod awaiting;
+mod batch_load;
 mod batches;
 mod browsing;
 mod check;

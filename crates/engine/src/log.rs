@@ -34,10 +34,12 @@ struct Chain {
 }
 
 /// The frame whose records are being appended.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct OpenFrame {
     records: usize,
     records_max: usize,
+    /// What may come is known, and there is room for it.
+    is_whole: bool,
     bytes: usize,
     level: Durability,
     live: LiveRecords,
@@ -52,9 +54,10 @@ pub(crate) enum NoRoom {
     InFrame,
 }
 
-/// How things stood when the first frame of a transaction began.
+/// How things stood before what may be taken back was appended.
 #[derive(Debug)]
 pub(crate) struct Draft {
+    open: OpenFrame,
     start: usize,
     frames: usize,
     last: Lsn,
@@ -177,18 +180,20 @@ impl Log {
     /// is appended to it after all that is stored.
     pub(crate) fn begin_transaction(&mut self, reserved_bytes: usize, effects: &Effects) -> Draft {
         assert!(self.is_sealed(), "a transaction is a frame of its own");
-        self.open.records_max = limits::TRANSACTION_RECORDS_MAX;
+        let draft = self.draft(effects);
+        self.widen();
         self.open.bytes = reserved_bytes;
-        self.draft(effects)
+        draft
     }
 
     /// The frames that begin now hold all of a transaction, and take effect together.
     pub(crate) fn begin_chain(&mut self, effects: &Effects) -> Draft {
         assert!(self.is_sealed(), "a chain begins with a frame");
-        self.open.records_max = limits::TRANSACTION_RECORDS_MAX;
+        let draft = self.draft(effects);
+        self.widen();
         let frames = effects.frames.len();
         self.chain = Some(Chain { first: self.last.next(), frames, head: 0 });
-        self.draft(effects)
+        draft
     }
 
     /// Ends the chain that has begun, if one has; tells whether it came to any frame. All of them
@@ -208,12 +213,17 @@ impl Log {
         true
     }
 
-    /// Takes back all that was appended since the transaction's first frame began.
+    /// The open frame may hold as many records as that of a transaction.
+    pub(crate) fn widen(&mut self) {
+        self.open.records_max = limits::TRANSACTION_RECORDS_MAX;
+    }
+
+    /// Takes back all that was appended since, in the same frame or in frames of one transaction.
     pub(crate) fn take_back(&mut self, draft: &Draft, effects: &mut Effects) {
         effects.records.truncate(draft.start);
         effects.frames.truncate(draft.frames);
         (self.last, self.after_last, self.room) = (draft.last, draft.after_last, draft.room);
-        self.open = OpenFrame::default();
+        self.open = draft.open;
         self.chain = None;
     }
 
@@ -223,8 +233,11 @@ impl Log {
         self.frame_bytes_max.min(CHAIN_FRAME_BYTES)
     }
 
-    fn draft(&self, effects: &Effects) -> Draft {
+    /// How things stand now, outside of a chain.
+    pub(crate) fn draft(&self, effects: &Effects) -> Draft {
+        assert!(self.chain.is_none(), "frames of a chain go together");
         Draft {
+            open: self.open,
             start: effects.records.len(),
             frames: effects.frames.len(),
             last: self.last,
@@ -268,8 +281,41 @@ impl Log {
     /// message in this call. The rest follows in the next calls.
     pub(crate) fn takes_change(&self) -> bool {
         let bytes_max = self.settling_room.min(self.frame_bytes_max);
-        self.open.records < limits::FRAME_RECORDS_MAX
-            && self.open.bytes + CHANGED_BYTES_MAX <= bytes_max
+        self.open.is_whole
+            || self.open.records < limits::FRAME_RECORDS_MAX
+                && self.open.bytes + CHANGED_BYTES_MAX <= bytes_max
+    }
+
+    /// Whether the open frame takes so many more records of what is stored already, and one of so
+    /// many bytes more.
+    pub(crate) fn takes_more(&self, records: usize, bytes: usize) -> bool {
+        self.open.records == 0
+            || self.open.is_whole
+            || self.open.records + records <= self.open.records_max
+                && self.open.bytes + bytes <= self.settling_bytes_max()
+    }
+
+    /// Bytes of records of what is stored already that one frame surely has room for.
+    pub(crate) fn settling_bytes_max(&self) -> usize {
+        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
+        self.frame_bytes_max.min(room.max(self.settling_room))
+    }
+
+    /// The open frame has room for all of a batch.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.open.is_whole
+    }
+
+    /// The frame that begins now holds all of a batch, which has seen to it that it can.
+    pub(crate) fn begin_batch(&mut self) {
+        assert!(self.is_sealed(), "a batch is a frame of its own");
+        self.widen();
+        self.open.is_whole = true;
+    }
+
+    /// What may follow in the frame is not of the batch.
+    pub(crate) fn end_batch(&mut self) {
+        self.open.is_whole = false;
     }
 
     /// The device is full, or about to be: what can wait waits. Where it is not, the room has no
@@ -300,12 +346,15 @@ impl Default for OpenFrame {
     fn default() -> Self {
         let records_max = limits::FRAME_RECORDS_MAX;
         let (level, live) = (Durability::None, LiveRecords::NONE);
-        Self { records: 0, records_max, bytes: 0, level, live }
+        Self { records: 0, records_max, is_whole: false, bytes: 0, level, live }
     }
 }
 
 /// A Changed record, with two names of queues.
 pub(crate) const CHANGED_BYTES_MAX: usize = 128 + 2 * limits::QUEUE_NAME_BYTES_MAX;
+
+/// A Deleted record.
+pub(crate) const DELETED_BYTES_MAX: usize = 16;
 
 /// A batch of the journal without its mark and padding.
 const CHAIN_FRAME_BYTES: usize = 1024 * 1024 - 4096;

@@ -61,6 +61,12 @@ pub(crate) struct Message {
 /// pointer in the page and under 1 for indexes make 233 bytes a message.
 const _: () = assert!(size_of::<Message>() <= 88);
 
+/// The place among ready messages of its priority that a new message has, behind all others.
+pub(crate) const fn place_of(id: MessageId) -> i64 {
+    // Numbers are below 2^62.
+    id.0 as i64
+}
+
 /// Where a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -106,7 +112,7 @@ enum Kind {
 pub(crate) struct History {
     pub(crate) delay: Nanos,
     /// Zero: the message's id.
-    order: u64,
+    order: i64,
     pub(crate) expired: u32,
     pub(crate) released: u32,
     pub(crate) buried: u32,
@@ -189,9 +195,9 @@ impl Message {
         }
     }
 
-    pub(crate) fn set_order(&mut self, id: MessageId, order: u64) {
+    pub(crate) fn set_order(&mut self, id: MessageId, order: i64) {
         if order != self.order(id) {
-            self.history_mut().order = if order == id.0 { 0 } else { order };
+            self.history_mut().order = if order == place_of(id) { 0 } else { order };
         }
     }
 
@@ -275,10 +281,10 @@ impl Message {
     }
 
     /// Its place among ready messages of its priority.
-    pub(crate) fn order(&self, id: MessageId) -> u64 {
+    pub(crate) fn order(&self, id: MessageId) -> i64 {
         match &self.history {
             Some(history) if history.order != 0 => history.order,
-            _ => id.0,
+            _ => place_of(id),
         }
     }
 
@@ -330,6 +336,12 @@ impl Message {
         let more = changed_bytes.saturating_sub(*grown);
         *grown += more;
         more.into()
+    }
+
+    /// It has no record any more, since that frame.
+    pub(crate) fn keep_in_memory(&mut self, since: Lsn) {
+        self.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
+        (self.durability, self.changed) = (Durability::None, since);
     }
 
     /// What the log is told about it: a lease is not journalled.

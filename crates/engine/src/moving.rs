@@ -12,7 +12,8 @@ use model::{After, MessageId, Nanos};
 use crate::Effects;
 use crate::engine::Engine;
 use crate::log::Placed;
-use crate::message::{Message, State};
+use crate::message::{Message, State, place_of};
+use crate::pages::Pages;
 use crate::queue::{QueueSlot, Role};
 use crate::record::RecordView;
 use crate::session::SessionSlot;
@@ -34,7 +35,9 @@ impl Engine {
             State::Ready if doomed => queue.doomed.remove(priority, order),
             State::Ready => {
                 self.totals.steps += queue.leave_views(priority, order);
-                queue.ready.remove(priority, order)
+                let was_there = queue.ready.remove(priority, order);
+                self.touched_list(slot);
+                was_there
             }
             State::Buried { order } => queue.buried.remove(&order) == Some(id),
             State::Delayed { until } => {
@@ -127,6 +130,7 @@ impl Engine {
             self.change_expiring(slot, |expiring| expiring.insert((at, id)));
         }
         if state == State::Ready {
+            self.touched_list(slot);
             self.enter_views(slot, id);
             let queue = self.queues.at(slot);
             if queue.counts.ready == 1 && queue.role == Role::Named {
@@ -167,8 +171,8 @@ impl Engine {
         let message = self.messages.remove(id.0).expect("invariant: only a living message goes");
         self.picture_changed(&message, false);
         let order = message.order(id);
-        if order != id.0 {
-            self.reordered.remove(order);
+        if order != place_of(id) {
+            self.reordered.remove(order as u64);
         }
         message
     }
@@ -182,21 +186,35 @@ impl Engine {
     }
 
     /// Gives a message that is in no index another place among the ready.
-    pub(crate) fn reorder(&mut self, id: MessageId, order: u64) {
+    pub(crate) fn reorder(&mut self, id: MessageId, order: i64) {
         let message = self.living_mut(id);
         let before = message.order(id);
         message.set_order(id, order);
-        if before != id.0 {
-            self.reordered.remove(before);
+        if before != place_of(id) {
+            self.reordered.remove(before as u64);
         }
-        if order != id.0 {
-            self.reordered.insert(order, id);
+        if order != place_of(id) {
+            self.reordered.insert(order as u64, id);
         }
     }
 
+    /// A place behind all that there are, never given out before.
+    pub(crate) fn last_place(&mut self) -> i64 {
+        let place = place_of(MessageId(self.next.message));
+        self.next.message += 1;
+        place
+    }
+
+    /// A place in front of all that there are, never given out before.
+    pub(crate) fn first_place(&mut self) -> i64 {
+        let place = self.next.front;
+        self.next.front -= 1;
+        place
+    }
+
     /// Whose place among the ready this is.
-    pub(crate) fn message_of(&self, order: u64) -> MessageId {
-        self.reordered.get(order).copied().unwrap_or(MessageId(order))
+    pub(crate) fn message_of(&self, order: i64) -> MessageId {
+        whose_place(&self.reordered, order)
     }
 
     /// A message that an index, or who just looked it up, says is there.
@@ -273,4 +291,10 @@ impl Engine {
             self.timers.change(timer, from, to);
         }
     }
+}
+
+/// Whose place among the ready an order is, where `reordered` names those who have another than
+/// their number.
+pub(crate) fn whose_place(reordered: &Pages<MessageId>, order: i64) -> MessageId {
+    reordered.get(order as u64).copied().unwrap_or(MessageId(order as u64))
 }

@@ -18,7 +18,7 @@ use crate::copies::CopiesDraft;
 use crate::engine::{Engine, Outcome};
 use crate::log::{NoRoom, Placed};
 use crate::matching::matches;
-use crate::message::Message;
+use crate::message::{Message, place_of};
 use crate::queue::QueueSlot;
 use crate::record::{Counters, Envelope, Place, RecordView, Standing, StoredState};
 use crate::session::SessionSlot;
@@ -131,7 +131,7 @@ impl Engine {
     }
 
     fn put_in_queue(&mut self, slot: QueueSlot, new: NewMessage, effects: &mut Effects) -> Outcome {
-        let Ok((id, message)) = self.draft_alone(slot, &new, effects) else {
+        let Ok((id, message)) = self.draft_alone(slot, &new, None, effects) else {
             return Outcome::refused(Refusal::StoreFull);
         };
         let after = message.after();
@@ -175,7 +175,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<(), NoRoom> {
         match target {
-            Target::Queue(slot) => drafted.push(self.draft_alone(slot, new, effects)?),
+            Target::Queue(slot) => drafted.push(self.draft_alone(slot, new, None, effects)?),
             Target::Topic(slot) => {
                 let name = self.topics.at(slot).name.clone();
                 self.draft_copies(by, &name, new, drafted, effects)?;
@@ -187,25 +187,32 @@ impl Engine {
     /// A message takes its place in its queue.
     pub(crate) fn admit(&mut self, id: MessageId, message: Box<Message>) {
         let (state, slot) = (message.state(), message.queue);
+        let order = message.order(id);
         self.picture_changed(&message, true);
         self.messages.insert(id.0, message);
+        if order != place_of(id) {
+            self.reordered.insert(order as u64, id);
+        }
         self.enter(id, state);
         self.queues.at_mut(slot).messages_total += 1;
         self.totals.messages += 1;
     }
 
-    /// A message of one queue, with its record.
-    fn draft_alone(
+    /// A message of one queue, with its record; at a certain place, or behind all of its priority.
+    pub(crate) fn draft_alone(
         &mut self,
         slot: QueueSlot,
         new: &NewMessage,
+        place: Option<i64>,
         effects: &mut Effects,
     ) -> Result<Drafted, NoRoom> {
         let queue = self.queues.at(slot);
         let asked = self.policy.durability(new.persistence);
         let level = if queue.is_memory_only() { Durability::None } else { asked };
         let id = MessageId(self.next.message);
-        let envelope = Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
+        let mut envelope =
+            Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
+        envelope.standing.order = place.unwrap_or(envelope.standing.order);
         let mut message = Message::new(&envelope, slot, Arc::clone(&new.body));
         if level != Durability::None {
             let record = RecordView::Message { envelope, body: &new.body };
@@ -231,7 +238,7 @@ impl Engine {
             others = core::mem::take(&mut durable);
         }
         if let [slot] = durable[..] {
-            drafted.push(self.draft_alone(slot, new, effects)?);
+            drafted.push(self.draft_alone(slot, new, None, effects)?);
         } else if !durable.is_empty() {
             self.draft_shared(&durable, level, new, drafted, effects)?;
         }
@@ -331,7 +338,7 @@ impl Engine {
                 } else {
                     StoredState::Delayed { until: self.latest + new.delay }
                 },
-                order: id.0,
+                order: place_of(id),
                 counters: Counters::default(),
                 expires: new.expires,
                 dead: None,

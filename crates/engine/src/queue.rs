@@ -178,12 +178,12 @@ impl Queue {
     }
 
     /// Whether this place among the ready is that of a message of a list that is over.
-    pub(crate) fn is_doomed(&self, priority: u32, order: u64) -> bool {
+    pub(crate) fn is_doomed(&self, priority: u32, order: i64) -> bool {
         self.counts.doomed > 0 && self.doomed.contains(priority, order)
     }
 
     /// The (priority, order) of the message to deliver next; none while nothing may be delivered.
-    pub(crate) fn next_ready(&self, now: Nanos) -> Option<(u32, u64)> {
+    pub(crate) fn next_ready(&self, now: Nanos) -> Option<(u32, i64)> {
         if self.is_held_up(now) { None } else { self.ready.first() }
     }
 

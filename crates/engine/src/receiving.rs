@@ -140,13 +140,37 @@ impl Engine {
     /// Gives ready messages of a queue to those who wait for one, the longest waiting first; shows
     /// them to those who look on.
     pub(crate) fn serve(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        let mut left = limits::DELIVERIES_PER_STEP_MAX;
+        let mut woken = BTreeSet::new();
+        self.serve_one(slot, &mut left, &mut woken, effects);
+        // What is moved for one who waits may be what another waits for. It ends, for each of them
+        // waits no more.
+        while let Some(next) = woken.pop_first() {
+            self.serve_one(next, &mut left, &mut woken, effects);
+        }
+    }
+
+    /// The same for this queue alone, at most `left` times; which others have something by it is
+    /// added to `woken`.
+    fn serve_one(
+        &mut self,
+        slot: QueueSlot,
+        left: &mut usize,
+        woken: &mut BTreeSet<QueueSlot>,
+        effects: &mut Effects,
+    ) {
         let mut is_done = false;
-        for _ in 0..limits::DELIVERIES_PER_STEP_MAX {
+        while *left > 0 {
             let Some((key, id)) = self.next_match(slot) else {
                 is_done = true;
                 break;
             };
-            self.give(key, id, effects);
+            *left -= 1;
+            if self.is_popping(key) {
+                woken.extend(self.give_elements(key, slot, effects));
+            } else {
+                self.give(key, id, effects);
+            }
         }
         let Some(queue) = self.queues.get(slot) else { return };
         if is_done && !queue.is_scanning() {
@@ -176,6 +200,9 @@ impl Engine {
 
     /// A consumer has waited long enough.
     pub(crate) fn end_waiting(&mut self, key: ConsumerKey, effects: &mut Effects) {
+        if !self.is_unsure(key) && self.is_popping(key) {
+            return self.stop_waiting(key.session, effects);
+        }
         if !self.is_unsure(key) {
             return self.give_up(key, Reply::TimedOut { link: Some(key.link) }, effects);
         }
@@ -196,15 +223,18 @@ impl Engine {
         effects.reply(self.sessions.at(key.session).id, self.log.after_all(), reply);
     }
 
-    /// The session's first lease ends, by time.
-    pub(crate) fn expire_lease(&mut self, holder: SessionSlot) -> QueueSlot {
+    /// The session's first lease ends, by time. What it took from a list is taken for good.
+    pub(crate) fn expire_lease(&mut self, holder: SessionSlot, effects: &mut Effects) -> QueueSlot {
         let first = self.sessions.at(holder).leases.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
+        let queue = self.living(id).queue;
         self.leave(id);
-        let message = self.living_mut(id);
-        let history = message.history_mut();
+        if self.sessions.at_mut(holder).popped.remove(&id) {
+            self.finish(id, effects);
+            return queue;
+        }
+        let history = self.living_mut(id).history_mut();
         history.expired = history.expired.saturating_add(1);
-        let queue = message.queue;
         self.totals.expired += 1;
         self.enter(id, State::Ready);
         queue
@@ -287,7 +317,7 @@ impl Engine {
         }
     }
 
-    fn begin_wait(&mut self, key: ConsumerKey, wanted: Wanted) {
+    pub(crate) fn begin_wait(&mut self, key: ConsumerKey, wanted: Wanted) {
         let Wanted { wait, margin, lease } = wanted;
         let ticket = self.next.ticket;
         self.next.ticket += 1;
@@ -381,7 +411,12 @@ impl Engine {
         self.delivery(link, id)
     }
 
-    fn move_to_lease(&mut self, holder: SessionSlot, id: MessageId, lease: Option<Nanos>) {
+    pub(crate) fn move_to_lease(
+        &mut self,
+        holder: SessionSlot,
+        id: MessageId,
+        lease: Option<Nanos>,
+    ) {
         self.leave(id);
         let now = self.latest;
         let message = self.living_mut(id);

@@ -78,8 +78,9 @@ pub struct Standing<'a> {
     pub delay: Nanos,
     /// Where it stands.
     pub state: StoredState,
-    /// Its place among ready messages of its priority: its id unless it was released to the back.
-    pub order: u64,
+    /// Its place among ready messages of its priority, smallest first: its number unless it was put
+    /// elsewhere; below zero in front of all that were not.
+    pub order: i64,
     /// What happened to it so far.
     pub counters: Counters,
     /// When its time is over.
@@ -263,6 +264,8 @@ impl RecordView<'_> {
 pub enum FieldValue<'a> {
     /// A number; names ending in `_ns` are nanoseconds.
     Number(u64),
+    /// A number that may be below zero.
+    Signed(i64),
     /// A word or a name.
     Text(&'a str),
     /// A body.
@@ -285,6 +288,7 @@ impl fmt::Display for FieldValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Number(number) => number.fmt(f),
+            Self::Signed(number) => number.fmt(f),
             Self::Text(text) => fmt::Debug::fmt(text, f),
             Self::Bytes(bytes) => {
                 let shown = bytes.get(..BODY_BYTES_SHOWN).unwrap_or(bytes);
@@ -332,7 +336,7 @@ impl Standing<'_> {
                 each("buried_order", FieldValue::Number(order));
             }
         }
-        each("order", FieldValue::Number(self.order));
+        each("order", FieldValue::Signed(self.order));
         self.counters.fields(each);
         if let Some(expires) = self.expires {
             each("expires_ns", FieldValue::Number(expires.0));
@@ -398,7 +402,7 @@ pub enum RecordError {
     /// A snapshot holds this message twice.
     DuplicateMessage(MessageId),
     /// Two messages claim one place in the order.
-    DuplicateOrder(u64),
+    DuplicateOrder(i64),
     /// No frame brought the body of this message.
     MissingBody(MessageId),
     /// The Message record of this message is not the one its location promises.

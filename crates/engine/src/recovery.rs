@@ -18,7 +18,7 @@ use crate::copies::Copies;
 use crate::engine::{Engine, Recovery};
 use crate::log::Placed;
 use crate::matching::parse_selector;
-use crate::message::{Message, State};
+use crate::message::{Message, State, place_of};
 use crate::queue::QueueSlot;
 use crate::record::{Envelope, Place, RecordError, RecordView, Standing, StoredState};
 use crate::registration::SubscriptionView;
@@ -219,7 +219,7 @@ impl Engine {
     /// snapshot say which queue that record names: what was moved has a place of its own.
     fn grow_as_pictured(&mut self, id: MessageId) {
         let message = self.living_mut(id);
-        if message.order(id) != id.0 {
+        if message.order(id) != place_of(id) {
             message.history_mut().moved = true;
         }
         let message = self.living(id);
@@ -342,7 +342,7 @@ impl Engine {
         let before = message.queue;
         let slot = moved.map_or(Ok(before), |queue| self.recovered_queue(queue))?;
         self.leave(id);
-        self.reorder(id, id.0);
+        self.reorder(id, place_of(id));
         self.check_places(id, slot, standing)?;
         self.amend(id, |message| {
             message.queue = slot;
@@ -375,10 +375,13 @@ impl Engine {
 
     /// Enters a message into its indexes and moves the numbers past those it uses.
     fn settle_recovered(&mut self, id: MessageId, standing: &Standing<'_>) {
-        if standing.order != id.0 {
-            self.reordered.insert(standing.order, id);
+        let order = standing.order;
+        if order != place_of(id) {
+            self.reordered.insert(order as u64, id);
         }
-        self.next.message = self.next.message.max(id.0.max(standing.order) + 1);
+        let largest = if order > 0 { id.0.max(order as u64) } else { id.0 };
+        self.next.message = self.next.message.max(largest + 1);
+        self.next.front = self.next.front.min(order - 1);
         let state = match standing.state {
             StoredState::Ready => State::Ready,
             StoredState::Delayed { until } => State::Delayed { until },
@@ -398,13 +401,13 @@ impl Engine {
         standing: &Standing<'_>,
     ) -> Result<(), RecordError> {
         let order = standing.order;
-        let of_another = order != id.0 && self.messages.get(order).is_some();
-        if of_another || self.reordered.get(order).is_some() {
+        let of_another = order != place_of(id) && self.messages.get(order as u64).is_some();
+        if of_another || self.reordered.get(order as u64).is_some() {
             return Err(RecordError::DuplicateOrder(order));
         }
         match standing.state {
             StoredState::Buried { order } if self.queues.at(slot).buried.contains_key(&order) => {
-                Err(RecordError::DuplicateOrder(order))
+                Err(RecordError::DuplicateOrder(order as i64))
             }
             _ => Ok(()),
         }

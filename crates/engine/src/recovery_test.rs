@@ -148,7 +148,7 @@ fn standing(number: u64) -> Standing<'static> {
         priority: 1,
         delay: Nanos::ZERO,
         state: StoredState::Ready,
-        order: number,
+        order: number as i64,
         counters: Counters::default(),
         expires: None,
         dead: None,

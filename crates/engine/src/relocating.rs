@@ -33,7 +33,7 @@ impl Engine {
         &mut self,
         id: MessageId,
         to: QueueSlot,
-        order: u64,
+        order: i64,
         effects: &mut Effects,
     ) {
         let from = self.living(id).queue;
@@ -114,15 +114,15 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Option<QueueSlot>, Refusal> {
         let message = self.living(id);
-        let came_before = id < transfer.before && message.order(id) < transfer.before.0;
+        let end = i64::try_from(transfer.before.0).unwrap_or(i64::MAX);
+        let came_before = id < transfer.before && message.order(id) < end;
         let to = transfer.to.clone().or_else(|| self.origin_of(id));
         let Some(to) = to.filter(|_| came_before && !self.is_over(id)) else { return Ok(None) };
         if !self.log.takes_change() || !self.may_relocate(id) {
             return Err(Refusal::StoreFull);
         }
         let slot = self.find_or_create(to)?;
-        let order = self.next.message;
-        self.next.message += 1;
+        let order = self.last_place();
         self.leave(id);
         self.amend(id, |message| message.revive());
         self.relocate(id, slot, order, effects);
@@ -147,7 +147,7 @@ impl Engine {
         let place = found.map(|message| PageEnd {
             state: message.state().shown().0,
             priority: message.priority,
-            place: message.order(id),
+            place: message.order(id) as u64,
             message: id,
         });
         Stretch { found: place.map_or(vec![], |place| vec![(place, id)]), next: None }

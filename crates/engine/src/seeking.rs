@@ -133,14 +133,14 @@ impl Engine {
         after: Option<PageEnd>,
     ) -> impl Iterator<Item = PageEnd> + 'a {
         let first = match after {
-            Some(after) => queue.ready.first_after(after.priority, after.place),
+            Some(after) => queue.ready.first_after(after.priority, after.place as i64),
             None => queue.ready.first(),
         };
         let ready =
             iter::successors(first, |(priority, order)| queue.ready.first_after(*priority, *order));
         ready.map(|(priority, order)| PageEnd {
             priority,
-            ..place(MessageState::Ready, order, self.message_of(order))
+            ..place(MessageState::Ready, order as u64, self.message_of(order))
         })
     }
 }

@@ -8,8 +8,10 @@ use model::{
     Settlement, TransactionId,
 };
 
+use crate::batches::Observing;
 use crate::engine::{Engine, Outcome};
 use crate::feeding::Feed;
+use crate::lists::Popping;
 use crate::queue::QueueSlot;
 use crate::slab::Slab;
 use crate::targets::Target;
@@ -18,6 +20,9 @@ use crate::transactions::Transaction;
 /// Where a session is kept. Used again after the session closed, when nothing points to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionSlot(pub(crate) u32);
+
+/// The consumer of every session that commands on lists wait as.
+pub(crate) const LIST_LINK: LinkId = LinkId(u32::MAX);
 
 /// A consumer of all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +48,10 @@ pub(crate) struct Session {
     pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
     /// What it holds and has settled in a transaction that is open.
     pub(crate) settling: BTreeSet<MessageId>,
+    /// Of what it leases, what it took from lists: gone with its next command.
+    pub(crate) popped: BTreeSet<MessageId>,
+    /// The keys that it observes.
+    pub(crate) observing: Option<Box<Observing>>,
     /// The temporary destinations that go with it.
     pub(crate) temporary: BTreeSet<Destination>,
     /// It has ended, and what it holds is being returned so.
@@ -53,6 +62,8 @@ pub(crate) struct Session {
 pub(crate) struct Consumer {
     pub(crate) watched: BTreeSet<QueueSlot>,
     pub(crate) wait: Option<Wait>,
+    /// It is there for one command on lists that waits: what that asks.
+    pub(crate) popping: Option<Box<Popping>>,
 }
 
 /// An unanswered receive.
@@ -126,6 +137,8 @@ impl Sessions {
             margins: BTreeSet::new(),
             transactions: BTreeMap::new(),
             settling: BTreeSet::new(),
+            popped: BTreeSet::new(),
+            observing: None,
             temporary: BTreeSet::new(),
             closing: None,
         });

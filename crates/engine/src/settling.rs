@@ -100,8 +100,7 @@ impl Engine {
         let Some(queue) = self.held_queue(by, id) else { return self.not_found() };
         self.leave(id);
         if self.queues.at(queue).policy.release_order == ReleaseOrder::Back {
-            let order = self.next.message;
-            self.next.message += 1;
+            let order = self.last_place();
             self.reorder(id, order);
         }
         let message = self.living_mut(id);

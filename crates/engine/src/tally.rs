@@ -11,7 +11,7 @@ use model::{Durability, MessageId, NewMessage, Settlement, limits};
 
 use crate::codec::encode;
 use crate::engine::Engine;
-use crate::log::CHANGED_BYTES_MAX;
+use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
 use crate::queue::QueueSlot;
 use crate::record::{Place, RecordView};
 use crate::targets::Target;
@@ -193,8 +193,5 @@ const BODY_LENGTH_BYTES: usize = 4;
 
 /// Most messages have a queue with a short name, and no delay.
 const ENVELOPE_BYTES_USUAL: usize = 96;
-
-/// A Deleted record.
-const DELETED_BYTES_MAX: usize = 16;
 
 const _: () = assert!(limits::MESSAGE_BYTES_MAX < 1 << (7 * BODY_LENGTH_BYTES));

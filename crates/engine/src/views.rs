@@ -13,6 +13,7 @@ use selector::Selector;
 
 use crate::engine::Engine;
 use crate::matching::matches;
+use crate::moving::whose_place;
 use crate::order_set::OrderSet;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::ConsumerKey;
@@ -28,17 +29,17 @@ pub(crate) struct View {
     /// How many have this selector; the view goes with the last.
     pub(crate) consumers: u64,
     /// The next place to look at; `None` when all have been looked at.
-    pub(crate) scan: Option<(u32, u64)>,
+    pub(crate) scan: Option<(u32, i64)>,
 }
 
 impl View {
     fn new(selector: Selector) -> Self {
         let (ready, waiting) = (OrderSet::default(), BTreeMap::new());
-        Self { selector, ready, waiting, consumers: 0, scan: Some((0, 0)) }
+        Self { selector, ready, waiting, consumers: 0, scan: Some((0, i64::MIN)) }
     }
 
     /// The first one, if it is certain that it is.
-    pub(crate) fn next_ready(&self) -> Option<(u32, u64)> {
+    pub(crate) fn next_ready(&self) -> Option<(u32, i64)> {
         let first = self.ready.first()?;
         let certain = self.scan.is_none_or(|scan| first < scan);
         certain.then_some(first)
@@ -47,7 +48,7 @@ impl View {
 
 impl Queue {
     /// A ready message goes; how many views were told.
-    pub(crate) fn leave_views(&mut self, priority: u32, order: u64) -> u64 {
+    pub(crate) fn leave_views(&mut self, priority: u32, order: i64) -> u64 {
         for view in self.views.values_mut() {
             view.ready.remove(priority, order);
         }
@@ -116,7 +117,7 @@ impl Engine {
                 let found = ready.first_from(scan.0, scan.1);
                 view.scan = found.map(|(priority, order)| (priority, order + 1));
                 let Some((priority, order)) = found else { break };
-                let id = reordered.get(order).copied().unwrap_or(MessageId(order));
+                let id = whose_place(reordered, order);
                 let Some(message) = messages.get(id.0) else { continue };
                 if matches(&view.selector, formats, message.format, &message.body) {
                     view.ready.insert(priority, order);

@@ -70,4 +70,10 @@ impl After {
     pub fn new(lsn: Lsn, level: Durability) -> Self {
         if level == Durability::None { Self::NOTHING } else { Self { lsn, level } }
     }
+
+    /// Waits for what both wait for.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { lsn: self.lsn.max(other.lsn), level: self.level.max(other.level) }
+    }
 }

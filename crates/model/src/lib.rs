@@ -40,7 +40,9 @@ pub use ids::{
 pub use key::{Deadline, DeadlineRule, KeyCommand, KeyKind, Lifetime, SetRule, ValueDeadline};
 pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
-pub use message::{Format, Formats, NewMessage, PayloadReader, PropertyReader, Value};
+pub use message::{
+    Format, Formats, NewMessage, PRIORITY_DEFAULT, PayloadReader, PropertyReader, Value,
+};
 pub use output::{Delivery, Output, Refusal, Reply};
 pub use policy::{DeadLetters, QueuePolicy, ReleaseOrder};
 pub use settlement::{DeadLetter, DeadReason, Settlement};

@@ -183,6 +183,15 @@ pub enum ListCommand {
     },
 }
 
+impl ListCommand {
+    /// It does not wait, whatever it said.
+    pub const fn end_wait(&mut self) {
+        if let Self::PopFirst { wait, .. } | Self::Move { wait, .. } = self {
+            *wait = Some(Nanos::ZERO);
+        }
+    }
+}
+
 /// An element of a list: the message's body, and which of its bytes are for a protocol that does
 /// not know the format.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,6 +47,10 @@ impl NewMessage {
     }
 }
 
+/// The priority of a message whose protocol knows none, or whose sender names none: that of JMS
+/// messages, and near to what beanstalkd's clients use.
+pub const PRIORITY_DEFAULT: u32 = 5 * 256;
+
 /// How the bytes of a body are to be read. It is stored with each message, so a number never
 /// changes its meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

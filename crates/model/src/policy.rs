@@ -1,5 +1,7 @@
 //! The rules of a queue, which its operator chooses.
 
+use crate::Nanos;
+
 /// The rules of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePolicy {
@@ -12,6 +14,10 @@ pub struct QueuePolicy {
     pub attempts_max: u32,
     /// What becomes of a dead letter.
     pub dead_letters: DeadLetters,
+    /// What is taken from the queue as a list is leased to the session for so long; its next
+    /// command says that it has arrived, and so does the end of that time while the session lives.
+    /// A session that ends before returns it. `None`: what is taken is gone at once.
+    pub pop_lease: Option<Nanos>,
 }
 
 impl Default for QueuePolicy {
@@ -21,6 +27,7 @@ impl Default for QueuePolicy {
             kept: false,
             attempts_max: ATTEMPTS_MAX,
             dead_letters: DeadLetters::default(),
+            pop_lease: None,
         }
     }
 }

@@ -11,13 +11,13 @@
 
 use alloc::vec::Vec;
 
-use model::{After, Durability, QueueName};
+use model::{After, Durability, MessageId, QueueName};
 
 use super::setting::DEADLINE_BYTES_MAX;
 use crate::Effects;
 use crate::engine::Engine;
 use crate::key_records::{DeadlineView, Over};
-use crate::message::State;
+use crate::message::{State, place_of};
 use crate::order_set::OrderSet;
 use crate::queue::{Counts, ListLifetime, QueueSlot, Role};
 use crate::record::RecordView;
@@ -33,7 +33,7 @@ impl Engine {
 
     /// The time of a list is over: its messages are doomed.
     pub(crate) fn end_list(&mut self, slot: QueueSlot) {
-        let below = self.next.message;
+        let (above, below) = (self.next.front, self.next.message);
         let queue = self.queues.at_mut(slot);
         let at = queue.lifetime.at.expect("invariant: a list ends that has a deadline");
         assert!(queue.is_list(), "a deadline is that of a list");
@@ -52,7 +52,7 @@ impl Engine {
         }
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let before = queue.lifetime.over.map_or(at, |over| over.at);
-        let (name, over) = (queue.name.clone(), Over { at: at.max(before), below });
+        let (name, over) = (queue.name.clone(), Over { at: at.max(before), above, below });
         self.totals.counts.doom_some(&doomed);
         self.list_ended(slot);
         self.change_lifetime(slot, ListLifetime { at: None, over: Some(over) });
@@ -119,8 +119,9 @@ impl Engine {
     /// Dooms those ready messages of a queue that are over, as the log has it.
     pub(crate) fn doom_again(&mut self, slot: QueueSlot, over: Over) {
         let queue = self.queues.at(slot);
-        let is_over = |place: &(u32, u64)| {
-            place.1 < over.below && self.living(self.message_of(place.1)).created < over.at
+        let is_over = |place: &(u32, i64)| {
+            let among = over.above < place.1 && place.1 < place_of(MessageId(over.below));
+            among && self.living(self.message_of(place.1)).created < over.at
         };
         let doomed: Vec<_> = queue.ready.iter().filter(is_over).collect();
         for (priority, order) in doomed {
@@ -128,7 +129,7 @@ impl Engine {
         }
     }
 
-    fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: u64) {
+    fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: i64) {
         let mut one = Counts::default();
         one.add(State::Ready, priority);
         let queue = self.queues.at_mut(slot);
@@ -151,4 +152,4 @@ pub(crate) fn picture_bytes(name: &QueueName, lifetime: ListLifetime) -> u64 {
 }
 
 /// What a KeyDeadline record has beside the name, and its share of what a chunk costs.
-const LIFETIME_BYTES_MAX: usize = 2 + 2 + 8 + 8 + 9 + 8;
+const LIFETIME_BYTES_MAX: usize = 2 + 2 + 8 + 8 + 9 + 9 + 8;

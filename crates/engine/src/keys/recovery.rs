@@ -78,11 +78,13 @@ impl Engine {
         let Some(slot) = slot.filter(|slot| self.queues.at(*slot).role == Role::Named) else {
             return ListLifetime::default();
         };
-        let (reached, below) = (stated.at.filter(|at| *at <= self.latest), self.next.message);
-        for over in stated.over.into_iter().chain(reached.map(|at| Over { at, below })) {
+        let reached = stated.at.filter(|at| *at <= self.latest);
+        let (above, below) = (self.next.front, self.next.message);
+        let reached = reached.map(|at| Over { at, above, below });
+        for over in stated.over.into_iter().chain(reached) {
             self.doom_again(slot, over);
         }
-        let over = stated.over.max(reached.map(|at| Over { at, below }));
+        let over = stated.over.max(reached);
         let queue = self.queues.at(slot);
         let at = stated.at.filter(|_| reached.is_none() && queue.is_list());
         let over = over.filter(|_| queue.counts.doomed > 0);

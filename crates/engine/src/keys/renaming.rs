@@ -98,8 +98,7 @@ impl Engine {
         while let Some((_, order)) = self.queues.get(from).and_then(|queue| queue.ready.first()) {
             let id = self.message_of(order);
             self.leave(id);
-            let order = self.next.message;
-            self.next.message += 1;
+            let order = self.last_place();
             self.relocate(id, to, order, effects);
         }
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part of it")]
 
 pub(crate) mod keying;
+pub(crate) mod listing;
 pub(crate) mod log;
 pub(crate) mod naive;
 pub(crate) mod operating;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
-//!       [frame=BYTES]                                   begins, with an empty engine
+//!       [pop-lease=T] [frame=BYTES]                                   begins, with an empty engine
 //! SESSION open | SESSION close | SESSION dismiss
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
@@ -33,6 +33,14 @@
 //! SESSION deadline KEY after=T|at=T [rule=none|some|later|earlier|some-earlier]
 //! SESSION persist|lifetime KEY | SESSION names [after=KEY] [max=N] [kind=list|value]
 //! SESSION publish TOPIC BODY … | SESSION psubscribe LINK PATTERN
+//! SESSION push QUEUE head|tail BODY… [existing=yes] | SESSION pop QUEUE head|tail [max=N]
+//! SESSION pop-first head|tail QUEUE… [max=N] [wait=T]   without wait: for ever
+//! SESSION pass FROM head|tail TO head|tail [wait=T] | SESSION cancel-pop | SESSION length QUEUE
+//! SESSION range|keep QUEUE FIRST LAST [from=tail] | SESSION replace QUEUE AT BODY [from=tail]
+//! SESSION insert QUEUE PIVOT head|tail BODY [from=tail] | SESSION remove QUEUE BODY [max=N]
+//!         [from=tail] | SESSION locate QUEUE BODY [origin=tail] [from=tail] [skip=N] [max=N]
+//!         [scan=N]
+//! SESSION batch COMMAND [/ COMMAND]… | SESSION observe KEY… | SESSION unobserve
 //! wait T          time goes on; what is due on the way happens at its moment
 //! late T          so does this, but nothing happens yet of what is due
 //! room BYTES      what puts may still use
@@ -43,7 +51,7 @@
 //! ```
 //! Times are like `3s` or `250ms`. Sessions are numbers. A body like `colour:blue,size:3` has
 //! properties. A place is as replies show it. The words of operators are in `operating.rs`,
-//! those about keys in `keying.rs`.
+//! those about keys in `keying.rs`, those about lists in `listing.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -59,7 +67,7 @@ use model::{
 };
 
 use super::log::{Log, Snapshot};
-use super::{keying, operating};
+use super::{keying, listing, operating};
 
 pub(crate) struct Script {
     options: EngineOptions,
@@ -72,7 +80,7 @@ pub(crate) struct Script {
 
 /// A line's words: those with a `=` by name, the others by place.
 pub(crate) struct Words<'a> {
-    placed: Vec<&'a str>,
+    pub(crate) placed: Vec<&'a str>,
     pub(crate) named: BTreeMap<&'a str, &'a str>,
 }
 
@@ -101,6 +109,11 @@ impl Script {
 
     /// What comes of one line, a line each.
     pub(crate) fn run(&mut self, line: &str) -> String {
+        if let Some((session, commands)) = line.split_once(" batch ") {
+            let (session, command) = (self::session(session), listing::batch(commands));
+            self.engine.handle(self.now, session, command, &mut self.effects);
+            return self.outcome();
+        }
         let words = Words::new(line);
         match words.placed[..] {
             ["store", policy] => *self = Self::new(store(policy), words.queue_policies(), &words),
@@ -189,7 +202,7 @@ impl Script {
 }
 
 impl<'a> Words<'a> {
-    fn new(line: &'a str) -> Self {
+    pub(crate) fn new(line: &'a str) -> Self {
         let (mut placed, mut named) = (Vec::new(), BTreeMap::new());
         for word in line.split_whitespace() {
             match word.split_once('=') {
@@ -200,8 +213,11 @@ impl<'a> Words<'a> {
         Self { placed, named }
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         if let Some(command) = keying::command(self, words) {
+            return command;
+        }
+        if let Some(command) = listing::command(self, words) {
             return command;
         }
         if let Some(command) = operating::command(self, words) {
@@ -287,13 +303,7 @@ impl<'a> Words<'a> {
     }
 
     pub(crate) fn new_message(&self, body: &str) -> NewMessage {
-        let persistence = match self.named.get("persistence") {
-            None => Persistence::Persistent,
-            Some(&"none") => Persistence::NonPersistent,
-            Some(&"written") => Persistence::Exactly(Durability::Written),
-            Some(&"synced") => Persistence::Exactly(Durability::Synced),
-            Some(other) => panic!("{other}"),
-        };
+        let persistence = self.persistence();
         NewMessage {
             priority: self.priority(),
             delay: self.time("delay"),
@@ -301,6 +311,16 @@ impl<'a> Words<'a> {
             expires: self.named.get("expires").map(|at| time(at)),
             persistence,
             ..NewMessage::new(body.as_bytes().into())
+        }
+    }
+
+    pub(crate) fn persistence(&self) -> Persistence {
+        match self.named.get("persistence") {
+            None => Persistence::Persistent,
+            Some(&"none") => Persistence::NonPersistent,
+            Some(&"written") => Persistence::Exactly(Durability::Written),
+            Some(&"synced") => Persistence::Exactly(Durability::Synced),
+            Some(other) => panic!("{other}"),
         }
     }
 
@@ -346,7 +366,9 @@ impl<'a> Words<'a> {
             Some(&"drop") => DeadLetters::Drop,
             Some(other) => panic!("{other}"),
         };
-        let policy = QueuePolicy { release_order, dead_letters, ..QueuePolicy::default() };
+        let pop_lease = self.named.get("pop-lease").map(|span| time(span));
+        let policy =
+            QueuePolicy { release_order, dead_letters, pop_lease, ..QueuePolicy::default() };
         let default =
             QueuePolicy { attempts_max: attempts.unwrap_or(policy.attempts_max), ..policy };
         let mut policies = QueuePolicies { default, named: BTreeMap::new() };
@@ -355,6 +377,10 @@ impl<'a> Words<'a> {
         }
         policies
     }
+}
+
+pub(crate) fn body(word: &str) -> std::sync::Arc<[u8]> {
+    word.as_bytes().into()
 }
 
 fn one_message(word: &str, which: &str) -> Command {
@@ -586,7 +612,9 @@ pub(crate) fn shown_reply(reply: &Reply) -> String {
             let names = names.iter().map(|name| name.as_str());
             ["queues"].into_iter().chain(names).collect::<Vec<_>>().join(" ")
         }
-        other => keying::shown_reply(other).unwrap_or_else(|| operating::shown_reply(other)),
+        other => keying::shown_reply(other)
+            .or_else(|| listing::shown_reply(other))
+            .unwrap_or_else(|| operating::shown_reply(other)),
     }
 }
 

@@ -1,0 +1,207 @@
+//! Taking elements from the ends of lists, and moving them from one to another.
+//!
+//! What is taken is deleted at once, and the answer waits for that; or, where the queue's policy
+//! protects what is taken, it is leased to the session until its next command.
+
+use alloc::vec::Vec;
+
+use model::{After, End, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::lists::Taken;
+use crate::log::DELETED_BYTES_MAX;
+use crate::queue::QueueSlot;
+use crate::session::SessionSlot;
+
+/// How elements are taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hand {
+    pub(crate) end: End,
+    pub(crate) max: u64,
+}
+
+/// Where an element is moved to.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub(crate) from_end: End,
+    pub(crate) to: QueueName,
+    pub(crate) to_end: End,
+}
+
+impl Engine {
+    pub(crate) fn pop(
+        &mut self,
+        by: SessionSlot,
+        name: &QueueName,
+        end: End,
+        max: u64,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let Some(slot) = self.list_of(by, name)?.filter(|slot| self.may_take(*slot)) else {
+            return Ok(self.not_found());
+        };
+        if max == 0 {
+            return Ok(Outcome::reply(self.log.after_all(), Reply::Elements(Vec::new())));
+        }
+        let Taken { elements, after } = self.take_elements(by, slot, Hand { end, max }, effects);
+        Ok(Outcome::reply(after, Reply::Elements(elements)))
+    }
+
+    /// Takes from the first of several lists that has elements, or waits.
+    pub(crate) fn pop_first(
+        &mut self,
+        by: SessionSlot,
+        names: Vec<QueueName>,
+        hand: Hand,
+        wait: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        if names.len() > limits::CONSUMER_QUEUES_MAX {
+            return Err(Refusal::TooManyWatched);
+        }
+        self.took_steps(names.len());
+        for name in &names {
+            if let Some(slot) = self.list_of(by, name)?
+                && self.may_take(slot)
+            {
+                let queue = name.clone();
+                let Taken { elements, after } = self.take_elements(by, slot, hand, effects);
+                return Ok(Outcome::reply(after, Reply::Popped { queue, elements }));
+            }
+        }
+        if wait == Some(Nanos::ZERO) {
+            return Ok(self.nothing_in_time());
+        }
+        self.wait_to_pop(by, names, hand, wait, effects)
+    }
+
+    /// Moves an element from one list to another, or waits for one.
+    pub(crate) fn move_element(
+        &mut self,
+        by: SessionSlot,
+        from: QueueName,
+        way: Way,
+        wait: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        match self.list_of(by, &from)? {
+            Some(slot) if self.may_take(slot) => self.move_from(slot, way, effects),
+            _ if wait == Some(Nanos::ZERO) => Ok(self.nothing_in_time()),
+            _ => self.wait_to_move(by, from, way, wait, effects),
+        }
+    }
+
+    /// Moves an element that is there.
+    pub(crate) fn move_from(
+        &mut self,
+        from: QueueSlot,
+        way: Way,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        self.check_is_list(&way.to)?;
+        let id = self.elements(from, way.from_end).next();
+        let id = id.expect("invariant: it was just seen that there is an element");
+        if !self.may_relocate(id) {
+            return Err(Refusal::StoreFull);
+        }
+        let to = self.find_or_create(way.to)?;
+        self.end_list_if_over(to);
+        self.took_steps(1);
+        let element = self.element_of(id);
+        self.leave(id);
+        if self.queues.at(to).is_memory_only() {
+            self.forsake_record(id, effects);
+        }
+        let priority = self.priority_at(to, way.to_end);
+        self.amend(id, |message| {
+            message.priority = priority;
+            message.revive();
+        });
+        let place = self.place_at(way.to_end);
+        self.relocate(id, to, place, effects);
+        Ok(Outcome::reply(self.living(id).after(), Reply::Elements([element].into())).waking(to))
+    }
+
+    /// Whether there is an element that may be taken.
+    pub(crate) fn may_take(&self, slot: QueueSlot) -> bool {
+        let is_paused = self.queues.at(slot).pause.is_some();
+        !is_paused && self.elements(slot, End::Head).next().is_some()
+    }
+
+    /// Takes elements from a list that has one: so many as are wanted, and as one frame and one
+    /// reply hold.
+    pub(crate) fn take_elements(
+        &mut self,
+        by: SessionSlot,
+        slot: QueueSlot,
+        hand: Hand,
+        effects: &mut Effects,
+    ) -> Taken {
+        let max = hand.max.min(limits::FRAME_RECORDS_MAX as u64);
+        let mut taken = Taken { elements: Vec::new(), after: After::NOTHING };
+        let mut bytes = 0;
+        for _ in 0..max {
+            let Some(id) = self.next_element(slot, hand.end) else { break };
+            bytes += self.living(id).body.len();
+            let is_much = bytes > limits::LIST_REPLY_BYTES_MAX;
+            if !taken.elements.is_empty() && (is_much || !self.log.takes_more(1, DELETED_BYTES_MAX))
+            {
+                break;
+            }
+            taken.elements.push(self.element_of(id));
+            taken.after = taken.after.and(self.take_element(by, id, effects));
+        }
+        self.took_steps(taken.elements.len());
+        taken
+    }
+
+    /// The session's next command, whatever it is, says that what it took has reached it. Says what
+    /// waits for that to be known.
+    pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> After {
+        let popped = core::mem::take(&mut self.sessions.at_mut(by).popped);
+        if popped.is_empty() {
+            return After::NOTHING;
+        }
+        self.took_steps(popped.len());
+        for id in popped {
+            self.leave(id);
+            self.finish(id, effects);
+        }
+        let after = self.log.after_open();
+        self.log.seal(effects);
+        after
+    }
+
+    /// Of a queue that is gone with its last message, none.
+    fn next_element(&self, slot: QueueSlot, end: End) -> Option<MessageId> {
+        self.queues.get(slot)?;
+        self.elements(slot, end).next()
+    }
+
+    /// Says what waits for it to be gone, or leased.
+    fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> After {
+        let message = self.living(id);
+        let (seen, queue) = (message.after(), message.queue);
+        if let Some(span) = self.queues.at(queue).policy.pop_lease {
+            self.move_to_lease(by, id, Some(span));
+            self.sessions.at_mut(by).popped.insert(id);
+            return seen;
+        }
+        self.leave(id);
+        seen.and(self.finish(id, effects))
+    }
+
+    /// A message that is in no index is from now on in memory only. Nobody sees it before the log
+    /// knows that.
+    fn forsake_record(&mut self, id: MessageId, effects: &mut Effects) {
+        let bytes = self.picture_bytes_of(self.living(id));
+        let Some(mut message) = self.messages.remove(id.0) else { return };
+        if message.is_journalled() {
+            self.totals.picture_bytes -= bytes;
+            let after = self.journal_deletion(id, &message, effects);
+            message.keep_in_memory(after.lsn);
+        }
+        self.messages.insert(id.0, message);
+    }
+}

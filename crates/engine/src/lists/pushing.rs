@@ -1,0 +1,127 @@
+//! Storing elements at the ends of a list.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use model::{End, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refusal, limits};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::log::NoRoom;
+use crate::producing::Drafted;
+use crate::queue::QueueSlot;
+
+/// How elements are stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Push {
+    pub(crate) end: End,
+    /// Only where there is something already.
+    pub(crate) only_existing: bool,
+    pub(crate) persistence: Persistence,
+}
+
+impl Engine {
+    pub(crate) fn push(
+        &mut self,
+        name: QueueName,
+        push: &Push,
+        elements: Vec<Arc<[u8]>>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        self.check_is_list(&name)?;
+        if push.only_existing {
+            let known = self.queues.find(name.as_str());
+            if known.is_none_or(|slot| self.elements_count(slot) == 0) {
+                return Ok(self.counted(0));
+            }
+        }
+        let slot = self.find_or_create(name)?;
+        self.end_list_if_over(slot);
+        let stored = self.store_elements(slot, push, elements, effects);
+        if let Err(refusal) = stored {
+            self.remove_if_idle(slot);
+            return Err(refusal);
+        }
+        let count = self.elements_count(slot);
+        Ok(self.counted(count).waking(slot))
+    }
+
+    /// All of them or none, in one frame.
+    fn store_elements(
+        &mut self,
+        slot: QueueSlot,
+        push: &Push,
+        elements: Vec<Arc<[u8]>>,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        if elements.len() > limits::TRANSACTION_RECORDS_MAX {
+            return Err(Refusal::BatchTooLarge);
+        }
+        let priority = self.priority_at(slot, push.end);
+        let (draft, next) = (self.log.draft(effects), self.next.message);
+        let mut drafted = Vec::new();
+        if elements.len() > 1 {
+            self.log.widen();
+            drafted.reserve_exact(elements.len() - 1);
+        }
+        let mut last = None;
+        for body in elements {
+            let new = element(body, priority, push.persistence);
+            let place = (push.end == End::Head).then(|| self.first_place());
+            match self.draft_element(slot, &new, place, effects) {
+                // The first of one is not worth a list of its own.
+                Ok(one) => drafted.extend(last.replace(one)),
+                Err(refusal) => {
+                    self.log.take_back(&draft, effects);
+                    self.next.message = next;
+                    return Err(refusal);
+                }
+            }
+        }
+        for (id, message) in drafted.into_iter().chain(last) {
+            self.admit(id, message);
+        }
+        Ok(())
+    }
+
+    /// A new element with its record, not yet in the list.
+    pub(crate) fn draft_element(
+        &mut self,
+        slot: QueueSlot,
+        new: &NewMessage,
+        place: Option<i64>,
+        effects: &mut Effects,
+    ) -> Result<Drafted, Refusal> {
+        if new.body.len() > limits::MESSAGE_BYTES_MAX {
+            return Err(Refusal::StoreFull);
+        }
+        self.took_steps(1);
+        self.draft_alone(slot, new, place, effects).map_err(|no_room| match no_room {
+            NoRoom::InLog => Refusal::StoreFull,
+            NoRoom::InFrame => Refusal::BatchTooLarge,
+        })
+    }
+
+    /// The priority with which a message is put at an end, so that it really is there.
+    pub(crate) fn priority_at(&self, slot: QueueSlot, end: End) -> u32 {
+        let outermost = self.queues.at(slot).ready.at_end(end).map(|(priority, _)| priority);
+        let outermost = outermost.unwrap_or(PRIORITY_DEFAULT);
+        match end {
+            End::Head => outermost.min(PRIORITY_DEFAULT),
+            End::Tail => outermost.max(PRIORITY_DEFAULT),
+        }
+    }
+
+    /// A place at an end, never given out before.
+    pub(crate) fn place_at(&mut self, end: End) -> i64 {
+        match end {
+            End::Head => self.first_place(),
+            End::Tail => self.last_place(),
+        }
+    }
+}
+
+/// An element as a message.
+pub(crate) fn element(body: Arc<[u8]>, priority: u32, persistence: Persistence) -> NewMessage {
+    NewMessage { priority, persistence, ..NewMessage::new(body) }
+}

@@ -1,0 +1,226 @@
+//! Commands on lists that wait for an element.
+//!
+//! Such a command stands as a consumer of its own in each of its queues, in one line with all who
+//! wait there: who waits longest is served first. It gets what it asked for once, after the command
+//! that brought it has ended, in the same frame where that has room, and is a consumer no more.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use model::{After, Command, Nanos, QueueName, Refusal, Reply, limits};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::lists::{Hand, Taken, Way};
+use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
+use crate::queue::QueueSlot;
+use crate::receiving::Wanted;
+use crate::session::{Consumer, ConsumerKey, LIST_LINK, SessionSlot};
+
+/// A command that waits.
+#[derive(Debug)]
+pub(crate) struct Popping {
+    asked: Asked,
+    /// What its answer waits for whatever that is.
+    pub(crate) floor: After,
+}
+
+/// What it asked for.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    /// Elements of the first of these that has any.
+    Elements { queues: Vec<QueueSlot>, hand: Hand },
+    /// That one is moved.
+    Move(Way),
+}
+
+impl Engine {
+    pub(crate) fn wait_to_pop(
+        &mut self,
+        by: SessionSlot,
+        names: Vec<QueueName>,
+        hand: Hand,
+        wait: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        self.stop_waiting(by, effects);
+        let queues = self.queues_to_wait_in(by, names)?;
+        Ok(self.wait_in(by, &queues, Asked::Elements { queues: queues.clone(), hand }, wait))
+    }
+
+    pub(crate) fn wait_to_move(
+        &mut self,
+        by: SessionSlot,
+        from: QueueName,
+        way: Way,
+        wait: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        self.stop_waiting(by, effects);
+        let queues = self.queues_to_wait_in(by, [from].into())?;
+        Ok(self.wait_in(by, &queues, Asked::Move(way), wait))
+    }
+
+    pub(crate) fn cancel_pop(&mut self, by: SessionSlot) -> Outcome {
+        let key = ConsumerKey { session: by, link: LIST_LINK };
+        let Some(popping) = self.end_popping(key) else { return Outcome::NOTHING };
+        let after = self.log.after_all().and(popping.floor);
+        Outcome::reply(after, Reply::TimedOut { link: None })
+    }
+
+    /// The first in line at this queue is a command on lists, and there is an element: it is
+    /// answered. Says which queue has got one by it.
+    pub(crate) fn give_elements(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let from = self.preferred(key, slot);
+        let popping = self.end_popping(key).expect("invariant: it stands in the line");
+        let floor = popping.floor;
+        let (after, reply, woken) = match popping.asked {
+            Asked::Elements { hand, .. } => {
+                let queue = self.queues.at(from).name.clone();
+                self.make_way_for(hand.max.min(self.queues.at(from).counts.ready), effects);
+                let Taken { elements, after } =
+                    self.take_elements(key.session, from, hand, effects);
+                (after, Reply::Popped { queue, elements }, None)
+            }
+            Asked::Move(way) => {
+                self.log.make_way(CHANGED_BYTES_MAX, effects);
+                let to = way.to.clone();
+                let outcome = self.move_from(slot, way, effects);
+                let outcome = outcome.unwrap_or_else(Outcome::refused);
+                let (after, reply) = outcome.into_answer().expect("invariant: a move is answered");
+                (after, reply, self.queues.find(to.as_str()))
+            }
+        };
+        effects.reply(self.sessions.at(key.session).id, after.and(floor), reply);
+        woken
+    }
+
+    /// Ends the wait of a command on lists, if this is one.
+    pub(crate) fn end_popping(&mut self, key: ConsumerKey) -> Option<Box<Popping>> {
+        let popping = self.sessions.consumer_mut(key)?.popping.take()?;
+        let was_waiting = self.end_wait(key);
+        assert!(was_waiting, "a command on lists is there while it waits");
+        let consumer = self.sessions.at_mut(key.session).consumers.remove(&key.link);
+        for queue in consumer.into_iter().flat_map(|consumer| consumer.watched) {
+            self.end_watch(key, queue, None);
+            self.remove_if_idle(queue);
+        }
+        Some(popping)
+    }
+
+    /// What a command was answered, from the output `first` on, waits for this too; and so does
+    /// what it will be answered, if it waits.
+    pub(crate) fn raise_answers(
+        &mut self,
+        by: SessionSlot,
+        floor: After,
+        first: usize,
+        effects: &mut Effects,
+    ) {
+        let key = ConsumerKey { session: by, link: LIST_LINK };
+        if let Some(popping) = self.sessions.consumer_mut(key).and_then(|it| it.popping.as_mut()) {
+            popping.floor = floor;
+        }
+        let id = self.sessions.at(by).id;
+        for output in effects.outputs.iter_mut().skip(first).filter(|it| it.session == id) {
+            output.after = output.after.and(floor);
+        }
+    }
+
+    pub(crate) fn is_popping(&self, key: ConsumerKey) -> bool {
+        self.sessions.consumer(key).is_some_and(|consumer| consumer.popping.is_some())
+    }
+
+    /// Of the queues that could serve a command which this one is about to, the one that it named
+    /// first.
+    fn preferred(&self, key: ConsumerKey, slot: QueueSlot) -> QueueSlot {
+        let Some(consumer) = self.sessions.consumer(key) else { return slot };
+        let Some(Asked::Elements { queues, .. }) = consumer.popping.as_ref().map(|it| &it.asked)
+        else {
+            return slot;
+        };
+        let here = queues.iter().copied().filter(|queue| consumer.watched.contains(queue));
+        let could = |queue: &QueueSlot| {
+            *queue == slot || self.next_match(*queue).is_some_and(|(first, _)| first == key)
+        };
+        here.into_iter().find(could).unwrap_or(slot)
+    }
+
+    /// Ends the frame where it could not take so many deletions.
+    fn make_way_for(&mut self, deletions: u64, effects: &mut Effects) {
+        let deletions = deletions.min(limits::FRAME_RECORDS_MAX as u64) as usize;
+        if !self.log.takes_more(deletions, deletions * DELETED_BYTES_MAX) {
+            self.log.seal(effects);
+        }
+    }
+
+    /// Ends the wait of a command on lists, if one waits: by time, or because a second one came,
+    /// for each is answered once.
+    pub(crate) fn stop_waiting(&mut self, by: SessionSlot, effects: &mut Effects) {
+        if let Some((after, reply)) = self.cancel_pop(by).into_answer() {
+            effects.reply(self.sessions.at(by).id, after, reply);
+        }
+    }
+
+    /// The queues of these names, which are made where they are not there.
+    fn queues_to_wait_in(
+        &mut self,
+        by: SessionSlot,
+        names: Vec<QueueName>,
+    ) -> Result<Vec<QueueSlot>, Refusal> {
+        let mut queues = Vec::with_capacity(names.len());
+        for name in names {
+            match self.queue_to_consume(by, name) {
+                Ok(queue) => queues.push(queue),
+                Err(refusal) => {
+                    queues.into_iter().for_each(|queue| self.remove_if_idle(queue));
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok(queues)
+    }
+
+    fn wait_in(
+        &mut self,
+        by: SessionSlot,
+        queues: &[QueueSlot],
+        asked: Asked,
+        wait: Option<Nanos>,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link: LIST_LINK };
+        let consumer = Consumer {
+            watched: queues.iter().copied().collect(),
+            wait: None,
+            popping: Some(Box::new(Popping { asked, floor: After::NOTHING })),
+        };
+        for &queue in queues {
+            self.queues.at_mut(queue).consumers.insert(key);
+        }
+        self.sessions.at_mut(by).consumers.insert(key.link, consumer);
+        let lease = None;
+        self.begin_wait(key, Wanted { wait, margin: Nanos::ZERO, lease });
+        Outcome::NOTHING
+    }
+}
+
+/// No protocol may use the link that commands on lists wait as.
+pub(crate) const fn is_for_list_link(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::OpenConsumer { link: LIST_LINK, .. }
+            | Command::Subscribe { link: LIST_LINK, .. }
+            | Command::SubscribePattern { link: LIST_LINK, .. }
+            | Command::CloseConsumer { link: LIST_LINK }
+            | Command::Credit { link: LIST_LINK, .. }
+            | Command::Watch { link: LIST_LINK, .. }
+            | Command::Unwatch { link: LIST_LINK, .. }
+            | Command::Receive { link: LIST_LINK, .. }
+            | Command::CancelReceive { link: LIST_LINK }
+    )
+}
