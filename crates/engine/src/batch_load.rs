@@ -11,6 +11,7 @@ use model::{
 use crate::engine::Engine;
 use crate::lists::Span;
 use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
+use crate::send_id_record::SendIdView;
 
 /// What commands of a batch may come to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +33,14 @@ impl Load {
         self.stored_bytes = self.stored_bytes.saturating_add(bytes);
         self.records += 1;
         self.added += 1;
+    }
+
+    /// The record of what its sender calls a message.
+    fn name(&mut self, to: &QueueName, message: &NewMessage) {
+        let Some(id) = &message.send_id else { return };
+        let bytes = SendIdView::FIXED_BYTES_MAX + to.as_str().len() + id.len();
+        self.stored_bytes = self.stored_bytes.saturating_add(bytes);
+        self.records += 1;
     }
 
     fn delete(&mut self, count: u64) {
@@ -81,7 +90,8 @@ impl Engine {
             Command::List(command) => return self.add_list_load(command, load),
             Command::Key(command) => self.add_key_load(command, load),
             Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
-                load.store(name, bytes_of(message));
+                load.store(name, message.body.len());
+                load.name(name, message);
             }
             Command::PutTo { to: Destination::Topic(name), message, transaction: None }
             | Command::Publish { topic: name, message } => self.add_published(name, message, load),
@@ -176,17 +186,14 @@ impl Engine {
         let takers = topic.map_or(0, |topic| topic.subscriptions.len());
         let envelopes = takers.saturating_mul(RECORD_BYTES_MAX);
         load.scan(takers as u64);
-        load.store(name, bytes_of(message).saturating_add(envelopes));
+        load.store(name, message.body.len().saturating_add(envelopes));
+        load.name(name, message);
     }
 
     fn ready_of(&self, name: &QueueName) -> u64 {
         let slot = self.queues.find(name.as_str());
         slot.map_or(0, |slot| self.queues.at(slot).counts.ready)
     }
-}
-
-fn bytes_of(message: &NewMessage) -> usize {
-    message.body.len() + message.send_id.as_ref().map_or(0, |id| id.len())
 }
 
 /// A record of something new, without names and body.

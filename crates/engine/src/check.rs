@@ -36,6 +36,7 @@ impl Engine {
         assert_eq!(self.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();
+        self.send_ids.check(self.latest);
         self.check_transactions();
     }
 
@@ -287,9 +288,12 @@ impl Engine {
             reordered += usize::from(message.order(id) != place_of(id));
         }
         for (_, entry) in self.subscriptions.iter_from(0) {
-            picture += Self::picture_bytes_of_subscription(entry.record_bytes);
+            picture += Self::picture_bytes_of_record(entry.record_bytes);
         }
         picture += self.picture_bytes_of_lifetimes();
+        for (_, seen) in self.send_ids.iter_from((Nanos::ZERO, 0)) {
+            picture += Self::picture_bytes_of_record(seen.record_bytes);
+        }
         assert_eq!(picture, self.totals.picture_bytes, "what a snapshot may take");
         assert_eq!(totals, self.totals.counts, "messages by state");
         assert_eq!(totals.sum(), self.messages.len() as u64, "messages in all");

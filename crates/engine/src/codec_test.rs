@@ -110,8 +110,28 @@ fn a_place_in_front_is_its_distance_from_zero() {
 }
 
 #[test]
+fn send_ids_are_as_the_table_says() {
+    let mut bytes = Vec::new();
+    encode(&RecordView::SendId(send_id(true)), &mut bytes);
+    let expected = b"\x14\x01\x04mail\x04once\xc8\x01\x03\x02\x01\0\0\0\0\0\0";
+    assert_eq!(bytes, expected);
+    let longest = "x".repeat(255);
+    let message = MessageId((1 << 62) - 1);
+    let largest =
+        SendIdView { to: &longest, id: &longest, message, copies: u32::MAX, ..send_id(false) };
+    bytes.clear();
+    encode(&RecordView::SendId(largest), &mut bytes);
+    assert_eq!(bytes.len(), 2 * longest.len() + SendIdView::FIXED_BYTES_MAX);
+    let too_long = "x".repeat(256);
+    bytes.clear();
+    encode(&RecordView::SendId(SendIdView { id: &too_long, ..send_id(false) }), &mut bytes);
+    let decoded: Vec<_> = describe(&bytes).collect();
+    assert_eq!(decoded, [Err(RecordError::Invalid("send id"))]);
+}
+
+#[test]
 fn fields_that_cannot_be_are_refused() {
-    let cases: [(&[u8], RecordError); 14] = [
+    let cases: [(&[u8], RecordError); 17] = [
         (&[0], RecordError::UnknownKind(0)),
         (&[14], RecordError::UnknownKind(14)),
         (&[10, 2, 1], RecordError::Invalid("more")),
@@ -127,6 +147,9 @@ fn fields_that_cannot_be_are_refused() {
         (&[1, 0b1100, 1, 0, 0], RecordError::Invalid("durability")),
         (&[1, 0b0000, 1, 0, 0], RecordError::Invalid("durability")),
         (&[11, 0b10, 1, b'k', 0], RecordError::Invalid("flags")),
+        (&[20, 2, 1, b'q', 1, b'i', 1, 1], RecordError::Invalid("destination")),
+        (&[20, 0, 1, b'q', 1, 0xff, 1, 1], RecordError::Invalid("send id")),
+        (&[20, 0, 1, b'q', 1, b'i', 0, 1], RecordError::Invalid("number")),
         (&[13, 0b1000, 1, b'k'], RecordError::Invalid("flags")),
         (&[13, 0b110, 1, b'k', 0, 0, 0, 0, 0, 0, 0, 0], RecordError::Invalid("flags")),
     ];
@@ -239,7 +262,14 @@ fn samples() -> Vec<RecordView<'static>> {
         deadline(false, None, Some(4)),
         deadline(true, Some(5), None),
         deadline(true, None, None),
+        RecordView::SendId(send_id(false)),
+        RecordView::SendId(send_id(true)),
     ]
+}
+
+fn send_id(to_topic: bool) -> SendIdView<'static> {
+    let (message, at) = (MessageId(200), Nanos(0x0102));
+    SendIdView { to_topic, to: "mail", id: "once", message, copies: 3, at }
 }
 
 fn deadline(of_value: bool, at: Option<u64>, over: Option<u64>) -> RecordView<'static> {

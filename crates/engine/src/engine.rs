@@ -20,6 +20,7 @@ use crate::pages::Pages;
 use crate::queue::{Counts, QueueSlot, Queues};
 use crate::receiving::Wanted;
 use crate::recovery_chain::HeldChain;
+use crate::send_ids::SendIds;
 use crate::session::{SessionSlot, Sessions};
 use crate::subscriptions::Subscriptions;
 use crate::timers::{Timer, Timers};
@@ -46,6 +47,7 @@ pub struct Engine {
     pub(crate) groups: Groups,
     /// Which sessions observe which keys.
     pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
+    pub(crate) send_ids: SendIds,
     pub(crate) log: Log,
     /// Commits that wait for room, the first to come first.
     pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
@@ -130,6 +132,7 @@ impl Engine {
             timers: Timers::default(),
             groups: Groups::default(),
             observed: BTreeMap::new(),
+            send_ids: SendIds::new(options.send_id_window, options.send_ids_max),
             log: Log::new(options.policy, options.frame_bytes_max),
             awaiting: VecDeque::new(),
             next: Next { message: 1, front: -1, buried: 1, ticket: 1, temporary: 1 },

@@ -111,6 +111,8 @@ mod recovery_chain;
 mod registration;
 mod relocating;
 mod seeking;
+mod send_id_record;
+mod send_ids;
 mod session;
 mod settling;
 mod slab;
@@ -136,4 +138,5 @@ pub use record::{
     Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,
 };
 pub use registration::SubscriptionView;
+pub use send_id_record::SendIdView;
 pub use snapshot::SnapshotCursor;

@@ -92,12 +92,25 @@ impl Log {
         level: Durability,
         effects: &mut Effects,
     ) -> Result<Placed, NoRoom> {
+        self.store_beside(record, 0, level, effects)
+    }
+
+    /// The same if there is room for so many bytes more, of another record that follows.
+    pub(crate) fn store_beside(
+        &mut self,
+        record: &RecordView<'_>,
+        more_bytes: usize,
+        level: Durability,
+        effects: &mut Effects,
+    ) -> Result<Placed, NoRoom> {
         let bytes = self.write(record, effects);
+        // In a chain the other may be in the next frame.
+        let needed = if self.chain.is_some() { bytes } else { bytes + more_bytes };
         // For a chain there is room, or it does not begin.
-        let no_room = if self.open.bytes + bytes > self.frame_bytes_max {
+        let no_room = if self.open.bytes + needed > self.frame_bytes_max {
             Some(NoRoom::InFrame)
         } else {
-            (self.chain.is_none() && bytes as u64 > self.room).then_some(NoRoom::InLog)
+            (self.chain.is_none() && needed as u64 > self.room).then_some(NoRoom::InLog)
         };
         if let Some(no_room) = no_room {
             effects.records.truncate(effects.records.len() - bytes);

@@ -29,12 +29,18 @@ impl Engine {
         if message.body.len() > limits::MESSAGE_BYTES_MAX {
             return Outcome::refused(Refusal::StoreFull);
         }
-        let mut drafted = Vec::new();
-        if self.draft_copies(by, topic, message, &mut drafted, effects).is_err() {
-            return Outcome::refused(Refusal::StoreFull);
+        if message.send_id.as_ref().is_some_and(|id| id.len() > limits::SEND_ID_BYTES_MAX) {
+            return Outcome::refused(Refusal::SendIdTooLong);
         }
+        if let Some(first) = self.sent_before(self.topic_send_key(topic, message).as_ref()) {
+            return Outcome::reply(first.after, Reply::Count(first.copies.into()));
+        }
+        let mut drafted = Vec::new();
+        let Ok(sent) = self.draft_copies(by, topic, message, &mut drafted, effects) else {
+            return Outcome::refused(Refusal::StoreFull);
+        };
         let count = drafted.len() as u64;
-        self.admit_all(drafted, Reply::Count(count))
+        self.admit_all(drafted, sent, Reply::Count(count))
     }
 
     pub(crate) fn subscribe_pattern(

@@ -7,6 +7,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::slice;
 
 use model::{
     After, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, QueueName, Refusal,
@@ -21,12 +22,22 @@ use crate::matching::matches;
 use crate::message::{Message, place_of};
 use crate::queue::QueueSlot;
 use crate::record::{Counters, Envelope, Place, RecordView, Standing, StoredState};
+use crate::send_ids::Sent;
 use crate::session::SessionSlot;
 use crate::targets::Target;
 use crate::topics::TopicSlot;
 
 /// A message that is in the open frame, if it is journalled, and not yet in its queue.
 pub(crate) type Drafted = (MessageId, Box<Message>);
+
+/// Where a message goes among those of its priority, and what follows its record.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spot {
+    /// A certain place; `None`: behind all.
+    pub(crate) order: Option<i64>,
+    /// Room that is left for another record.
+    pub(crate) beside_bytes: usize,
+}
 
 /// The subscriptions that take a message: first those that are durable.
 #[derive(Debug, Default)]
@@ -123,6 +134,14 @@ impl Engine {
         if new.body.len() > limits::MESSAGE_BYTES_MAX {
             return self.refuse_part(by, transaction, Refusal::StoreFull);
         }
+        if new.send_id.as_ref().is_some_and(|id| id.len() > limits::SEND_ID_BYTES_MAX) {
+            return self.refuse_part(by, transaction, Refusal::SendIdTooLong);
+        }
+        if transaction.is_none()
+            && let Some(first) = self.sent_before(self.send_key(target, &new).as_ref())
+        {
+            return Outcome::reply(first.after, first.reply());
+        }
         match (transaction, target) {
             (Some(transaction), _) => self.put_in_transaction(by, transaction, target, new),
             (None, Target::Queue(slot)) => self.put_in_queue(slot, new, effects),
@@ -131,11 +150,17 @@ impl Engine {
     }
 
     fn put_in_queue(&mut self, slot: QueueSlot, new: NewMessage, effects: &mut Effects) -> Outcome {
-        let Ok((id, message)) = self.draft_alone(slot, &new, None, effects) else {
+        let key = self.send_key(Target::Queue(slot), &new);
+        let beside_bytes = Self::send_id_bytes_max(key.as_ref());
+        let spot = Spot { order: None, beside_bytes };
+        let Ok(drafted) = self.draft_alone(slot, &new, spot, effects) else {
             return Outcome::refused(Refusal::StoreFull);
         };
+        let sent = self.draft_send_id(key, slice::from_ref(&drafted), effects);
+        let (id, message) = drafted;
         let after = message.after();
         self.admit(id, message);
+        self.remember_all(sent, after);
         Outcome::reply(after, Reply::Stored { message: id }).waking(slot)
     }
 
@@ -148,16 +173,23 @@ impl Engine {
     ) -> Outcome {
         let mut drafted = Vec::new();
         let name = self.topics.at(topic).name.clone();
-        if self.draft_copies(by, &name, new, &mut drafted, effects).is_err() {
+        let Ok(sent) = self.draft_copies(by, &name, new, &mut drafted, effects) else {
             return Outcome::refused(Refusal::StoreFull);
-        }
+        };
         let reply = drafted.first().map(|(first, _)| Reply::Stored { message: *first });
-        self.admit_all(drafted, reply.unwrap_or(Reply::Done))
+        self.admit_all(drafted, sent, reply.unwrap_or(Reply::Done))
     }
 
     /// Answers, and lets what was published take its places.
-    pub(crate) fn admit_all(&mut self, drafted: Vec<Drafted>, reply: Reply) -> Outcome {
-        let mut outcome = Outcome::reply(self.log.after_open(), reply);
+    pub(crate) fn admit_all(
+        &mut self,
+        drafted: Vec<Drafted>,
+        sent: Option<Sent>,
+        reply: Reply,
+    ) -> Outcome {
+        let after = self.log.after_open();
+        self.remember_all(sent, after);
+        let mut outcome = Outcome::reply(after, reply);
         for (id, message) in drafted {
             outcome = outcome.waking(message.queue);
             self.admit(id, message);
@@ -165,7 +197,7 @@ impl Engine {
         outcome
     }
 
-    /// Drafts what comes of one message.
+    /// Drafts what comes of one message, and its sender's name for it.
     pub(crate) fn draft(
         &mut self,
         by: SessionSlot,
@@ -173,15 +205,22 @@ impl Engine {
         new: &NewMessage,
         drafted: &mut Vec<Drafted>,
         effects: &mut Effects,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<Option<Sent>, NoRoom> {
         match target {
-            Target::Queue(slot) => drafted.push(self.draft_alone(slot, new, None, effects)?),
+            Target::Queue(slot) => {
+                let key = self.send_key(target, new);
+                let beside_bytes = Self::send_id_bytes_max(key.as_ref());
+                let spot = Spot { order: None, beside_bytes };
+                let one = self.draft_alone(slot, new, spot, effects)?;
+                let sent = self.draft_send_id(key, slice::from_ref(&one), effects);
+                drafted.push(one);
+                Ok(sent)
+            }
             Target::Topic(slot) => {
                 let name = self.topics.at(slot).name.clone();
-                self.draft_copies(by, &name, new, drafted, effects)?;
+                self.draft_copies(by, &name, new, drafted, effects)
             }
         }
-        Ok(())
     }
 
     /// A message takes its place in its queue.
@@ -198,12 +237,12 @@ impl Engine {
         self.totals.messages += 1;
     }
 
-    /// A message of one queue, with its record; at a certain place, or behind all of its priority.
+    /// A message of one queue, with its record.
     pub(crate) fn draft_alone(
         &mut self,
         slot: QueueSlot,
         new: &NewMessage,
-        place: Option<i64>,
+        spot: Spot,
         effects: &mut Effects,
     ) -> Result<Drafted, NoRoom> {
         let queue = self.queues.at(slot);
@@ -212,17 +251,18 @@ impl Engine {
         let id = MessageId(self.next.message);
         let mut envelope =
             Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
-        envelope.standing.order = place.unwrap_or(envelope.standing.order);
+        envelope.standing.order = spot.order.unwrap_or(envelope.standing.order);
         let mut message = Message::new(&envelope, slot, Arc::clone(&new.body));
         if level != Durability::None {
             let record = RecordView::Message { envelope, body: &new.body };
-            message.set_stored(0, self.log.store(&record, level, effects)?);
+            message
+                .set_stored(0, self.log.store_beside(&record, spot.beside_bytes, level, effects)?);
         }
         self.next.message += 1;
         Ok((id, Box::new(message)))
     }
 
-    /// A message for each subscription of a topic that takes it.
+    /// A message for each subscription of a topic that takes it, and its sender's name for it.
     pub(crate) fn draft_copies(
         &mut self,
         by: SessionSlot,
@@ -230,7 +270,10 @@ impl Engine {
         new: &NewMessage,
         drafted: &mut Vec<Drafted>,
         effects: &mut Effects,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<Option<Sent>, NoRoom> {
+        let first = drafted.len();
+        let key = self.topic_send_key(topic, new);
+        let beside_bytes = Self::send_id_bytes_max(key.as_ref());
         let Takers { mut durable, mut others, of_patterns } = self.takers(by, topic, new);
         let level = self.policy.durability(new.persistence);
         if level == Durability::None {
@@ -238,9 +281,10 @@ impl Engine {
             others = core::mem::take(&mut durable);
         }
         if let [slot] = durable[..] {
-            drafted.push(self.draft_alone(slot, new, None, effects)?);
+            let spot = Spot { order: None, beside_bytes };
+            drafted.push(self.draft_alone(slot, new, spot, effects)?);
         } else if !durable.is_empty() {
-            self.draft_shared(&durable, level, new, drafted, effects)?;
+            self.draft_shared(&durable, level, new, beside_bytes, drafted, effects)?;
         }
         let told = of_patterns.into_iter().map(|slot| (slot, Some(topic)));
         for (slot, told) in others.into_iter().map(|slot| (slot, None)).chain(told) {
@@ -255,7 +299,8 @@ impl Engine {
             self.next.message += 1;
             drafted.push((id, Box::new(message)));
         }
-        Ok(())
+        let drafted = drafted.get(first..).unwrap_or_default();
+        Ok(self.draft_send_id(key, drafted, effects))
     }
 
     /// Copies for several durable subscriptions, as one record.
@@ -264,6 +309,7 @@ impl Engine {
         slots: &[QueueSlot],
         level: Durability,
         new: &NewMessage,
+        beside_bytes: usize,
         drafted: &mut Vec<Drafted>,
         effects: &mut Effects,
     ) -> Result<(), NoRoom> {
@@ -275,7 +321,7 @@ impl Engine {
             copies.push(&Envelope { place, ..self.envelope_of_new(id, level, new) });
         }
         let record = RecordView::Shared { copies: copies.copies(), body: &new.body };
-        let placed = self.log.store(&record, level, effects)?;
+        let placed = self.log.store_beside(&record, beside_bytes, level, effects)?;
         for (&slot, number) in slots.iter().zip(first..) {
             let id = MessageId(number);
             let envelope = self.envelope_of_new(id, level, new);

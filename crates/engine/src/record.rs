@@ -11,6 +11,7 @@ use model::{DeadReason, Durability, Format, Lsn, MessageId, Nanos};
 use crate::copies::Copies;
 use crate::key_records::{DeadlineView, ValueView};
 use crate::registration::SubscriptionView;
+use crate::send_id_record::SendIdView;
 
 /// Where a message stands as far as the log knows. Leases are not journalled: a leased message is
 /// written as ready.
@@ -180,6 +181,9 @@ pub enum RecordView<'a> {
     },
     /// In a frame: when a key is to go from now on. In a snapshot, of a list: when it is to go.
     KeyDeadline(DeadlineView<'a>),
+    /// In the frame or chain of a message: what its sender calls it. In a snapshot: the same of
+    /// those that are remembered.
+    SendId(SendIdView<'a>),
     /// In a snapshot: a message whose body is in the log.
     Located {
         /// All but the body.
@@ -206,6 +210,7 @@ impl RecordView<'_> {
             Self::Unsubscribed { .. } => "unsubscribed",
             Self::Subscriptions { .. } => "subscriptions",
             Self::Chained { .. } => "chained",
+            Self::SendId(_) => "send_id",
             Self::ValueSet(_) => "value_set",
             Self::ValueDeleted { .. } => "value_deleted",
             Self::KeyDeadline(_) => "key_deadline",
@@ -242,6 +247,7 @@ impl RecordView<'_> {
                 each("first", FieldValue::Number(first.0));
                 each("more", FieldValue::Number(more.into()));
             }
+            Self::SendId(sent) => sent.fields(&mut each),
             Self::ValueSet(value) => value.fields(&mut each),
             Self::ValueDeleted { name } => each("name", FieldValue::Text(name)),
             Self::KeyDeadline(deadline) => deadline.fields(&mut each),

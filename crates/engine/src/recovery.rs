@@ -42,6 +42,7 @@ impl Engine {
                     self.subscriptions.next = self.subscriptions.next.max(next);
                 }
                 RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
+                RecordView::SendId(view) => self.replay_send_id(&view, size)?,
                 RecordView::ValueSet(view) => self.replay_value(&view)?,
                 RecordView::KeyDeadline(view) if !view.of_value => self.replay_deadline(&view)?,
                 RecordView::Located { envelope, location, record_bytes } => {
@@ -81,6 +82,7 @@ impl Engine {
                     self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes)
                 }
                 RecordView::Deleted { message } => self.replay_deletion(message),
+                RecordView::SendId(view) => self.replay_send_id(&view, size),
                 RecordView::ValueSet(view) => self.replay_value(&view),
                 RecordView::ValueDeleted { name } => self.replay_value_deleted(name),
                 RecordView::KeyDeadline(view) => self.replay_deadline(&view),

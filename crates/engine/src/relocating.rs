@@ -139,8 +139,7 @@ impl Engine {
 
     /// This one message, if it is among those that are sought.
     fn stretch_of(&self, sought: &Sought<'_>, id: MessageId) -> Stretch {
-        let message = self.messages.get(id.0);
-        let found = message.filter(|message| {
+        let found = self.find(id).filter(|message| {
             let is_there = message.queue == sought.queue && message.state().holder().is_none();
             is_there && self.is_wanted(sought.selector, message)
         });

@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use model::{Format, Lsn, MessageId};
+use model::{Format, Lsn, MessageId, Nanos};
 
 use crate::codec::encode;
 use crate::engine::Engine;
@@ -16,6 +16,7 @@ use crate::keys::KeyCursor;
 use crate::message::Message;
 use crate::record::RecordView;
 use crate::registration::SubscriptionView;
+use crate::send_ids::Age;
 
 /// How far a snapshot has come.
 #[derive(Clone, Debug)]
@@ -25,6 +26,10 @@ pub struct SnapshotCursor {
     next_subscription: u64,
     /// Subscriptions from here on were made after the snapshot began.
     end_subscription: u64,
+    /// The next send id to visit.
+    next_send_id: Age,
+    /// Send ids from here on were seen after the snapshot began.
+    end_send_id: u64,
     /// The next message to visit.
     next: u64,
     /// Messages from here on were stored after the snapshot began.
@@ -45,6 +50,8 @@ impl Engine {
             keys: KeyCursor::default(),
             next_subscription: 0,
             end_subscription: self.subscriptions.next,
+            next_send_id: (Nanos::ZERO, 0),
+            end_send_id: self.send_ids.next(),
             next: 0,
             end: self.next.message,
             begun: false,
@@ -95,6 +102,7 @@ impl Engine {
         let chunk_max = cursor.chunk_messages_max.max(1);
         let left = chunk_max - self.picture_keys(&mut cursor.keys, chunk_max, out);
         let left = left - self.picture_subscriptions(cursor, left, out);
+        let left = left - self.picture_send_ids(cursor, left, out);
         let end = cursor.end;
         let visited = self.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
         for (number, message) in visited.take(left) {
@@ -102,9 +110,11 @@ impl Engine {
             self.picture(MessageId(number), message, out);
         }
         let subscription = self.subscriptions.iter_from(cursor.next_subscription).next();
+        let send_id = self.send_ids.iter_from(cursor.next_send_id).next();
         let message = self.messages.iter_from(cursor.next).next();
         !cursor.keys.is_done()
             || subscription.is_some_and(|(number, _)| number < cursor.end_subscription)
+            || send_id.is_some_and(|((_, number), _)| number < cursor.end_send_id)
             || message.is_some_and(|(number, _)| number < end)
     }
 
@@ -132,6 +142,29 @@ impl Engine {
         count
     }
 
+    /// Shows the next send ids that are remembered; says how many were visited.
+    fn picture_send_ids(
+        &self,
+        cursor: &mut SnapshotCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let end = cursor.end_send_id;
+        let visited = self.send_ids.iter_from(cursor.next_send_id);
+        let visited = visited.take_while(|((_, number), _)| *number < end).take(chunk_max);
+        let mut count = 0;
+        for (age, seen) in visited {
+            cursor.next_send_id = (age.0, age.1 + 1);
+            count += 1;
+            if let Some(view) = seen.view(age)
+                && self.send_ids.is_remembered(age, self.latest)
+            {
+                encode(&RecordView::SendId(view), out);
+            }
+        }
+        count
+    }
+
     /// What went with its subscription is not shown.
     fn picture(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
         if !message.is_journalled() || self.queues.at(message.queue).is_leaving() {
@@ -143,8 +176,9 @@ impl Engine {
         encode(&RecordView::Located { envelope, location, record_bytes }, out);
     }
 
-    /// What a subscription whose record has so many bytes may take in a snapshot.
-    pub(crate) fn picture_bytes_of_subscription(record_bytes: u64) -> u64 {
+    /// What a record of so many bytes may take in a snapshot, if there is one, of a subscription or
+    /// of a send id.
+    pub(crate) fn picture_bytes_of_record(record_bytes: u64) -> u64 {
         if record_bytes == 0 { 0 } else { record_bytes + CHUNK_SHARE_BYTES }
     }
 
@@ -168,7 +202,7 @@ const EXTENSION_BYTES_MAX: u64 = 24;
 /// What is said of a dead letter, without the name of where it is from.
 const DEAD_BYTES_MAX: u64 = 16;
 
-/// A subscription's share of what a chunk costs.
+/// A record's share of what a chunk costs.
 const CHUNK_SHARE_BYTES: u64 = 8;
 
 /// What a snapshot begins with: its header and the records of numbers.

@@ -186,7 +186,7 @@ impl Engine {
     pub(crate) fn withdraw(&mut self, number: u64) {
         let entry = self.subscriptions.remove(number);
         let entry = entry.expect("invariant: a subscription ends once");
-        self.totals.picture_bytes -= Self::picture_bytes_of_subscription(entry.record_bytes);
+        self.totals.picture_bytes -= Self::picture_bytes_of_record(entry.record_bytes);
         if let Source::Topic(topic) = entry.source {
             let was_there = self.topics.at_mut(topic).subscriptions.remove(&number);
             assert!(was_there, "a topic knows its subscriptions");
@@ -210,7 +210,7 @@ impl Engine {
         if let Source::Topic(topic) = source {
             self.topics.at_mut(topic).subscriptions.insert(number);
         }
-        self.totals.picture_bytes += Self::picture_bytes_of_subscription(record_bytes);
+        self.totals.picture_bytes += Self::picture_bytes_of_record(record_bytes);
         let entry = Entry { asks, selector, source, queue, record_bytes };
         self.subscriptions.insert(number, entry);
         queue

@@ -36,6 +36,8 @@ struct Puts {
     envelope_bytes_max: usize,
     body_bytes: usize,
     body_bytes_max: usize,
+    /// Records of their senders' names.
+    name_bytes: usize,
     picture_bytes: u64,
 }
 
@@ -44,6 +46,8 @@ struct Puts {
 pub(crate) struct Put {
     envelope_bytes: usize,
     body_bytes: usize,
+    /// The record of its sender's name for it.
+    name_bytes: usize,
     picture_bytes: u64,
     is_journalled: bool,
 }
@@ -62,7 +66,7 @@ pub(crate) struct Records {
 impl Put {
     /// What it counts for.
     pub(crate) fn bytes(&self) -> usize {
-        self.envelope_bytes + self.body_bytes
+        self.envelope_bytes + self.body_bytes + self.name_bytes
     }
 }
 
@@ -76,6 +80,7 @@ impl Puts {
         self.envelope_bytes_max = self.envelope_bytes_max.max(put.envelope_bytes);
         self.body_bytes += put.body_bytes;
         self.body_bytes_max = self.body_bytes_max.max(put.body_bytes);
+        self.name_bytes += put.name_bytes;
         self.picture_bytes += put.picture_bytes;
     }
 
@@ -85,10 +90,13 @@ impl Puts {
         if durable == 0 {
             return Records { messages, ..Records::default() };
         }
+        let pictures = self.picture_bytes.saturating_mul(durable as u64);
+        let beside_envelopes = self.body_bytes.saturating_add(self.name_bytes);
         Records {
-            bytes: self.envelope_bytes.saturating_mul(durable).saturating_add(self.body_bytes),
+            bytes: self.envelope_bytes.saturating_mul(durable).saturating_add(beside_envelopes),
             largest_bytes: self.envelope_bytes_max.saturating_mul(durable) + self.body_bytes_max,
-            picture_bytes: self.picture_bytes.saturating_mul(durable as u64),
+            // A record's share of a chunk is less than the record.
+            picture_bytes: pictures.saturating_add(2 * self.name_bytes as u64),
             messages,
         }
     }
@@ -147,6 +155,7 @@ impl Engine {
         Put {
             envelope_bytes: bytes.len() + BODY_LENGTH_BYTES,
             body_bytes: new.body.len(),
+            name_bytes: Self::send_id_bytes_max(self.send_key(target, new).as_ref()),
             picture_bytes: Self::picture_bytes_max(name_bytes),
             is_journalled,
         }

@@ -17,6 +17,7 @@ use crate::log::{CHANGED_BYTES_MAX, NoRoom};
 use crate::message::State;
 use crate::producing::Drafted;
 use crate::queue::QueueSlot;
+use crate::send_ids::{SendKey, Sent};
 use crate::session::SessionSlot;
 use crate::tally::{Records, Tally};
 use crate::targets::Target;
@@ -26,6 +27,8 @@ use crate::targets::Target;
 pub(crate) struct Transaction {
     puts: Vec<(Target, NewMessage)>,
     settled: Vec<(MessageId, Settlement)>,
+    /// How many of the messages have a name of their sender's.
+    named: usize,
     /// What its parts count for.
     pub(crate) bytes: usize,
     tally: Tally,
@@ -33,6 +36,30 @@ pub(crate) struct Transaction {
     doomed: bool,
     /// It was committed, and waits for room: nothing can be added to it.
     pub(crate) waits: bool,
+}
+
+/// What a part of a transaction counts for.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    bytes: usize,
+    records: usize,
+}
+
+/// What comes of a transaction's messages.
+#[derive(Debug)]
+struct Drafts {
+    drafted: Vec<Drafted>,
+    sent: Vec<Sent>,
+    /// What waits for those that were sent before.
+    repeated: After,
+}
+
+impl Drafts {
+    fn new(transaction: &Transaction) -> Self {
+        let drafted = Vec::with_capacity(transaction.puts.len());
+        let sent = Vec::with_capacity(transaction.named);
+        Self { drafted, sent, repeated: After::NOTHING }
+    }
 }
 
 /// How a commit lies in the log.
@@ -43,9 +70,10 @@ pub(crate) enum Span {
 }
 
 impl Transaction {
-    /// One more part of so many bytes; an error when it is one too many.
-    fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
-        let parts = self.puts.len() + self.settled.len() + 1;
+    /// One more part of so many bytes, with a record or two; an error when it is one too many.
+    fn grow(&mut self, part: Part) -> Result<(), Refusal> {
+        let Part { bytes, records } = part;
+        let parts = self.puts.len() + self.settled.len() + self.named + records;
         if parts > limits::TRANSACTION_RECORDS_MAX
             || self.bytes + bytes > limits::TRANSACTION_BYTES_MAX
         {
@@ -110,10 +138,11 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let transaction = self.take_transaction(by, id);
-        let drafted = match self.draft_all(by, &transaction, span, effects) {
-            Ok(drafted) => drafted,
-            Err(refusal) => return self.undo(by, &transaction, refusal, effects),
-        };
+        let Drafts { drafted, sent, repeated } =
+            match self.draft_all(by, &transaction, span, effects) {
+                Ok(drafts) => drafts,
+                Err(refusal) => return self.undo(by, &transaction, refusal, effects),
+            };
         let mut woken = BTreeSet::new();
         let mut ids = Vec::with_capacity(drafted.len());
         for (id, message) in drafted {
@@ -136,7 +165,8 @@ impl Engine {
             (self.log.after_open(), self.log.after_settling(has_gone))
         };
         self.bind(&ids, whole);
-        Outcome::reply(after, Reply::Done).waking_all(woken)
+        self.remember_all(sent, whole);
+        Outcome::reply(after.and(repeated), Reply::Done).waking_all(woken)
     }
 
     /// Nothing of it happens.
@@ -205,7 +235,9 @@ impl Engine {
         new: NewMessage,
     ) -> Outcome {
         let put = self.measure(target, &new);
-        if let Err(refusal) = self.grow(by, id, put.bytes()) {
+        let is_named = new.send_id.is_some();
+        let part = Part { bytes: put.bytes(), records: 1 + usize::from(is_named) };
+        if let Err(refusal) = self.grow(by, id, part) {
             return Outcome::refused(refusal);
         }
         *self.uncommitted_of(target) += 1;
@@ -213,6 +245,7 @@ impl Engine {
         if let Some(transaction) = transactions.get_mut(&id) {
             transaction.tally.add_put(target, &put);
             transaction.puts.push((target, new));
+            transaction.named += usize::from(is_named);
         }
         Outcome::reply(After::NOTHING, Reply::Done)
     }
@@ -229,7 +262,7 @@ impl Engine {
             return self.not_found();
         };
         let bytes = self.settled_bytes_max(queue, &settlement);
-        if let Err(refusal) = self.grow(by, id, bytes) {
+        if let Err(refusal) = self.grow(by, id, Part { bytes, records: 1 }) {
             return Outcome::refused(refusal);
         }
         let is_journalled = self.living(message).is_journalled();
@@ -259,17 +292,17 @@ impl Engine {
         }
     }
 
-    fn grow(&mut self, by: SessionSlot, id: TransactionId, bytes: usize) -> Result<(), Refusal> {
+    fn grow(&mut self, by: SessionSlot, id: TransactionId, part: Part) -> Result<(), Refusal> {
         let transaction = self.sessions.at_mut(by).transactions.get_mut(&id);
         let transaction = transaction.filter(|transaction| !transaction.waits);
         let transaction = transaction.ok_or(Refusal::NoSuchTransaction)?;
         if transaction.doomed {
             return Err(Refusal::TransactionFailed);
         }
-        let fits = self.totals.uncommitted_bytes + bytes <= limits::UNCOMMITTED_BYTES_MAX;
-        let grown = if fits { transaction.grow(bytes) } else { Err(Refusal::TransactionTooLarge) };
+        let fits = self.totals.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
+        let grown = if fits { transaction.grow(part) } else { Err(Refusal::TransactionTooLarge) };
         match grown {
-            Ok(()) => self.totals.uncommitted_bytes += bytes,
+            Ok(()) => self.totals.uncommitted_bytes += part.bytes,
             Err(_) => transaction.doomed = true,
         }
         grown
@@ -301,7 +334,7 @@ impl Engine {
         transaction: &Transaction,
         span: Span,
         effects: &mut Effects,
-    ) -> Result<Vec<Drafted>, Refusal> {
+    ) -> Result<Drafts, Refusal> {
         let settled_bytes = transaction.tally.settled_bytes();
         let draft = match span {
             Span::Frame if !self.log.surely_takes(settled_bytes) => {
@@ -311,23 +344,44 @@ impl Engine {
             Span::Chain => self.log.begin_chain(effects),
         };
         let next = self.next.message;
-        let mut drafted = Vec::with_capacity(transaction.puts.len());
+        let mut drafts = Drafts::new(transaction);
+        let mut names = BTreeSet::new();
         for (target, new) in &transaction.puts {
             // What was deleted meanwhile would have been deleted with the message, too.
-            if self.is_gone(*target) {
+            if self.is_gone(*target) || self.is_repeated(*target, new, &mut names, &mut drafts) {
                 continue;
             }
-            if let Err(no_room) = self.draft(by, *target, new, &mut drafted, effects) {
-                self.log.take_back(&draft, effects);
-                self.next.message = next;
-                self.leave_groups(&drafted);
-                return Err(match no_room {
-                    NoRoom::InLog => Refusal::StoreFull,
-                    NoRoom::InFrame => Refusal::TransactionTooLarge,
-                });
+            match self.draft(by, *target, new, &mut drafts.drafted, effects) {
+                Ok(sent) => drafts.sent.extend(sent),
+                Err(no_room) => {
+                    self.log.take_back(&draft, effects);
+                    self.next.message = next;
+                    self.leave_groups(&drafts.drafted);
+                    return Err(match no_room {
+                        NoRoom::InLog => Refusal::StoreFull,
+                        NoRoom::InFrame => Refusal::TransactionTooLarge,
+                    });
+                }
             }
         }
-        Ok(drafted)
+        Ok(drafts)
+    }
+
+    /// Whether a message was sent before, in this transaction under one of these names or by now
+    /// otherwise.
+    fn is_repeated(
+        &mut self,
+        target: Target,
+        new: &NewMessage,
+        names: &mut BTreeSet<SendKey>,
+        drafts: &mut Drafts,
+    ) -> bool {
+        let Some(name) = self.send_key(target, new) else { return false };
+        if let Some(first) = self.sent_before(Some(&name)) {
+            drafts.repeated = drafts.repeated.and(first.after);
+            return true;
+        }
+        !names.insert(name)
     }
 
     /// What was drafted is not stored after all.

@@ -1,5 +1,7 @@
 //! How durable a thing is, and what waits for which position (rules 1 and 3 of the design).
 
+use core::cmp::Ordering;
+
 use crate::{Lsn, Nanos};
 
 /// What a change survives. Ordered: each level includes those before it.
@@ -71,9 +73,14 @@ impl After {
         if level == Durability::None { Self::NOTHING } else { Self { lsn, level } }
     }
 
-    /// Waits for what both wait for.
+    /// Waits for both of two moments of one log. That grows durable in order, and a frame counts
+    /// only when it is as durable as it asks itself: so it is enough to wait for the later.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self { lsn: self.lsn.max(other.lsn), level: self.level.max(other.level) }
+        match self.lsn.cmp(&other.lsn) {
+            Ordering::Less => other,
+            Ordering::Greater => self,
+            Ordering::Equal => Self { level: self.level.max(other.level), ..self },
+        }
     }
 }

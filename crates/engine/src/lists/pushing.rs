@@ -8,7 +8,7 @@ use model::{End, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refusal, 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::log::NoRoom;
-use crate::producing::Drafted;
+use crate::producing::{Drafted, Spot};
 use crate::queue::QueueSlot;
 
 /// How elements are stored.
@@ -89,14 +89,15 @@ impl Engine {
         &mut self,
         slot: QueueSlot,
         new: &NewMessage,
-        place: Option<i64>,
+        order: Option<i64>,
         effects: &mut Effects,
     ) -> Result<Drafted, Refusal> {
         if new.body.len() > limits::MESSAGE_BYTES_MAX {
             return Err(Refusal::StoreFull);
         }
         self.took_steps(1);
-        self.draft_alone(slot, new, place, effects).map_err(|no_room| match no_room {
+        let spot = Spot { order, beside_bytes: 0 };
+        self.draft_alone(slot, new, spot, effects).map_err(|no_room| match no_room {
             NoRoom::InLog => Refusal::StoreFull,
             NoRoom::InFrame => Refusal::BatchTooLarge,
         })

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
-//!       [pop-lease=T] [frame=BYTES]                                   begins, with an empty engine
+//!       [pop-lease=T] [frame=BYTES] [window=T] [ids=N]  begins, with an empty engine
 //! SESSION open | SESSION close | SESSION dismiss
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
-//!         [expires=T]                                   at that moment
+//!         [expires=T] [id=NAME]                         at that moment; its sender's name for it
 //! SESSION receive LINK [wait=T] [margin=T] [lease=T]    without wait: for ever
 //! SESSION cancel LINK
 //! SESSION consume LINK QUEUE [SELECTOR…] | SESSION browse LINK QUEUE [SELECTOR…]
@@ -96,7 +96,16 @@ impl Script {
         let options = EngineOptions::new(policy);
         let frame = words.named.get("frame").map(|bytes| bytes.parse().unwrap());
         let frame_bytes_max = frame.unwrap_or(options.frame_bytes_max);
-        let options = EngineOptions { queue_policies, formats, frame_bytes_max, ..options };
+        let window = words.named.get("window").map(|span| time(span));
+        let ids = words.named.get("ids").map(|count| count.parse().unwrap());
+        let options = EngineOptions {
+            queue_policies,
+            formats,
+            frame_bytes_max,
+            send_id_window: window.unwrap_or(options.send_id_window),
+            send_ids_max: ids.unwrap_or(options.send_ids_max),
+            ..options
+        };
         Self {
             engine: Engine::new(options.clone()),
             options,
@@ -309,6 +318,7 @@ impl<'a> Words<'a> {
             delay: self.time("delay"),
             lease: self.named.get("lease").map_or(Nanos::from_secs(60), |span| time(span)),
             expires: self.named.get("expires").map(|at| time(at)),
+            send_id: self.named.get("id").map(|id| (*id).into()),
             persistence,
             ..NewMessage::new(body.as_bytes().into())
         }
@@ -511,6 +521,10 @@ fn shown_record(record: &RecordView<'_>) -> String {
             format!("subscribed {} to {}", subscription.number, subscription.topic)
         }
         RecordView::Unsubscribed { number } => format!("unsubscribed {number}"),
+        RecordView::SendId(sent) => {
+            let topic = if sent.to_topic { "topic:" } else { "" };
+            format!("id {} to {topic}{} of {} x{}", sent.id, sent.to, sent.message, sent.copies)
+        }
         RecordView::Chained { first, more: true } => format!("chained from {first}, more"),
         RecordView::Chained { first, more: false } => format!("chained from {first}"),
         other @ (RecordView::ValueSet(_)

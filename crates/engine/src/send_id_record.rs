@@ -1,0 +1,82 @@
+//! The name that a sender gave a message, as a record says it.
+//!
+//! ```text
+//! SendId   20 · destination byte (0 queue, 1 topic) · its name bytes · send id bytes
+//!             · message varint · copies varint of at most 2^32 - 1 · seen at u64
+//! ```
+//! It is in the frame of the message that was stored first under that id, or in the same chain, and
+//! in every snapshot while it is remembered. Texts are UTF-8. *Message* is the first of those that
+//! were stored, *copies* how many there were. Of two records of one id and destination the one that
+//! was seen later holds.
+
+use alloc::vec::Vec;
+
+use model::{Destination, MessageId, Nanos, limits};
+
+use crate::codec::{number, queue_name, text};
+use crate::record::{FieldValue, RecordError};
+use crate::wire::{Reader, put_bytes, put_varint};
+
+/// A sender's name for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendIdView<'a> {
+    /// Whether it was sent to a topic, else to a queue.
+    pub to_topic: bool,
+    /// The name of that.
+    pub to: &'a str,
+    /// Its sender's name for it.
+    pub id: &'a str,
+    /// The first message that was stored.
+    pub message: MessageId,
+    /// How many were stored.
+    pub copies: u32,
+    /// When it was sent.
+    pub at: Nanos,
+}
+
+impl<'a> SendIdView<'a> {
+    /// What such a record takes at most, without its two texts.
+    pub(crate) const FIXED_BYTES_MAX: usize = 1 + 1 + 2 + 2 + 9 + 5 + 8;
+
+    pub(crate) fn destination(&self) -> Result<Destination, RecordError> {
+        let name = queue_name(self.to)?;
+        Ok(if self.to_topic { Destination::Topic(name) } else { Destination::Queue(name) })
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.push(self.to_topic.into());
+        put_bytes(out, self.to.as_bytes());
+        put_bytes(out, self.id.as_bytes());
+        put_varint(out, self.message.0);
+        put_varint(out, self.copies.into());
+        out.extend_from_slice(&self.at.0.to_le_bytes());
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
+        let to_topic = match reader.byte()? {
+            0 => false,
+            1 => true,
+            _ => return Err(RecordError::Invalid("destination")),
+        };
+        let to = text(reader, "destination")?;
+        let id = text(reader, "send id")?;
+        if id.len() > limits::SEND_ID_BYTES_MAX {
+            return Err(RecordError::Invalid("send id"));
+        }
+        let message = MessageId(number(reader)?);
+        let (copies, at) = (reader.small()?, Nanos(reader.fixed()?));
+        Ok(Self { to_topic, to, id, message, copies, at })
+    }
+
+    pub(crate) fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
+        let kind = if self.to_topic { "topic" } else { "queue" };
+        each(kind, FieldValue::Text(self.to));
+        each("send_id", FieldValue::Text(self.id));
+        each("message", FieldValue::Number(self.message.0));
+        each("copies", FieldValue::Number(self.copies.into()));
+        each("at_ns", FieldValue::Number(self.at.0));
+    }
+}
+
+const _: () =
+    assert!(limits::SEND_ID_BYTES_MAX < 1 << 14 && limits::QUEUE_NAME_BYTES_MAX < 1 << 14);

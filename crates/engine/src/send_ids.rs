@@ -1,0 +1,257 @@
+//! The names that senders give their messages, so that one that is sent again is not stored again.
+//!
+//! A name counts for one destination, and for a while: the oldest are forgotten when their window
+//! is over or when there are too many. It is as durable as what was stored under it: its record is
+//! in the same frame, and lives on without that message, in snapshots while its window lasts. So
+//! whoever could have been told that a message is stored is told so again, after a crash too.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use model::{
+    After, Destination, Durability, MessageId, Nanos, NewMessage, QueueName, Reply, limits,
+};
+
+use crate::Effects;
+use crate::engine::Engine;
+use crate::producing::Drafted;
+use crate::record::{RecordError, RecordView};
+use crate::send_id_record::SendIdView;
+use crate::targets::Target;
+
+/// A sender's name for a message, at its destination.
+pub(crate) type SendKey = (Destination, Arc<str>);
+
+/// All names that are remembered.
+#[derive(Debug)]
+pub(crate) struct SendIds {
+    /// For how long.
+    window: Nanos,
+    /// How many.
+    count_max: usize,
+    /// The oldest first.
+    seen: BTreeMap<Age, Seen>,
+    ages: BTreeMap<SendKey, Age>,
+    /// The number of the next one.
+    next: u64,
+}
+
+/// When a name was seen, and its number among all: those that come later are greater.
+pub(crate) type Age = (Nanos, u64);
+
+/// A name and what it stands for.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) key: SendKey,
+    pub(crate) first: First,
+    /// The size of its record; zero where it is in memory only.
+    pub(crate) record_bytes: u64,
+}
+
+/// What came of the message that was sent first under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct First {
+    /// The first that was stored; `None`: nobody took it.
+    pub(crate) message: Option<MessageId>,
+    /// How many were stored.
+    pub(crate) copies: u32,
+    /// What its answer waited for.
+    pub(crate) after: After,
+}
+
+/// A name whose message is drafted.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    key: SendKey,
+    message: Option<MessageId>,
+    copies: u32,
+    record_bytes: u64,
+}
+
+impl First {
+    /// The answer to it, and to all that are sent again.
+    pub(crate) fn reply(&self) -> Reply {
+        self.message.map_or(Reply::Done, |message| Reply::Stored { message })
+    }
+}
+
+impl SendIds {
+    pub(crate) const fn new(window: Nanos, count_max: usize) -> Self {
+        Self { window, count_max, seen: BTreeMap::new(), ages: BTreeMap::new(), next: 1 }
+    }
+
+    /// What came of it, if it was seen and not too long ago.
+    pub(crate) fn find(&self, key: &SendKey, now: Nanos) -> Option<&First> {
+        let age = self.ages.get(key)?;
+        self.seen.get(age).filter(|_| self.is_remembered(*age, now)).map(|seen| &seen.first)
+    }
+
+    pub(crate) fn is_remembered(&self, (at, _): Age, now: Nanos) -> bool {
+        now < at + self.window
+    }
+
+    /// All from this age on, the oldest first.
+    pub(crate) fn iter_from(&self, age: Age) -> impl Iterator<Item = (Age, &Seen)> {
+        self.seen.range(age..).map(|(age, seen)| (*age, seen))
+    }
+
+    /// The number of the next one.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Who has no room for names remembers none.
+    fn is_on(&self) -> bool {
+        self.window > Nanos::ZERO && self.count_max > 0
+    }
+
+    fn insert(&mut self, at: Nanos, seen: Seen) {
+        let age = (at, self.next);
+        self.next += 1;
+        let before = self.ages.insert(seen.key.clone(), age);
+        assert!(before.is_none(), "a name is entered once");
+        self.seen.insert(age, seen);
+    }
+
+    fn remove(&mut self, age: Age) -> Option<Seen> {
+        let seen = self.seen.remove(&age)?;
+        let was_there = self.ages.remove(&seen.key);
+        assert_eq!(was_there, Some(age), "a name is known by its age");
+        Some(seen)
+    }
+
+    /// The oldest, if it is one too many or too old.
+    fn superfluous(&self, now: Nanos) -> Option<Age> {
+        let age = *self.seen.first_key_value()?.0;
+        (self.seen.len() > self.count_max || !self.is_remembered(age, now)).then_some(age)
+    }
+
+    pub(crate) fn check(&self, last_moment: Nanos) {
+        assert_eq!(self.seen.len(), self.ages.len(), "each name has an age");
+        assert!(self.seen.len() <= self.count_max, "no more names than may be");
+        for (age, seen) in &self.seen {
+            assert_eq!(self.ages.get(&seen.key), Some(age), "a name is known by its age");
+            assert!(age.0 <= last_moment && age.1 < self.next, "a name was seen in the past");
+            assert!(seen.key.1.len() <= limits::SEND_ID_BYTES_MAX, "names are short");
+        }
+    }
+}
+
+impl Engine {
+    /// What its sender calls a message, if that is to be remembered.
+    pub(crate) fn send_key(&self, target: Target, new: &NewMessage) -> Option<SendKey> {
+        match target {
+            Target::Queue(slot) => {
+                let id = new.send_id.as_ref().filter(|_| self.send_ids.is_on())?;
+                let name = self.queues.at(slot).name.clone();
+                Some((Destination::Queue(name), Arc::clone(id)))
+            }
+            Target::Topic(slot) => self.topic_send_key(&self.topics.at(slot).name, new),
+        }
+    }
+
+    /// The same of a message that is published.
+    pub(crate) fn topic_send_key(&self, topic: &QueueName, new: &NewMessage) -> Option<SendKey> {
+        let id = new.send_id.as_ref().filter(|_| self.send_ids.is_on())?;
+        Some((Destination::Topic(topic.clone()), Arc::clone(id)))
+    }
+
+    /// What came of the message when it was sent before.
+    pub(crate) fn sent_before(&mut self, key: Option<&SendKey>) -> Option<First> {
+        let key = key?;
+        self.took_steps(1);
+        self.send_ids.find(key, self.latest).copied()
+    }
+
+    /// What the record of a name may take beside that of the message.
+    pub(crate) fn send_id_bytes_max(key: Option<&SendKey>) -> usize {
+        let texts = key.map(|(to, id)| to.name().as_str().len() + id.len());
+        texts.map_or(0, |bytes| bytes + SendIdView::FIXED_BYTES_MAX)
+    }
+
+    /// Appends the record of a message's name behind those of what came of the message, which has
+    /// left room for it. In memory only where all that came of it is.
+    pub(crate) fn draft_send_id(
+        &mut self,
+        key: Option<SendKey>,
+        drafted: &[Drafted],
+        effects: &mut Effects,
+    ) -> Option<Sent> {
+        let key = key?;
+        let message = drafted.first().map(|(id, _)| *id);
+        let copies = u32::try_from(drafted.len()).unwrap_or(u32::MAX);
+        let level = drafted.iter().map(|(_, message)| message.durability).max();
+        let level = level.unwrap_or(Durability::None);
+        let mut sent = Sent { key, message, copies, record_bytes: 0 };
+        if let Some(message) = message.filter(|_| level != Durability::None) {
+            let view = view_of(&sent.key, message, copies, self.latest);
+            let placed = self.log.store(&RecordView::SendId(view), level, effects);
+            let placed = placed.expect("invariant: the message was stored with room beside it");
+            sent.record_bytes = placed.bytes.into();
+        }
+        Some(sent)
+    }
+
+    /// From now on these are not stored again.
+    pub(crate) fn remember_all(&mut self, sent: impl IntoIterator<Item = Sent>, after: After) {
+        for Sent { key, message, copies, record_bytes } in sent {
+            let first = First { message, copies, after };
+            self.remember_first(self.latest, Seen { key, first, record_bytes });
+        }
+    }
+
+    /// A name as the log or a snapshot has it, maybe both.
+    pub(crate) fn replay_send_id(
+        &mut self,
+        view: &SendIdView<'_>,
+        size: usize,
+    ) -> Result<(), RecordError> {
+        self.latest = self.latest.max(view.at);
+        let key = (view.destination()?, Arc::from(view.id));
+        let first =
+            First { message: Some(view.message), copies: view.copies, after: After::NOTHING };
+        if self.send_ids.is_on() {
+            self.remember_first(view.at, Seen { key, first, record_bytes: size as u64 });
+        }
+        Ok(())
+    }
+
+    /// Remembers the latest message of a name, and forgets the oldest names.
+    fn remember_first(&mut self, at: Nanos, seen: Seen) {
+        let known = self.send_ids.ages.get(&seen.key).copied();
+        if known.is_some_and(|(known_at, _)| known_at >= at) {
+            return;
+        }
+        if let Some(known) = known {
+            self.forget_send_id(known);
+        }
+        self.totals.picture_bytes += Self::picture_bytes_of_record(seen.record_bytes);
+        self.send_ids.insert(at, seen);
+        for _ in 0..FORGOTTEN_MAX {
+            let Some(age) = self.send_ids.superfluous(self.latest) else { break };
+            self.forget_send_id(age);
+        }
+    }
+
+    fn forget_send_id(&mut self, age: Age) {
+        let Some(seen) = self.send_ids.remove(age) else { return };
+        self.totals.picture_bytes -= Self::picture_bytes_of_record(seen.record_bytes);
+    }
+}
+
+impl Seen {
+    /// As a record says it; `None` where it is in memory only.
+    pub(crate) fn view(&self, (at, _): Age) -> Option<SendIdView<'_>> {
+        let First { message, copies, .. } = self.first;
+        let message = message.filter(|_| self.record_bytes > 0)?;
+        Some(view_of(&self.key, message, copies, at))
+    }
+}
+
+fn view_of((to, id): &SendKey, message: MessageId, copies: u32, at: Nanos) -> SendIdView<'_> {
+    let to_topic = matches!(to, Destination::Topic(_));
+    SendIdView { to_topic, to: to.name().as_str(), id, message, copies, at }
+}
+
+/// So many names are forgotten when one comes: more than one, so that those that are too old go.
+const FORGOTTEN_MAX: usize = 8;
