@@ -90,8 +90,9 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES")]
     pub(crate) max_message_bytes: Option<usize>,
     /// Rules of a queue, as NAME:release-order=back|front, NAME:attempts-max=N (failed deliveries
-    /// until a message is a dead letter; 0: any number) or NAME:dead-letters=park|drop; NAME * is
-    /// for all others
+    /// until a message is a dead letter; 0: any number), NAME:dead-letters=park|drop or
+    /// NAME:pop-lease=TIME (an element popped by the Redis protocol comes back if its connection
+    /// ends within that time and before its next command); NAME * is for all others
     #[arg(
         long,
         value_name = "NAME:SETTING",
@@ -235,6 +236,7 @@ Every setting is also a variable (shown above) and a key of the TOML file, named
   release-order = \"back\"
   attempts-max = 5
   dead-letters = \"park\"
+  pop-lease = \"30s\"
 Flags overrule variables, variables the file, the file the defaults.
 
 Once all listeners accept, one line a listener and then `ready` go to standard output:

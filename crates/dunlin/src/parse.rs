@@ -117,6 +117,7 @@ pub(crate) enum QueueRule {
     ReleaseOrder(ReleaseOrder),
     AttemptsMax(u32),
     DeadLetters(DeadLetters),
+    PopLease(Nanos),
 }
 
 pub(crate) fn queue(text: &str) -> Result<QueueSetting, String> {
@@ -129,8 +130,9 @@ pub(crate) fn queue(text: &str) -> Result<QueueSetting, String> {
         "release-order" => QueueRule::ReleaseOrder(release_order(value)?),
         "attempts-max" => QueueRule::AttemptsMax(attempts_max(value)?),
         "dead-letters" => QueueRule::DeadLetters(dead_letters(value)?),
+        "pop-lease" => QueueRule::PopLease(pop_lease(value)?),
         _ => {
-            let known = "release-order, attempts-max and dead-letters";
+            let known = "release-order, attempts-max, dead-letters and pop-lease";
             return Err(format!("`{key}` is no setting of a queue; there are {known}"));
         }
     };
@@ -169,6 +171,12 @@ pub(crate) fn dead_letters(text: &str) -> Result<DeadLetters, String> {
     }
 }
 
+/// How long what is taken from a list stays leased.
+pub(crate) fn pop_lease(text: &str) -> Result<Nanos, String> {
+    let span = duration(text)?;
+    Ok(Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+}
+
 /// The rules of all queues; of two for one thing the later holds.
 pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
     let mut policies = QueuePolicies::default();
@@ -181,6 +189,7 @@ pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
             QueueRule::ReleaseOrder(order) => policy.release_order = order,
             QueueRule::AttemptsMax(attempts) => policy.attempts_max = attempts,
             QueueRule::DeadLetters(what) => policy.dead_letters = what,
+            QueueRule::PopLease(span) => policy.pop_lease = Some(span),
         }
     }
     policies
@@ -256,6 +265,7 @@ mod tests {
             ":release-order=back",
             "a:attempts-max=-1",
             "a:dead-letters=burn",
+            "a:pop-lease=0s",
         ] {
             assert!(queue(wrong).is_err(), "{wrong}");
         }
@@ -263,10 +273,12 @@ mod tests {
 
     #[test]
     fn rules_of_one_queue_add_up() {
-        let texts = ["a:attempts-max=3", "a:dead-letters=drop", "a:attempts-max=0"];
+        let texts =
+            ["a:attempts-max=3", "a:dead-letters=drop", "a:attempts-max=0", "a:pop-lease=30s"];
         let policies = queue_policies(&texts.map(|text| queue(text).unwrap()));
         let policy = policies.of(&QueueName::new("a").unwrap());
         assert_eq!((policy.attempts_max, policy.dead_letters), (0, DeadLetters::Drop));
+        assert_eq!(policy.pop_lease, Some(Nanos::from_secs(30)));
         assert_eq!(policies.default, QueuePolicy::default());
     }
 }

@@ -104,6 +104,7 @@ struct Queue {
     release_order: Option<String>,
     attempts_max: Option<u32>,
     dead_letters: Option<String>,
+    pop_lease: Option<String>,
 }
 
 fn read(path: &Path) -> Result<Serve, Error> {
@@ -152,10 +153,12 @@ fn parse(file: File) -> Result<Serve, String> {
 fn queue_settings(name: &str, queue: &Queue) -> Result<Vec<QueueSetting>, String> {
     let order = queue.release_order.as_deref().map(parse::release_order).transpose()?;
     let letters = queue.dead_letters.as_deref().map(parse::dead_letters).transpose()?;
+    let lease = queue.pop_lease.as_deref().map(parse::pop_lease).transpose()?;
     let rules = [
         order.map(QueueRule::ReleaseOrder),
         queue.attempts_max.map(QueueRule::AttemptsMax),
         letters.map(QueueRule::DeadLetters),
+        lease.map(QueueRule::PopLease),
     ];
     rules.into_iter().flatten().map(|rule| parse::queue_setting(name, rule)).collect()
 }
@@ -193,7 +196,8 @@ mod tests {
             half-sent-timeout = 'never'\n idle-timeout = '9s'
             dead-letter-queue = 'dead'
  list-head = 'left'
-            [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'";
+            [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
+            pop-lease = '30s'";
         let config = config(file(text).unwrap()).unwrap();
         assert_eq!(config.data, Path::new("/d"));
         assert_eq!(config.policy, StorePolicy::Periodic(Nanos::from_millis(25)));
@@ -207,6 +211,7 @@ mod tests {
         let policy = config.queues.default;
         assert_eq!(policy.release_order, engine::ReleaseOrder::Back);
         assert_eq!((policy.attempts_max, policy.dead_letters), (3, engine::DeadLetters::Drop));
+        assert_eq!(policy.pop_lease, Some(Nanos::from_secs(30)));
         assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
         assert_eq!(config.list_head, server::Side::Left);
     }
