@@ -50,6 +50,13 @@ impl Load {
         self.settled_bytes = self.settled_bytes.saturating_add(bytes);
     }
 
+    /// In one step; else not all of it would be done in the batch.
+    fn delete_whole(&mut self, count: u64) -> Result<(), Refusal> {
+        self.delete(count);
+        let is_whole = count <= limits::FRAME_RECORDS_MAX as u64;
+        if is_whole { Ok(()) } else { Err(Refusal::BatchTooLarge) }
+    }
+
     fn change(&mut self, count: u64) {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         self.records = self.records.saturating_add(count);
@@ -88,7 +95,7 @@ impl Engine {
     fn add_load(&self, command: &Command, load: &mut Load) -> Result<(), Refusal> {
         match command {
             Command::List(command) => return self.add_list_load(command, load),
-            Command::Key(command) => self.add_key_load(command, load),
+            Command::Key(command) => return self.add_key_load(command, load),
             Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
                 load.store(name, message.body.len());
                 load.name(name, message);
@@ -148,16 +155,20 @@ impl Engine {
         Ok(())
     }
 
-    fn add_key_load(&self, command: &KeyCommand, load: &mut Load) {
+    fn add_key_load(&self, command: &KeyCommand, load: &mut Load) -> Result<(), Refusal> {
         let count = |name: &QueueName| self.ready_of(name) + load.added;
         match command {
             KeyCommand::Delete { names } => {
                 let all = names.iter().map(count).fold(0, u64::saturating_add);
-                load.delete(all);
                 names.iter().for_each(|name| load.store(name, 0));
+                load.delete_whole(all.saturating_add(names.len() as u64))?;
             }
             KeyCommand::DeleteAll => {
-                load.delete(self.totals.counts.ready + load.added);
+                let values = self.keys.values.len();
+                let value_bytes = values.saturating_mul(limits::QUEUE_NAME_BYTES_MAX);
+                load.settled_bytes = load.settled_bytes.saturating_add(value_bytes);
+                let lists = self.totals.counts.ready + load.added;
+                load.delete_whole(lists.saturating_add(values as u64))?;
             }
             KeyCommand::Rename { from, to, .. } => {
                 let (moved, gone) = (count(from), count(to));
@@ -179,6 +190,7 @@ impl Engine {
             | KeyCommand::Value { .. } => {}
             KeyCommand::Names { max, .. } => load.scan(*max as u64),
         }
+        Ok(())
     }
 
     fn add_published(&self, name: &QueueName, message: &NewMessage, load: &mut Load) {

@@ -38,6 +38,7 @@ impl Engine {
         self.check_publishing();
         self.send_ids.check(self.latest);
         self.check_transactions();
+        self.check_lists();
     }
 
     fn check_transactions(&self) {

@@ -78,6 +78,7 @@ mod batches;
 mod browsing;
 mod check;
 mod check_keys;
+mod check_lists;
 mod check_publishing;
 mod codec;
 mod compaction;
