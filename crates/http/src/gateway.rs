@@ -1,0 +1,227 @@
+//! What this crate asks of whoever keeps the engine: the server's gateway, or a test's.
+
+use model::{
+    BrokerStatistics, Command, Delivery, Destination, Nanos, NewMessage, QueueName, Refusal, Reply,
+};
+
+use crate::token::Token;
+
+/// Sessions of the engine for tasks of the same process. Every answer comes when the log is as
+/// durable as it depends on (rule 3). A future that is dropped gives up its wait.
+pub trait Gateway: Clone + Send + Sync + 'static {
+    /// What a subscriber of a topic reads from; dropping it ends the subscription.
+    type Events: Events;
+    /// That a connection is open.
+    type Seat: Send + 'static;
+
+    /// The present moment.
+    fn now(&self) -> Nanos;
+
+    /// A place for one more connection; `None`: there are too many.
+    fn admit(&self) -> Option<Self::Seat>;
+
+    /// Does these one after the other.
+    ///
+    /// # Errors
+    /// [`Trouble`]; what came before it was done, unless the work is atomic.
+    fn ask(&self, work: Work) -> impl Future<Output = Result<Vec<Reply>, Trouble>> + Send;
+
+    /// Leases messages, waiting for the first.
+    ///
+    /// # Errors
+    /// [`Trouble`]; nothing was leased.
+    fn receive(&self, wanted: Wanted) -> impl Future<Output = Result<Vec<Leased>, Trouble>> + Send;
+
+    /// Takes back what was leased and never reached a client, as if nobody had seen it.
+    fn give_back(&self, tokens: Vec<Token>);
+
+    /// Subscribes to a topic from now on.
+    ///
+    /// # Errors
+    /// [`Trouble`]; there is no subscription.
+    fn follow(
+        &self,
+        topic: QueueName,
+    ) -> impl Future<Output = Result<Self::Events, Trouble>> + Send;
+
+    /// Whether messages are taken now.
+    fn readiness(&self) -> Readiness;
+
+    /// What was counted.
+    fn figures(&self) -> Figures;
+}
+
+/// What is published to a topic, one after the other.
+pub trait Events: Send + 'static {
+    /// The next one; `None`: the subscription is over.
+    fn next(&mut self) -> impl Future<Output = Option<Delivery>> + Send;
+}
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// What, in this order.
+    pub steps: Vec<Step>,
+    /// All of it in one frame or nothing: only puts and settlements by [`Settling::Accept`],
+    /// [`Settling::Release`] without delay and [`Settling::Fail`]. Answered without replies.
+    pub atomic: bool,
+}
+
+impl Work {
+    /// One command.
+    #[must_use]
+    pub fn command(command: Command) -> Self {
+        Self::steps(vec![Step::Command(command)])
+    }
+
+    /// One after the other.
+    #[must_use]
+    pub const fn steps(steps: Vec<Step>) -> Self {
+        Self { steps, atomic: false }
+    }
+
+    /// All or nothing.
+    #[must_use]
+    pub const fn atomic(steps: Vec<Step>) -> Self {
+        Self { steps, atomic: true }
+    }
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Store a message. → `Stored`, or `Done` where no subscription takes it; refused while the
+    /// server drains
+    Put {
+        /// Where.
+        to: Destination,
+        /// What.
+        message: NewMessage,
+        /// How often.
+        count: u64,
+    },
+    /// Say what became of a leased message. → `Done`
+    Settle {
+        /// Which.
+        token: Token,
+        /// What.
+        settling: Settling,
+    },
+    /// Anything else, with the engine's own reply. None that waits.
+    Command(Command),
+}
+
+/// What became of a leased message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settling {
+    /// It is done with, and deleted.
+    Accept,
+    /// It goes back.
+    Release {
+        /// How long it stays hidden.
+        delay: Nanos,
+        /// Its new priority; `None`: the old one.
+        priority: Option<u32>,
+    },
+    /// It goes back, and one failure more is counted.
+    Fail,
+    /// Its lease starts anew.
+    Extend {
+        /// For how long.
+        lease: Nanos,
+    },
+    /// It is set aside until it is kicked.
+    Bury {
+        /// Its new priority; `None`: the old one.
+        priority: Option<u32>,
+    },
+}
+
+/// What is to be received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// From where.
+    pub queue: QueueName,
+    /// How long to wait for the first.
+    pub wait: Nanos,
+    /// How long each is leased.
+    pub lease: Nanos,
+    /// The most messages.
+    pub max: usize,
+}
+
+/// A leased message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leased {
+    /// By which it is settled.
+    pub token: Token,
+    /// It.
+    pub delivery: Delivery,
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The engine refused it.
+    Refused(Refusal),
+    /// The lease is over: it ended by time, or the message was settled.
+    LeaseOver(Token),
+    /// Too much waits already.
+    Busy,
+    /// The server takes no messages until its next start.
+    Draining,
+    /// The server stops.
+    Stopping,
+}
+
+/// Whether messages are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// They are.
+    Ready,
+    /// The server stops.
+    Stopping,
+    /// An operator asked to take none until the next start.
+    Draining,
+    /// The store is full; deletions still work.
+    Full,
+}
+
+/// What was counted, for [Prometheus](https://prometheus.io/docs/instrumenting/exposition_formats/).
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// What the engine counts.
+    pub broker: BrokerStatistics,
+    /// Sums and gauges beside it.
+    pub samples: Vec<Sample>,
+    /// Distributions of times.
+    pub summaries: Vec<Summary>,
+}
+
+/// One figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Its name, without the prefix `dunlin_`.
+    pub name: &'static str,
+    /// What it is.
+    pub help: &'static str,
+    /// Whether it only grows.
+    pub is_counter: bool,
+    /// How much.
+    pub value: u64,
+}
+
+/// How long something took.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Its name, without the prefix `dunlin_`.
+    pub name: &'static str,
+    /// What it is.
+    pub help: &'static str,
+    /// Quantiles and seconds.
+    pub quantiles: Vec<(f64, f64)>,
+    /// Seconds of all.
+    pub sum: f64,
+    /// How many.
+    pub count: u64,
+}
