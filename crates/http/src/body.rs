@@ -1,0 +1,209 @@
+//! Bodies: of answers as they leave, of requests as they are read.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::Response;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
+
+use crate::problem::{Problem, Result};
+
+/// An answer.
+pub(crate) type Answer = Response<Body>;
+
+/// What an answer says.
+pub(crate) enum Body {
+    /// All of it, and what is to be done when it never leaves.
+    Whole(Bytes, Option<Unsent>),
+    /// Nothing more.
+    Sent,
+    /// Piece by piece.
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+/// Does something unless the bytes that it stays with were handed to the connection.
+pub(crate) struct Unsent(Option<Box<dyn FnOnce() + Send>>);
+
+impl Unsent {
+    pub(crate) fn new(undo: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(undo)))
+    }
+
+    /// Nothing is to be undone.
+    pub(crate) fn sent(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        if let Some(undo) = self.0.take() {
+            undo();
+        }
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Body {
+    fn from(bytes: T) -> Self {
+        Self::Whole(bytes.into(), None)
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, Self::Error>>> {
+        if let Self::Stream(pieces) = &mut *self {
+            return pieces.poll_recv(context).map(|piece| piece.map(|it| Ok(Frame::data(it))));
+        }
+        match std::mem::replace(&mut *self, Self::Sent) {
+            Self::Whole(bytes, unsent) => {
+                if let Some(unsent) = unsent {
+                    unsent.sent();
+                }
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Self::Sent | Self::Stream(_) => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            // One that waits to be sent has to be asked for, also where it is empty.
+            Self::Whole(bytes, unsent) => bytes.is_empty() && unsent.is_none(),
+            Self::Sent => true,
+            Self::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Sent => SizeHint::with_exact(0),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Reads the bodies of requests within limits.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    /// Of [`PERMIT_BYTES`] each, for the bodies of all requests.
+    room: Arc<Semaphore>,
+    /// How long a body may pause.
+    idle: Option<Duration>,
+}
+
+/// A body, and the room that it takes until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) bytes: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Reader {
+    pub(crate) fn new(bytes_max: usize, idle: Option<Duration>) -> Self {
+        let permits = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
+        Self { room: Arc::new(Semaphore::new(permits)), idle }
+    }
+
+    /// Reads a whole body of `max` bytes at most; one that says that it is larger is not read.
+    pub(crate) async fn read(&self, body: Incoming, max: usize) -> Result<Read> {
+        let hint = body.size_hint();
+        if hint.lower() > max as u64 {
+            return Err(Problem::too_large("the body", max));
+        }
+        let mut room = self.reserve(usize::try_from(hint.lower()).unwrap_or(max))?;
+        let mut reserved = room.num_permits() * PERMIT_BYTES;
+        let mut bytes = BytesMut::new();
+        let mut body = body;
+        while let Some(piece) = self.next_piece(&mut body).await? {
+            if bytes.len() + piece.len() > max {
+                return Err(Problem::too_large("the body", max));
+            }
+            while bytes.len() + piece.len() > reserved {
+                room.merge(self.reserve(reserved)?);
+                reserved = room.num_permits() * PERMIT_BYTES;
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(Read { bytes: bytes.freeze(), _room: room })
+    }
+
+    /// Room for so many bytes more, at once or not at all: who waited with a part in its hands
+    /// would keep it from all others.
+    fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit> {
+        let permits = u32::try_from(bytes / PERMIT_BYTES + 1).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.room).try_acquire_many_owned(permits);
+        room.map_err(|_| Problem::busy())
+    }
+
+    async fn next_piece(&self, body: &mut Incoming) -> Result<Option<Bytes>> {
+        loop {
+            let frame = match self.idle {
+                Some(idle) => timeout(idle, body.frame()).await.map_err(|_| Problem::too_slow())?,
+                None => body.frame().await,
+            };
+            match frame {
+                None => return Ok(None),
+                Some(Err(error)) => {
+                    return Err(Problem::bad_request(format!("the body broke off: {error}")));
+                }
+                Some(Ok(frame)) => {
+                    // Trailers say nothing here.
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+            }
+        }
+    }
+}
+
+const PERMIT_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    fn body(undone: &Arc<AtomicBool>) -> Body {
+        let undone = Arc::clone(undone);
+        let unsent = Unsent::new(move || undone.store(true, Ordering::Relaxed));
+        Body::Whole(Bytes::new(), Some(unsent))
+    }
+
+    #[test]
+    fn what_was_not_sent_is_undone() {
+        let undone = Arc::new(AtomicBool::new(false));
+        drop(body(&undone));
+        assert!(undone.swap(false, Ordering::Relaxed));
+        let mut sent = body(&undone);
+        assert!(!sent.is_end_stream(), "it is asked for");
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert!(Pin::new(&mut sent).poll_frame(&mut context).is_ready());
+        assert!(sent.is_end_stream());
+        drop(sent);
+        assert!(!undone.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn room_is_taken_at_once_or_not_at_all() {
+        let reader = Reader::new(10 * PERMIT_BYTES, None);
+        let first = reader.reserve(8 * PERMIT_BYTES).unwrap();
+        assert_eq!(reader.reserve(PERMIT_BYTES).unwrap_err().kind, "busy");
+        drop(first);
+        assert!(reader.reserve(PERMIT_BYTES).is_ok());
+    }
+}

@@ -1,0 +1,214 @@
+//! Errors as clients see them: `application/problem+json` (RFC 9457), each with what caused it and
+//! what mends it.
+
+use hyper::StatusCode;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use model::Refusal;
+use serde_json::json;
+
+use crate::body::{Answer, Body};
+use crate::gateway::Trouble;
+
+/// Why a request was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    /// The end of its type, `urn:dunlin:problem:…`, which programs compare.
+    pub(crate) kind: &'static str,
+    title: &'static str,
+    pub(crate) detail: String,
+    allow: Option<&'static str>,
+}
+
+impl Problem {
+    fn new(
+        status: StatusCode,
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self { status, kind, title, detail: detail.into(), allow: None }
+    }
+
+    /// The request itself makes no sense.
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad-request", "The request makes no sense", detail)
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", "There is no such thing", detail)
+    }
+
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
+        let detail = format!("use one of: {allow}");
+        let title = "This cannot be done here";
+        Self {
+            allow: Some(allow),
+            ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", title, detail)
+        }
+    }
+
+    pub(crate) fn too_large(what: &str, max: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too-large",
+            "It is too large",
+            format!("{what} may have {max} bytes at most, send less or raise --max-message-bytes"),
+        )
+    }
+
+    pub(crate) fn too_slow() -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "too-slow",
+            "The body did not come in time",
+            "nothing of it was stored, send it again",
+        )
+    }
+
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", "Its state does not allow it", detail)
+    }
+
+    pub(crate) fn busy() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "busy",
+            "Too much is asked at once",
+            "nothing was done, try again soon with less at once",
+        )
+    }
+
+    fn stopping() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "stopping",
+            "The server stops",
+            "it is not known to be done, ask again when the server is back",
+        )
+    }
+
+    /// Whatever status the check of readiness has to show.
+    pub(crate) fn unready(kind: &'static str, detail: &str) -> Self {
+        let title = "No messages are taken";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, detail)
+    }
+
+    fn full() -> Self {
+        Self::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "store-full",
+            "The store is full",
+            "nothing was stored; receive and delete messages or give the device more space",
+        )
+    }
+
+    /// As an answer.
+    pub(crate) fn answer(&self) -> Answer {
+        let text = json!({
+            "type": format!("urn:dunlin:problem:{}", self.kind),
+            "title": self.title,
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        let mut answer = Answer::new(Body::from(text.to_string()));
+        *answer.status_mut() = self.status;
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(allow) = self.allow {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        answer
+    }
+}
+
+impl From<Trouble> for Problem {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Refused(refusal) => refusal.into(),
+            Trouble::LeaseOver(token) => Self::new(
+                StatusCode::GONE,
+                "lease-over",
+                "The lease is over",
+                format!(
+                    "lease {token} ended by time or by a settlement; nothing was done, and another \
+                     consumer may have the message: receive again, with a longer lease"
+                ),
+            ),
+            Trouble::Busy => Self::busy(),
+            Trouble::Draining => Self::unready("draining", DRAINING),
+            Trouble::Stopping => Self::stopping(),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::StoreFull => Self::full(),
+            Refusal::TransactionTooLarge | Refusal::BatchTooLarge => Self::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too-large",
+                "It is too large",
+                "all of it together is more than one transaction may hold; send it in parts",
+            ),
+            Refusal::InvalidSelector { position, reason } => {
+                Self::bad_request(format!("selector: {reason}, at byte {position}"))
+            }
+            Refusal::SubscriptionInUse => {
+                Self::conflict("the subscription has consumers; end them first")
+            }
+            Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::conflict(
+                "names that begin with temporary/ are for those who made them; choose another",
+            ),
+            refusal => Self::conflict(refused(&refusal)),
+        }
+    }
+}
+
+/// The rest, which tell what limit was reached or what is in the way.
+fn refused(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::TooManyQueues => "there are as many queues or topics as there may be",
+        Refusal::TooManySubscriptions => "there are as many subscriptions as there may be",
+        Refusal::TransactionFailed | Refusal::NoSuchTransaction => {
+            "a part of the transaction was refused, so that nothing of it was done"
+        }
+        Refusal::WrongKind => "the name stands for a value, not for a queue",
+        _ => "the broker does not allow it in this state",
+    }
+}
+
+/// What draining means to a client.
+pub(crate) const DRAINING: &str =
+    "an operator asked to take no messages until the next start; send to another server";
+
+/// How a request ends.
+pub(crate) type Result<T> = std::result::Result<T, Problem>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_trouble_says_what_to_do() {
+        let token = "7-00000000000000ff".parse().unwrap();
+        let cases = [
+            (Trouble::LeaseOver(token), 410, "receive again"),
+            (Trouble::Refused(Refusal::StoreFull), 507, "delete messages"),
+            (Trouble::Refused(Refusal::TransactionTooLarge), 413, "in parts"),
+            (Trouble::Refused(Refusal::TooManyQueues), 409, "queues"),
+            (Trouble::Busy, 503, "try again"),
+            (Trouble::Draining, 503, "another server"),
+            (Trouble::Stopping, 503, "ask again"),
+        ];
+        for (trouble, status, mend) in cases {
+            let problem = Problem::from(trouble);
+            assert_eq!(problem.status.as_u16(), status);
+            assert!(problem.detail.contains(mend), "{}", problem.detail);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a path stands for, and what can be done there.
+
+use hyper::Method;
+use model::{MessageId, QueueName};
+
+use crate::gateway::Settling;
+use crate::problem::{Problem, Result};
+use crate::token::Token;
+
+/// What a path stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Index,
+    Health,
+    Ready,
+    Metrics,
+    OpenApi,
+    Queues,
+    Queue(QueueName),
+    Messages(QueueName),
+    Purge(QueueName),
+    Move(QueueName),
+    Message(MessageId),
+    Lease(Token),
+    LeaseAction(Token, Action),
+    Topics,
+    TopicMessages(QueueName),
+    TopicEvents(QueueName),
+    Subscriptions,
+    Subscription(QueueName),
+    Transactions,
+}
+
+/// What can be done with a lease beside ending it well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Release,
+    Extend,
+    Bury,
+    Fail,
+}
+
+impl Resource {
+    /// Of the parts of a path.
+    pub(crate) fn of(segments: &[String]) -> Result<Self> {
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        Ok(match *segments.as_slice() {
+            [] => Self::Index,
+            ["health"] => Self::Health,
+            ["ready"] => Self::Ready,
+            ["metrics"] => Self::Metrics,
+            ["openapi.json"] => Self::OpenApi,
+            ["queues"] => Self::Queues,
+            ["queues", queue] => Self::Queue(name(queue)?),
+            ["queues", queue, "messages"] => Self::Messages(name(queue)?),
+            ["queues", queue, "messages", lease] => {
+                name(queue)?;
+                Self::Lease(token(lease)?)
+            }
+            ["queues", queue, "messages", lease, action] => {
+                name(queue)?;
+                Self::LeaseAction(token(lease)?, Action::named(action)?)
+            }
+            ["queues", queue, "purge"] => Self::Purge(name(queue)?),
+            ["queues", queue, "move"] => Self::Move(name(queue)?),
+            ["messages", id] => Self::Message(message(id)?),
+            ["leases", lease] => Self::Lease(token(lease)?),
+            ["leases", lease, action] => Self::LeaseAction(token(lease)?, Action::named(action)?),
+            ["topics"] => Self::Topics,
+            ["topics", topic, "messages"] => Self::TopicMessages(name(topic)?),
+            ["topics", topic, "events"] => Self::TopicEvents(name(topic)?),
+            ["subscriptions"] => Self::Subscriptions,
+            ["subscriptions", subscription] => Self::Subscription(name(subscription)?),
+            ["transactions"] => Self::Transactions,
+            _ => return Err(Problem::not_found("nothing is at this path; / lists what there is")),
+        })
+    }
+
+    /// What can be done there, as a header `Allow` says it.
+    const fn methods(&self) -> &'static str {
+        match self {
+            Self::Index
+            | Self::Health
+            | Self::Ready
+            | Self::Metrics
+            | Self::OpenApi
+            | Self::Queues
+            | Self::Message(_)
+            | Self::Topics
+            | Self::TopicEvents(_)
+            | Self::Subscriptions => "GET",
+            Self::Queue(_) => "GET, DELETE",
+            Self::Messages(_) => "GET, POST",
+            Self::Lease(_) | Self::Subscription(_) => "DELETE",
+            Self::Purge(_)
+            | Self::Move(_)
+            | Self::LeaseAction(..)
+            | Self::TopicMessages(_)
+            | Self::Transactions => "POST",
+        }
+    }
+
+    /// Refuses what cannot be done there.
+    pub(crate) fn check(&self, method: &Method) -> Result<()> {
+        let allowed = self.methods();
+        if allowed.split(", ").any(|allowed| allowed == method.as_str()) {
+            return Ok(());
+        }
+        Err(Problem::method_not_allowed(allowed))
+    }
+}
+
+impl Action {
+    fn named(name: &str) -> Result<Self> {
+        match name {
+            "release" => Ok(Self::Release),
+            "extend" => Ok(Self::Extend),
+            "bury" => Ok(Self::Bury),
+            "fail" => Ok(Self::Fail),
+            _ => Err(Problem::not_found("with a lease can be done: release, extend, bury, fail")),
+        }
+    }
+}
+
+/// How a transaction says what becomes of a lease.
+pub(crate) fn settling(word: &str) -> Result<Settling> {
+    match word {
+        "accept" => Ok(Settling::Accept),
+        "release" => Ok(Settling::Release { delay: model::Nanos::ZERO, priority: None }),
+        "fail" => Ok(Settling::Fail),
+        _ => Err(Problem::bad_request(format!(
+            "as is {word:?} and has to be accept, release or fail"
+        ))),
+    }
+}
+
+/// The name of a queue or topic.
+pub(crate) fn name(text: &str) -> Result<QueueName> {
+    QueueName::new(text).map_err(|error| Problem::bad_request(error.to_string()))
+}
+
+fn message(text: &str) -> Result<MessageId> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = if plain { text.parse().ok() } else { None };
+    number.map(MessageId).ok_or_else(|| Problem::not_found("a message has a number"))
+}
+
+/// What is no token was never a lease.
+fn token(text: &str) -> Result<Token> {
+    let unknown = || Problem::not_found("no such lease; Dunlin-Lease of a received message is one");
+    text.parse().map_err(|_| unknown())
+}
