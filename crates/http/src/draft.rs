@@ -1,0 +1,343 @@
+//! A message as a client sends it, before it is one of the engine's.
+
+use std::sync::Arc;
+
+use hyper::HeaderMap;
+use hyper::header::CONTENT_TYPE;
+use model::{
+    Durability, Envelope, Envelopes, Format, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, Nanos,
+    NewMessage, Persistence, limits, priority_of_jms,
+};
+use serde_json::{Map, Value as Json};
+
+use crate::base64;
+use crate::problem::{Problem, Result};
+use crate::property::{Owned, Property};
+use crate::query::duration;
+
+/// All but the body.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Draft {
+    persistence: Persistence,
+    priority: u8,
+    delay: Nanos,
+    ttl: Option<Nanos>,
+    pub(crate) content_type: Option<String>,
+    properties: Vec<Property>,
+    pub(crate) key: Option<String>,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        Self {
+            persistence: Persistence::Persistent,
+            priority: JMS_PRIORITY_DEFAULT,
+            delay: Nanos::ZERO,
+            ttl: None,
+            content_type: None,
+            properties: Vec::new(),
+            key: None,
+        }
+    }
+}
+
+impl Draft {
+    /// What headers say.
+    pub(crate) fn of_headers(headers: &HeaderMap) -> Result<Self> {
+        let mut draft = Self::default();
+        if let Some(text) = header(headers, "dunlin-persistence")? {
+            draft.persistence = persistence(text)?;
+        }
+        if let Some(text) = header(headers, "dunlin-priority")? {
+            draft.priority = priority(text.parse().ok())?;
+        }
+        if let Some(text) = header(headers, "dunlin-delay")? {
+            draft.delay = duration("dunlin-delay", text, DELAY_MAX)?;
+        }
+        if let Some(text) = header(headers, "dunlin-ttl")? {
+            draft.ttl = Some(ttl("dunlin-ttl", text)?);
+        }
+        draft.content_type = content_type(header(headers, CONTENT_TYPE.as_str())?);
+        draft.key = header(headers, "idempotency-key")?.map(key).transpose()?;
+        for (name, value) in headers {
+            draft.properties.extend(Property::of_header(name, value)?);
+        }
+        draft.check_properties()?;
+        Ok(draft)
+    }
+
+    /// What an object of JSON says, and its body. What it does not know is refused.
+    pub(crate) fn of_json(object: &mut Map<String, Json>) -> Result<(Self, Vec<u8>)> {
+        let mut draft = Self::default();
+        if let Some(text) = take_text(object, "persistence")? {
+            draft.persistence = persistence(&text)?;
+        }
+        if let Some(number) = object.remove("priority") {
+            draft.priority = priority(number.as_u64().and_then(|it| u8::try_from(it).ok()))?;
+        }
+        if let Some(text) = take_text(object, "delay")? {
+            draft.delay = duration("delay", &text, DELAY_MAX)?;
+        }
+        if let Some(text) = take_text(object, "ttl")? {
+            draft.ttl = Some(ttl("ttl", &text)?);
+        }
+        draft.content_type = take_text(object, "content_type")?;
+        let printable = |text: &String| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        if !draft.content_type.as_ref().is_none_or(printable) {
+            return Err(Problem::bad_request("content_type has to be printable ASCII"));
+        }
+        draft.key = take_text(object, "key")?.as_deref().map(key).transpose()?;
+        draft.properties = properties(object.remove("properties"))?;
+        draft.check_properties()?;
+        let body = body(object)?;
+        match object.keys().next() {
+            Some(name) => Err(Problem::bad_request(format!("a message has no member {name}"))),
+            None => Ok((draft, body)),
+        }
+    }
+
+    fn check_properties(&self) -> Result<()> {
+        let most = PROPERTIES_MAX;
+        if self.properties.len() > most {
+            return Err(Problem::bad_request(format!("a message has {most} properties at most")));
+        }
+        Ok(())
+    }
+
+    /// The engine's message. Only what has more than a payload is put into an envelope.
+    pub(crate) fn message(
+        &self,
+        body: &[u8],
+        now: Nanos,
+        envelopes: &Envelopes,
+        bytes_max: usize,
+    ) -> Result<NewMessage> {
+        let (format, body): (_, Arc<[u8]>) =
+            if self.content_type.is_none() && self.properties.is_empty() {
+                (Format::RAW, Arc::from(body))
+            } else {
+                let (format, body) = (envelopes.seal)(&self.envelope(now), body);
+                (format, Arc::from(body))
+            };
+        if body.len() > bytes_max {
+            return Err(Problem::too_large("a message with its properties", bytes_max));
+        }
+        Ok(NewMessage {
+            priority: priority_of_jms(self.priority),
+            delay: self.delay,
+            expires: self.ttl.map(|ttl| now + ttl),
+            persistence: self.persistence,
+            send_id: self.key.as_deref().map(Arc::from),
+            format,
+            ..NewMessage::new(body)
+        })
+    }
+
+    fn envelope(&self, now: Nanos) -> Envelope<'_> {
+        let millis = |span: Nanos| span.0 / 1_000_000;
+        let properties = self.properties.iter();
+        Envelope {
+            durable: !matches!(
+                self.persistence,
+                Persistence::NonPersistent | Persistence::Exactly(Durability::None)
+            ),
+            priority: self.priority,
+            ttl_millis: self.ttl.map(|ttl| u32::try_from(millis(ttl)).unwrap_or(u32::MAX)),
+            created_millis: i64::try_from(millis(now)).ok(),
+            content_type: self.content_type.as_deref(),
+            properties: properties.map(|it| (it.name.as_str(), it.value.borrowed())).collect(),
+        }
+    }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::bad_request(format!("header {name} is given twice")));
+    }
+    let text = value.to_str();
+    text.map(Some).map_err(|_| Problem::bad_request(format!("header {name} is not plain ASCII")))
+}
+
+fn persistence(text: &str) -> Result<Persistence> {
+    match text {
+        "persistent" => Ok(Persistence::Persistent),
+        "none" => Ok(Persistence::NonPersistent),
+        "written" => Ok(Persistence::Exactly(Durability::Written)),
+        "synced" => Ok(Persistence::Exactly(Durability::Synced)),
+        _ => Err(Problem::bad_request(format!(
+            "persistence is {text:?} and has to be persistent, none, written or synced"
+        ))),
+    }
+}
+
+fn priority(number: Option<u8>) -> Result<u8> {
+    number.filter(|number| *number <= JMS_PRIORITY_MAX).ok_or_else(|| {
+        Problem::bad_request("a priority is a number from 0 to 9, which is the most urgent")
+    })
+}
+
+fn ttl(name: &str, text: &str) -> Result<Nanos> {
+    let ttl = duration(name, text, DELAY_MAX)?;
+    if ttl == Nanos::ZERO {
+        return Err(Problem::bad_request(format!("{name} is 0: leave it out, or take 1ms")));
+    }
+    Ok(ttl)
+}
+
+/// What curl and browsers send by themselves says nothing about the body.
+fn content_type(text: Option<&str>) -> Option<String> {
+    let text = text?.trim();
+    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let says_nothing = SAY_NOTHING.contains(&essence.as_str());
+    (!says_nothing).then(|| text.to_owned())
+}
+
+fn key(text: &str) -> Result<String> {
+    let most = limits::SEND_ID_BYTES_MAX;
+    if text.is_empty() || text.len() > most {
+        return Err(Problem::bad_request(format!("an idempotency key has 1 to {most} bytes")));
+    }
+    Ok(text.to_owned())
+}
+
+fn properties(json: Option<Json>) -> Result<Vec<Property>> {
+    let wrong =
+        || Problem::bad_request("properties is an object of texts, numbers, true, false and null");
+    match json {
+        None => Ok(Vec::new()),
+        Some(Json::Object(object)) => object
+            .iter()
+            .map(|(name, json)| {
+                let value = Owned::of_json(json).ok_or_else(wrong)?;
+                Ok(Property { name: name.clone(), value })
+            })
+            .collect(),
+        Some(_) => Err(wrong()),
+    }
+}
+
+fn body(object: &mut Map<String, Json>) -> Result<Vec<u8>> {
+    let text = take_text(object, "body")?;
+    match (text, take_text(object, "body_base64")?) {
+        (Some(text), None) => Ok(text.into_bytes()),
+        (None, Some(text)) => base64::decode(&text)
+            .ok_or_else(|| Problem::bad_request("body_base64 is not padded base64 (RFC 4648)")),
+        _ => Err(Problem::bad_request("a message has one of body and body_base64")),
+    }
+}
+
+/// A member that is a text.
+pub(crate) fn take_text(object: &mut Map<String, Json>, name: &str) -> Result<Option<String>> {
+    match object.remove(name) {
+        None => Ok(None),
+        Some(Json::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Problem::bad_request(format!("{name} has to be a string"))),
+    }
+}
+
+const SAY_NOTHING: [&str; 2] = ["application/x-www-form-urlencoded", "application/octet-stream"];
+
+/// A message that is further away than a year is a mistake of units.
+const DELAY_MAX: Nanos = Nanos::from_secs(366 * 86_400);
+
+/// Properties of one message.
+pub(crate) const PROPERTIES_MAX: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::{HeaderName, HeaderValue};
+    use serde_json::json;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    fn of(pairs: &[(&'static str, &'static str)]) -> Result<Draft> {
+        Draft::of_headers(&headers(pairs))
+    }
+
+    const PLAIN: Envelopes =
+        Envelopes { seal: |_, payload| (Format(1), payload.to_vec()), read: |_, _| None };
+
+    #[test]
+    fn headers_and_json_say_the_same() {
+        let by_headers = of(&[
+            ("dunlin-persistence", "none"),
+            ("dunlin-priority", "9"),
+            ("dunlin-delay", "5s"),
+            ("dunlin-ttl", "1m"),
+            ("content-type", "text/plain"),
+            ("idempotency-key", "k"),
+            ("dunlin-property-n", "5"),
+        ]);
+        let mut json = json!({
+            "persistence": "none", "priority": 9, "delay": "5s", "ttl": "1m", "body": "b",
+            "content_type": "text/plain", "key": "k", "properties": {"n": 5},
+        });
+        let (by_json, body) = Draft::of_json(json.as_object_mut().unwrap()).unwrap();
+        assert_eq!(by_headers.unwrap(), by_json);
+        assert_eq!(body, b"b");
+        let message = by_json.message(&body, Nanos::SECOND, &PLAIN, 10).unwrap();
+        assert_eq!(message.priority, 0);
+        assert_eq!(message.persistence, Persistence::NonPersistent);
+        assert_eq!(message.expires, Some(Nanos::from_secs(61)));
+        assert_eq!((message.delay, message.format), (Nanos::from_secs(5), Format(1)));
+        assert_eq!(message.send_id.as_deref(), Some("k"));
+    }
+
+    #[test]
+    fn what_says_nothing_makes_no_envelope() {
+        for quiet in ["application/octet-stream", "Application/X-WWW-Form-URLencoded; a=b"] {
+            let draft = of(&[("content-type", quiet)]).unwrap();
+            let message = draft.message(b"b", Nanos::ZERO, &PLAIN, 10).unwrap();
+            assert_eq!(message.format, Format::RAW);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let wrong = [
+            ("dunlin-persistence", "yes"),
+            ("dunlin-priority", "10"),
+            ("dunlin-priority", "-1"),
+            ("dunlin-delay", "5"),
+            ("dunlin-ttl", "0"),
+            ("idempotency-key", ""),
+            ("dunlin-property-", "x"),
+        ];
+        for pair in wrong {
+            assert_eq!(of(&[pair]).unwrap_err().kind, "bad-request", "{pair:?}");
+        }
+        let wrong = [
+            json!({}),
+            json!({"body": "a", "body_base64": "YQ=="}),
+            json!({"body": 5}),
+            json!({"body_base64": "?"}),
+            json!({"body": "a", "priority": "5"}),
+            json!({"body": "a", "priority": 10}),
+            json!({"body": "a", "properties": [1]}),
+            json!({"body": "a", "properties": {"x": {}}}),
+            json!({"body": "a", "content_type": "a\nb"}),
+            json!({"body": "a", "colour": "red"}),
+        ];
+        for mut json in wrong {
+            let draft = Draft::of_json(json.as_object_mut().unwrap());
+            assert_eq!(draft.unwrap_err().kind, "bad-request", "{json}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_no_larger_than_it_may_be() {
+        let draft = Draft::default();
+        assert!(draft.message(b"12345", Nanos::ZERO, &PLAIN, 5).is_ok());
+        let problem = draft.message(b"123456", Nanos::ZERO, &PLAIN, 5).unwrap_err();
+        assert_eq!(problem.status.as_u16(), 413);
+    }
+}

@@ -1,0 +1,164 @@
+//! Properties of messages, as headers and as JSON.
+//!
+//! In a header a value is a number, `true`, `false` or a text; a text that looks like one of the
+//! others, or is not plain ASCII, is written as a JSON string.
+
+use hyper::header::{HeaderName, HeaderValue};
+use model::Value;
+use serde_json::{Number, Value as Json};
+
+use crate::problem::{Problem, Result};
+
+/// A property that a sender gave.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Property {
+    pub(crate) name: String,
+    pub(crate) value: Owned,
+}
+
+/// A [`Value`] of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Owned {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    Float(f64),
+    String(String),
+}
+
+impl Owned {
+    pub(crate) fn borrowed(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Boolean(value) => Value::Boolean(*value),
+            Self::Integer(value) => Value::Integer(*value),
+            Self::Float(value) => Value::Float(*value),
+            Self::String(text) => Value::String(text),
+        }
+    }
+
+    /// Of a header.
+    fn of_header(text: &str) -> Self {
+        match serde_json::from_str::<Json>(text) {
+            Ok(json @ (Json::Bool(_) | Json::Number(_) | Json::String(_))) => {
+                Self::of_json(&json).unwrap_or_else(|| Self::String(text.into()))
+            }
+            _ => Self::String(text.into()),
+        }
+    }
+
+    /// Of JSON; `None`: it is a list, an object or a number that is too large.
+    pub(crate) fn of_json(json: &Json) -> Option<Self> {
+        match json {
+            Json::Null => Some(Self::Null),
+            Json::Bool(value) => Some(Self::Boolean(*value)),
+            Json::Number(number) => number
+                .as_i64()
+                .map(Self::Integer)
+                .or_else(|| number.as_f64().filter(|value| value.is_finite()).map(Self::Float)),
+            Json::String(text) => Some(Self::String(text.clone())),
+            Json::Array(_) | Json::Object(_) => None,
+        }
+    }
+}
+
+impl Property {
+    /// Of the header `Dunlin-Property-NAME`, if it is one.
+    pub(crate) fn of_header(name: &HeaderName, value: &HeaderValue) -> Result<Option<Self>> {
+        let Some(property) = name.as_str().strip_prefix(PREFIX) else { return Ok(None) };
+        if property.is_empty() {
+            return Err(Problem::bad_request("a header dunlin-property- names no property"));
+        }
+        let text = value.to_str().map_err(|_| {
+            Problem::bad_request(format!("header {name} is not plain ASCII: use a JSON string"))
+        })?;
+        Ok(Some(Self { name: property.to_owned(), value: Owned::of_header(text.trim()) }))
+    }
+}
+
+/// The header of a property; `None` where there can be no such header.
+pub(crate) fn header(name: &str, value: Value<'_>) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(format!("{PREFIX}{name}").as_bytes()).ok()?;
+    let text = match value {
+        Value::Null => return None,
+        Value::String(text) if is_plain(text) => text.to_owned(),
+        value => ascii(&json(value).to_string()),
+    };
+    Some((name, HeaderValue::from_str(&text).ok()?))
+}
+
+/// As JSON.
+pub(crate) fn json(value: Value<'_>) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Boolean(value) => value.into(),
+        Value::Integer(value) => value.into(),
+        Value::Float(value) => Number::from_f64(value).map_or(Json::Null, Json::Number),
+        Value::String(text) => text.into(),
+    }
+}
+
+/// Whether a text is itself in a header.
+fn is_plain(text: &str) -> bool {
+    let printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    printable && text.trim() == text && Owned::of_header(text) == Owned::String(text.into())
+}
+
+/// JSON without characters that a header cannot hold.
+fn ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let mut units = [0; 2];
+    for character in json.chars() {
+        if (' '..='~').contains(&character) {
+            text.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut units) {
+            text.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    text
+}
+
+/// What the headers of properties begin with.
+const PREFIX: &str = "dunlin-property-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Owned {
+        let name = HeaderName::from_static("dunlin-property-x");
+        let value = HeaderValue::from_str(text).unwrap();
+        let property = Property::of_header(&name, &value).unwrap().unwrap();
+        assert_eq!(property.name, "x");
+        property.value
+    }
+
+    #[test]
+    fn a_header_is_a_number_a_truth_or_a_text() {
+        assert_eq!(read("5"), Owned::Integer(5));
+        assert_eq!(read("-2.5"), Owned::Float(-2.5));
+        assert_eq!(read("true"), Owned::Boolean(true));
+        assert_eq!(read("EU"), Owned::String("EU".into()));
+        assert_eq!(read("\"5\""), Owned::String("5".into()));
+        assert_eq!(read("\"gr\\u00fcn\""), Owned::String("grün".into()));
+        assert_eq!(read("[1]"), Owned::String("[1]".into()));
+        assert_eq!(read("null"), Owned::String("null".into()));
+        assert_eq!(read(""), Owned::String(String::new()));
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for text in ["EU", "5", "true", "\"", "grün", "a\nb", " x ", "", "\u{1f426}", "null"] {
+            let (_, value) = header("x", Value::String(text)).unwrap();
+            assert_eq!(read(value.to_str().unwrap()), Owned::String(text.into()), "{text:?}");
+        }
+        for value in [Owned::Integer(-3), Owned::Float(1.5), Owned::Boolean(false)] {
+            let (_, text) = header("x", value.borrowed()).unwrap();
+            assert_eq!(read(text.to_str().unwrap()), value);
+        }
+        assert_eq!(header("x", Value::Null), None);
+        assert_eq!(header("a b", Value::Integer(1)), None);
+    }
+}

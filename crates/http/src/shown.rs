@@ -1,0 +1,103 @@
+//! A message as a client gets it: bytes with headers, or JSON.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use model::{DeadLetter, Delivery, Durability, Envelope, Envelopes, Nanos, jms_of_priority};
+use serde_json::{Map, Value as Json, json};
+
+use crate::base64;
+use crate::property;
+
+/// The bytes for a client, without copying them.
+pub(crate) fn payload(delivery: &Delivery) -> Bytes {
+    struct Body(Arc<[u8]>);
+    impl AsRef<[u8]> for Body {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    let end = delivery.payload.end.min(delivery.body.len());
+    let start = delivery.payload.start.min(end);
+    Bytes::from_owner(Body(Arc::clone(&delivery.body))).slice(start..end)
+}
+
+/// What stands beside the bytes.
+pub(crate) fn headers(delivery: &Delivery, envelopes: &Envelopes, headers: &mut HeaderMap) {
+    let envelope = (envelopes.read)(delivery.format, &delivery.body).unwrap_or_default();
+    let content_type = envelope.content_type.and_then(|text| HeaderValue::from_str(text).ok());
+    let unknown = || HeaderValue::from_static("application/octet-stream");
+    headers.insert(CONTENT_TYPE, content_type.unwrap_or_else(unknown));
+    let mut number = |name, number: u64| {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from(number));
+    };
+    number("dunlin-message", delivery.message.0);
+    number("dunlin-deliveries", delivery.count.into());
+    number("dunlin-failed", delivery.failed.into());
+    number("dunlin-priority", jms_of_priority(delivery.priority).into());
+    let mut word = |name, word| {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(word));
+    };
+    word("dunlin-durability", durability(delivery.durability));
+    if let Some(dead) = &delivery.dead {
+        word("dunlin-dead-reason", dead.reason.word());
+        if let Ok(from) = HeaderValue::from_str(dead.from.as_str()) {
+            headers.insert(HeaderName::from_static("dunlin-dead-from"), from);
+        }
+    }
+    let pairs = envelope.properties.iter();
+    headers.extend(pairs.filter_map(|(name, value)| property::header(name, *value)));
+}
+
+/// All of it as an object.
+pub(crate) fn json(delivery: &Delivery, envelopes: &Envelopes) -> Map<String, Json> {
+    let envelope = (envelopes.read)(delivery.format, &delivery.body).unwrap_or_default();
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
+    put("id", delivery.message.0.into());
+    put("deliveries", delivery.count.into());
+    put("failed", delivery.failed.into());
+    put("priority", jms_of_priority(delivery.priority).into());
+    put("durability", durability(delivery.durability).into());
+    put("created", millis(delivery.created).into());
+    put("expires", delivery.expires.map_or(Json::Null, |at| millis(at).into()));
+    put("content_type", envelope.content_type.map_or(Json::Null, Json::from));
+    put("properties", properties(&envelope));
+    if let Some(dead) = &delivery.dead {
+        put("dead", dead_letter(dead));
+    }
+    match str::from_utf8(delivery.payload()) {
+        Ok(text) => put("body", text.into()),
+        Err(_) => put("body_base64", base64::encode(delivery.payload()).into()),
+    };
+    object
+}
+
+fn properties(envelope: &Envelope<'_>) -> Json {
+    let pairs = envelope.properties.iter();
+    pairs.map(|(name, value)| ((*name).to_owned(), property::json(*value))).collect()
+}
+
+fn dead_letter(dead: &DeadLetter) -> Json {
+    json!({
+        "reason": dead.reason.word(),
+        "from": dead.from.as_str(),
+        "at": millis(dead.at),
+        "failed": dead.attempts,
+    })
+}
+
+const fn durability(level: Durability) -> &'static str {
+    match level {
+        Durability::None => "none",
+        Durability::Written => "written",
+        Durability::Synced => "synced",
+    }
+}
+
+/// Since 1970, or of a span.
+pub(crate) const fn millis(time: Nanos) -> u64 {
+    time.0 / 1_000_000
+}
