@@ -1,0 +1,149 @@
+//! From a request to its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use model::{Command, Envelopes, Reply};
+use serde_json::Value as Json;
+
+use crate::body::{Answer, Body, Read, Reader};
+use crate::gateway::{Gateway, Work};
+use crate::problem::{Problem, Result};
+use crate::query::{Query, segments};
+use crate::route::Resource;
+
+/// What an operator chooses.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of one message, with what stands around it.
+    pub message_bytes_max: usize,
+    /// Bytes of the bodies that are being read, of all requests together.
+    pub buffered_bytes: usize,
+    /// How long a request may pause in the middle; `None`: for ever.
+    pub half_sent: Option<Duration>,
+    /// How long clients have for their last answers when the server stops.
+    pub stop: Duration,
+    /// How to look into messages, and to make those that have properties.
+    pub envelopes: Envelopes,
+}
+
+/// Answers requests.
+#[derive(Clone)]
+pub(crate) struct App<G> {
+    pub(crate) gateway: G,
+    pub(crate) options: Arc<Options>,
+    reader: Reader,
+}
+
+/// A request, its path and query understood.
+pub(crate) struct Asked {
+    pub(crate) query: Query,
+    pub(crate) headers: hyper::HeaderMap,
+    body: Incoming,
+}
+
+impl<G: Gateway> App<G> {
+    pub(crate) fn new(gateway: G, options: Options) -> Self {
+        let reader = Reader::new(options.buffered_bytes, options.half_sent);
+        Self { gateway, options: Arc::new(options), reader }
+    }
+
+    /// Answers one request, whatever it is.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let mut answer = match self.try_answer(request).await {
+            Ok(answer) => answer,
+            Err(problem) => problem.answer(),
+        };
+        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        answer
+    }
+
+    async fn try_answer(&self, request: Request<Incoming>) -> Result<Answer> {
+        let (head, body) = request.into_parts();
+        let resource = Resource::of(&segments(head.uri.path())?)?;
+        resource.check(&head.method)?;
+        let query = Query::parse(head.uri.query())?;
+        let asked = Asked { query, headers: head.headers, body };
+        self.dispatch(&head.method, resource, asked).await
+    }
+
+    async fn dispatch(&self, method: &Method, at: Resource, asked: Asked) -> Result<Answer> {
+        match at {
+            Resource::Index => self.index(asked),
+            Resource::Health => self.health(asked),
+            Resource::Ready => self.ready(asked),
+            Resource::Metrics => self.metrics(asked).await,
+            Resource::OpenApi => self.open_api(asked),
+            Resource::Queues => self.queues(asked).await,
+            Resource::Queue(queue) if method == Method::DELETE => {
+                self.delete_queue(queue, asked).await
+            }
+            Resource::Queue(queue) => self.queue(queue, asked).await,
+            Resource::Messages(queue) if method == Method::POST => {
+                self.send(model::Destination::Queue(queue), asked).await
+            }
+            Resource::Messages(queue) => self.receive_or_browse(queue, asked).await,
+            Resource::Purge(queue) => self.purge(queue, asked).await,
+            Resource::Move(queue) => self.move_messages(queue, asked).await,
+            Resource::Message(id) => self.message(id, asked).await,
+            Resource::Lease(token) => self.accept(token, asked).await,
+            Resource::LeaseAction(token, action) => self.act(token, action, asked).await,
+            Resource::Topics => self.topics(asked).await,
+            Resource::TopicMessages(topic) => {
+                self.send(model::Destination::Topic(topic), asked).await
+            }
+            Resource::TopicEvents(topic) => self.events(topic, asked).await,
+            Resource::Subscriptions => self.subscriptions(asked).await,
+            Resource::Subscription(name) => self.unsubscribe(name, asked).await,
+            Resource::Transactions => self.transact(asked).await,
+        }
+    }
+
+    /// Reads the body of a request.
+    pub(crate) async fn read(&self, body: Incoming, max: usize) -> Result<Read> {
+        self.reader.read(body, max).await
+    }
+
+    /// One command, and its reply, which is no refusal.
+    pub(crate) async fn command(&self, command: Command) -> Result<Reply> {
+        let mut replies = self.gateway.ask(Work::command(command)).await?;
+        match replies.pop() {
+            Some(Reply::Refused(refusal)) => Err(refusal.into()),
+            Some(reply) => Ok(reply),
+            None => Err(Problem::busy()),
+        }
+    }
+}
+
+impl Asked {
+    /// The body; everything else has to be understood by now.
+    pub(crate) fn into_body(self) -> Result<Incoming> {
+        self.query.finish()?;
+        Ok(self.body)
+    }
+}
+
+/// An answer that is JSON.
+pub(crate) fn json(status: StatusCode, json: &Json) -> Answer {
+    let mut answer = Answer::new(Body::from(json.to_string()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// An answer that is text of some kind.
+pub(crate) fn text(kind: &'static str, text: impl Into<bytes::Bytes>) -> Answer {
+    let mut answer = Answer::new(Body::from(text));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+/// An answer that says nothing but that it was done.
+pub(crate) fn no_content() -> Answer {
+    let mut answer = Answer::new(Body::Sent);
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    answer
+}

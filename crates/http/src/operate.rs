@@ -1,0 +1,325 @@
+//! What operators ask: queues, their messages without receiving them, subscriptions.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use model::{
+    AdminCommand, Command, DeadLetters, Envelopes, MessageId, MessageState, Nanos, QueueName,
+    QueuePolicy, QueueStatistics, ReleaseOrder, Reply, Shown, SubscriptionName,
+    SubscriptionStatistics, limits,
+};
+use serde_json::{Map, Value as Json, json};
+
+use crate::app::{App, Asked, json, no_content};
+use crate::body::Answer;
+use crate::cursor::{Cursor, state_named, state_word};
+use crate::gateway::{Gateway, Step, Work};
+use crate::problem::{Problem, Result};
+use crate::query::Query;
+use crate::route::name;
+use crate::shown::{self, millis};
+
+impl<G: Gateway> App<G> {
+    pub(crate) async fn queues(&self, mut asked: Asked) -> Result<Answer> {
+        let after = asked.query.text("after").map(|after| name(&after)).transpose()?;
+        let max = page_max(&mut asked.query)?;
+        asked.query.finish()?;
+        let (queues, more) = self.queue_page(after.as_ref(), max).await?;
+        let next = queues.last().filter(|_| more).map(|queue| queue.queue.as_str().to_owned());
+        let queues: Vec<Json> = queues.iter().map(statistics).map(Json::Object).collect();
+        Ok(json(StatusCode::OK, &json!({ "queues": queues, "next": next })))
+    }
+
+    /// Some queues in the order of their names, and whether there are more.
+    pub(crate) async fn queue_page(
+        &self,
+        after: Option<&QueueName>,
+        max: usize,
+    ) -> Result<(Vec<QueueStatistics>, bool)> {
+        let Reply::Queues(mut names) = self.command(Command::ListQueues).await? else {
+            return Err(unexpected());
+        };
+        if let Some(after) = after {
+            names.retain(|name| name > after);
+        }
+        let more = names.len() > max;
+        names.truncate(max);
+        let ask = |queue| Step::Command(Command::QueueStatistics { queue });
+        let replies = self.gateway.ask(Work::steps(names.into_iter().map(ask).collect())).await?;
+        let found = replies.into_iter().filter_map(|reply| match reply {
+            Reply::QueueStatistics(statistics) => Some(*statistics),
+            // It went meanwhile.
+            _ => None,
+        });
+        Ok((found.collect(), more))
+    }
+
+    pub(crate) async fn queue(&self, queue: QueueName, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        let command = Command::QueueStatistics { queue: queue.clone() };
+        let Reply::QueueStatistics(found) = self.command(command).await? else {
+            return Err(no_queue(&queue));
+        };
+        let mut object = statistics(&found);
+        if let Reply::Policy(policy) = self.admin(AdminCommand::Policy { queue }).await? {
+            object.insert("policy".into(), policy_json(&policy));
+        }
+        Ok(json(StatusCode::OK, &Json::Object(object)))
+    }
+
+    pub(crate) async fn delete_queue(&self, queue: QueueName, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        loop {
+            match self.admin(AdminCommand::Delete { queue: queue.clone() }).await? {
+                Reply::NotFound => return Err(no_queue(&queue)),
+                Reply::CountSoFar(_) => {}
+                _ => return Ok(no_content()),
+            }
+        }
+    }
+
+    pub(crate) async fn browse(&self, queue: QueueName, mut asked: Asked) -> Result<Answer> {
+        let state = state(&mut asked.query)?;
+        let selector = asked.query.text("selector").map(Arc::from);
+        let after = asked.query.parsed::<Cursor>("after", "what next said")?;
+        let max = page_max(&mut asked.query)?;
+        asked.query.finish()?;
+        let (mut messages, mut after, mut bytes) = (Vec::new(), after.map(|it| it.0), 0);
+        while messages.len() < max && bytes < PAGE_BYTES {
+            let (queue, selector) = (queue.clone(), selector.clone());
+            let max = (max - messages.len()).min(PAGE_STEP);
+            let command =
+                AdminCommand::Browse { queue: queue.clone(), state, selector, after, max };
+            let Reply::Page(page) = self.admin(command).await? else {
+                return Err(no_queue(&queue));
+            };
+            bytes += page.messages.iter().map(|it| it.delivery.body.len()).sum::<usize>();
+            messages.extend(page.messages.iter().map(|it| shown_json(it, &self.options.envelopes)));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let next = after.map(|end| Cursor(end).to_string());
+        Ok(json(StatusCode::OK, &json!({ "messages": messages, "next": next })))
+    }
+
+    pub(crate) async fn message(&self, message: MessageId, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        match self.admin(AdminCommand::Show { message }).await? {
+            Reply::Page(page) if !page.messages.is_empty() => {
+                let shown = page.messages.iter();
+                let shown: Vec<Json> =
+                    shown.map(|it| shown_json(it, &self.options.envelopes)).collect();
+                Ok(json(StatusCode::OK, shown.first().unwrap_or(&Json::Null)))
+            }
+            _ => Err(Problem::not_found(format!("there is no message {message}"))),
+        }
+    }
+
+    pub(crate) async fn purge(&self, queue: QueueName, mut asked: Asked) -> Result<Answer> {
+        let state = state(&mut asked.query)?;
+        let selector: Option<Arc<str>> = asked.query.text("selector").map(Arc::from);
+        asked.query.finish()?;
+        let mut after = None;
+        let mut deleted = 0;
+        loop {
+            let (queue, selector) = (queue.clone(), selector.clone());
+            let purge = AdminCommand::Purge { queue: queue.clone(), state, selector, after };
+            match self.admin(purge).await? {
+                Reply::Count(count) => {
+                    return Ok(json(StatusCode::OK, &json!({ "deleted": deleted + count })));
+                }
+                Reply::CountUntil { count, next } => {
+                    deleted += count;
+                    after = Some(next);
+                }
+                _ => return Err(no_queue(&queue)),
+            }
+        }
+    }
+
+    pub(crate) async fn move_messages(&self, from: QueueName, mut asked: Asked) -> Result<Answer> {
+        let query = &mut asked.query;
+        let to = query.text("to").map(|to| name(&to)).transpose()?;
+        let to_origin = query.flag("to_origin")?;
+        let selector: Option<Arc<str>> = query.text("selector").map(Arc::from);
+        let message = query.number("message", 1, u64::MAX)?.map(MessageId);
+        let mut left = query.number("max", 1, u64::MAX)?.unwrap_or(u64::MAX);
+        asked.query.finish()?;
+        if to.is_some() == to_origin {
+            return Err(Problem::bad_request(
+                "say where to: one of to=QUEUE and to_origin, which replays dead letters",
+            ));
+        }
+        let Reply::Stored { message: before } = self.admin(AdminCommand::NextMessage).await? else {
+            return Err(unexpected());
+        };
+        let (mut moved, mut after) = (0, None);
+        loop {
+            let (from, to, selector) = (from.clone(), to.clone(), selector.clone());
+            let max = left;
+            let command = AdminCommand::MoveMessages {
+                from: from.clone(),
+                to,
+                message,
+                selector,
+                before,
+                max,
+                after,
+            };
+            match self.admin(command).await? {
+                Reply::Count(count) => {
+                    return Ok(json(StatusCode::OK, &json!({ "moved": moved + count })));
+                }
+                Reply::CountUntil { count, next } => {
+                    moved += count;
+                    left = left.saturating_sub(count);
+                    after = Some(next);
+                }
+                _ => return Err(no_queue(&from)),
+            }
+        }
+    }
+
+    pub(crate) async fn subscriptions(&self, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        let all: Vec<Json> = self.all_subscriptions().await?.iter().map(subscription).collect();
+        Ok(json(StatusCode::OK, &json!({ "subscriptions": all })))
+    }
+
+    /// Topics that somebody subscribes to: nothing is kept of others.
+    pub(crate) async fn topics(&self, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        let mut topics: Vec<(QueueName, u64)> = Vec::new();
+        for found in self.all_subscriptions().await? {
+            let topic = found.subscription.topic;
+            match topics.last_mut() {
+                Some((last, count)) if *last == topic => *count += 1,
+                _ => topics.push((topic, 1)),
+            }
+        }
+        let topic = |(name, count): &(QueueName, u64)| {
+            let name = name.as_str();
+            json!({ "topic": name, "subscriptions": count })
+        };
+        let topics: Vec<Json> = topics.iter().map(topic).collect();
+        Ok(json(StatusCode::OK, &json!({ "topics": topics })))
+    }
+
+    pub(crate) async fn unsubscribe(&self, name: QueueName, mut asked: Asked) -> Result<Answer> {
+        let client = asked.query.text("client").map(|it| crate::route::name(&it)).transpose()?;
+        let durable = asked.query.text("durable").as_deref() != Some("false");
+        asked.query.finish()?;
+        let name = SubscriptionName { client, name, durable };
+        match self.command(Command::Unsubscribe { name }).await? {
+            Reply::NotFound => Err(Problem::not_found(
+                "no such subscription; it is known by its name, client and durability",
+            )),
+            _ => Ok(no_content()),
+        }
+    }
+
+    async fn all_subscriptions(&self) -> Result<Vec<SubscriptionStatistics>> {
+        match self.admin(AdminCommand::ListSubscriptions).await? {
+            Reply::Subscriptions(all) => Ok(all),
+            _ => Err(unexpected()),
+        }
+    }
+
+    async fn admin(&self, command: AdminCommand) -> Result<Reply> {
+        self.command(Command::Admin(Box::new(command))).await
+    }
+}
+
+fn page_max(query: &mut Query) -> Result<usize> {
+    let max = query.number("max", 1, limits::PAGE_MESSAGES_MAX as u64)?;
+    Ok(max.map_or(PAGE_DEFAULT, |max| max as usize))
+}
+
+fn state(query: &mut Query) -> Result<Option<MessageState>> {
+    let Some(text) = query.text("state") else { return Ok(None) };
+    let state = state_named(&text);
+    let wrong = || Problem::bad_request("state has to be ready, leased, delayed or buried");
+    state.map(Some).ok_or_else(wrong)
+}
+
+fn statistics(queue: &QueueStatistics) -> Map<String, Json> {
+    let pairs = [
+        ("name", queue.queue.as_str().into()),
+        ("ready", queue.ready.into()),
+        ("leased", queue.leased.into()),
+        ("delayed", queue.delayed.into()),
+        ("buried", queue.buried.into()),
+        ("producers", queue.producers.into()),
+        ("consumers", queue.consumers.into()),
+        ("waiting", queue.waiting.into()),
+        ("stored_total", queue.messages_total.into()),
+        ("deleted_total", queue.deleted_total.into()),
+        ("paused_millis", millis(queue.pause_left).into()),
+    ];
+    pairs.map(|(name, value): (&str, Json)| (name.to_owned(), value)).into_iter().collect()
+}
+
+fn policy_json(policy: &QueuePolicy) -> Json {
+    let release_order = match policy.release_order {
+        ReleaseOrder::Front => "front",
+        ReleaseOrder::Back => "back",
+    };
+    let dead_letters = match policy.dead_letters {
+        DeadLetters::Park => "park",
+        DeadLetters::Drop => "drop",
+    };
+    json!({
+        "release_order": release_order,
+        "kept": policy.kept,
+        "attempts_max": policy.attempts_max,
+        "dead_letters": dead_letters,
+    })
+}
+
+fn shown_json(shown: &Shown, envelopes: &Envelopes) -> Json {
+    let mut object = shown::json(&shown.delivery, envelopes);
+    object.insert("queue".into(), shown.queue.as_str().into());
+    object.insert("state".into(), state_word(shown.state).into());
+    if shown.time_left > Nanos::ZERO {
+        object.insert("left_millis".into(), millis(shown.time_left).into());
+    }
+    Json::Object(object)
+}
+
+fn subscription(found: &SubscriptionStatistics) -> Json {
+    let of = &found.subscription;
+    let name = of.name.as_ref();
+    json!({
+        "topic": of.topic.as_str(),
+        "name": name.map(|name| name.name.as_str()),
+        "client": name.and_then(|name| name.client.as_ref()).map(QueueName::as_str),
+        "durable": of.is_durable(),
+        "shared": of.shared,
+        "selector": of.selector.as_deref(),
+        "ready": found.ready,
+        "leased": found.leased,
+        "consumers": found.consumers,
+    })
+}
+
+fn no_queue(queue: &QueueName) -> Problem {
+    Problem::not_found(format!(
+        "there is no queue {queue}: one goes with its last message, producer and consumer"
+    ))
+}
+
+/// A reply that the engine's documentation does not name.
+fn unexpected() -> Problem {
+    Problem::conflict("the broker gave an answer that is not understood here")
+}
+
+/// Things on a page unless asked otherwise.
+const PAGE_DEFAULT: usize = 100;
+
+/// Messages that are asked for at once, so that others are served in between.
+const PAGE_STEP: usize = 50;
+
+/// Bytes of messages after which a page ends.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;

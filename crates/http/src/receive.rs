@@ -1,0 +1,133 @@
+//! Receiving, and saying what became of what was received.
+
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
+use model::{Nanos, QueueName, limits, priority_of_jms};
+use serde_json::{Value as Json, json};
+
+use crate::app::{App, Asked, json, no_content};
+use crate::body::{Answer, Body, Unsent};
+use crate::gateway::{Gateway, Leased, Settling, Step, Wanted, Work};
+use crate::problem::Result;
+use crate::route::Action;
+use crate::shown;
+use crate::token::Token;
+
+impl<G: Gateway> App<G> {
+    pub(crate) async fn receive_or_browse(
+        &self,
+        queue: QueueName,
+        mut asked: Asked,
+    ) -> Result<Answer> {
+        if asked.query.flag("browse")? {
+            return self.browse(queue, asked).await;
+        }
+        self.receive(queue, asked).await
+    }
+
+    async fn receive(&self, queue: QueueName, mut asked: Asked) -> Result<Answer> {
+        let wait = asked.query.duration("wait", WAIT_MAX)?.unwrap_or(Nanos::ZERO);
+        let lease = lease(asked.query.text("lease").as_deref())?;
+        let max = asked.query.number("max", 1, limits::PAGE_MESSAGES_MAX as u64)?;
+        asked.query.finish()?;
+        let wanted = Wanted { queue, wait, lease, max: max.unwrap_or(1) as usize };
+        let leased = self.gateway.receive(wanted).await?;
+        let tokens: Vec<Token> = leased.iter().map(|leased| leased.token).collect();
+        let gateway = self.gateway.clone();
+        let unsent = Unsent::new(move || gateway.give_back(tokens));
+        let answer = match (max, leased.as_slice()) {
+            (Some(_), leased) => self.list(leased),
+            (None, [leased]) => self.one(leased),
+            (None, _) => no_content(),
+        };
+        Ok(answer.map(|body| guarded(body, unsent)))
+    }
+
+    /// Bytes as they are, the rest in headers.
+    fn one(&self, leased: &Leased) -> Answer {
+        let mut answer = Answer::new(Body::from(shown::payload(&leased.delivery)));
+        let headers = answer.headers_mut();
+        shown::headers(&leased.delivery, &self.options.envelopes, headers);
+        let token = HeaderValue::from_str(&leased.token.to_string());
+        let token = token.expect("invariant: a token is digits and a dash");
+        headers.insert(HeaderName::from_static("dunlin-lease"), token);
+        answer
+    }
+
+    fn list(&self, leased: &[Leased]) -> Answer {
+        let message = |leased: &Leased| {
+            let mut object = shown::json(&leased.delivery, &self.options.envelopes);
+            object.insert("lease".into(), leased.token.to_string().into());
+            Json::Object(object)
+        };
+        let messages: Vec<Json> = leased.iter().map(message).collect();
+        json(StatusCode::OK, &json!({ "messages": messages }))
+    }
+
+    pub(crate) async fn accept(&self, token: Token, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        self.settle(token, Settling::Accept).await
+    }
+
+    pub(crate) async fn act(
+        &self,
+        token: Token,
+        action: Action,
+        mut asked: Asked,
+    ) -> Result<Answer> {
+        let query = &mut asked.query;
+        let settling = match action {
+            Action::Fail => Settling::Fail,
+            Action::Release => {
+                let delay = query.duration("delay", LEASE_MAX)?.unwrap_or(Nanos::ZERO);
+                let priority = query.number("priority", 0, 9)?;
+                Settling::Release { delay, priority: priority.map(engine_priority) }
+            }
+            Action::Extend => Settling::Extend { lease: lease(query.text("lease").as_deref())? },
+            Action::Bury => {
+                let priority = query.number("priority", 0, 9)?;
+                Settling::Bury { priority: priority.map(engine_priority) }
+            }
+        };
+        asked.query.finish()?;
+        self.settle(token, settling).await
+    }
+
+    async fn settle(&self, token: Token, settling: Settling) -> Result<Answer> {
+        self.gateway.ask(Work::steps(vec![Step::Settle { token, settling }])).await?;
+        Ok(no_content())
+    }
+}
+
+/// What never reaches the connection was not received. One without bytes is not guarded: nobody
+/// asks for them.
+fn guarded(body: Body, unsent: Unsent) -> Body {
+    match body {
+        Body::Whole(bytes, None) if !bytes.is_empty() => Body::Whole(bytes, Some(unsent)),
+        body => {
+            unsent.sent();
+            body
+        }
+    }
+}
+
+fn engine_priority(priority: u64) -> u32 {
+    priority_of_jms(u8::try_from(priority).unwrap_or(u8::MAX))
+}
+
+/// How long a message is leased.
+fn lease(text: Option<&str>) -> Result<Nanos> {
+    let Some(text) = text else { return Ok(LEASE_DEFAULT) };
+    let lease = crate::query::duration("lease", text, LEASE_MAX)?;
+    if lease == Nanos::ZERO {
+        return Err(crate::problem::Problem::bad_request("lease is 0: take 1ms or more"));
+    }
+    Ok(lease)
+}
+
+/// Longer than any proxy keeps a silent request.
+const WAIT_MAX: Nanos = Nanos::from_secs(3_600);
+
+const LEASE_DEFAULT: Nanos = Nanos::from_secs(30);
+
+const LEASE_MAX: Nanos = Nanos::from_secs(86_400);

@@ -1,0 +1,184 @@
+//! How the server is: for people, for whoever watches it, and for programs that want to know what
+//! can be asked.
+
+use std::fmt::Write as _;
+
+use hyper::StatusCode;
+use model::QueueStatistics;
+use serde_json::json;
+
+use crate::app::{App, Asked, json, text};
+use crate::body::Answer;
+use crate::gateway::{Figures, Gateway, Readiness};
+use crate::problem::{DRAINING, Problem, Result};
+
+impl<G: Gateway> App<G> {
+    pub(crate) fn index(&self, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        Ok(text("text/plain; charset=utf-8", INDEX))
+    }
+
+    /// That the process serves: one whose log failed ends.
+    pub(crate) fn health(&self, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        Ok(json(StatusCode::OK, &json!({ "status": "ok" })))
+    }
+
+    /// Whether messages are taken.
+    pub(crate) fn ready(&self, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        match self.gateway.readiness() {
+            Readiness::Ready => Ok(json(StatusCode::OK, &json!({ "status": "ready" }))),
+            Readiness::Stopping => Err(Problem::unready("stopping", "the server stops")),
+            Readiness::Draining => Err(Problem::unready("draining", DRAINING)),
+            Readiness::Full => Err(Problem::unready(
+                "store-full",
+                "the device is full: receive and delete messages or give it more space",
+            )),
+        }
+    }
+
+    pub(crate) async fn metrics(&self, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        let (queues, _) = self.queue_page(None, METERED_QUEUES_MAX).await?;
+        let text_of = exposition(&self.gateway.figures(), &queues);
+        Ok(text("text/plain; version=0.0.4; charset=utf-8", text_of))
+    }
+
+    pub(crate) fn open_api(&self, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        Ok(text("application/json", OPEN_API))
+    }
+}
+
+/// All figures in the text format of Prometheus.
+fn exposition(figures: &Figures, queues: &[QueueStatistics]) -> String {
+    let mut out = String::new();
+    let broker = &figures.broker;
+    head(&mut out, "messages", "Messages in all queues, by state.", "gauge");
+    let states = [
+        ("ready", broker.ready),
+        ("leased", broker.leased),
+        ("delayed", broker.delayed),
+        ("buried", broker.buried),
+    ];
+    for (state, count) in states {
+        line(&mut out, "messages", &format!("{{state=\"{state}\"}}"), count);
+    }
+    for (name, help, kind, value) in [
+        ("queues", "Queues that exist.", "gauge", broker.queues),
+        ("consumers_waiting", "Consumers that wait for a message.", "gauge", broker.waiting),
+        ("messages_stored_total", "Messages stored.", "counter", broker.messages_total),
+        ("leases_expired_total", "Leases that ended by time.", "counter", broker.expired_total),
+    ] {
+        head(&mut out, name, help, kind);
+        line(&mut out, name, "", value);
+    }
+    for sample in &figures.samples {
+        let kind = if sample.is_counter { "counter" } else { "gauge" };
+        head(&mut out, sample.name, sample.help, kind);
+        line(&mut out, sample.name, "", sample.value);
+    }
+    summaries(&mut out, figures);
+    of_queues(&mut out, queues);
+    out
+}
+
+fn summaries(out: &mut String, figures: &Figures) {
+    for summary in &figures.summaries {
+        let name = summary.name;
+        head(out, name, summary.help, "summary");
+        for (quantile, seconds) in &summary.quantiles {
+            line(out, name, &format!("{{quantile=\"{quantile}\"}}"), seconds);
+        }
+        line(out, &format!("{name}_sum"), "", summary.sum);
+        line(out, &format!("{name}_count"), "", summary.count);
+    }
+}
+
+fn of_queues(out: &mut String, queues: &[QueueStatistics]) {
+    head(out, "queue_messages", "Messages of a queue, by state.", "gauge");
+    for queue in queues {
+        let states = [
+            ("ready", queue.ready),
+            ("leased", queue.leased),
+            ("delayed", queue.delayed),
+            ("buried", queue.buried),
+        ];
+        let name = label(queue.queue.as_str());
+        for (state, count) in states {
+            let labels = format!("{{queue=\"{name}\",state=\"{state}\"}}");
+            line(out, "queue_messages", &labels, count);
+        }
+    }
+    head(out, "queue_consumers", "Consumers of a queue.", "gauge");
+    for queue in queues {
+        let labels = format!("{{queue=\"{}\"}}", label(queue.queue.as_str()));
+        line(out, "queue_consumers", &labels, queue.consumers);
+    }
+}
+
+fn head(out: &mut String, name: &str, help: &str, kind: &str) {
+    // Writing to a string cannot fail.
+    let _ = write!(out, "# HELP dunlin_{name} {help}\n# TYPE dunlin_{name} {kind}\n");
+}
+
+fn line(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "dunlin_{name}{labels} {value}");
+}
+
+/// A name between the quotes of a label; it holds no line end.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+/// Queues with figures of their own, the first by name: each is eight lines.
+const METERED_QUEUES_MAX: usize = 1_000;
+
+const INDEX: &str = "\
+Dunlin, a message broker.
+
+  POST   /queues/NAME/messages          send (the body is the message)
+  GET    /queues/NAME/messages?wait=20s receive, with a lease (header Dunlin-Lease)
+  DELETE /leases/LEASE                  it is done: delete it
+  POST   /leases/LEASE/release          give it back; also extend, bury, fail
+  GET    /queues/NAME/messages?browse   look without receiving
+  POST   /topics/NAME/messages          publish
+  GET    /topics/NAME/events            follow (server-sent events)
+  POST   /transactions                  send and settle as one
+  GET    /queues  /queues/NAME  /topics  /subscriptions
+  GET    /health  /ready  /metrics  /openapi.json
+";
+
+const OPEN_API: &str = include_str!("openapi.json");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::{Sample, Summary};
+
+    #[test]
+    fn metrics_are_what_prometheus_reads() {
+        let sample = Sample { name: "log_syncs_total", help: "H.", is_counter: true, value: 3 };
+        let summary = Summary {
+            name: "sync_seconds",
+            help: "H.",
+            quantiles: vec![(0.5, 0.25)],
+            sum: 1.5,
+            count: 6,
+        };
+        let figures =
+            Figures { samples: vec![sample], summaries: vec![summary], ..Figures::default() };
+        let text = exposition(&figures, &[]);
+        for expected in [
+            "# TYPE dunlin_messages gauge\ndunlin_messages{state=\"ready\"} 0\n",
+            "# TYPE dunlin_log_syncs_total counter\ndunlin_log_syncs_total 3\n",
+            "dunlin_sync_seconds{quantile=\"0.5\"} 0.25\n",
+            "dunlin_sync_seconds_sum 1.5\ndunlin_sync_seconds_count 6\n",
+        ] {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
+        assert_eq!(label("a\"b\\c"), "a\\\"b\\\\c");
+    }
+}

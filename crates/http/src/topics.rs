@@ -1,0 +1,50 @@
+//! Following a topic: server-sent events, as browsers know them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::{Delivery, Envelopes, QueueName};
+use serde_json::Value as Json;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use crate::app::{App, Asked, text};
+use crate::body::{Answer, Body};
+use crate::gateway::{Events, Gateway};
+use crate::problem::Result;
+use crate::shown;
+
+impl<G: Gateway> App<G> {
+    pub(crate) async fn events(&self, topic: QueueName, asked: Asked) -> Result<Answer> {
+        asked.query.finish()?;
+        let events = self.gateway.follow(topic).await?;
+        // What is on its way to the connection; all else waits where the credit bounds it.
+        let (to, pieces) = mpsc::channel(1);
+        tokio::spawn(pass_on(events, self.options.envelopes, to));
+        Ok(text("text/event-stream", Bytes::new()).map(|_| Body::Stream(pieces)))
+    }
+}
+
+/// Until one of the two ends is gone.
+async fn pass_on(mut events: impl Events, envelopes: Envelopes, to: mpsc::Sender<Bytes>) {
+    let mut piece = Bytes::from_static(b": follows\n\n");
+    while to.send(piece).await.is_ok() {
+        piece = tokio::select! {
+            event = events.next() => match event {
+                Some(delivery) => event_text(&delivery, &envelopes),
+                None => return,
+            },
+            () = sleep(HEARTBEAT) => Bytes::from_static(b": still there\n\n"),
+            () = to.closed() => return,
+        };
+    }
+}
+
+/// An event: its data is one line of JSON.
+fn event_text(delivery: &Delivery, envelopes: &Envelopes) -> Bytes {
+    let json = Json::Object(shown::json(delivery, envelopes));
+    format!("id: {}\nevent: message\ndata: {json}\n\n", delivery.message).into()
+}
+
+/// What keeps proxies from closing a quiet stream, and finds out that a reader is gone.
+const HEARTBEAT: Duration = Duration::from_secs(15);
