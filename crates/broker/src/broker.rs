@@ -142,6 +142,12 @@ impl<F: Clone> Broker<F> {
         self.journal.as_ref().is_some_and(Journal::stalled)
     }
 
+    /// Bytes of log that puts may use now; all there can be where nothing is kept.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        self.journal.as_ref().map_or(u64::MAX, Journal::room)
+    }
+
     /// How far the log is durable; what depends on nothing needs no log.
     #[must_use]
     pub fn durable(&self) -> Durable {

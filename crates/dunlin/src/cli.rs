@@ -73,8 +73,8 @@ pub(crate) struct Serve {
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) policy: Policy,
-    /// Serve PROTOCOL (amqp, beanstalkd or redis) at ADDRESS; port 0 picks one [default: all, on
-    /// their usual ports of 127.0.0.1]
+    /// Serve PROTOCOL (amqp, beanstalkd, redis or http) at ADDRESS; port 0 picks one [default: all,
+    /// on their usual ports of 127.0.0.1]
     #[arg(
         long,
         value_name = "PROTOCOL=ADDRESS",
@@ -83,6 +83,9 @@ pub(crate) struct Serve {
         value_parser = parse::listen
     )]
     pub(crate) listen: Option<Vec<Listen>>,
+    /// Let HTTP listen on other addresses than loopback, where it asks nobody who they are
+    #[arg(long, env = "DUNLIN_INSECURE", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) insecure: Option<bool>,
     /// Read settings from a TOML file; flags and variables overrule it
     #[arg(long, value_name = "FILE", env = "DUNLIN_CONFIG")]
     pub(crate) config: Option<PathBuf>,

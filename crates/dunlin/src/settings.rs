@@ -21,6 +21,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         data: serve.data.unwrap_or_else(|| PathBuf::from("./dunlin-data")),
         policy: policy(serve.policy),
         listen: serve.listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
+        insecure: serve.insecure.unwrap_or(false),
         threads: tuning.threads.unwrap_or_else(threads_default),
         journal_io: tuning.journal_io.unwrap_or_default(),
         segment_bytes: tuning.segment_bytes,
@@ -57,6 +58,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
             sync: upper.policy.sync.or(lower.policy.sync),
         },
         listen: upper.listen.or(lower.listen),
+        insecure: upper.insecure.or(lower.insecure),
         config: upper.config,
         max_message_bytes: upper.max_message_bytes.or(lower.max_message_bytes),
         queue: Some(queues.collect()),
@@ -83,6 +85,7 @@ struct File {
     store: Option<String>,
     sync: Option<String>,
     listen: Option<Vec<String>>,
+    insecure: Option<bool>,
     max_message_bytes: Option<usize>,
     threads: Option<usize>,
     journal_io: Option<String>,
@@ -132,6 +135,7 @@ fn parse(file: File) -> Result<Serve, String> {
             .listen
             .map(|texts| texts.iter().map(|text| named("listen", parse::listen(text))).collect())
             .transpose()?,
+        insecure: file.insecure,
         config: None,
         max_message_bytes: file.max_message_bytes,
         queue: Some(queues),
@@ -190,6 +194,7 @@ mod tests {
     fn every_key_of_the_file_reaches_the_configuration() {
         let text = "
             data = '/d'\n store = 'journal'\n sync = '25ms'\n listen = ['beanstalkd=127.0.0.1:1']
+            insecure = true
             max-message-bytes = 7\n threads = 1\n journal-io = 'buffered'
             max-connections = 3\n max-output-bytes = 4
             max-buffered-bytes = 5
@@ -202,6 +207,7 @@ mod tests {
         assert_eq!(config.data, Path::new("/d"));
         assert_eq!(config.policy, StorePolicy::Periodic(Nanos::from_millis(25)));
         assert_eq!(config.listen[0].address.port(), 1);
+        assert!(config.insecure);
         assert_eq!((config.threads, config.limits.message_bytes), (1, 7));
         assert_eq!(config.journal_io, Choice::Force(Method::Buffered));
         assert_eq!((config.limits.connections, config.limits.output_bytes), (3, 4));

@@ -21,6 +21,8 @@ pub struct Config {
     pub policy: StorePolicy,
     /// Where to listen, for whom.
     pub listen: Vec<Listen>,
+    /// HTTP may listen on other addresses than loopback, although it asks nobody who they are.
+    pub insecure: bool,
     /// Reactor threads, 1 to [`THREADS_MAX`].
     pub threads: usize,
     /// How the journal writes.
@@ -45,6 +47,7 @@ impl Default for Config {
             data: PathBuf::from("dunlin-data"),
             policy: StorePolicy::Always,
             listen: Protocol::ALL.map(Protocol::standard).to_vec(),
+            insecure: false,
             threads: threads_default(),
             journal_io: Choice::Auto,
             segment_bytes: None,
@@ -116,11 +119,13 @@ pub enum Protocol {
     Beanstalkd,
     /// Redis's.
     Redis,
+    /// HTTP/1.1 and h2c.
+    Http,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Amqp, Self::Beanstalkd, Self::Redis];
+    pub const ALL: [Self; 4] = [Self::Amqp, Self::Beanstalkd, Self::Redis, Self::Http];
 
     /// Its name on the command line.
     #[must_use]
@@ -129,6 +134,7 @@ impl Protocol {
             Self::Amqp => "amqp",
             Self::Beanstalkd => "beanstalkd",
             Self::Redis => "redis",
+            Self::Http => "http",
         }
     }
 
@@ -145,6 +151,7 @@ impl Protocol {
             Self::Amqp => 5_672,
             Self::Beanstalkd => 11_300,
             Self::Redis => 6_379,
+            Self::Http => 8_422,
         };
         Listen { protocol: self, address: SocketAddr::from(([127, 0, 0, 1], port)) }
     }

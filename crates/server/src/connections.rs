@@ -18,7 +18,7 @@ impl Connections {
     /// None yet.
     pub(crate) fn new(reactor: usize) -> Self {
         let reactor = reactor as u64;
-        assert!(reactor < 1 << REACTOR_BITS, "invariant: THREADS_MAX holds");
+        assert!(reactor < crate::THREADS_MAX as u64, "invariant: THREADS_MAX holds");
         Self { reactor, serial: 0, places: Vec::new(), free: Vec::new() }
     }
 
@@ -28,8 +28,8 @@ impl Connections {
         assert!(place < 1 << PLACE_BITS, "invariant: Config::check limits the connections");
         self.serial += 1;
         // What does not fit is shifted out: see the widths below.
-        let serial = self.serial << (PLACE_BITS + REACTOR_BITS);
-        SessionId(serial | place << REACTOR_BITS | self.reactor)
+        let SessionId(unplaced) = numbered(self.reactor as usize, self.serial);
+        SessionId(unplaced | place << REACTOR_BITS)
     }
 
     pub(crate) fn insert(&mut self, id: SessionId, connection: Connection) -> &mut Connection {
@@ -73,6 +73,11 @@ impl Connections {
     }
 }
 
+/// The session of a reactor with this serial number, of which each is used once, at place 0.
+pub(crate) const fn numbered(reactor: usize, serial: u64) -> SessionId {
+    SessionId(serial << (PLACE_BITS + REACTOR_BITS) | reactor as u64)
+}
+
 /// Whose session it is.
 pub(crate) const fn reactor_of(id: SessionId) -> usize {
     (id.0 & ((1 << REACTOR_BITS) - 1)) as usize
@@ -82,12 +87,12 @@ const fn place(id: SessionId) -> usize {
     ((id.0 >> REACTOR_BITS) & ((1 << PLACE_BITS) - 1)) as usize
 }
 
-/// 64 reactors with 262,144 connections each. What is left, 2^40 connections in a reactor's life,
-/// lasts for three years of ten thousand a second; thereafter an id is used again only when its
-/// former owner is gone.
-const REACTOR_BITS: u32 = 6;
+/// 64 reactors and the gateway, with 262,144 connections each. What is left, 2^39 connections in a
+/// reactor's life, lasts for a year and a half of ten thousand a second; thereafter an id is used
+/// again only when its former owner is gone.
+const REACTOR_BITS: u32 = 7;
 const PLACE_BITS: u32 = 18;
-const _: () = assert!(crate::THREADS_MAX == 1 << REACTOR_BITS);
+const _: () = assert!(crate::THREADS_MAX < 1 << REACTOR_BITS);
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,11 @@ pub enum StartError {
         /// What the system said.
         cause: io::Error,
     },
+    /// HTTP asks nobody who they are, so that it listens on loopback only, unless told otherwise.
+    Insecure {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
     /// The number of threads is 0 or too large.
     Threads {
         /// What was asked for.
@@ -60,6 +65,13 @@ impl fmt::Display for StartError {
                     _ => "",
                 })
             }
+            Self::Insecure { address } => write!(
+                f,
+                "http would listen on {address}, where everybody who reaches it could read, send \
+                 and delete messages: choose a loopback address such as 127.0.0.1:{}, or say \
+                 --insecure where only those you trust reach it",
+                address.port()
+            ),
             Self::Threads { asked } => {
                 write!(f, "{asked} threads are not possible, choose 1 to {}", crate::THREADS_MAX)
             }

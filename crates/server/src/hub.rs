@@ -15,6 +15,7 @@ use crate::config::Limits;
 use crate::core::{Core, Transfer};
 use crate::counters::Counters;
 use crate::facts::JournalGauges;
+use crate::gateway::Inbox;
 use crate::post::Post;
 use crate::{Failure, Log};
 
@@ -27,6 +28,7 @@ pub(crate) struct Hub {
     chores: Condvar,
     /// Whoever stops the server waits here for writes and chores to end.
     settled: Condvar,
+    /// Of each reactor, and last that of the gateway.
     posts: Vec<Post>,
     written: AtomicU64,
     synced: AtomicU64,
@@ -42,6 +44,8 @@ pub(crate) struct Hub {
     ending: Mutex<Ending>,
     ended: Condvar,
     gauges: Arc<JournalGauges>,
+    /// What the gateway's tasks ask for.
+    pub(crate) inbox: Arc<Inbox>,
     pub(crate) connections: AtomicUsize,
     pub(crate) buffered: Buffered,
     pub(crate) disk: Option<RealDisk>,
@@ -52,7 +56,9 @@ pub(crate) struct Hub {
 
 /// What a hub is made of besides its core.
 pub(crate) struct Parts {
+    /// One a reactor, and one for the gateway.
     pub(crate) posts: Vec<Post>,
+    pub(crate) inbox: Arc<Inbox>,
     pub(crate) gauges: Arc<JournalGauges>,
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
@@ -87,9 +93,9 @@ pub(crate) enum Commit {
 
 impl Hub {
     pub(crate) fn new(core: Core, parts: Parts) -> Self {
-        let Parts { posts, gauges, disk, clock, limits, log } = parts;
+        let Parts { posts, inbox, gauges, disk, clock, limits, log } = parts;
         let durable = core.broker.durable();
-        let reactors = posts.len();
+        let reactors = posts.len() - 1;
         Self {
             core: Mutex::new(core),
             work: Condvar::new(),
@@ -105,6 +111,7 @@ impl Hub {
             phase: AtomicU8::new(Phase::Serving as u8),
             ending: Mutex::default(),
             ended: Condvar::new(),
+            inbox,
             gauges,
             connections: AtomicUsize::new(0),
             buffered: Buffered::new(limits.buffered_bytes),
@@ -138,6 +145,23 @@ impl Hub {
         let transfer = core.idle_write(self.clock.now());
         self.uncommitted.store(core.has_uncommitted() && transfer.is_some(), Ordering::SeqCst);
         self.assign(core, transfer)
+    }
+
+    /// Ends a turn of the gateway with the core, which leaves all writing to others: to the reactor
+    /// that falls asleep last, or, where all sleep, to the committers.
+    pub(crate) fn commit_elsewhere(&self, core: &mut Core, active: SessionId, now: Nanos) {
+        core.note_active(&[active]);
+        self.offer_chore(core, now);
+        if let Some(transfer) = core.eager_write(now) {
+            self.leave_to_committers(core, transfer);
+        }
+        self.publish_deadline(core);
+        // In this order: a reactor that falls asleep from here on sees it, and who sleeps already
+        // is seen.
+        self.uncommitted.store(core.has_uncommitted(), Ordering::SeqCst);
+        if self.awake.load(Ordering::SeqCst) == 0 {
+            self.hand_over(core);
+        }
     }
 
     /// Decides who writes it.
@@ -325,6 +349,16 @@ impl Hub {
 
     pub(crate) fn posts(&self) -> &[Post] {
         &self.posts
+    }
+
+    /// How many reactors there are; the post of this index is the gateway's.
+    pub(crate) fn reactors(&self) -> usize {
+        self.posts.len() - 1
+    }
+
+    /// Whether all reactors sleep: then nobody else will see that frames wait.
+    pub(crate) fn all_asleep(&self) -> bool {
+        self.awake.load(Ordering::SeqCst) == 0
     }
 
     pub(crate) fn phase(&self) -> Phase {

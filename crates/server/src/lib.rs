@@ -26,6 +26,7 @@ mod deadlines;
 mod error;
 mod events;
 mod facts;
+mod gateway;
 mod held;
 mod hub;
 mod listener;

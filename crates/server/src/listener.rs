@@ -38,6 +38,15 @@ impl Listener {
         &self.socket
     }
 
+    pub(crate) const fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The bare listener, for another loop than a reactor's.
+    pub(crate) fn into_socket(self) -> TcpListener {
+        self.socket
+    }
+
     /// What it became: with the port that was picked.
     pub(crate) const fn bound(&self) -> Listen {
         Listen { protocol: self.protocol, address: self.address }
@@ -122,7 +131,7 @@ impl Acceptor {
         }
         // A socket that is gone already will tell when it is read.
         let _ = set_tcp_nodelay(&arrival.socket, true);
-        self.next = (self.next + 1) % hub.posts().len();
+        self.next = (self.next + 1) % hub.reactors();
         hub.post(self.next).deliver(arrival);
     }
 

@@ -74,6 +74,7 @@ impl Peer {
                 session: resp::Session::new(id, ends(socket), now, &mut commons.redis),
                 input: resp::InputBuffer::new(),
             })),
+            Protocol::Http => unreachable!("HTTP's connections are not accepted by reactors"),
         }
     }
 

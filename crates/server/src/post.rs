@@ -5,22 +5,31 @@
 //! the reactor sleeps. Both in sequentially consistent order: one of the two sees the other.
 
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, retry_on_intr, write};
+use tokio::sync::Notify;
 
 use crate::config::Protocol;
 
 /// One reactor's letter box.
 #[derive(Debug)]
 pub(crate) struct Post {
-    /// Readable when the reactor shall wake; part of its epoll set.
-    bell: OwnedFd,
+    bell: Bell,
     state: AtomicU8,
     mail: AtomicBool,
     arrivals: Mutex<Vec<Arrival>>,
+}
+
+/// What wakes whom a post belongs to.
+#[derive(Debug)]
+enum Bell {
+    /// Readable when the reactor shall wake; part of its epoll set.
+    Event(OwnedFd),
+    /// Of the gateway, which is a task.
+    Task(Arc<Notify>),
 }
 
 /// A connection that was accepted, and what is to be spoken on it.
@@ -45,16 +54,30 @@ const FOR_WRITES: u8 = 2;
 
 impl Post {
     pub(crate) fn new() -> Result<Self, Errno> {
-        Ok(Self {
-            bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
+        let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Self::with_bell(Bell::Event(event)))
+    }
+
+    /// The letter box of a task, which waits for this bell.
+    pub(crate) fn of_task(bell: Arc<Notify>) -> Self {
+        Self::with_bell(Bell::Task(bell))
+    }
+
+    fn with_bell(bell: Bell) -> Self {
+        Self {
+            bell,
             state: AtomicU8::new(AWAKE),
             mail: AtomicBool::new(false),
             arrivals: Mutex::new(Vec::new()),
-        })
+        }
     }
 
-    pub(crate) fn bell(&self) -> &OwnedFd {
-        &self.bell
+    /// The bell of a reactor.
+    pub(crate) fn event(&self) -> Option<&OwnedFd> {
+        match &self.bell {
+            Bell::Event(event) => Some(event),
+            Bell::Task(_) => None,
+        }
     }
 
     /// The reactor is about to sleep. False when mail has come meanwhile: then it must not.
@@ -74,8 +97,10 @@ impl Post {
 
     /// The bell was heard.
     pub(crate) fn silence(&self) {
-        // Only an error when it does not ring, which is as well.
-        let _ = read(&self.bell, &mut [0; 8]);
+        if let Some(event) = self.event() {
+            // Only an error when it does not ring, which is as well.
+            let _ = read(event, &mut [0; 8]);
+        }
     }
 
     /// Something for this reactor lies in the core's mailbox or among the arrivals, or it shall
@@ -116,8 +141,13 @@ impl Post {
     }
 
     fn ring(&self) {
-        // Fails only when 2^64 - 1 rings are unheard.
-        let _ = retry_on_intr(|| write(&self.bell, &1_u64.to_ne_bytes()));
+        match &self.bell {
+            // Fails only when 2^64 - 1 rings are unheard.
+            Bell::Event(event) => {
+                let _ = retry_on_intr(|| write(event, &1_u64.to_ne_bytes()));
+            }
+            Bell::Task(bell) => bell.notify_one(),
+        }
     }
 }
 
@@ -126,7 +156,7 @@ mod tests {
     use super::*;
 
     fn rung(post: &Post) -> bool {
-        read(&post.bell, &mut [0; 8]).is_ok()
+        read(post.event().unwrap(), &mut [0; 8]).is_ok()
     }
 
     #[test]

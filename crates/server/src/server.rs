@@ -20,6 +20,7 @@ use crate::core::Core;
 use crate::counters::Counters;
 use crate::events::EventSet;
 use crate::facts::{JournalGauges, ProcessFacts};
+use crate::gateway::{HttpThread, Inbox};
 use crate::hub::{Hub, Parts, Phase};
 use crate::listener::{Acceptor, Listener};
 use crate::peer::Commons;
@@ -50,7 +51,10 @@ impl Server {
         let addresses = config.listen.clone();
         let hub = Arc::new(build(&config, disk)?);
         let mut running = Running { hub, addresses, reactors: Vec::new(), writers: Vec::new() };
+        let is_http = |listener: &Listener| listener.protocol() == Protocol::Http;
+        let (http, listeners) = listeners.into_iter().partition(is_http);
         running.spawn_writers()?;
+        running.spawn_http(http, &config)?;
         running.spawn_reactors(config.threads, listeners)?;
         Ok(running)
     }
@@ -60,6 +64,7 @@ impl Server {
 pub struct Running {
     hub: Arc<Hub>,
     addresses: Vec<Listen>,
+    /// Those who serve, on reactors or otherwise.
     reactors: Vec<JoinHandle<()>>,
     /// The committers and the housekeeper.
     writers: Vec<JoinHandle<()>>,
@@ -136,7 +141,8 @@ impl Running {
     ) -> Result<(), StartError> {
         let mut acceptor = Some(Acceptor::new(listeners));
         for index in 0..threads {
-            let event_set = EventSet::new(self.hub.post(index).bell())?;
+            let bell = self.hub.post(index).event();
+            let event_set = EventSet::new(bell.expect("invariant: a reactor's post has one"))?;
             let acceptor = acceptor.take();
             for listener in acceptor.iter().flat_map(Acceptor::listeners) {
                 event_set.watch_listener(listener.socket())?;
@@ -144,6 +150,17 @@ impl Running {
             let serve = move |hub: &Hub| Reactor::new(hub, index, event_set, acceptor).serve();
             self.reactors.push(self.spawn(format!("reactor-{index}"), serve)?);
         }
+        Ok(())
+    }
+
+    fn spawn_http(&mut self, listeners: Vec<Listener>, config: &Config) -> Result<(), StartError> {
+        if listeners.is_empty() {
+            return Ok(());
+        }
+        let listeners = listeners.into_iter().map(Listener::into_socket).collect();
+        let http = HttpThread::new(listeners, http_options(config)).map_err(StartError::System)?;
+        let hub = Arc::clone(&self.hub);
+        self.reactors.push(self.spawn("http".into(), move |_| http.run(&hub))?);
         Ok(())
     }
 
@@ -205,6 +222,14 @@ fn check(config: &Config) -> Result<(), StartError> {
     if !(1..=THREADS_MAX).contains(&config.threads) {
         return Err(StartError::Threads { asked: config.threads });
     }
+    let exposed = |listen: &&Listen| {
+        listen.protocol == Protocol::Http && !listen.address.ip().to_canonical().is_loopback()
+    };
+    if let Some(Listen { address, .. }) = config.listen.iter().find(exposed)
+        && !config.insecure
+    {
+        return Err(StartError::Insecure { address: *address });
+    }
     let Limits { connections, output_bytes, buffered_bytes, .. } = config.limits;
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
         return Err(StartError::Connections { asked: connections });
@@ -245,10 +270,22 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
         redis: resp::Shared::new(redis_options(config), facts()),
     };
     let posts = std::iter::repeat_with(Post::new).take(config.threads);
-    let posts = posts.collect::<rustix::io::Result<Vec<_>>>()?;
+    let mut posts = posts.collect::<rustix::io::Result<Vec<_>>>()?;
+    let inbox = Arc::new(Inbox::default());
+    posts.push(Post::of_task(inbox.bell()));
     let core = Core::new(broker, commons, posts.len());
     let (limits, log) = (config.limits, config.log);
-    Ok(Hub::new(core, Parts { posts, gauges, disk, clock, limits, log }))
+    Ok(Hub::new(core, Parts { posts, inbox, gauges, disk, clock, limits, log }))
+}
+
+fn http_options(config: &Config) -> http_api::Options {
+    http_api::Options {
+        message_bytes_max: config.limits.amqp_message_bytes,
+        buffered_bytes: config.limits.buffered_bytes,
+        half_sent: config.limits.half_sent,
+        stop: config.limits.stop,
+        envelopes: amqp::envelopes(),
+    }
 }
 
 fn amqp_options(config: &Config) -> amqp::Options {

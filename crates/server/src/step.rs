@@ -174,7 +174,7 @@ impl Lists {
 }
 
 /// Steps of all connections in a turn: bounds how long the lock is held, to a few milliseconds.
-const STEPS_PER_TURN: u64 = limits::STEPS_PER_TURN_MAX as u64;
+pub(crate) const STEPS_PER_TURN: u64 = limits::STEPS_PER_TURN_MAX as u64;
 
 /// Steps of one connection in a turn, so that a pipelining one shares the broker with others: some
 /// 256 puts.

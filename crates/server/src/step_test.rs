@@ -44,7 +44,7 @@ fn journal_hub(test: &str) -> (PathBuf, Hub) {
 
 impl<'a> Turns<'a> {
     fn new(hub: &'a Hub) -> Self {
-        let event_set = EventSet::new(hub.post(0).bell()).unwrap();
+        let event_set = EventSet::new(hub.post(0).event().unwrap()).unwrap();
         Self { reactor: Reactor::new(hub, 0, event_set, None) }
     }
 
@@ -290,7 +290,7 @@ fn who_writes_itself_is_not_rung() {
         // Nothing else is to be done, so that the frame is written, here or by others.
         turns.turn();
         let written_here = !client.lines().is_empty();
-        rings += usize::from(rustix::io::read(hub.post(0).bell(), &mut [0; 8]).is_ok());
+        rings += usize::from(rustix::io::read(hub.post(0).event().unwrap(), &mut [0; 8]).is_ok());
         if !written_here {
             left_to_others += write_handed(&hub);
             turns.turn();

@@ -1,0 +1,140 @@
+//! Answers on their way to tasks, held until the log is durable enough.
+
+use http_api::{Leased, Token, Trouble};
+use journal::Durable;
+use model::{After, Delivery, Durability, Lsn, Reply};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::gateway::inbox::{ReceiveReply, WorkReply};
+use crate::held::Held;
+
+/// What an answer waits for that was made of several replies: each level by itself, since a frame
+/// that was to be written only may never be synced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    written: Lsn,
+    synced: Lsn,
+}
+
+impl Waits {
+    pub(crate) fn add(&mut self, after: After) {
+        match after.level {
+            Durability::None => {}
+            Durability::Written => self.written = self.written.max(after.lsn),
+            Durability::Synced => self.synced = self.synced.max(after.lsn),
+        }
+    }
+
+    /// What is to be waited for next, and what remains then.
+    fn split(self) -> (After, Self) {
+        if self.synced > Lsn::ZERO {
+            let rest = Self { synced: Lsn::ZERO, ..self };
+            return (After::new(self.synced, Durability::Synced), rest);
+        }
+        (After::new(self.written, Durability::Written), Self::default())
+    }
+}
+
+/// An answer and its addressee.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Work(WorkReply, Result<Vec<Reply>, Trouble>),
+    Received(ReceiveReply, Result<Vec<Leased>, Trouble>),
+    Followed(oneshot::Sender<Result<(), Trouble>>, Result<(), Trouble>),
+    Event(mpsc::Sender<Delivery>, Delivery),
+}
+
+/// Answers that wait for the log.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    held: Held<(Waits, Answer)>,
+}
+
+impl Answers {
+    pub(crate) fn new() -> Self {
+        Self { held: Held::new() }
+    }
+
+    pub(crate) fn push(&mut self, waits: Waits, answer: Answer) {
+        let (after, rest) = waits.split();
+        self.held.push(after, (rest, answer));
+    }
+
+    /// Sends what the log is durable enough for; gives the leases that nobody was there to take.
+    pub(crate) fn release(&mut self, durable: Durable) -> Vec<Token> {
+        self.held.advance(durable);
+        let mut untaken = Vec::new();
+        while let Some((rest, answer)) = self.held.pop() {
+            if rest != Waits::default() {
+                self.push(rest, answer);
+                continue;
+            }
+            untaken.extend(send(answer));
+        }
+        untaken
+    }
+
+    pub(crate) fn is_holding(&self) -> bool {
+        self.held.is_holding()
+    }
+}
+
+/// Who is gone needs no answer, but what was leased for it goes back.
+fn send(answer: Answer) -> Vec<Token> {
+    match answer {
+        Answer::Work(to, result) => drop(to.send(result)),
+        Answer::Followed(to, result) => drop(to.send(result)),
+        // The credit leaves no more under way than there is room for.
+        Answer::Event(to, delivery) => drop(to.try_send(delivery)),
+        Answer::Received(to, result) => {
+            let untaken = to.send(result).err().and_then(Result::ok).unwrap_or_default();
+            return untaken.iter().map(|leased| leased.token).collect();
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::MessageId;
+
+    use super::*;
+
+    fn waits(written: u64, synced: u64) -> Waits {
+        Waits { written: Lsn(written), synced: Lsn(synced) }
+    }
+
+    fn durable(written: u64, synced: u64) -> Durable {
+        Durable { written: Lsn(written), synced: Lsn(synced) }
+    }
+
+    #[test]
+    fn an_answer_waits_for_each_level_by_itself() {
+        let mut answers = Answers::new();
+        let (to, mut from) = oneshot::channel();
+        let mut both = Waits::default();
+        both.add(After::new(Lsn(5), Durability::Written));
+        both.add(After::new(Lsn(2), Durability::Synced));
+        both.add(After::NOTHING);
+        assert_eq!(both, waits(5, 2));
+        answers.push(both, Answer::Work(to, Ok(Vec::new())));
+        answers.release(durable(4, 1));
+        assert!(from.try_recv().is_err() && answers.is_holding());
+        answers.release(durable(4, 2));
+        assert!(from.try_recv().is_err() && answers.is_holding());
+        answers.release(durable(5, 2));
+        assert_eq!(from.try_recv(), Ok(Ok(Vec::new())));
+        assert!(!answers.is_holding());
+    }
+
+    #[test]
+    fn what_nobody_takes_is_given_back() {
+        let mut answers = Answers::new();
+        let (to, from) = oneshot::channel();
+        drop(from);
+        let token = Token { message: MessageId(3), nonce: 4 };
+        let leased = Leased { token, delivery: Delivery::new(token.message, (*b"").into()) };
+        answers.push(Waits::default(), Answer::Received(to, Ok(vec![leased])));
+        assert_eq!(answers.release(Durable::default()), [token]);
+    }
+}

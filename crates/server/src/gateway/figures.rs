@@ -1,0 +1,62 @@
+//! What the server counted, as metrics.
+
+use hdrhistogram::Histogram;
+use http_api::{Figures, Sample, Summary};
+use model::BrokerStatistics;
+
+use crate::counters::Counters;
+
+/// Everything that was counted, under its name.
+pub(crate) fn of(broker: BrokerStatistics, counters: &Counters) -> Figures {
+    let latencies = &counters.latencies;
+    let summaries = vec![
+        summary(
+            "commit_queued_seconds",
+            "From a batch's first frame until its write began.",
+            &latencies.queued,
+        ),
+        summary("write_seconds", "Writes of the log without sync.", &latencies.written),
+        summary("sync_seconds", "Writes of the log with sync.", &latencies.synced),
+    ];
+    Figures { broker, samples: samples(counters), summaries }
+}
+
+fn samples(counters: &Counters) -> Vec<Sample> {
+    let Counters { journal, disk, connections, buffered_bytes, .. } = counters;
+    let sum = |name, help, value| Sample { name, help, is_counter: true, value };
+    let gauge = |name, help, value| Sample { name, help, is_counter: false, value };
+    vec![
+        gauge("connections", "Connections that are open.", *connections as u64),
+        gauge("buffered_bytes", "Bytes in the buffers of connections.", *buffered_bytes as u64),
+        sum("log_frames_total", "Frames appended to the log.", journal.frames),
+        sum("log_payload_bytes_total", "Bytes in these frames.", journal.payload_bytes),
+        sum("log_batches_total", "Batches of frames written.", journal.batches),
+        sum("log_batch_bytes_total", "Bytes of these with padding.", journal.batch_bytes),
+        sum("log_syncs_total", "Flushes of the log to the device.", journal.syncs),
+        gauge(
+            "log_unsynced_bytes",
+            "Bytes that are confirmed and lost if power failed now.",
+            journal.unsynced_bytes,
+        ),
+        gauge("log_live_bytes", "Bytes of the log that still matter.", journal.live_bytes),
+        gauge("log_segments", "Segments of the log that hold frames.", journal.segments),
+        gauge("log_disk_bytes", "Bytes of all files of the log.", journal.disk_bytes),
+        sum("log_compactions_total", "Segments whose live rest was copied.", journal.compactions),
+        sum("log_snapshots_total", "Snapshots completed.", journal.snapshots),
+        sum("disk_writes_total", "Writes to the disk.", disk.writes),
+        sum("disk_written_bytes_total", "Bytes of these.", disk.written_bytes),
+        sum("disk_syncs_total", "Flushes to the device, housekeeping too.", disk.syncs),
+    ]
+}
+
+fn summary(name: &'static str, help: &'static str, micros: &Histogram<u64>) -> Summary {
+    let seconds = |micros: f64| micros / 1e6;
+    let at = |quantile| (quantile, seconds(micros.value_at_quantile(quantile) as f64));
+    Summary {
+        name,
+        help,
+        quantiles: [0.5, 0.99, 0.999].map(at).to_vec(),
+        sum: seconds(micros.mean() * micros.len() as f64),
+        count: micros.len(),
+    }
+}

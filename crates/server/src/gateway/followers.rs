@@ -1,0 +1,160 @@
+//! Who follows a topic: each a session of its own with a private subscription.
+
+use std::collections::BTreeMap;
+
+use http_api::Trouble;
+use model::{
+    After, Command, Delivery, LinkId, MessageId, Nanos, QueueName, Reply, SessionId, Settlement,
+    Subscription,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::gateway::answer::{Answer, Waits};
+use crate::gateway::desk::{Desk, Locked};
+use crate::gateway::inbox::Ticket;
+
+/// Those who follow.
+#[derive(Debug, Default)]
+pub(crate) struct Followers {
+    by_session: BTreeMap<SessionId, Follower>,
+    sessions: BTreeMap<Ticket, SessionId>,
+    /// Was handed on, and is to be deleted.
+    taken: Vec<(SessionId, MessageId)>,
+}
+
+#[derive(Debug)]
+struct Follower {
+    ticket: Ticket,
+    to: mpsc::Sender<Delivery>,
+    got: u64,
+    limit: u64,
+    /// Since when its credit is used up.
+    slow_since: Option<Nanos>,
+}
+
+impl Followers {
+    /// The engine says something to a follower.
+    pub(crate) fn note(&mut self, session: SessionId, now: Nanos, reply: Reply) -> Option<Answer> {
+        let follower = self.by_session.get_mut(&session)?;
+        let Reply::Delivered(delivery) = reply else { return None };
+        follower.got += 1;
+        if follower.got >= follower.limit {
+            follower.slow_since.get_or_insert(now);
+        }
+        self.taken.push((session, delivery.message));
+        Some(Answer::Event(follower.to.clone(), *delivery))
+    }
+
+    /// When the first of those who do not read is given up.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        let since = self.by_session.values().filter_map(|follower| follower.slow_since).min();
+        since.map(|since| since + SLOW_MAX)
+    }
+
+    fn slow(&self, now: Nanos) -> Vec<Ticket> {
+        let is_slow = |since: Nanos| since + SLOW_MAX <= now;
+        let all = self.by_session.values();
+        let slow = all.filter(|follower| follower.slow_since.is_some_and(is_slow));
+        slow.map(|follower| follower.ticket).collect()
+    }
+
+    pub(crate) fn has_taken(&self) -> bool {
+        !self.taken.is_empty()
+    }
+
+    pub(crate) fn tickets(&self) -> Vec<Ticket> {
+        self.sessions.keys().copied().collect()
+    }
+}
+
+impl Desk {
+    pub(crate) fn begin_to_follow(
+        &mut self,
+        locked: &mut Locked<'_>,
+        ticket: Ticket,
+        topic: QueueName,
+        to: mpsc::Sender<Delivery>,
+        reply: oneshot::Sender<Result<(), Trouble>>,
+    ) {
+        let session = self.next_session();
+        locked.core.broker.open_session(session);
+        let follower = Follower { ticket, to, got: 0, limit: WINDOW, slow_since: None };
+        self.followers.by_session.insert(session, follower);
+        self.followers.sessions.insert(ticket, session);
+        let subscription =
+            Subscription { name: None, topic, selector: None, shared: false, without: None };
+        let subscribe = Command::Subscribe { link: LINK, subscription: Box::new(subscription) };
+        let mut waits = Waits::default();
+        let mut result = Ok(());
+        if let Some((after, answer)) = self.call_as(locked, session, subscribe) {
+            waits.add(after);
+            if let Reply::Refused(refusal) = answer {
+                result = Err(Trouble::Refused(refusal));
+            }
+        }
+        match result {
+            Ok(()) => self.extend_credit(locked, session, WINDOW),
+            Err(_) => self.stop_following(locked, ticket),
+        }
+        self.answers.push(waits, Answer::Followed(reply, result));
+    }
+
+    /// A follower took so many more.
+    pub(crate) fn took(&mut self, locked: &mut Locked<'_>, ticket: Ticket, count: u64) {
+        let Some(session) = self.followers.sessions.get(&ticket).copied() else { return };
+        let Some(follower) = self.followers.by_session.get_mut(&session) else { return };
+        follower.limit += count;
+        follower.slow_since = None;
+        let limit = follower.limit;
+        self.extend_credit(locked, session, limit);
+    }
+
+    fn extend_credit(&mut self, locked: &mut Locked<'_>, session: SessionId, limit: u64) {
+        self.call_as(locked, session, Command::Credit { link: LINK, limit, drain: false });
+    }
+
+    /// Deletes what was handed on.
+    pub(crate) fn settle_taken(&mut self, locked: &mut Locked<'_>) {
+        let Some((session, message)) = self.followers.taken.pop() else { return };
+        let settlement = Settlement::Accept;
+        self.call_as(locked, session, Command::Settle { message, settlement, transaction: None });
+    }
+
+    /// Gives up those who read nothing for too long: what waits for them costs memory.
+    pub(crate) fn drop_slow(&mut self, locked: &mut Locked<'_>) {
+        for ticket in self.followers.slow(locked.now) {
+            self.stop_following(locked, ticket);
+        }
+    }
+
+    pub(crate) fn stop_following(&mut self, locked: &mut Locked<'_>, ticket: Ticket) {
+        let Some(session) = self.followers.sessions.remove(&ticket) else { return };
+        self.followers.by_session.remove(&session);
+        locked.core.broker.dismiss_session(locked.now, session, &mut locked.core.outputs);
+        self.sort_outputs(locked);
+    }
+
+    /// Nothing of a follower's session is anybody's answer but its deliveries.
+    pub(crate) fn note_follower(
+        &mut self,
+        session: SessionId,
+        now: Nanos,
+        after: After,
+        reply: Reply,
+    ) {
+        if let Some(event) = self.followers.note(session, now, reply) {
+            let mut waits = Waits::default();
+            waits.add(after);
+            self.answers.push(waits, event);
+        }
+    }
+}
+
+/// The one consumer of a follower's session.
+const LINK: LinkId = LinkId(0);
+
+/// Messages that a follower may leave unread before it gets no more.
+pub(crate) const WINDOW: u64 = 64;
+
+/// How long a follower may leave so many unread.
+const SLOW_MAX: Nanos = Nanos::from_secs(10);

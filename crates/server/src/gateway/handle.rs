@@ -1,0 +1,158 @@
+//! What tasks hold of the gateway.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http_api::{Events, Figures, Leased, Readiness, Token, Trouble, Wanted, Work};
+use model::{Delivery, Nanos, QueueName, Reply};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::gateway::figures;
+use crate::gateway::followers::WINDOW;
+use crate::gateway::inbox::{Inbox, Ticket, Wish};
+use crate::gateway::pump::give_back;
+use crate::hub::{Hub, Phase};
+
+/// A way into the broker for tasks of this process. Cloning is cheap.
+#[derive(Clone)]
+pub(crate) struct Gateway {
+    hub: Arc<Hub>,
+    tickets: Arc<AtomicU64>,
+}
+
+impl Gateway {
+    pub(crate) fn new(hub: Arc<Hub>) -> Self {
+        Self { hub, tickets: Arc::default() }
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket(self.tickets.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl http_api::Gateway for Gateway {
+    type Events = Following;
+    type Seat = Seat;
+
+    fn now(&self) -> Nanos {
+        self.hub.clock.now()
+    }
+
+    fn admit(&self) -> Option<Seat> {
+        let seat = Seat { hub: Arc::clone(&self.hub) };
+        let open = self.hub.connections.fetch_add(1, Ordering::Relaxed);
+        (open < self.hub.limits.connections).then_some(seat)
+    }
+
+    async fn ask(&self, work: Work) -> Result<Vec<Reply>, Trouble> {
+        let (reply, answer) = oneshot::channel();
+        self.hub.inbox.push(Wish::Work(work, reply))?;
+        answer.await.unwrap_or(Err(Trouble::Stopping))
+    }
+
+    async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, Trouble> {
+        let (reply, answer) = oneshot::channel();
+        let ticket = self.ticket();
+        self.hub.inbox.push(Wish::Receive(ticket, wanted, reply))?;
+        let mut waiting = Waiting { inbox: &self.hub.inbox, ticket, answer: Some(answer) };
+        waiting.end().await
+    }
+
+    fn give_back(&self, tokens: Vec<Token>) {
+        give_back(&self.hub.inbox, tokens);
+    }
+
+    async fn follow(&self, topic: QueueName) -> Result<Following, Trouble> {
+        let (reply, answer) = oneshot::channel();
+        let (to, events) = mpsc::channel(WINDOW as usize);
+        let ticket = self.ticket();
+        self.hub.inbox.push(Wish::Follow(ticket, topic, to, reply))?;
+        let following = Following { inbox: Arc::clone(&self.hub.inbox), ticket, events, taken: 0 };
+        answer.await.unwrap_or(Err(Trouble::Stopping))?;
+        Ok(following)
+    }
+
+    fn readiness(&self) -> Readiness {
+        if self.hub.phase() > Phase::Serving {
+            return Readiness::Stopping;
+        }
+        let core = self.hub.lock();
+        if core.commons.beanstalkd.draining {
+            return Readiness::Draining;
+        }
+        let is_full = core.broker.room() < self.hub.limits.message_bytes as u64;
+        if is_full { Readiness::Full } else { Readiness::Ready }
+    }
+
+    fn figures(&self) -> Figures {
+        let broker = self.hub.lock().broker.statistics();
+        figures::of(broker, &self.hub.counters())
+    }
+}
+
+/// A receive that waits. Whoever drops it gets nothing, and loses nothing for others.
+struct Waiting<'a> {
+    inbox: &'a Inbox,
+    ticket: Ticket,
+    answer: Option<oneshot::Receiver<Result<Vec<Leased>, Trouble>>>,
+}
+
+impl Waiting<'_> {
+    async fn end(&mut self) -> Result<Vec<Leased>, Trouble> {
+        let answer = self.answer.as_mut().expect("invariant: it is waited for once");
+        let result = answer.await.unwrap_or(Err(Trouble::Stopping));
+        self.answer = None;
+        result
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let Some(mut answer) = self.answer.take() else { return };
+        answer.close();
+        if let Ok(Ok(leased)) = answer.try_recv() {
+            give_back(self.inbox, leased.iter().map(|leased| leased.token).collect());
+        }
+        // Never refused: it ends something that was let in.
+        let _ = self.inbox.push(Wish::Abandon(self.ticket));
+    }
+}
+
+/// A subscription of a topic.
+pub(crate) struct Following {
+    inbox: Arc<Inbox>,
+    ticket: Ticket,
+    events: mpsc::Receiver<Delivery>,
+    taken: u64,
+}
+
+impl Events for Following {
+    async fn next(&mut self) -> Option<Delivery> {
+        let event = self.events.recv().await?;
+        self.taken += 1;
+        if self.taken >= WINDOW / 4 {
+            // Never refused: it belongs to something that was let in.
+            let _ = self.inbox.push(Wish::Took(self.ticket, self.taken));
+            self.taken = 0;
+        }
+        Some(event)
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        // Never refused: it ends something that was let in.
+        let _ = self.inbox.push(Wish::Leave(self.ticket));
+    }
+}
+
+/// One of the connections that may be open.
+pub(crate) struct Seat {
+    hub: Arc<Hub>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.hub.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,123 @@
+//! Wishes on their way from tasks to the pump.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use http_api::{Leased, Token, Trouble, Wanted, Work};
+use model::{Delivery, QueueName, Reply};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// Who gets what became of some work.
+pub(crate) type WorkReply = oneshot::Sender<Result<Vec<Reply>, Trouble>>;
+/// Who gets what was received.
+pub(crate) type ReceiveReply = oneshot::Sender<Result<Vec<Leased>, Trouble>>;
+
+/// Tells one receive or follower of this process from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+/// What a task asks of the pump.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    Work(Work, WorkReply),
+    Receive(Ticket, Wanted, ReceiveReply),
+    /// Whoever waited for this receive is gone.
+    Abandon(Ticket),
+    /// Nobody saw these.
+    GiveBack(Vec<Token>),
+    Follow(Ticket, QueueName, mpsc::Sender<Delivery>, oneshot::Sender<Result<(), Trouble>>),
+    /// A follower took so many more messages.
+    Took(Ticket, u64),
+    /// A follower is gone.
+    Leave(Ticket),
+}
+
+impl Wish {
+    /// Whether it comes of one that was let in before, which then always ends.
+    const fn follows_another(&self) -> bool {
+        matches!(self, Self::Abandon(_) | Self::GiveBack(_) | Self::Took(..) | Self::Leave(_))
+    }
+}
+
+/// The wishes that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    wishes: Mutex<Wishes>,
+    /// Rings also for mail and completed writes: it is the bell of the pump's post.
+    bell: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Wishes {
+    waiting: VecDeque<Wish>,
+    /// Of these, those that a limit counts.
+    counted: usize,
+}
+
+impl Inbox {
+    /// Leaves a wish.
+    ///
+    /// # Errors
+    /// [`Trouble::Busy`]: [`WISHES_MAX`] wait.
+    pub(crate) fn push(&self, wish: Wish) -> Result<(), Trouble> {
+        let counts = !wish.follows_another();
+        let mut wishes = self.wishes.lock().expect(POISONED);
+        if counts && wishes.counted >= WISHES_MAX {
+            return Err(Trouble::Busy);
+        }
+        wishes.counted += usize::from(counts);
+        wishes.waiting.push_back(wish);
+        drop(wishes);
+        self.bell.notify_one();
+        Ok(())
+    }
+
+    pub(crate) fn pop(&self) -> Option<Wish> {
+        let mut wishes = self.wishes.lock().expect(POISONED);
+        let wish = wishes.waiting.pop_front()?;
+        wishes.counted -= usize::from(!wish.follows_another());
+        Some(wish)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wishes.lock().expect(POISONED).waiting.is_empty()
+    }
+
+    pub(crate) fn bell(&self) -> Arc<Notify> {
+        Arc::clone(&self.bell)
+    }
+
+    /// Ends when something has come since the last time.
+    pub(crate) async fn rung(&self) {
+        self.bell.notified().await;
+    }
+}
+
+const POISONED: &str = "invariant: nobody panics with the wishes";
+
+/// Wishes that may wait for the broker; one more is refused. They wait only while the log stalls
+/// or tens of thousands ask at once.
+pub(crate) const WISHES_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work() -> Wish {
+        Wish::Work(Work::steps(Vec::new()), oneshot::channel().0)
+    }
+
+    #[test]
+    fn too_many_wishes_are_refused_but_what_ends_others_is_not() {
+        let inbox = Inbox::default();
+        for _ in 0..WISHES_MAX {
+            assert_eq!(inbox.push(work()), Ok(()));
+        }
+        assert_eq!(inbox.push(work()), Err(Trouble::Busy));
+        assert_eq!(inbox.push(Wish::Abandon(Ticket(1))), Ok(()));
+        assert!(inbox.pop().is_some());
+        assert_eq!(inbox.push(work()), Ok(()));
+        assert_eq!(std::iter::from_fn(|| inbox.pop()).count(), WISHES_MAX + 1);
+        assert!(inbox.is_empty());
+    }
+}

@@ -1,0 +1,26 @@
+//! The gateway: sessions of the engine for tasks of this process, as HTTP's and those of a program
+//! that embeds the broker.
+//!
+//! ```text
+//!  task     a future: a wish into the inbox, and the wait for its answer
+//!  pump     a reactor without sockets: takes the wishes that have come, LOCK: steps the broker,
+//!           leaves the writing to others, answers what the log is durable enough for
+//! ```
+//! All leases are of one session, so that any connection may settle what another received; each
+//! receive is a link of it. Who follows a topic has a session of its own. Nothing here touches the
+//! disk, and nothing waits while the lock is held.
+
+mod answer;
+mod desk;
+mod figures;
+mod followers;
+mod handle;
+mod inbox;
+mod leases;
+mod pump;
+mod receives;
+mod thread;
+mod works;
+
+pub(crate) use inbox::Inbox;
+pub(crate) use thread::HttpThread;

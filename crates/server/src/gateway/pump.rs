@@ -1,0 +1,157 @@
+//! The gateway's own loop: a reactor without sockets, as a task of the runtime that its clients
+//! run on. See [`crate::reactor`] for the order of a turn, which is the same.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_api::{Stage, Token};
+use model::Nanos;
+use tokio::sync::{Notify, watch};
+
+use crate::gateway::desk::{Desk, Locked};
+use crate::gateway::inbox::{Inbox, Wish};
+use crate::hub::{Hub, Phase};
+use crate::post::Sleep;
+
+/// Steps the broker for the tasks of the gateway.
+pub(crate) struct Pump {
+    hub: Arc<Hub>,
+    index: usize,
+    inbox: Arc<Inbox>,
+    desk: Desk,
+    stage: watch::Sender<Stage>,
+    /// The broker took no commands when so many writes and chores were completed.
+    stalled_at: Option<u64>,
+    /// How many were completed when answers were released last.
+    completions: u64,
+}
+
+impl Pump {
+    /// Opens the session of all leases.
+    pub(crate) fn new(hub: Arc<Hub>, stage: watch::Sender<Stage>) -> Self {
+        let inbox = Arc::clone(&hub.inbox);
+        let index = hub.reactors();
+        let desk = Desk::new(index, hub.clock.now().0);
+        desk.open(&mut hub.lock());
+        Self { hub, index, inbox, desk, stage, stalled_at: None, completions: 0 }
+    }
+
+    /// Serves until `closing` rings and all that was asked is answered, or the server has failed.
+    pub(crate) async fn run(mut self, closing: Arc<Notify>) {
+        let mut is_closing = false;
+        while !self.turn() {
+            if is_closing && !self.desk.answers.is_holding() && !self.desk.is_behind(&self.inbox) {
+                self.close();
+                break;
+            }
+            self.sleep(&closing, &mut is_closing).await;
+        }
+        // Nobody rings for it any more.
+        self.hub.post(self.index).awake();
+    }
+
+    /// One turn; tells whether the server ended at once.
+    fn turn(&mut self) -> bool {
+        let stage = stage_of(self.hub.phase());
+        if stage == Stage::Halted {
+            self.stage.send_replace(stage);
+            return true;
+        }
+        self.step(stage);
+        self.release();
+        if self.hub.has_uncommitted() && self.hub.all_asleep() {
+            let core = &mut *self.hub.lock();
+            self.hub.hand_over(core);
+        }
+        false
+    }
+
+    fn step(&mut self, stage: Stage) {
+        let now = self.hub.clock.now();
+        let mail = self.hub.post(self.index).take_mail();
+        let stops = stage > *self.stage.borrow();
+        let is_due = self.desk.followers.deadline().is_some_and(|deadline| deadline <= now);
+        if !mail && !stops && !is_due && !self.has_more() {
+            return;
+        }
+        let completions = self.hub.completions();
+        let core = &mut *self.hub.lock();
+        let before = core.broker.steps();
+        let mut locked = Locked::new(core, self.hub.posts(), now);
+        if stops {
+            self.desk.stop_waits(&mut locked);
+            self.stage.send_replace(stage);
+        }
+        self.desk.step(&mut locked, &self.inbox);
+        self.stalled_at = core.broker.stalled().then_some(completions);
+        if core.broker.steps() > before {
+            self.hub.commit_elsewhere(core, self.desk.session(), now);
+        }
+    }
+
+    fn release(&mut self) {
+        // In this order: a write that completes in between is seen by the next turn.
+        self.completions = self.hub.completions();
+        let untaken = self.desk.release(self.hub.durable());
+        give_back(&self.inbox, untaken);
+    }
+
+    /// Whether a turn would do something although nothing new has come.
+    fn has_more(&self) -> bool {
+        let stalled = self.stalled_at.is_some_and(|then| then == self.hub.completions());
+        !stalled && self.desk.is_behind(&self.inbox)
+    }
+
+    /// Waits for wishes, mail, completed writes, slow followers and the end.
+    async fn sleep(&mut self, closing: &Notify, is_closing: &mut bool) {
+        let holds = self.desk.answers.is_holding() || self.stalled_at.is_some();
+        let sleep = if holds { Sleep::ForWrites } else { Sleep::ForMail };
+        let post = self.hub.post(self.index);
+        let quiet = post.sleep(sleep);
+        let missed = holds && self.completions != self.hub.completions()
+            || stage_of(self.hub.phase()) > *self.stage.borrow();
+        if !quiet || missed || self.has_more() {
+            post.awake();
+            return tokio::task::yield_now().await;
+        }
+        let deadline = self.desk.followers.deadline();
+        let span = deadline.map(|deadline| deadline.since(self.hub.clock.now()));
+        tokio::select! {
+            () = self.inbox.rung() => {}
+            () = pass(span) => {}
+            () = closing.notified() => *is_closing = true,
+        }
+        self.hub.post(self.index).awake();
+    }
+
+    fn close(&mut self) {
+        let now = self.hub.clock.now();
+        let core = &mut *self.hub.lock();
+        self.desk.close(&mut Locked::new(core, self.hub.posts(), now));
+        self.hub.commit_elsewhere(core, self.desk.session(), now);
+    }
+}
+
+const fn stage_of(phase: Phase) -> Stage {
+    match phase {
+        Phase::Serving => Stage::Serving,
+        Phase::Stopping => Stage::Stopping,
+        Phase::Halted => Stage::Halted,
+    }
+}
+
+/// Ends after so long, or never.
+async fn pass(span: Option<Nanos>) {
+    match span {
+        Some(span) => tokio::time::sleep(Duration::from_nanos(span.0)).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What nobody took is ready again.
+pub(crate) fn give_back(inbox: &Inbox, tokens: Vec<Token>) {
+    if !tokens.is_empty() {
+        // Never refused: it ends something that was let in.
+        let _ = inbox.push(Wish::GiveBack(tokens));
+    }
+}

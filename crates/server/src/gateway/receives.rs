@@ -1,0 +1,151 @@
+//! The receives of the gateway's session, each a link of its own while it lasts.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use http_api::{Leased, Trouble, Wanted};
+use model::{After, Command, LinkId, Nanos, Reply};
+
+use crate::gateway::answer::{Answer, Waits};
+use crate::gateway::desk::{Desk, Locked};
+use crate::gateway::inbox::{ReceiveReply, Ticket};
+
+/// Those that wait or collect more.
+#[derive(Debug, Default)]
+pub(crate) struct Receives {
+    by_link: BTreeMap<LinkId, Receiving>,
+    links: BTreeMap<Ticket, LinkId>,
+    free: Vec<LinkId>,
+    /// Have got something or ended: to be asked on or answered.
+    due: VecDeque<LinkId>,
+}
+
+#[derive(Debug)]
+struct Receiving {
+    ticket: Ticket,
+    wanted: Wanted,
+    reply: ReceiveReply,
+    got: Vec<Leased>,
+    got_bytes: usize,
+    waits: Waits,
+    is_over: bool,
+}
+
+impl Receiving {
+    /// What is there already is taken as well, as far as one answer reaches.
+    fn wants_more(&self) -> bool {
+        !self.is_over && self.got.len() < self.wanted.max && self.got_bytes < ANSWER_BYTES
+    }
+}
+
+impl Receives {
+    fn begin(&mut self, ticket: Ticket, wanted: Wanted, reply: ReceiveReply) -> LinkId {
+        let unused = || LinkId(u32::try_from(self.by_link.len()).unwrap_or(u32::MAX));
+        let link = self.free.pop().unwrap_or_else(unused);
+        let receiving = Receiving {
+            ticket,
+            wanted,
+            reply,
+            got: Vec::new(),
+            got_bytes: 0,
+            waits: Waits::default(),
+            is_over: false,
+        };
+        let before = self.by_link.insert(link, receiving);
+        assert!(before.is_none(), "a link is one receive's");
+        self.links.insert(ticket, link);
+        link
+    }
+
+    /// The engine says something about a link.
+    pub(crate) fn note(&mut self, link: LinkId, after: After, leased: Option<Leased>) {
+        let Some(receiving) = self.by_link.get_mut(&link) else { return };
+        receiving.waits.add(after);
+        match leased {
+            Some(leased) => {
+                receiving.got_bytes += leased.delivery.body.len();
+                receiving.got.push(leased);
+            }
+            None => receiving.is_over = true,
+        }
+        self.due.push_back(link);
+    }
+
+    /// How long those of a link are leased.
+    pub(crate) fn lease_of(&self, link: LinkId) -> Nanos {
+        self.by_link.get(&link).map_or(Nanos::ZERO, |receiving| receiving.wanted.lease)
+    }
+
+    pub(crate) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// All that wait.
+    fn waiting(&self) -> Vec<LinkId> {
+        self.by_link.keys().copied().collect()
+    }
+}
+
+impl Desk {
+    pub(crate) fn begin_receive(
+        &mut self,
+        locked: &mut Locked<'_>,
+        ticket: Ticket,
+        wanted: Wanted,
+        reply: ReceiveReply,
+    ) {
+        if reply.is_closed() {
+            return;
+        }
+        let (queue, wait, lease) = (wanted.queue.clone(), wanted.wait, wanted.lease);
+        let link = self.receives.begin(ticket, wanted, reply);
+        if let Some((after, Reply::Refused(refusal))) =
+            self.call(locked, Command::Watch { link, queue })
+        {
+            return self.end_receive(link, after, Some(Trouble::Refused(refusal)));
+        }
+        self.ask_for(locked, link, wait, lease);
+    }
+
+    /// Who waited is gone.
+    pub(crate) fn abandon(&mut self, locked: &mut Locked<'_>, ticket: Ticket) {
+        if let Some(link) = self.receives.links.get(&ticket).copied() {
+            self.call(locked, Command::CancelReceive { link });
+        }
+    }
+
+    /// Ends all waiting: the server stops.
+    pub(crate) fn end_waits(&mut self, locked: &mut Locked<'_>) {
+        for link in self.receives.waiting() {
+            self.call(locked, Command::CancelReceive { link });
+        }
+    }
+
+    /// Asks on for the next receive that has got something, or answers it.
+    pub(crate) fn go_on_receiving(&mut self, locked: &mut Locked<'_>) {
+        let Some(link) = self.receives.due.pop_front() else { return };
+        let Some(receiving) = self.receives.by_link.get(&link) else { return };
+        if receiving.wants_more() {
+            let lease = receiving.wanted.lease;
+            return self.ask_for(locked, link, Nanos::ZERO, lease);
+        }
+        self.call(locked, Command::CloseConsumer { link });
+        self.end_receive(link, After::NOTHING, None);
+    }
+
+    fn ask_for(&mut self, locked: &mut Locked<'_>, link: LinkId, wait: Nanos, lease: Nanos) {
+        let (wait, lease) = (Some(wait), Some(lease));
+        self.call(locked, Command::Receive { link, wait, margin: Nanos::ZERO, lease });
+    }
+
+    fn end_receive(&mut self, link: LinkId, after: After, trouble: Option<Trouble>) {
+        let Some(mut receiving) = self.receives.by_link.remove(&link) else { return };
+        self.receives.links.remove(&receiving.ticket);
+        self.receives.free.push(link);
+        receiving.waits.add(after);
+        let result = trouble.map_or(Ok(receiving.got), Err);
+        self.answers.push(receiving.waits, Answer::Received(receiving.reply, result));
+    }
+}
+
+/// Bytes of messages after which an answer gets no more of them.
+const ANSWER_BYTES: usize = 1024 * 1024;

@@ -1,0 +1,243 @@
+//! Work of the gateway's tasks: commands one after the other, or a transaction.
+
+use std::collections::VecDeque;
+
+use http_api::{Settling, Step, Token, Trouble, Work};
+use model::{After, Command, Destination, MessageId, NewMessage, Reply, Settlement, TransactionId};
+
+use crate::gateway::answer::{Answer, Waits};
+use crate::gateway::desk::{Desk, Locked};
+use crate::gateway::inbox::WorkReply;
+
+/// What is under way.
+#[derive(Debug, Default)]
+pub(crate) struct Works {
+    /// Cut off where a turn ended.
+    begun: Option<Working>,
+    /// A commit whose answer comes later. There is one at most: nothing in such an answer says
+    /// which commit it is for.
+    late: Option<Working>,
+    /// Transactions that are ready to be committed when that is answered.
+    parked: VecDeque<Working>,
+    transactions: u64,
+}
+
+#[derive(Debug)]
+struct Working {
+    steps: VecDeque<Step>,
+    transaction: Option<TransactionId>,
+    replies: Vec<Reply>,
+    waits: Waits,
+    reply: WorkReply,
+}
+
+impl Works {
+    pub(crate) fn is_going_on(&self) -> bool {
+        self.begun.is_some() || (self.late.is_none() && !self.parked.is_empty())
+    }
+}
+
+impl Desk {
+    pub(crate) fn begin_work(&mut self, locked: &mut Locked<'_>, work: Work, reply: WorkReply) {
+        let mut working = Working {
+            steps: work.steps.into(),
+            transaction: None,
+            replies: Vec::new(),
+            waits: Waits::default(),
+            reply,
+        };
+        if let Some(over) = self.over(&working.steps) {
+            return self.end_work(working, Err(Trouble::LeaseOver(over)));
+        }
+        if work.atomic {
+            self.works.transactions += 1;
+            let transaction = TransactionId(self.works.transactions);
+            working.transaction = Some(transaction);
+            let begun = self.call(locked, Command::Begin { transaction });
+            if let Some((_, Reply::Refused(refusal))) = begun {
+                return self.end_work(working, Err(Trouble::Refused(refusal)));
+            }
+        }
+        self.work_on(locked, working);
+    }
+
+    /// Goes on with what was cut off, or with a commit that waited for another.
+    pub(crate) fn go_on_working(&mut self, locked: &mut Locked<'_>) {
+        if let Some(working) = self.works.begun.take() {
+            return self.work_on(locked, working);
+        }
+        if let Some(working) = self.works.parked.pop_front() {
+            self.commit(locked, working);
+        }
+    }
+
+    /// The answer to a commit that comes later.
+    pub(crate) fn note_late(&mut self, after: After, reply: Reply) {
+        if let Some(working) = self.works.late.take() {
+            self.committed(working, after, reply);
+        }
+    }
+
+    /// A lease among these that is over, before anything is done.
+    fn over(&self, steps: &VecDeque<Step>) -> Option<Token> {
+        steps.iter().find_map(|step| match step {
+            Step::Settle { token, .. } if self.leases.find(*token).is_none() => Some(*token),
+            _ => None,
+        })
+    }
+
+    fn work_on(&mut self, locked: &mut Locked<'_>, mut working: Working) {
+        while let Some(step) = working.steps.pop_front() {
+            if !locked.goes_on() {
+                working.steps.push_front(step);
+                self.works.begun = Some(working);
+                return;
+            }
+            if let Err(trouble) = self.do_step(locked, &mut working, step) {
+                return self.give_up(locked, working, trouble);
+            }
+        }
+        if working.transaction.is_some() {
+            return self.commit(locked, working);
+        }
+        let replies = std::mem::take(&mut working.replies);
+        self.end_work(working, Ok(replies));
+    }
+
+    fn do_step(
+        &mut self,
+        locked: &mut Locked<'_>,
+        working: &mut Working,
+        step: Step,
+    ) -> Result<(), Trouble> {
+        match step {
+            Step::Put { to, message, count } => {
+                if count > 1 {
+                    let (to, message) = (to.clone(), message.clone());
+                    working.steps.push_front(Step::Put { to, message, count: count - 1 });
+                }
+                self.put(locked, working, to, message)
+            }
+            Step::Settle { token, settling } => self.settle(locked, working, token, settling),
+            Step::Command(command) => {
+                if let Some((after, reply)) = self.call(locked, command) {
+                    working.waits.add(after);
+                    working.replies.push(reply);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        locked: &mut Locked<'_>,
+        working: &mut Working,
+        to: Destination,
+        message: NewMessage,
+    ) -> Result<(), Trouble> {
+        if locked.core.commons.beanstalkd.draining {
+            return Err(Trouble::Draining);
+        }
+        let transaction = working.transaction;
+        let Some((after, reply)) = self.call(locked, Command::PutTo { to, message, transaction })
+        else {
+            return Ok(());
+        };
+        working.waits.add(after);
+        match reply {
+            Reply::Refused(refusal) => Err(Trouble::Refused(refusal)),
+            reply => {
+                if transaction.is_none() {
+                    working.replies.push(reply);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn settle(
+        &mut self,
+        locked: &mut Locked<'_>,
+        working: &mut Working,
+        token: Token,
+        settling: Settling,
+    ) -> Result<(), Trouble> {
+        let lease = self.leases.find(token).ok_or(Trouble::LeaseOver(token))?;
+        let command = command(token.message, settling, lease.priority, working.transaction);
+        let Some((after, reply)) = self.call(locked, command) else { return Ok(()) };
+        working.waits.add(after);
+        match (reply, settling) {
+            (Reply::Refused(refusal), _) => Err(Trouble::Refused(refusal)),
+            (Reply::NotFound, _) => {
+                self.leases.remove(token.message);
+                Err(Trouble::LeaseOver(token))
+            }
+            (reply, Settling::Extend { lease }) => {
+                self.leases.extend(token.message, locked.now + lease);
+                working.replies.push(reply);
+                Ok(())
+            }
+            (reply, _) => {
+                self.leases.remove(token.message);
+                if working.transaction.is_none() {
+                    working.replies.push(reply);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn commit(&mut self, locked: &mut Locked<'_>, working: Working) {
+        let Some(transaction) = working.transaction else { return };
+        if self.works.late.is_some() {
+            return self.works.parked.push_back(working);
+        }
+        match self.call(locked, Command::Commit { transaction }) {
+            Some((after, reply)) => self.committed(working, after, reply),
+            None => self.works.late = Some(working),
+        }
+    }
+
+    fn committed(&mut self, mut working: Working, after: After, reply: Reply) {
+        working.waits.add(after);
+        let result = match reply {
+            Reply::Refused(refusal) => Err(Trouble::Refused(refusal)),
+            _ => Ok(Vec::new()),
+        };
+        self.end_work(working, result);
+    }
+
+    fn give_up(&mut self, locked: &mut Locked<'_>, working: Working, trouble: Trouble) {
+        if let Some(transaction) = working.transaction {
+            self.call(locked, Command::Rollback { transaction });
+        }
+        self.end_work(working, Err(trouble));
+    }
+
+    fn end_work(&mut self, working: Working, result: Result<Vec<Reply>, Trouble>) {
+        self.answers.push(working.waits, Answer::Work(working.reply, result));
+    }
+}
+
+/// A settlement in the engine's words. In a transaction there are only those that it knows there.
+fn command(
+    message: MessageId,
+    settling: Settling,
+    old_priority: u32,
+    transaction: Option<TransactionId>,
+) -> Command {
+    let settle = |settlement| Command::Settle { message, settlement, transaction };
+    match settling {
+        Settling::Accept => settle(Settlement::Accept),
+        Settling::Fail => settle(Settlement::Fail),
+        Settling::Release { .. } if transaction.is_some() => settle(Settlement::Release),
+        Settling::Release { delay, priority } => {
+            Command::Release { message, priority: priority.unwrap_or(old_priority), delay }
+        }
+        Settling::Extend { lease } => Command::Renew { message, lease: Some(lease) },
+        Settling::Bury { priority } => {
+            Command::Bury { message, priority: priority.unwrap_or(old_priority) }
+        }
+    }
+}
