@@ -1,0 +1,110 @@
+//! What is refused, and that it costs nobody else anything.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use server::{Limits, Server, StartError};
+
+use crate::client::{Http, http_too};
+use crate::common::{memory, start};
+
+#[test]
+fn a_body_that_is_too_large_is_not_read() {
+    let limits = Limits { amqp_message_bytes: 1000, ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let mut http = Http::to(&server);
+    http.post("/queues/q/messages", &"x".repeat(1000)).says(201, "");
+    // The answer comes although the body never does.
+    http.send("POST /queues/q/messages HTTP/1.1\r\nhost: d\r\ncontent-length: 1001\r\n\r\n");
+    http.answer().says(413, "1000 bytes");
+    let mut http = Http::to(&server);
+    http.send("POST /queues/q/messages HTTP/1.1\r\nhost: d\r\ntransfer-encoding: chunked\r\n\r\n");
+    http.send(&format!("3e9\r\n{}\r\n", "x".repeat(1001)));
+    http.answer().says(413, "too-large");
+    let mut http = Http::to(&server);
+    let big = format!("dunlin-property-x: {}", "x".repeat(990));
+    http.post_with("/queues/q/messages", &[&big], "body").says(413, "with its properties");
+}
+
+#[test]
+fn a_body_that_stops_in_the_middle_is_given_up() {
+    let limits = Limits { half_sent: Some(Duration::from_millis(50)), ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let mut http = Http::to(&server);
+    http.send("POST /queues/q/messages HTTP/1.1\r\nhost: d\r\ncontent-length: 5\r\n\r\nab");
+    http.answer().says(408, "nothing of it was stored");
+    let mut http = Http::to(&server);
+    http.send("POST /queues/q");
+    assert_eq!(http.line(), "", "it is closed");
+}
+
+#[test]
+fn what_is_not_understood_is_named() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    for (what, status, part) in [
+        ("GET /nothing", 404, "/ lists"),
+        ("GET /queues/", 400, "must not be empty"),
+        ("GET /queues/%ff", 400, "percent"),
+        ("GET /queues/q%0a", 400, "control"),
+        ("PUT /queues", 405, "GET"),
+        ("GET /queues?colour=red", 400, "colour"),
+        ("GET /queues?max=0", 400, "from 1"),
+        ("GET /queues/q/messages?wait=5", 400, "20s"),
+        ("GET /queues/q/messages?wait=2h", 400, "3600 s"),
+        ("GET /queues/q/messages?lease=0", 400, "lease"),
+        ("GET /queues/q/messages?browse", 404, "no queue q"),
+        ("GET /queues/default/messages?browse&selector=%3D", 400, "selector"),
+        ("GET /queues/default/messages?browse&after=x", 400, "next"),
+        ("GET /queues/default/messages?browse&state=gone", 400, "buried"),
+        ("DELETE /leases/x", 404, "Dunlin-Lease"),
+        ("DELETE /leases/1-0000000000000000", 410, "receive again"),
+        ("GET /messages/7", 404, "no message 7"),
+        ("GET /messages/x", 404, "number"),
+        ("POST /queues/default/move", 400, "to_origin"),
+        ("DELETE /subscriptions/x", 404, "subscription"),
+    ] {
+        let answer = http.ask(what);
+        answer.says(status, part);
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{what}");
+    }
+}
+
+#[test]
+fn draining_refuses_sends_and_says_that_it_is_not_ready() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    http.post("/queues/q/messages", "m").says(201, "");
+    http.ask("GET /ready").says(200, "ready");
+    server.remote().drain();
+    http.post("/queues/q/messages", "m").says(503, "draining");
+    http.ask("GET /ready").says(503, "draining");
+    http.ask("GET /health").says(200, "ok");
+    let (_, lease) = http.receive("q");
+    assert_eq!(http.ask(&format!("DELETE /leases/{lease}")).status, 204);
+}
+
+#[test]
+fn too_many_connections_are_closed() {
+    let limits = Limits { connections: 2, ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let (mut first, mut second) = (Http::to(&server), Http::to(&server));
+    first.ask("GET /health").says(200, "");
+    second.ask("GET /health").says(200, "");
+    let mut third = Http::to(&server);
+    assert_eq!(third.line(), "", "it is closed");
+    drop(second);
+    while server.counters().connections > 1 {}
+    Http::to(&server).ask("GET /health").says(200, "");
+}
+
+#[test]
+fn http_listens_on_loopback_unless_told_otherwise() {
+    let mut config = http_too(memory());
+    config.listen[1].address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let error = Server::start(config.clone()).err().unwrap();
+    assert!(matches!(error, StartError::Insecure { .. }), "{error}");
+    assert!(error.to_string().contains("--insecure"), "{error}");
+    config.insecure = true;
+    start(config).shutdown().unwrap();
+}

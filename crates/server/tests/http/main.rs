@@ -1,0 +1,11 @@
+//! HTTP against a server of the test's own, beside other protocols.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod client;
+#[path = "../common/mod.rs"]
+mod common;
+mod leases;
+mod limits;
+mod messages;
+mod topics;
+mod transactions;

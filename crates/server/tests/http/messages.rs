@@ -1,0 +1,89 @@
+//! Sending and receiving, over restarts and between protocols.
+
+use model::StorePolicy;
+
+use crate::client::{Http, http_too};
+use crate::common::{Directory, connect, journal, memory, start};
+
+#[test]
+fn what_is_sent_is_received_once_it_is_there() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    http.post("/queues/mail/messages", "hello").says(201, "{\"message\":1}");
+    let (body, lease) = http.receive("mail");
+    assert_eq!(body, "hello");
+    assert_eq!(http.ask("GET /queues/mail/messages").status, 204, "it is leased");
+    assert_eq!(http.ask(&format!("DELETE /leases/{lease}")).status, 204);
+    http.ask(&format!("DELETE /leases/{lease}")).says(410, "lease-over");
+    http.ask("GET /queues/mail").says(404, "no queue mail");
+}
+
+#[test]
+fn a_receive_waits_for_a_message_of_any_protocol() {
+    let server = start(http_too(memory()));
+    let mut waiting = Http::to(&server);
+    waiting.begin("GET /queues/default/messages?wait=20s", &[], "");
+    let mut http = Http::to(&server);
+    while !http.ask("GET /queues/default").body.contains("\"waiting\":1") {}
+    connect(&server).put("by beanstalkd");
+    assert_eq!(waiting.answer().body, "by beanstalkd");
+    http.post("/queues/default/messages", "by HTTP").says(201, "message");
+    assert_eq!(connect(&server).ask("reserve"), "RESERVED 2 7");
+}
+
+#[test]
+fn confirmed_messages_survive_a_restart_and_leases_do_not() {
+    let directory = Directory::new("http-restart");
+    let server = start(http_too(journal(&directory, StorePolicy::Always)));
+    let mut http = Http::to(&server);
+    let headers =
+        ["content-type: text/plain", "dunlin-property-region: EU", "dunlin-property-n: 5"];
+    http.post_with("/queues/mail/messages", &headers, "kept").says(201, "message");
+    http.post_with("/queues/mail/messages", &["dunlin-persistence: none"], "lost").says(201, "");
+    let (_, lease) = http.receive("mail");
+    server.shutdown().unwrap();
+
+    let server = start(http_too(journal(&directory, StorePolicy::Always)));
+    let mut http = Http::to(&server);
+    http.ask(&format!("DELETE /leases/{lease}")).says(410, "receive again");
+    let answer = http.ask("GET /queues/mail/messages?wait=20s");
+    assert_eq!((answer.status, answer.body.as_str()), (200, "kept"));
+    assert_eq!(answer.header("content-type"), Some("text/plain"));
+    assert_eq!(answer.header("dunlin-property-region"), Some("EU"));
+    assert_eq!(answer.header("dunlin-property-n"), Some("5"));
+    assert_eq!(answer.header("dunlin-failed"), Some("0"), "a restart is nobody's failure");
+    assert_eq!(http.ask("GET /queues/mail/messages").status, 204);
+}
+
+#[test]
+fn properties_are_for_selectors_and_the_body_is_for_all() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    for n in 1..=3 {
+        let property = format!("dunlin-property-n: {n}");
+        http.post_with("/queues/default/messages", &[&property], "body").says(201, "");
+    }
+    let found = http.ask("GET /queues/default/messages?browse&selector=n%20%3E%202");
+    found.says(200, "\"n\":3");
+    assert!(!found.body.contains("\"n\":2"), "{found:?}");
+    assert_eq!(connect(&server).ask("reserve"), "RESERVED 1 4");
+}
+
+#[test]
+fn many_are_sent_at_once_or_not_at_all() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    http.post("/queues/q/messages?count=1000", "x").says(201, "{\"count\":1000}");
+    let ndjson = ["content-type: application/x-ndjson"];
+    http.post_with("/queues/q/messages", &ndjson, "{\"a\":1}\n\n[2]\n").says(201, "{\"count\":2}");
+    http.post_with("/queues/q/messages", &ndjson, "{}\n{\n").says(400, "line 2");
+    http.post("/queues/q/messages?lines", "a\r\nb").says(201, "{\"count\":2}");
+    http.ask("GET /queues/q").says(200, "\"ready\":1004");
+    let got = http.ask("GET /queues/q/messages?max=1000");
+    assert_eq!(got.body.matches("\"lease\"").count(), 1000);
+    let rest = http.ask("GET /queues/q/messages?max=1000");
+    let bodies: Vec<_> = rest.body.match_indices("\"body\":\"").map(|(at, _)| at).collect();
+    assert_eq!(bodies.len(), 4, "{rest:?}");
+    rest.says(200, "\"content_type\":\"application/json\"");
+    http.ask("GET /queues/q/messages?max=5").says(200, "{\"messages\":[]}");
+}

@@ -1,0 +1,59 @@
+//! Topics: publishing, and following as server-sent events.
+
+use crate::client::{Http, http_too};
+use crate::common::{memory, start};
+
+/// The data of the next event.
+fn event(http: &mut Http) -> String {
+    loop {
+        let line = http.line();
+        if let Some(data) = line.strip_prefix("data: ") {
+            return data.to_owned();
+        }
+    }
+}
+
+fn follow(http: &mut Http, topic: &str) {
+    let head = http.begin(&format!("GET /topics/{topic}/events"), &[], "").head();
+    assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+    // The comment that says so comes when it follows.
+    while http.line() != ": follows" {}
+}
+
+#[test]
+fn followers_get_what_is_published_from_then_on() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    http.post("/topics/news/messages", "too early").says(201, "{\"message\":null}");
+    let mut followers: Vec<Http> = (0..2).map(|_| Http::to(&server)).collect();
+    for follower in &mut followers {
+        follow(follower, "news");
+    }
+    for n in 0..200 {
+        http.post("/topics/news/messages", &format!("n{n}")).says(201, "message");
+    }
+    for follower in &mut followers {
+        for n in 0..200 {
+            let data = event(follower);
+            assert!(data.contains(&format!("\"body\":\"n{n}\"")), "{data}");
+        }
+    }
+    http.ask("GET /topics").says(200, "\"subscriptions\":2,\"topic\":\"news\"");
+    drop(followers);
+    while http.ask("GET /topics").body.contains("news") {}
+}
+
+#[test]
+fn a_stop_ends_followers() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    follow(&mut http, "news");
+    server.shutdown().unwrap();
+    let mut rest = String::new();
+    while let line = http.line()
+        && !line.is_empty()
+    {
+        rest.push_str(&line);
+    }
+    assert!(!rest.contains("data"), "{rest}");
+}

@@ -1,0 +1,81 @@
+//! Sends and settlements as one.
+
+use model::StorePolicy;
+
+use crate::client::{Http, http_too};
+use crate::common::{Directory, journal, memory, start};
+
+#[test]
+fn a_step_of_work_moves_on_as_a_whole() {
+    let directory = Directory::new("http-transactions");
+    let server = start(http_too(journal(&directory, StorePolicy::Always)));
+    let mut http = Http::to(&server);
+    http.post("/queues/in/messages", "order").says(201, "");
+    let (_, lease) = http.receive("in");
+    let body = format!(
+        r#"{{"send": [{{"queue": "out", "body": "done", "properties": {{"n": 1}}}},
+            {{"queue": "audit", "body_base64": "/w==", "priority": 9}}],
+           "settle": [{{"lease": "{lease}"}}]}}"#
+    );
+    http.post("/transactions", &body).says(200, "{\"sent\":2,\"settled\":1}");
+    http.post("/transactions", &body).says(410, "lease-over");
+    server.shutdown().unwrap();
+
+    let server = start(http_too(journal(&directory, StorePolicy::Always)));
+    let mut http = Http::to(&server);
+    assert_eq!(http.ask("GET /queues/in/messages").status, 204);
+    http.ask("GET /queues/out/messages?max=9").says(200, "\"body\":\"done\"");
+    http.ask("GET /queues/out/messages?max=9").says(200, "[]");
+    http.ask("GET /queues/audit/messages?max=9").says(200, "\"body_base64\":\"/w==\"");
+}
+
+#[test]
+fn nothing_happens_where_one_lease_is_over() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    http.post("/queues/in/messages?count=2", "m").says(201, "");
+    let ((_, first), (_, second)) = (http.receive("in"), http.receive("in"));
+    assert_eq!(http.ask(&format!("DELETE /leases/{first}")).status, 204);
+    let body = format!(
+        r#"{{"send": [{{"queue": "out", "body": "x"}}],
+            "settle": [{{"lease": "{second}"}}, {{"lease": "{first}"}}]}}"#
+    );
+    http.post("/transactions", &body).says(410, &first);
+    assert_eq!(http.ask("GET /queues/out").status, 404);
+    assert_eq!(http.ask(&format!("DELETE /leases/{second}")).status, 204, "it is still held");
+}
+
+#[test]
+fn what_is_no_transaction_is_refused() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    for (body, part) in [
+        ("", "no JSON object"),
+        ("[]", "no JSON object"),
+        (r#"{"sent": []}"#, "no member sent"),
+        (r#"{"send": {}}"#, "list of objects"),
+        (r#"{"send": [{"body": "x"}]}"#, "queue and topic"),
+        (r#"{"send": [{"queue": "q", "topic": "t", "body": "x"}]}"#, "queue and topic"),
+        (r#"{"settle": [{"lease": "x"}]}"#, "names a lease"),
+        (r#"{"settle": [{"lease": "1-0000000000000000", "as": "x"}]}"#, "accept, release"),
+    ] {
+        http.post("/transactions", body).says(400, part);
+    }
+}
+
+/// Larger than a frame: its answer comes later than those of others.
+#[test]
+fn large_transactions_of_many_are_each_answered() {
+    let directory = Directory::new("http-large");
+    let server = start(http_too(journal(&directory, StorePolicy::Never)));
+    let body = "x".repeat(1_000);
+    let mut clients: Vec<Http> = (0..4).map(|_| Http::to(&server)).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.begin(&format!("POST /queues/q{number}/messages?count=50000"), &[], &body);
+    }
+    Http::to(&server).post("/queues/small/messages", "x").says(201, "");
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.answer().says(201, "{\"count\":50000}");
+        client.ask(&format!("GET /queues/q{number}")).says(200, "\"ready\":50000");
+    }
+}
