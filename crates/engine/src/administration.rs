@@ -17,6 +17,7 @@ use crate::matching::parse_selector;
 use crate::queue::QueueSlot;
 use crate::relocating::Transfer;
 use crate::seeking::{Sought, Stretch};
+use crate::subscriptions::Source;
 
 impl Engine {
     pub(crate) fn administer(&mut self, command: AdminCommand, effects: &mut Effects) -> Outcome {
@@ -126,6 +127,7 @@ impl Engine {
             let queue = self.queues.at(entry.queue);
             SubscriptionStatistics {
                 subscription: entry.asks.clone(),
+                pattern: matches!(entry.source, Source::Pattern),
                 ready: queue.counts.ready,
                 leased: queue.counts.leased,
                 consumers: queue.consumers.len() as u64,

@@ -119,6 +119,8 @@ pub struct Shown {
 pub struct SubscriptionStatistics {
     /// What it is.
     pub subscription: Box<Subscription>,
+    /// Its topic is a pattern: it takes what is published to any topic whose name matches.
+    pub pattern: bool,
     /// Messages that wait for a consumer.
     pub ready: u64,
     /// Messages that consumers hold.

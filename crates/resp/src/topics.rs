@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use model::{AdminCommand, Command, NewMessage, Persistence, QueueName, SubscriptionStatistics};
+use model::{
+    AdminCommand, Command, NewMessage, Persistence, QueueName, SubscriptionStatistics, glob,
+};
 
 use crate::answer::Answer;
 use crate::arguments::Arguments;
 use crate::fault::Fault;
-use crate::glob;
 use crate::plan::Plan;
 use crate::wording::Wording;
 
@@ -78,7 +79,7 @@ pub(crate) fn say_subscribers(
 /// Subscriptions of each topic, whichever protocol made them.
 fn counts(all: &[SubscriptionStatistics]) -> BTreeMap<&QueueName, u64> {
     let mut counts = BTreeMap::new();
-    for subscription in all {
+    for subscription in all.iter().filter(|subscription| !subscription.pattern) {
         *counts.entry(&subscription.subscription.topic).or_default() += 1;
     }
     counts
