@@ -19,8 +19,10 @@ const HEADERS: &str = "import os, sysconfig; \
 /// What counts instructions; only `cargo xtask instructions` needs it.
 const VALGRIND: Need = Need { probe: &["valgrind", "--version"], package: "valgrind" };
 
-const NEEDS: [Need; 8] = [
+const NEEDS: [Need; 10] = [
     Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
+    Need { probe: &["redis-server", "--version"], package: "redis-server" },
+    Need { probe: &["redis-cli", "--version"], package: "redis-tools" },
     Need { probe: &["python3", "-c", "import ensurepip, venv"], package: "python3-venv" },
     Need { probe: &["go", "version"], package: "golang-go" },
     Need { probe: &["node", "--version"], package: "nodejs" },
