@@ -209,18 +209,15 @@ fn location(arguments: Arguments<'_>) -> Result<Location, Fault> {
         if at + 1 == arguments.len() {
             return Err(Fault::SYNTAX);
         }
-        let value = arguments.integer(at + 1);
+        let count = |negative| arguments.count(at + 1).map_err(|_| Fault::of(negative));
         match () {
-            () if arguments.is(at, "rank") => location.rank = rank(value?)?,
+            () if arguments.is(at, "rank") => location.rank = rank(arguments.integer(at + 1)?)?,
             () if arguments.is(at, "count") => {
-                let count = u64::try_from(value?);
-                let negative = |_| Fault::of("ERR COUNT can't be negative");
-                location.count = Some(count.map_err(negative)?);
+                location.count = Some(count("ERR COUNT can't be negative")?);
             }
             () if arguments.is(at, "maxlen") => {
-                let count = u64::try_from(value?);
-                let negative = |_| Fault::of("ERR MAXLEN can't be negative");
-                location.scan_max = Some(count.map_err(negative)?).filter(|max| *max > 0);
+                let max = count("ERR MAXLEN can't be negative")?;
+                location.scan_max = Some(max).filter(|max| *max > 0);
             }
             () => return Err(Fault::SYNTAX),
         }

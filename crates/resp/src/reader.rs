@@ -204,6 +204,9 @@ impl Reader {
         let line = unread.get(..end).unwrap_or_default();
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         inline::split(line, &mut self.words).map_err(|_| ProtocolError::UnbalancedQuotes)?;
+        if self.words.from(0).any(|word| word.len() > self.bulk_bytes_max) {
+            return Err(ProtocolError::InvalidLength);
+        }
         input.consume(end + 1);
         Ok(Progress::Whole)
     }

@@ -77,14 +77,10 @@ pub(crate) fn wait(context: &mut Context<'_>, words: &Words) -> Said {
     Ok(())
 }
 
-/// DEBUG, which Redis refuses as well unless it is told otherwise.
-pub(crate) fn debug(_context: &mut Context<'_>, _words: &Words) -> Said {
-    Err(Fault::of(
-        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
-         you can run it from a local connection, otherwise you need to set this option in the \
-         configuration file, and then restart the server.",
-    ))
-}
+/// DEBUG is refused by Redis as well unless it is told otherwise.
+pub(crate) const DEBUG: &str = "ERR DEBUG command not allowed. If the enable-debug-command option \
+    is set to \"local\", you can run it from a local connection, otherwise you need to set this \
+    option in the configuration file, and then restart the server.";
 
 /// FUNCTION FLUSH. There are no functions.
 pub(crate) fn function_flush(context: &mut Context<'_>, words: &Words) -> Said {

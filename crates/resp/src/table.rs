@@ -42,6 +42,8 @@ pub(crate) enum Does {
     Verb(Verb),
     /// Its subcommands do it, and without one it does this, if anything.
     Subcommands(Option<Say>),
+    /// Is not allowed, neither now nor in a transaction.
+    Never(&'static str),
 }
 
 /// What answers by what the server knows.
@@ -148,6 +150,7 @@ impl core::fmt::Debug for Does {
             Self::Say(_) => "Say",
             Self::Verb(_) => "Verb",
             Self::Subcommands(_) => "Subcommands",
+            Self::Never(_) => "Never",
         })
     }
 }
@@ -246,7 +249,7 @@ static SPECS: [Spec; 100] = [
     say("config|rewrite", 2, ADMIN, Server, parameters::rewrite),
     say("config|set", -4, ADMIN, Server, parameters::set),
     ask("dbsize", 1, READ_FAST, NO_KEYS, Server, |_| keys::size()),
-    say("debug", -2, ADMIN, Server, server::debug),
+    Spec { does: Does::Never(server::DEBUG), flags: ADMIN, ..container("debug", Server) },
     ask("del", -2, WRITE, (1, -1, 1), Generic, keys::delete),
     verb("discard", 1, OWN_FAST, Transactions, Verb::Discard),
     say("echo", 2, ANY_FAST, Connection, server::echo),

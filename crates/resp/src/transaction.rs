@@ -69,7 +69,7 @@ impl Transaction {
             },
             Does::Say(say) | Does::Subcommands(Some(say)) => Part::Said(say, words),
             // Of what the session itself does, only UNWATCH waits for EXEC, which ends it anyway.
-            Does::Verb(_) | Does::Subcommands(None) => Part::Okay,
+            Does::Verb(_) | Does::Subcommands(None) | Does::Never(_) => Part::Okay,
         });
         let parts = parts.collect();
         (commands, Parts(parts))

@@ -308,6 +308,9 @@ impl Session {
                  this context",
             ));
         }
+        if let Does::Never(why) = spec.does {
+            return Err(Fault::of(why));
+        }
         if shared.draining && spec.may_store() {
             return Err(Fault::DRAINING);
         }
@@ -360,7 +363,9 @@ impl Session {
                 Ok(step) => step,
                 Err(fault) => self.refuse(&fault, shared, out),
             },
-            Does::Subcommands(None) => self.refuse(&Fault::arity(spec.name), shared, out),
+            Does::Subcommands(None) | Does::Never(_) => {
+                self.refuse(&Fault::arity(spec.name), shared, out)
+            }
         }
     }
 
