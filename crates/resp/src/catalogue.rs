@@ -3,10 +3,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use model::glob;
+
 use crate::answer::Answer;
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::glob;
 use crate::table::{self, Group, Spec};
 use crate::words::Words;
 

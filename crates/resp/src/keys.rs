@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use model::{
-    Deadline, DeadlineRule, KeyCommand, KeyKind, Nanos, QueueName, SetRule, ValueDeadline,
+    Deadline, DeadlineRule, KeyCommand, KeyKind, Nanos, QueueName, SetRule, ValueDeadline, glob,
 };
 
 use crate::arguments::Arguments;
@@ -311,6 +311,6 @@ pub(crate) fn encoding_of(value: &[u8]) -> &'static str {
 
 /// The names that match a pattern.
 pub(crate) fn matching(pattern: &[u8], names: Vec<QueueName>) -> Vec<QueueName> {
-    let matches = |name: &QueueName| crate::glob::matches(pattern, name.as_str().as_bytes());
+    let matches = |name: &QueueName| glob::matches(pattern, name.as_str().as_bytes());
     names.into_iter().filter(matches).collect()
 }

@@ -33,7 +33,6 @@ mod clients;
 mod context;
 mod cursors;
 mod fault;
-mod glob;
 mod greeting;
 mod information;
 mod inline;

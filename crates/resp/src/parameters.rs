@@ -4,11 +4,10 @@
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use model::StorePolicy;
+use model::{StorePolicy, glob};
 
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::glob;
 use crate::reader::COMMAND_BYTES_MAX;
 use crate::shared::Options;
 use crate::words::Words;
