@@ -1,0 +1,58 @@
+//! One connection without a socket.
+
+use model::{Command, Nanos, Reply, SessionId};
+use resp::{InputBuffer, Session, Shared};
+
+/// A session with what a server keeps for it.
+pub(crate) struct Connection {
+    session: Option<Session>,
+    input: InputBuffer,
+    /// Answered and not yet taken.
+    out: Vec<u8>,
+}
+
+impl Connection {
+    /// Just accepted.
+    pub(crate) fn new(id: u64, now: Nanos, shared: &mut Shared) -> Self {
+        let session = Some(Session::new(SessionId(id), None, now, shared));
+        Self { session, input: InputBuffer::new(), out: Vec::new() }
+    }
+
+    pub(crate) fn receive(&mut self, bytes: &[u8]) {
+        self.input.append(bytes);
+    }
+
+    pub(crate) fn poll(&mut self, now: Nanos, shared: &mut Shared) -> Option<Command> {
+        let session = self.session.as_mut().expect("an open session");
+        session.poll_command(now, &mut self.input, shared, &mut self.out)
+    }
+
+    pub(crate) fn reply(&mut self, reply: Reply, shared: &mut Shared) {
+        let session = self.session.as_mut().expect("an open session");
+        session.handle_reply(reply, shared, &mut self.out);
+    }
+
+    pub(crate) fn half_close(&mut self) -> Option<Command> {
+        self.session.as_mut().expect("an open session").handle_half_close()
+    }
+
+    pub(crate) fn close(&mut self, shared: &mut Shared) {
+        self.session.take().expect("an open session").close(shared);
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        self.session.as_ref().expect("an open session")
+    }
+
+    pub(crate) fn unread(&self) -> usize {
+        self.input.len()
+    }
+
+    pub(crate) fn out_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    pub(crate) fn take_out(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.out)
+    }
+}

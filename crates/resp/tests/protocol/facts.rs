@@ -1,0 +1,46 @@
+//! A process and a machine that never change.
+
+use model::Nanos;
+use resp::{Facts, Options, Shared};
+
+/// What INFO says in tests.
+pub(crate) struct FixedFacts;
+
+impl Facts for FixedFacts {
+    fn pid(&self) -> u32 {
+        123
+    }
+
+    fn version(&self) -> &str {
+        "0.1.0"
+    }
+
+    fn user_time(&self) -> Nanos {
+        Nanos(1_234_567_890)
+    }
+
+    fn system_time(&self) -> Nanos {
+        Nanos(2_000_001_999)
+    }
+
+    fn uptime(&self) -> Nanos {
+        Nanos::from_secs(90_000)
+    }
+
+    fn instance_id(&self) -> u64 {
+        0xabcd
+    }
+
+    fn os(&self) -> &str {
+        "Linux"
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        1_572_864
+    }
+}
+
+/// What connections share, with these facts.
+pub(crate) fn shared(options: Options) -> Shared {
+    Shared::new(options, Box::new(FixedFacts))
+}

@@ -1,0 +1,15 @@
+//! The session as a server drives it: scripts, what peers should not send, and the real Redis
+//! beside it.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod comparison;
+mod connection;
+mod differential;
+mod escape;
+mod facts;
+mod framing;
+mod hostile;
+mod ours;
+mod random;
+mod real;
+mod scripts;

@@ -1,0 +1,129 @@
+//! The files in `testdata/scripts`: what clients send to sessions with an engine behind them,
+//! `----`, and what each of them hears. `UPDATE=1` writes what they hear today; read the difference.
+//!
+//! Each script also runs with its input cut into pieces of many sizes: that must change nothing.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use model::{Nanos, StorePolicy};
+use resp::{Options, Side};
+
+use crate::escape;
+use crate::ours::Ours;
+
+#[test]
+fn every_script_holds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/scripts");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        check(&entry.unwrap().path());
+        count += 1;
+    }
+    assert!(count >= 6, "only {count} scripts were found");
+}
+
+fn check(path: &Path) {
+    let script = fs::read_to_string(path).unwrap();
+    let whole = run(&script, usize::MAX);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(path, &whole).unwrap();
+        return;
+    }
+    assert_eq!(whole, script, "{}: UPDATE=1 writes what it does now", path.display());
+    for size in [1, 2, 3, 5, 8, 13, 100] {
+        assert_eq!(run(&script, size), script, "{} in pieces of {size}", path.display());
+    }
+}
+
+/// Repeats the script with its results.
+fn run(script: &str, size: usize) -> String {
+    let mut player = Player { ours: Ours::new(Options::default()), size };
+    let mut done = String::new();
+    for block in script.trim_end().split("\n\n") {
+        if !done.is_empty() {
+            done.push('\n');
+        }
+        let (directives, _) = block.split_once("----").unwrap_or((block, ""));
+        let directives = directives.trim_end();
+        done.push_str(directives);
+        if directives.lines().any(|line| !line.starts_with('#')) {
+            done.push_str("\n----");
+            directives.lines().for_each(|line| player.obey(line));
+        }
+        done.push_str(&player.heard());
+        done.push('\n');
+    }
+    done
+}
+
+/// Clients are numbered from 1; each connects when it is named first.
+struct Player {
+    ours: Ours,
+    /// Of the pieces in which bytes arrive.
+    size: usize,
+}
+
+impl Player {
+    /// `1 PING` sends a line, `1 <bytes` just these, `wait 5` passes seconds, `close 1` ends a
+    /// connection, `drain` is the operator's, `options memory left 100` starts anew with these.
+    fn obey(&mut self, line: &str) {
+        let (directive, argument) = line.split_once(' ').unwrap_or((line, ""));
+        match directive {
+            "#" => {}
+            "wait" => {
+                self.ours.pass_time(Nanos((argument.parse::<f64>().unwrap() * 1e9) as u64));
+            }
+            "close" => self.ours.close(argument.parse().unwrap()),
+            "drain" => self.ours.drain(),
+            "options" => self.ours = Ours::new(options(argument)),
+            client => self.send(client.parse().unwrap(), argument),
+        }
+    }
+
+    fn send(&mut self, client: u64, text: &str) {
+        while self.ours.opened() < client {
+            self.ours.connect();
+        }
+        let bytes = match text.strip_prefix('<') {
+            Some(bytes) => escape::bytes(bytes),
+            None => [text.as_bytes(), b"\r\n"].concat(),
+        };
+        bytes.chunks(self.size).for_each(|piece| self.ours.send(client, piece));
+    }
+
+    fn heard(&mut self) -> String {
+        let mut heard = String::new();
+        for client in self.ours.open() {
+            let answers = std::iter::from_fn(|| self.ours.answer(client)).collect::<Vec<_>>();
+            for same in answers.chunk_by(|one, next| one == next) {
+                write!(heard, "\n{client} {}", escape::text(&same[0])).unwrap();
+                if same.len() > 1 {
+                    write!(heard, " ({} times)", same.len()).unwrap();
+                }
+            }
+            assert!(self.ours.output(client).is_empty(), "answers are whole");
+            if self.ours.wants_close(client) {
+                write!(heard, "\n{client} (closes)").unwrap();
+                self.ours.close(client);
+            }
+        }
+        heard
+    }
+}
+
+fn options(text: &str) -> Options {
+    let words: Vec<&str> = text.split(' ').collect();
+    Options {
+        policy: match words[0] {
+            "memory" => StorePolicy::Memory,
+            "never" => StorePolicy::Never,
+            "always" => StorePolicy::Always,
+            period => StorePolicy::Periodic(Nanos::from_millis(period.parse().unwrap())),
+        },
+        list_head: if words[1] == "left" { Side::Left } else { Side::Right },
+        message_bytes_max: words[2].parse().unwrap(),
+        ..Options::default()
+    }
+}
