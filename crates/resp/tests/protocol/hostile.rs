@@ -1,0 +1,303 @@
+//! What a peer may send by mistake or malice must neither stop the session nor throw it out of
+//! step nor cost memory, and must mean the same however the network cuts it into pieces.
+//!
+//! The fuzz targets in `fuzz/` share [`bytes`] and [`commands`].
+
+use model::Nanos;
+use resp::Options;
+
+use crate::framing;
+use crate::ours::Ours;
+use crate::random::Random;
+
+/// Any bytes, whole and in pieces: the same is heard.
+pub(crate) fn bytes(input: &[u8]) {
+    let whole = replay(input, usize::MAX);
+    for size in [1, 3, 64] {
+        assert_eq!(replay(input, size), whole, "in pieces of {size}");
+    }
+}
+
+fn replay(input: &[u8], size: usize) -> Vec<u8> {
+    let mut ours = Ours::new(Options { message_bytes_max: 1_000, ..Options::default() });
+    let client = ours.connect();
+    for piece in input.chunks(size) {
+        ours.send(client, piece);
+    }
+    let heard = ours.output(client);
+    sound(heard.clone());
+    ours.close(client);
+    heard
+}
+
+/// Any commands of three clients, as an array of words each: what they hear are whole answers, and
+/// none that says that something is wrong with us. The first byte says whose a command is and how
+/// many words it has; of each word, one byte says which of the known ones it is, or how many
+/// bytes follow.
+pub(crate) fn commands(mut input: &[u8]) {
+    let mut ours = Ours::new(Options::default());
+    let clients = [ours.connect(), ours.connect(), ours.connect()];
+    while let Some((first, rest)) = input.split_first() {
+        input = rest;
+        let client = clients[usize::from(first >> 6) % clients.len()];
+        let words: Vec<Vec<u8>> =
+            (0..1 + first % 8).map_while(|place| word(place, &mut input)).collect();
+        let mut command = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            command.extend(format!("${}\r\n", word.len()).bytes());
+            command.extend([&word[..], b"\r\n"].concat());
+        }
+        ours.send(client, &command);
+        if *first == 0xff {
+            ours.pass_time(Nanos::from_secs(1));
+        }
+    }
+    for client in clients {
+        sound(ours.output(client));
+        ours.close(client);
+    }
+}
+
+fn word(place: u8, input: &mut &[u8]) -> Option<Vec<u8>> {
+    let (choice, rest) = input.split_first()?;
+    *input = rest;
+    let known = usize::from(*choice);
+    if place == 0 {
+        return Some(NAMES[known % NAMES.len()].into());
+    }
+    if let Some(word) = WORDS.get(known) {
+        return Some((*word).into());
+    }
+    let (word, rest) = rest.split_at(rest.len().min(known % 16));
+    *input = rest;
+    Some(word.to_vec())
+}
+
+/// Answers are whole, and none is a defect.
+fn sound(mut heard: Vec<u8>) {
+    let defect = b"internal error";
+    let found = heard.windows(defect.len()).any(|window| window == defect);
+    assert!(!found, "{}", heard.escape_ascii());
+    while framing::take(&mut heard).is_some() {}
+    assert!(heard.is_empty(), "{}", heard.escape_ascii());
+}
+
+const NAMES: [&str; 90] = [
+    "auth",
+    "blmove",
+    "blmpop",
+    "blpop",
+    "brpop",
+    "brpoplpush",
+    "client",
+    "command",
+    "config",
+    "dbsize",
+    "debug",
+    "del",
+    "discard",
+    "echo",
+    "exec",
+    "exists",
+    "expire",
+    "expireat",
+    "expiretime",
+    "flushall",
+    "flushdb",
+    "function",
+    "get",
+    "getdel",
+    "hello",
+    "info",
+    "keys",
+    "lindex",
+    "linsert",
+    "llen",
+    "lmove",
+    "lmpop",
+    "lpop",
+    "lpos",
+    "lpush",
+    "lpushx",
+    "lrange",
+    "lrem",
+    "lset",
+    "ltrim",
+    "multi",
+    "object",
+    "persist",
+    "pexpire",
+    "pexpireat",
+    "pexpiretime",
+    "ping",
+    "psetex",
+    "psubscribe",
+    "pttl",
+    "publish",
+    "pubsub",
+    "punsubscribe",
+    "rename",
+    "renamenx",
+    "reset",
+    "rpop",
+    "rpoplpush",
+    "rpush",
+    "rpushx",
+    "scan",
+    "select",
+    "set",
+    "setex",
+    "setnx",
+    "subscribe",
+    "swapdb",
+    "time",
+    "touch",
+    "ttl",
+    "type",
+    "unlink",
+    "unsubscribe",
+    "unwatch",
+    "wait",
+    "watch",
+    "rpush",
+    "lpush",
+    "multi",
+    "exec",
+    "subscribe",
+    "publish",
+    "set",
+    "get",
+    "lrange",
+    "expire",
+    "blpop",
+    "client",
+    "config",
+    "nosuch",
+];
+
+const WORDS: [&str; 75] = [
+    "a",
+    "b",
+    "c",
+    "a*",
+    "*",
+    "x",
+    "y",
+    "",
+    "0",
+    "1",
+    "2",
+    "-1",
+    "-2",
+    "3",
+    "100",
+    "0.01",
+    "1e3",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "1000000000000",
+    "left",
+    "right",
+    "before",
+    "after",
+    "count",
+    "rank",
+    "maxlen",
+    "match",
+    "type",
+    "list",
+    "string",
+    "nx",
+    "xx",
+    "gt",
+    "lt",
+    "ex",
+    "px",
+    "exat",
+    "pxat",
+    "keepttl",
+    "get",
+    "set",
+    "id",
+    "info",
+    "setname",
+    "getname",
+    "setinfo",
+    "lib-name",
+    "unblock",
+    "error",
+    "timeout",
+    "reply",
+    "on",
+    "off",
+    "skip",
+    "no-evict",
+    "encoding",
+    "flush",
+    "async",
+    "sync",
+    "channels",
+    "numsub",
+    "numpat",
+    "docs",
+    "filterby",
+    "aclcat",
+    "pattern",
+    "appendfsync",
+    "resetstat",
+    "keyspace",
+    "everything",
+    "default",
+    "auth",
+    "pubsub",
+];
+
+#[test]
+fn random_bytes_do_no_harm() {
+    for seed in 0..500 {
+        let mut random = Random::new(seed);
+        let length = random.below(600);
+        let alphabet = b"*$123\r\n\r\n\"'\\x PINGEChoset\0\xff";
+        let input: Vec<u8> = (0..length).map(|_| random.pick(alphabet)).collect();
+        bytes(&input);
+    }
+}
+
+#[test]
+fn random_commands_do_no_harm() {
+    for seed in 0..1_000 {
+        let mut random = Random::new(seed);
+        let length = random.below(600);
+        let input: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+        commands(&input);
+    }
+}
+
+#[test]
+fn what_is_claimed_and_not_sent_costs_nothing() {
+    let mut ours = Ours::new(Options::default());
+    let client = ours.connect();
+    ours.send(client, b"*1000000\r\n$16000000\r\nx");
+    assert!(ours.collected_bytes(client) < 100);
+    for _ in 0..100 {
+        ours.send(client, &[b'x'; 10_000]);
+    }
+    let collected = ours.collected_bytes(client);
+    assert!((1_000_000..1_100_000).contains(&collected), "{collected}");
+}
+
+#[test]
+fn commands_that_wait_for_exec_are_counted_and_bounded() {
+    let mut ours = Ours::new(Options::default());
+    let client = ours.connect();
+    ours.send(client, b"MULTI\r\n");
+    ours.send(client, &b"PING\r\n".repeat(10_001));
+    assert!(ours.collected_bytes(client) > 100_000);
+    let heard = ours.output(client);
+    let queued = heard.windows(9).filter(|window| *window == b"+QUEUED\r\n").count();
+    assert_eq!(queued, 10_000);
+    assert!(heard.ends_with(b"-ERR too many commands, or too large ones, since MULTI\r\n"));
+    ours.send(client, b"EXEC\r\n");
+    assert!(ours.output(client).starts_with(b"-EXECABORT"));
+}
