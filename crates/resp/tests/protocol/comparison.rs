@@ -1,0 +1,131 @@
+//! The same bytes to both, and the same answers from both.
+
+use model::Nanos;
+use resp::Options;
+
+use crate::escape;
+use crate::ours::Ours;
+use crate::real::{Client, Redis};
+
+/// Ours and the real one, with as many connections each.
+pub(crate) struct Pair {
+    ours: Ours,
+    ids: Vec<u64>,
+    clients: Vec<Client>,
+    /// What was sent lately, for the story of a difference.
+    story: Vec<String>,
+}
+
+/// Whose answer is compared in another order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Exact,
+    /// An array without an order.
+    Sorted,
+}
+
+impl Pair {
+    /// A pair that knows nothing, with so many connections.
+    pub(crate) fn new(redis: &Redis, options: Options, connections: usize) -> Self {
+        let mut ours = Ours::new(options);
+        let ids = (0..connections).map(|_| ours.connect()).collect();
+        let clients = (0..connections).map(|_| redis.connect()).collect();
+        let mut pair = Self { ours, ids, clients, story: Vec::new() };
+        pair.ask(0, "FLUSHALL");
+        pair
+    }
+
+    /// Sends one command, and compares the answer.
+    pub(crate) fn ask(&mut self, connection: usize, command: &str) -> Vec<u8> {
+        self.ask_in(connection, command, Order::Exact)
+    }
+
+    pub(crate) fn ask_in(&mut self, connection: usize, command: &str, order: Order) -> Vec<u8> {
+        self.send(connection, command);
+        let real = ordered(self.clients[connection].answer(), order);
+        let ours = self.ours.answer(self.ids[connection]);
+        let ours = ours.map(|answer| ordered(answer, order));
+        self.compare(connection, ours.as_deref(), Some(&real));
+        real
+    }
+
+    /// Sends one command that may wait, and compares what has come of it so far; tells whether it
+    /// waits.
+    pub(crate) fn ask_waiting(&mut self, connection: usize, command: &str) -> bool {
+        self.send(connection, command);
+        self.settle();
+        let real = self.clients[connection].arrived();
+        let ours = self.ours.answer(self.ids[connection]);
+        self.compare(connection, ours.as_deref(), real.as_deref());
+        real.is_none()
+    }
+
+    /// Whether a connection that waits has been answered now, by both alike.
+    pub(crate) fn is_answered(&mut self, connection: usize) -> bool {
+        self.settle();
+        let real = self.clients[connection].arrived();
+        let ours = self.ours.answer(self.ids[connection]);
+        self.compare(connection, ours.as_deref(), real.as_deref());
+        real.is_some()
+    }
+
+    /// The answers to one command of each side's own, compared by nobody.
+    pub(crate) fn ask_apart(&mut self, connection: usize, commands: [&str; 2]) -> [Vec<u8>; 2] {
+        let id = self.ids[connection];
+        self.ours.send(id, format!("{}\r\n", commands[0]).as_bytes());
+        self.clients[connection].send(format!("{}\r\n", commands[1]).as_bytes());
+        [self.ours.answer(id).unwrap(), self.clients[connection].answer()]
+    }
+
+    /// Sends bytes after which both close, and compares all that they say.
+    pub(crate) fn compare_last_words(&mut self, connection: usize, bytes: &[u8]) {
+        let id = self.ids[connection];
+        self.ours.send(id, bytes);
+        self.clients[connection].send(bytes);
+        assert!(self.ours.wants_close(id), "{}", escape::text(bytes));
+        let (ours, real) = (self.ours.output(id), self.clients[connection].rest());
+        assert_eq!(escape::text(&ours), escape::text(&real), "{}", escape::text(bytes));
+    }
+
+    /// Waits until Redis has told everybody what came of what was sent so far. It reads from all
+    /// in a turn and tells all at its end, so the answer to a second question comes a turn later.
+    fn settle(&mut self) {
+        for _ in 0..2 {
+            self.clients[0].send(b"PING\r\n");
+            assert_eq!(self.clients[0].answer(), b"+PONG\r\n");
+        }
+    }
+
+    fn send(&mut self, connection: usize, command: &str) {
+        self.story.push(format!("{connection}: {command}"));
+        let bytes = [command.as_bytes(), b"\r\n"].concat();
+        self.ours.pass_time(Nanos(1_000));
+        self.ours.send(self.ids[connection], &bytes);
+        self.clients[connection].send(&bytes);
+    }
+
+    fn compare(&self, connection: usize, ours: Option<&[u8]>, real: Option<&[u8]>) {
+        if ours == real {
+            return;
+        }
+        let lately = self.story.len().saturating_sub(40);
+        let text = |answer: Option<&[u8]>| answer.map_or("nothing".into(), escape::text);
+        panic!(
+            "{}\nconnection {connection} hears\n  {}\nand from Redis\n  {}",
+            self.story[lately..].join("\n"),
+            text(ours),
+            text(real)
+        );
+    }
+}
+
+fn ordered(answer: Vec<u8>, order: Order) -> Vec<u8> {
+    if order == Order::Exact || answer.first() != Some(&b'*') {
+        return answer;
+    }
+    let text = String::from_utf8(answer).unwrap();
+    let mut lines: Vec<&str> = text.split("\r\n").collect();
+    // Lengths and texts alternate behind the array's own.
+    lines[1..].sort_unstable();
+    lines.join("\r\n").into_bytes()
+}
