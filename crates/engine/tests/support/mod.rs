@@ -3,6 +3,7 @@
 
 pub(crate) mod keying;
 pub(crate) mod listing;
+pub(crate) mod lists;
 pub(crate) mod log;
 pub(crate) mod naive;
 pub(crate) mod operating;
