@@ -1,10 +1,12 @@
 //! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench-jms`,
-//! `bench-redis`, `instructions`.
+//! `bench-redis`, `bench-jobs`, `instructions`.
 
 mod amqp;
 mod bench_jms;
+mod bench_jobs;
 mod bench_redis;
 mod clients;
+mod contender;
 mod counters;
 mod crash;
 mod house;
@@ -66,7 +68,7 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
     let wants_help = words.is_empty() || words.contains(&"--help") || words.contains(&"-h");
     match words {
         _ if wants_help => {
-            let benches = [bench_jms::HELP, bench_redis::HELP].concat();
+            let benches = [bench_jms::HELP, bench_redis::HELP, bench_jobs::HELP].concat();
             print!("{HELP}{benches}\nSteps of the test:\n{}", steps::list());
             Ok(Tally::default())
         }
@@ -81,6 +83,7 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
         ["bench-redis", options @ ..] => {
             counted(bench_redis::run_all(&Bench::new()?, &bench_redis::Options::read(options)?)?)
         }
+        ["bench-jobs", options @ ..] => counted(bench_jobs::run_all(&Bench::new()?, options)?),
         ["crash", options @ ..] => counted(crash::run_all(&crash_options(options)?)?),
         _ => Err(format!("{}? See cargo xtask --help", words.join(" ")).into()),
     }

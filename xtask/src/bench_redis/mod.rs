@@ -4,7 +4,6 @@
 //! All servers run at once, each with a folder and a port of its own, and take turns round by
 //! round, so that what else the machine does hits all alike. The median of the rounds counts.
 
-mod contender;
 mod options;
 mod table;
 
@@ -12,11 +11,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::Result;
+use crate::contender::{self, Contender};
 use crate::run::run;
 use crate::steps::Bench;
 use crate::tally::Tally;
 
-use contender::Contender;
 pub(crate) use options::{HELP, Options};
 
 /// What is asked of a list, one after the other: what the first stores the others take.
@@ -63,7 +62,7 @@ pub(super) struct Figure {
 /// # Errors
 /// When a server cannot be started.
 pub(crate) fn run_all(bench: &Bench, options: &Options) -> Result<Tally> {
-    let contenders = contender::start_all(bench, options)?;
+    let contenders = contender::start_all(bench, options.binary.as_deref(), &options.servers)?;
     let mut figures = Vec::new();
     for round in 1..=options.rounds {
         println!("== round {round} of {}", options.rounds);

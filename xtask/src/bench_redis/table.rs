@@ -1,7 +1,7 @@
 //! The results as a table: a line for each case and command, the servers side by side.
 
-use super::contender::Contender;
 use super::{Case, Figure};
+use crate::contender::Contender;
 
 /// Markdown.
 pub(super) fn render(cases: &[Case], contenders: &[Contender], figures: &[Figure]) -> String {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/beanstalkd/go-beanstalk"
+	"github.com/redis/go-redis/v9"
+)
+
+type redisQueue struct{ client *redis.Client }
+
+func openRedis(addr string) (queue, error) {
+	client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1, ReadTimeout: time.Minute})
+	return redisQueue{client}, client.Ping(context.Background()).Err()
+}
+
+func (q redisQueue) push(body string) error {
+	return q.client.LPush(context.Background(), "jobs", body).Err()
+}
+
+func (q redisQueue) take() (int, error) {
+	_, err := q.client.RPop(context.Background(), "jobs").Result()
+	if errors.Is(err, redis.Nil) {
+		return 0, nil
+	}
+	return 1, err
+}
+
+func (q redisQueue) close() { q.client.Close() }
+
+type tube struct{ conn *beanstalk.Conn }
+
+func openBeanstalkd(addr string) (queue, error) {
+	conn, err := beanstalk.Dial("tcp", addr)
+	return tube{conn}, err
+}
+
+func (q tube) push(body string) error {
+	_, err := q.conn.Put([]byte(body), 1024, 0, time.Minute)
+	return err
+}
+
+func (q tube) take() (int, error) {
+	id, _, err := q.conn.Reserve(0)
+	if errors.Is(err, beanstalk.ErrTimeout) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reserve: %w", err)
+	}
+	return 1, q.conn.Delete(id)
+}
+
+func (q tube) close() { q.conn.Close() }
