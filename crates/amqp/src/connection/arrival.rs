@@ -18,6 +18,9 @@ const DELIVERY_TIME: &str = "x-opt-delivery-time";
 /// How many milliseconds later than now a message may be delivered.
 const DELIVERY_DELAY: &str = "x-opt-delivery-delay";
 
+/// Its sender's own name for it, by which it is stored once however often it is sent.
+const SEND_ID: &str = "x-opt-dunlin-send-id";
+
 /// The type of the destination, as Qpid JMS tells it to an anonymous terminus.
 const JMS_DESTINATION: &str = "x-opt-jms-dest";
 
@@ -55,7 +58,7 @@ pub(crate) fn read(
         lease: LEASE,
         expires: expires(&message, now),
         persistence,
-        send_id: None,
+        send_id: send_id(&message)?,
         format: FORMAT,
         body: body.clone(),
     };
@@ -69,6 +72,15 @@ fn destination(message: &Message<'_>) -> Result<Destination, Error> {
         return Err(Error::new(condition::NOT_FOUND, "the message names no destination"));
     };
     address::destination_of_message(to, message.message_annotation(JMS_DESTINATION))
+}
+
+/// Who names a message relies on it: what is no name is not passed over.
+fn send_id(message: &Message<'_>) -> Result<Option<Arc<str>>, Error> {
+    match message.message_annotation(SEND_ID) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(id)) => Ok(Some(Arc::from(id))),
+        Some(_) => Err(Error::new(condition::INVALID_FIELD, "the send id is no string")),
+    }
 }
 
 fn delay(message: &Message<'_>, now: Nanos) -> Nanos {

@@ -324,6 +324,12 @@ pub(crate) fn message(words: &Words<'_>) -> Vec<u8> {
         if let Some(delay) = words.value("delivery-delay") {
             map.symbol("x-opt-delivery-delay", Value::Long(delay));
         }
+        if let Some(id) = words.get("send-id") {
+            map.symbol("x-opt-dunlin-send-id", Value::String(id));
+        }
+        if let Some(number) = words.value("send-number") {
+            map.symbol("x-opt-dunlin-send-id", Value::Uint(number));
+        }
         if let Some(kind) = words.value("jms-dest") {
             map.symbol("x-opt-jms-dest", Value::Byte(kind));
         }

@@ -227,6 +227,9 @@ pub(crate) fn asked(command: &Command) -> String {
     if let Some(expires) = message.expires {
         write!(line, " expires={expires}").unwrap();
     }
+    if let Some(id) = &message.send_id {
+        write!(line, " id={id}").unwrap();
+    }
     if let Some(transaction) = transaction {
         write!(line, " in={}", transaction.0).unwrap();
     }
