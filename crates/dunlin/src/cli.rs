@@ -116,6 +116,23 @@ pub(crate) struct Serve {
     /// receive: left or right [default: right, so that LPUSH sends and RPOP receives]
     #[arg(long, value_name = "SIDE", env = "DUNLIN_LIST_HEAD", value_parser = parse::list_head)]
     pub(crate) list_head: Option<Side>,
+    /// Remember the names that senders give their messages for so long, so that what is sent again
+    /// is stored once; never: not at all [default: 5m]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DUNLIN_SEND_ID_WINDOW",
+        value_parser = parse::send_id_window
+    )]
+    pub(crate) send_id_window: Option<Duration>,
+    /// Remember at most so many of these names, the latest [default: 100000]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DUNLIN_SEND_IDS_MAX",
+        value_parser = parse::send_ids_max
+    )]
+    pub(crate) send_ids_max: Option<usize>,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
 }

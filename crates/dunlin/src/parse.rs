@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use engine::{DeadLetters, QueuePolicies, QueuePolicy, ReleaseOrder};
-use model::{Nanos, QueueName, StorePolicy};
+use model::{Nanos, QueueName, StorePolicy, limits};
 use server::{Listen, Protocol, Side};
 
 /// `--sync`: when a persistent message counts as stored.
@@ -75,6 +75,20 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// A duration, or `never` for a limit that is not to be.
 pub(crate) fn limit(text: &str) -> Result<Option<Duration>, String> {
     if text == "never" { Ok(None) } else { duration(text).map(Some) }
+}
+
+/// A duration, or `never` for none at all.
+pub(crate) fn send_id_window(text: &str) -> Result<Duration, String> {
+    limit(text).map(Option::unwrap_or_default)
+}
+
+pub(crate) fn send_ids_max(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number")).and_then(send_ids_count)
+}
+
+pub(crate) fn send_ids_count(count: usize) -> Result<usize, String> {
+    let max = limits::SEND_IDS_MAX;
+    if count <= max { Ok(count) } else { Err(format!("{count} is more than {max}")) }
 }
 
 /// `PROTOCOL=ADDRESS`.
@@ -213,6 +227,17 @@ mod tests {
             assert!(duration(wrong).unwrap_err().contains("use a number"), "{wrong}");
         }
         assert!(duration("999999h").is_err());
+    }
+
+    #[test]
+    fn what_is_remembered_of_senders_is_bounded() {
+        assert_eq!(send_id_window("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(send_id_window("never"), Ok(Duration::ZERO));
+        assert!(send_id_window("often").is_err());
+        assert_eq!(send_ids_max("0"), Ok(0));
+        assert_eq!(send_ids_max("1000000"), Ok(1_000_000));
+        assert!(send_ids_max("1000001").unwrap_err().contains("more than 1000000"));
+        assert!(send_ids_max("-1").is_err());
     }
 
     #[test]

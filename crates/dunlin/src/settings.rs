@@ -27,6 +27,8 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         segment_bytes: tuning.segment_bytes,
         queues: parse::queue_policies(&serve.queue.unwrap_or_default()),
         dead_letter_queue: serve.dead_letter_queue,
+        send_id_window: serve.send_id_window,
+        send_ids_max: serve.send_ids_max,
         list_head: serve.list_head.unwrap_or_default(),
         limits: Limits {
             connections: tuning.max_connections.unwrap_or(limits.connections),
@@ -63,6 +65,8 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         max_message_bytes: upper.max_message_bytes.or(lower.max_message_bytes),
         queue: Some(queues.collect()),
         dead_letter_queue: upper.dead_letter_queue.or(lower.dead_letter_queue),
+        send_id_window: upper.send_id_window.or(lower.send_id_window),
+        send_ids_max: upper.send_ids_max.or(lower.send_ids_max),
         list_head: upper.list_head.or(lower.list_head),
         tuning: Tuning {
             threads: above.threads.or(below.threads),
@@ -96,6 +100,8 @@ struct File {
     half_sent_timeout: Option<String>,
     idle_timeout: Option<String>,
     dead_letter_queue: Option<String>,
+    send_id_window: Option<String>,
+    send_ids_max: Option<usize>,
     list_head: Option<String>,
     #[serde(default)]
     queues: BTreeMap<String, Queue>,
@@ -140,6 +146,11 @@ fn parse(file: File) -> Result<Serve, String> {
         max_message_bytes: file.max_message_bytes,
         queue: Some(queues),
         dead_letter_queue: word("dead-letter-queue", file.dead_letter_queue, parse::queue_name)?,
+        send_id_window: word("send-id-window", file.send_id_window, parse::send_id_window)?,
+        send_ids_max: named(
+            "send-ids-max",
+            file.send_ids_max.map(parse::send_ids_count).transpose(),
+        )?,
         list_head: word("list-head", file.list_head, parse::list_head)?,
         tuning: Tuning {
             threads: file.threads,
@@ -199,7 +210,7 @@ mod tests {
             max-connections = 3\n max-output-bytes = 4
             max-buffered-bytes = 5
             half-sent-timeout = 'never'\n idle-timeout = '9s'
-            dead-letter-queue = 'dead'
+            dead-letter-queue = 'dead'\n send-id-window = '7s'\n send-ids-max = 6
  list-head = 'left'
             [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
             pop-lease = '30s'";
@@ -219,6 +230,8 @@ mod tests {
         assert_eq!((policy.attempts_max, policy.dead_letters), (3, engine::DeadLetters::Drop));
         assert_eq!(policy.pop_lease, Some(Nanos::from_secs(30)));
         assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
+        assert_eq!(config.send_id_window.unwrap().as_secs(), 7);
+        assert_eq!(config.send_ids_max, Some(6));
         assert_eq!(config.list_head, server::Side::Left);
     }
 
@@ -238,6 +251,8 @@ mod tests {
         assert!(error.starts_with("queues.a: "), "{error}");
         let error = file("[queues.a]\ndead-letters = 'burn'").unwrap_err();
         assert!(error.starts_with("queues.a: ") && error.contains("park"), "{error}");
+        let error = file("send-ids-max = 1000001").unwrap_err();
+        assert!(error.starts_with("send-ids-max: ") && error.contains("1000000"), "{error}");
         let error = file("dead-letter-queue = ''").unwrap_err();
         assert!(error.starts_with("dead-letter-queue: "), "{error}");
     }

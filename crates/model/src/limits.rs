@@ -106,5 +106,8 @@ pub const BATCH_COMMANDS_MAX: usize = 10_000;
 /// Messages that one page shows.
 pub const PAGE_MESSAGES_MAX: usize = 1_000;
 
+/// Names that senders gave their messages, as many as may be configured to be remembered.
+pub const SEND_IDS_MAX: usize = 1_000_000;
+
 /// Bytes of the name that a sender gives a message.
 pub const SEND_ID_BYTES_MAX: usize = 255;

@@ -33,6 +33,11 @@ pub struct Config {
     pub queues: QueuePolicies,
     /// Where dead letters go; `None`: where the engine says.
     pub dead_letter_queue: Option<QueueName>,
+    /// How long the names that senders give their messages are remembered; zero: not at all,
+    /// `None`: as long as the engine says.
+    pub send_id_window: Option<Duration>,
+    /// How many of them; `None`: as many as the engine says.
+    pub send_ids_max: Option<usize>,
     /// Which side of a list by the Redis protocol is the head of the queue.
     pub list_head: Side,
     /// What peers may cost.
@@ -53,6 +58,8 @@ impl Default for Config {
             segment_bytes: None,
             queues: QueuePolicies::default(),
             dead_letter_queue: None,
+            send_id_window: None,
+            send_ids_max: None,
             list_head: Side::default(),
             limits: Limits::default(),
             log: Log::Stderr,

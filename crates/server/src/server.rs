@@ -315,7 +315,14 @@ fn broker_options(config: &Config) -> BrokerOptions {
     let formats = Formats { property, payload };
     let engine = EngineOptions::new(config.policy);
     let dead_letter_queue = config.dead_letter_queue.clone().unwrap_or(engine.dead_letter_queue);
-    let engine = EngineOptions { queue_policies, formats, dead_letter_queue, ..engine };
+    let engine = EngineOptions {
+        queue_policies,
+        formats,
+        dead_letter_queue,
+        send_id_window: config.send_id_window.map_or(engine.send_id_window, nanos),
+        send_ids_max: config.send_ids_max.unwrap_or(engine.send_ids_max),
+        ..engine
+    };
     let largest = [config.limits.amqp_message_bytes, config.limits.redis_message_bytes]
         .into_iter()
         .fold(config.limits.message_bytes, usize::max);
