@@ -40,7 +40,9 @@ impl Engine {
         let at_once = limits::FRAME_RECORDS_MAX + 1;
         let values = self.keys.values.iter_after(None).take(at_once);
         let values: Vec<_> = values.map(|(name, _)| (name.clone(), Key::Value)).collect();
-        let lists = self.queues.lists().take(at_once);
+        // Those that are over are no keys any more, and go by themselves.
+        let is_over = |slot| self.queues.at(slot).is_ended(self.latest);
+        let lists = self.queues.lists().filter(|(slot, _)| !is_over(*slot)).take(at_once);
         let lists: Vec<_> = lists.map(|(slot, name)| (name.clone(), Key::List(slot))).collect();
         for (name, key) in values.into_iter().chain(lists) {
             if !self.delete_key(&name, key, &mut deletion, effects) {

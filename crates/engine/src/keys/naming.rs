@@ -9,13 +9,18 @@ use crate::engine::{Engine, Outcome};
 use crate::timers::Timer;
 
 impl Engine {
-    /// Exact but for what is due at this moment: a value whose time is over hides no list.
+    /// How many there are. What is still there though its time is over is looked through.
     pub(crate) fn count_keys(&mut self) -> Outcome {
-        let due = self.keys.values.due_count(self.latest);
-        self.took_steps(due);
+        let values = self.keys.values.due(self.latest);
+        let (due, shown) = values.fold((0, 0), |(due, shown), name| {
+            let is_list = self.kind_of(name) == Some(KeyKind::List);
+            (due + 1, shown + u64::from(is_list))
+        });
         let ended = self.ended_lists();
+        self.took_steps(due + usize::try_from(ended).unwrap_or(usize::MAX));
         let values = (self.keys.values.len() - due) as u64;
-        Outcome::reply(self.log.after_all(), Reply::Count(values + self.keys.lists - ended))
+        let lists = self.keys.lists + shown - ended;
+        Outcome::reply(self.log.after_all(), Reply::Count(values + lists))
     }
 
     pub(crate) fn names_of_keys(
@@ -43,7 +48,7 @@ impl Engine {
         Outcome::reply(self.log.after_all(), Reply::Names { names, next })
     }
 
-    /// Lists that are still there though their time is over.
+    /// Lists that are still there, and no value before them, though their time is over.
     fn ended_lists(&self) -> u64 {
         let shown = |timer| match timer {
             Timer::End(slot) => !self.keys.values.holds(&self.queues.at(slot).name),

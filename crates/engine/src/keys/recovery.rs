@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use model::QueueName;
+use model::{Durability, QueueName};
 
 use super::Value;
 use crate::codec::{encode, queue_name};
@@ -99,6 +99,8 @@ impl Engine {
         chunk_max: usize,
         out: &mut Vec<u8>,
     ) -> usize {
+        // What memory alone keeps is in no snapshot.
+        cursor.done |= self.key_level() == Durability::None;
         let bytes_end = out.len() + CHUNK_BYTES_MAX;
         let mut count = 0;
         while !cursor.done && count < chunk_max && out.len() < bytes_end {

@@ -47,9 +47,9 @@ impl Values {
         self.names.len()
     }
 
-    /// How many are still there though their time is over.
-    pub(crate) fn due_count(&self, now: Nanos) -> usize {
-        self.deadlines.iter().take_while(|(at, _)| *at <= now).count()
+    /// Those that are still there though their time is over.
+    pub(crate) fn due(&self, now: Nanos) -> impl Iterator<Item = &QueueName> {
+        self.deadlines.iter().take_while(move |(at, _)| *at <= now).map(|(_, name)| name)
     }
 
     /// The next that goes, and when.

@@ -6,6 +6,7 @@ pub(crate) mod listing;
 pub(crate) mod lists;
 pub(crate) mod log;
 pub(crate) mod naive;
+pub(crate) mod naive_keys;
 pub(crate) mod operating;
 pub(crate) mod script;
 

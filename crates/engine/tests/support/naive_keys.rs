@@ -1,0 +1,199 @@
+//! Keys as one would write them down: maps, and no thought of cost.
+
+use std::collections::BTreeMap;
+
+use model::{DeadlineRule, KeyKind};
+
+/// All keys of an engine, and what became of their messages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NaiveKeys {
+    pub(crate) now: u64,
+    /// The next number of a message or an order.
+    pub(crate) next: u64,
+    pub(crate) values: BTreeMap<String, NaiveValue>,
+    pub(crate) lists: BTreeMap<String, BTreeMap<(u32, u64), NaiveMessage>>,
+    pub(crate) leased: BTreeMap<u64, (String, NaiveMessage)>,
+    pub(crate) deadlines: BTreeMap<String, u64>,
+    /// Lists that are over and of which messages may still be there: until when stored, and below
+    /// which order.
+    pub(crate) over: BTreeMap<String, (u64, u64)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NaiveValue {
+    pub(crate) bytes: String,
+    pub(crate) at: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct NaiveMessage {
+    pub(crate) id: u64,
+    pub(crate) priority: u32,
+    pub(crate) order: u64,
+    pub(crate) created: u64,
+    pub(crate) durable: bool,
+}
+
+impl NaiveKeys {
+    pub(crate) fn new(now: u64) -> Self {
+        Self { now, next: 1, ..Self::default() }
+    }
+
+    /// Time goes on, and what is over goes.
+    pub(crate) fn advance(&mut self, now: u64) {
+        self.now = now;
+        self.values.retain(|_, value| value.at.is_none_or(|at| at > now));
+        let ended: Vec<_> = self.deadlines.iter().filter(|(_, at)| **at <= now).collect();
+        let ended: Vec<_> = ended.into_iter().map(|(name, at)| (name.clone(), *at)).collect();
+        for (name, at) in ended {
+            self.deadlines.remove(&name);
+            self.lists.remove(&name);
+            let before = self.over.get(&name).map_or(0, |(at, _)| *at);
+            self.over.insert(name, (at.max(before), self.next));
+        }
+    }
+
+    /// All that is over is deleted by now.
+    pub(crate) fn settle(&mut self) {
+        self.over.clear();
+    }
+
+    /// What a crash leaves of this state. What was leased is ready; what of a list that is over is
+    /// in its way then goes with it.
+    pub(crate) fn crash(&mut self) {
+        for (_, (name, message)) in std::mem::take(&mut self.leased) {
+            self.enter(&name, message);
+        }
+        let over = std::mem::take(&mut self.over);
+        for (name, list) in &mut self.lists {
+            let over = over.get(name);
+            let gone = |message: &NaiveMessage| {
+                over.is_some_and(|(at, below)| message.created < *at && message.order < *below)
+            };
+            list.retain(|_, message| message.durable && !gone(message));
+        }
+        self.forget_empty();
+    }
+
+    pub(crate) fn kind(&self, name: &str) -> Option<KeyKind> {
+        let list = || self.lists.contains_key(name).then_some(KeyKind::List);
+        if self.values.contains_key(name) { Some(KeyKind::Value) } else { list() }
+    }
+
+    /// The names of keys, ascending.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.values.keys().chain(self.lists.keys()).cloned().collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    pub(crate) fn put(&mut self, name: &str, priority: u32, durable: bool) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.enter(name, NaiveMessage { id, priority, order: id, created: self.now, durable });
+        id
+    }
+
+    pub(crate) fn enter(&mut self, name: &str, message: NaiveMessage) {
+        let list = self.lists.entry(name.to_owned()).or_default();
+        list.insert((message.priority, message.order), message);
+    }
+
+    /// A ready message leaves its list.
+    pub(crate) fn leave(&mut self, name: &str, place: (u32, u64)) -> NaiveMessage {
+        let message = self.lists.get_mut(name).unwrap().remove(&place).unwrap();
+        self.forget_empty();
+        message
+    }
+
+    /// False where there is no such key.
+    pub(crate) fn delete(&mut self, name: &str) -> bool {
+        let deleted = match self.kind(name) {
+            Some(KeyKind::Value) => self.values.remove(name).is_some(),
+            Some(KeyKind::List) => self.lists.remove(name).is_some(),
+            None => false,
+        };
+        self.forget_empty();
+        deleted
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: NaiveValue) {
+        if self.kind(name) == Some(KeyKind::List) {
+            self.delete(name);
+        }
+        self.values.insert(name.to_owned(), value);
+        self.advance(self.now);
+    }
+
+    /// Gives a key that is there another name.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        if self.kind(from) == Some(KeyKind::Value) {
+            let value = self.values[from].clone();
+            self.set(to, value);
+            self.values.remove(from);
+            return;
+        }
+        self.values.remove(to);
+        self.lists.remove(to);
+        self.forget_empty();
+        let deadline = self.deadlines.remove(from);
+        for (_, mut message) in self.lists.remove(from).unwrap() {
+            message.order = self.next;
+            self.next += 1;
+            self.enter(to, message);
+        }
+        self.deadlines.extend(deadline.map(|at| (to.to_owned(), at)));
+    }
+
+    pub(crate) fn deadline(&self, name: &str) -> Option<u64> {
+        match self.kind(name)? {
+            KeyKind::Value => self.values[name].at,
+            KeyKind::List => self.deadlines.get(name).copied(),
+        }
+    }
+
+    /// False where there is no such key, or the rule forbids it.
+    pub(crate) fn set_deadline(&mut self, name: &str, at: u64, rule: DeadlineRule) -> bool {
+        let before = self.deadline(name);
+        let allowed = match rule {
+            DeadlineRule::Always => true,
+            DeadlineRule::IfNone => before.is_none(),
+            DeadlineRule::IfSome => before.is_some(),
+            DeadlineRule::IfLater => before.is_some_and(|before| before < at),
+            DeadlineRule::IfEarlier => before.is_none_or(|before| before > at),
+            DeadlineRule::IfSomeEarlier => before.is_some_and(|before| before > at),
+        };
+        let Some(kind) = self.kind(name).filter(|_| allowed) else { return false };
+        match kind {
+            _ if at <= self.now => {
+                self.delete(name);
+            }
+            KeyKind::Value => self.values.get_mut(name).unwrap().at = Some(at),
+            KeyKind::List => {
+                self.deadlines.insert(name.to_owned(), at);
+            }
+        }
+        true
+    }
+
+    /// False where there was none.
+    pub(crate) fn clear_deadline(&mut self, name: &str) -> bool {
+        let had = self.deadline(name).is_some();
+        match self.kind(name).filter(|_| had) {
+            Some(KeyKind::Value) => self.values.get_mut(name).unwrap().at = None,
+            Some(KeyKind::List) => {
+                self.deadlines.remove(name);
+            }
+            None => {}
+        }
+        had
+    }
+
+    /// The deadline of a list goes with its last message.
+    fn forget_empty(&mut self) {
+        self.lists.retain(|_, list| !list.is_empty());
+        let lists = &self.lists;
+        self.deadlines.retain(|name, _| lists.contains_key(name));
+    }
+}
