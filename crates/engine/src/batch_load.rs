@@ -11,6 +11,7 @@ use model::{
 use crate::engine::Engine;
 use crate::lists::Span;
 use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
+use crate::relocating::RELOCATION_BYTES_MAX;
 use crate::send_id_record::SendIdView;
 
 /// What commands of a batch may come to.
@@ -20,6 +21,8 @@ struct Load {
     stored_bytes: usize,
     /// Bytes of what is said of messages that are there.
     settled_bytes: usize,
+    /// Bytes of room that it uses up without a record of its own.
+    reserved: u64,
     records: usize,
     /// Elements that are looked at.
     scanned: u64,
@@ -87,7 +90,8 @@ impl Engine {
         {
             return Err(Refusal::BatchTooLarge);
         }
-        let has_room = load.stored_bytes as u64 <= self.log.room;
+        let stored = (load.stored_bytes as u64).saturating_add(load.reserved);
+        let has_room = stored <= self.log.room;
         let settles = bytes as u64 <= self.log.room || self.log.surely_takes(load.settled_bytes);
         if has_room && settles { Ok(()) } else { Err(Refusal::StoreFull) }
     }
@@ -174,8 +178,14 @@ impl Engine {
                 let (moved, gone) = (count(from), count(to));
                 load.change(moved);
                 load.delete(gone);
+                load.reserved += moved.saturating_mul(RELOCATION_BYTES_MAX);
                 load.store(to, limits::VALUE_BYTES_MAX);
+                // The old value's end, and the deadlines of both lists.
+                for name in [from, from, to] {
+                    load.store(name, 0);
+                }
             }
+            KeyCommand::Value { name, take: true } => load.store(name, 0),
             KeyCommand::SetValue { name, value, .. } => {
                 load.delete(count(name));
                 load.store(name, value.len());
@@ -187,7 +197,7 @@ impl Engine {
             | KeyCommand::Lifetime { .. }
             | KeyCommand::CountAll
             | KeyCommand::CountOf { .. }
-            | KeyCommand::Value { .. } => {}
+            | KeyCommand::Value { take: false, .. } => {}
             KeyCommand::Names { max, .. } => load.scan(*max as u64),
         }
         Ok(())

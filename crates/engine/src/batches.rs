@@ -31,6 +31,7 @@ impl Engine {
         commands: Vec<Command>,
         effects: &mut Effects,
     ) -> Outcome {
+        self.notice_observed(by, effects);
         if self.stop_observing(by).is_some_and(|observing| observing.stale) {
             return Outcome::reply(self.log.after_all(), Reply::Stale);
         }
@@ -55,6 +56,16 @@ impl Engine {
         }
         self.log.end_batch();
         batch.answering(after.and(self.log.after_open()), Reply::Batch(replies))
+    }
+
+    /// What a session observes and whose time is over goes before its batch, as a change.
+    fn notice_observed(&mut self, by: SessionSlot, effects: &mut Effects) {
+        let observing = self.sessions.at(by).observing.as_ref();
+        let names: Vec<_> = observing.iter().flat_map(|it| it.names.iter().cloned()).collect();
+        for name in names {
+            self.notice_end(&name, effects);
+        }
+        self.end_frame(effects);
     }
 
     fn handle_in_batch(

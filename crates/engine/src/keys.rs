@@ -112,6 +112,14 @@ impl Engine {
         self.queues.at(slot).is_list().then_some(slot)
     }
 
+    /// A key whose time is over goes now rather than by time.
+    pub(crate) fn notice_end(&mut self, name: &QueueName, effects: &mut Effects) {
+        if self.keys.values.holds(name) && !self.is_value(name) {
+            self.delete_value(name, effects);
+        }
+        self.find_list(name);
+    }
+
     /// How durable what is said of keys is.
     pub(crate) fn key_level(&self) -> Durability {
         self.policy.durability(Persistence::Persistent)

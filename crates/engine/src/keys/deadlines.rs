@@ -2,11 +2,12 @@
 
 use model::{Deadline, DeadlineRule, Durability, Lifetime, Nanos, QueueName, Refusal, Reply};
 
-use super::setting::{DELETED_BYTES_MAX, KEY_RECORDS_MAX, ready_max};
+use super::setting::{KEY_RECORDS_MAX, ready_max};
 use super::{Key, Value};
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::key_records::DeadlineView;
+use crate::log::DELETED_BYTES_MAX;
 use crate::queue::{ListLifetime, QueueSlot};
 use crate::record::RecordView;
 

@@ -37,7 +37,7 @@ impl Engine {
         self.took_steps(self.queues.count());
         let mut deletion = Deletion::begin();
         // One more than it may delete: then there is more.
-        let at_once = limits::FRAME_RECORDS_MAX + 1;
+        let at_once = deletion.left + 1;
         let values = self.keys.values.iter_after(None).take(at_once);
         let values: Vec<_> = values.map(|(name, _)| (name.clone(), Key::Value)).collect();
         // Those that are over are no keys any more, and go by themselves.

@@ -10,6 +10,7 @@ use super::{Key, Value};
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::key_records::ValueView;
+use crate::log::DELETED_BYTES_MAX;
 use crate::record::RecordView;
 
 /// What a value is to be, and under which condition.
@@ -156,9 +157,6 @@ pub(crate) const fn ready_max(others: usize) -> usize {
 
 /// Records of a command about a key beside those of messages: two values, two deadlines.
 pub(crate) const KEY_RECORDS_MAX: usize = 4;
-
-/// A Deleted record.
-pub(crate) const DELETED_BYTES_MAX: usize = 16;
 
 /// A KeyDeadline record.
 pub(crate) const DEADLINE_BYTES_MAX: usize = 32 + limits::QUEUE_NAME_BYTES_MAX;

@@ -1,0 +1,267 @@
+//! How much keys may be, and how much one command does to them: what exceeds it is refused and
+//! leaves all as it was, or goes on when it is asked again.
+#![allow(clippy::unwrap_used, reason = "a broken test may panic")]
+
+use engine::{Effects, Engine, EngineOptions};
+use model::{
+    Command, Deadline, DeadlineRule, Destination, KeyCommand, LinkId, MessageId, Nanos, NewMessage,
+    Persistence, QueueName, Refusal, Reply, SessionId, SetRule, StorePolicy, ValueDeadline, limits,
+};
+
+const SESSION: SessionId = SessionId(1);
+
+struct Session {
+    engine: Engine,
+    effects: Effects,
+    now: Nanos,
+}
+
+impl Session {
+    fn new(policy: StorePolicy) -> Self {
+        let mut engine = Engine::new(EngineOptions::new(policy));
+        engine.open_session(SESSION);
+        Self { engine, effects: Effects::default(), now: Nanos::SECOND }
+    }
+
+    fn run(&mut self, command: Command) -> Reply {
+        self.effects.clear();
+        self.engine.handle(self.now, SESSION, command, &mut self.effects);
+        self.effects.outputs.remove(0).reply
+    }
+
+    fn key(&mut self, command: KeyCommand) -> Reply {
+        self.run(Command::Key(Box::new(command)))
+    }
+
+    fn set(&mut self, name: &str, bytes: usize) -> Reply {
+        self.key(KeyCommand::SetValue {
+            name: self::name(name),
+            value: vec![b'x'; bytes].into(),
+            deadline: ValueDeadline::Never,
+            rule: SetRule::Always,
+            want_old: false,
+        })
+    }
+
+    fn delete(&mut self, name: &str) -> Reply {
+        self.key(KeyCommand::Delete { names: vec![self::name(name)] })
+    }
+
+    fn end_at(&mut self, name: &str, at: u64) -> Reply {
+        let (name, deadline) = (self::name(name), Deadline::At(Nanos(at)));
+        self.key(KeyCommand::SetDeadline { name, deadline, rule: DeadlineRule::Always })
+    }
+
+    fn count(&mut self) -> Reply {
+        self.key(KeyCommand::CountAll)
+    }
+
+    fn put(&mut self, queue: &str, count: usize) {
+        for _ in 0..count {
+            let to = Destination::Queue(name(queue));
+            let message = NewMessage::new(b"x"[..].into());
+            let reply = self.run(Command::PutTo { to, message, transaction: None });
+            assert!(matches!(reply, Reply::Stored { .. }), "{reply:?}");
+        }
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Reply {
+        self.key(KeyCommand::Rename { from: name(from), to: name(to), only_new: false })
+    }
+}
+
+#[test]
+fn values_are_small() {
+    let mut session = Session::new(StorePolicy::Always);
+    let set = Reply::Replaced { set: true, old: None };
+    assert_eq!(session.set("a", limits::VALUE_BYTES_MAX), set);
+    let refused = Reply::Refused(Refusal::TooManyValues);
+    assert_eq!(session.set("a", limits::VALUE_BYTES_MAX + 1), refused);
+    assert_eq!(session.set("b", limits::VALUE_BYTES_MAX + 1), refused);
+    assert_eq!(session.count(), Reply::Count(1));
+    session.engine.check();
+}
+
+#[test]
+fn all_values_together_are_bounded() {
+    let mut session = Session::new(StorePolicy::Memory);
+    let fit = limits::VALUES_BYTES_MAX / (limits::VALUE_BYTES_MAX + 4);
+    for number in 0..fit {
+        let reply = session.set(&format!("{number:04}"), limits::VALUE_BYTES_MAX);
+        assert_eq!(reply, Reply::Replaced { set: true, old: None });
+    }
+    let refused = Reply::Refused(Refusal::TooManyValues);
+    assert_eq!(session.set("more", limits::VALUE_BYTES_MAX), refused);
+    // In place of another there is room, and once one is gone.
+    let set = Reply::Replaced { set: true, old: None };
+    assert_eq!(session.set("0000", limits::VALUE_BYTES_MAX), set);
+    assert_eq!(session.delete("0000"), Reply::Count(1));
+    assert_eq!(session.set("more", limits::VALUE_BYTES_MAX), set);
+    session.engine.check();
+}
+
+#[test]
+fn there_are_so_many_values() {
+    let mut session = Session::new(StorePolicy::Memory);
+    let set = Reply::Replaced { set: true, old: None };
+    for number in 0..limits::VALUES_MAX {
+        assert_eq!(session.set(&number.to_string(), 0), set);
+    }
+    assert_eq!(session.set("more", 0), Reply::Refused(Refusal::TooManyValues));
+    assert_eq!(session.set("0", 1), set);
+    // All are deleted in steps of a frame.
+    let at_once = limits::FRAME_RECORDS_MAX as u64;
+    for _ in 1..limits::VALUES_MAX / limits::FRAME_RECORDS_MAX {
+        assert_eq!(session.key(KeyCommand::DeleteAll), Reply::CountSoFar(at_once));
+    }
+    assert_eq!(session.key(KeyCommand::DeleteAll), Reply::Done);
+    assert_eq!(session.count(), Reply::Count(0));
+    session.engine.check();
+}
+
+#[test]
+fn a_long_list_is_deleted_in_steps_and_not_replaced() {
+    let mut session = Session::new(StorePolicy::Always);
+    session.put("l", limits::FRAME_RECORDS_MAX + 1);
+    let too_long = Reply::Refused(Refusal::ListTooLong);
+    assert_eq!(session.set("l", 1), too_long);
+    assert_eq!(session.rename("l", "m"), too_long);
+    session.put("m", 1);
+    assert_eq!(session.rename("m", "l"), too_long);
+    assert_eq!(session.count(), Reply::Count(2));
+    session.engine.check();
+    assert_eq!(session.delete("l"), Reply::CountSoFar(0));
+    assert_eq!(session.effects.frames.len(), 1, "what fits into one");
+    assert_eq!(session.delete("l"), Reply::Count(1));
+    assert_eq!(session.count(), Reply::Count(1));
+    session.engine.check();
+}
+
+#[test]
+fn a_batch_deletes_a_list_whole_or_is_refused() {
+    let mut session = Session::new(StorePolicy::Always);
+    session.put("l", limits::FRAME_RECORDS_MAX);
+    let names = vec![name("l")];
+    let batch = || Command::Batch {
+        commands: vec![
+            Command::Key(Box::new(KeyCommand::Delete { names: names.clone() })),
+            Command::Key(Box::new(KeyCommand::CountOf { names: names.clone() })),
+        ],
+    };
+    assert_eq!(session.run(batch()), Reply::Refused(Refusal::BatchTooLarge));
+    assert_eq!(session.count(), Reply::Count(1));
+    session.run(Command::Delete { message: MessageId(1) });
+    let expected = Reply::Batch(vec![Reply::Count(1), Reply::Count(0)]);
+    assert_eq!(session.run(batch()), expected);
+    assert_eq!(session.effects.frames.len(), 1, "it is one frame");
+    session.engine.check();
+}
+
+#[test]
+fn a_list_of_any_length_is_over_at_once_and_deleted_in_steps() {
+    let mut session = Session::new(StorePolicy::Always);
+    let count = 3 * limits::TIMERS_PER_TURN_MAX;
+    session.put("l", count);
+    assert_eq!(session.end_at("l", 2 * Nanos::SECOND.0), Reply::Count(1));
+    session.now = Nanos::from_secs(2);
+    assert_eq!(session.count(), Reply::Count(0));
+    session.put("l", 1);
+    let mut steps = 0;
+    while session.engine.poll_timeout().is_some_and(|at| at <= session.now) {
+        session.effects.clear();
+        session.engine.handle_timeout(session.now, &mut session.effects);
+        session.engine.check();
+        assert_eq!(session.count(), Reply::Count(1), "the new list is there all the while");
+        steps += 1;
+    }
+    assert!(steps >= 3, "{steps} steps");
+    let statistics = session.engine.statistics();
+    assert_eq!(statistics.ready, 1, "of {count} old ones none is left");
+}
+
+#[test]
+fn a_long_list_that_is_to_go_now_goes_at_the_next_moment() {
+    let mut session = Session::new(StorePolicy::Always);
+    session.put("l", limits::FRAME_RECORDS_MAX);
+    assert_eq!(session.end_at("l", 1), Reply::Count(1));
+    session.now = session.now + Nanos(1);
+    assert_eq!(session.count(), Reply::Count(0));
+    session.engine.check();
+}
+
+#[test]
+fn on_a_full_device_keys_can_be_deleted_and_not_set() {
+    let mut session = Session::new(StorePolicy::Always);
+    session.set("a", 10);
+    session.put("l", 2);
+    session.engine.set_room(0);
+    let full = Reply::Refused(Refusal::StoreFull);
+    assert_eq!(session.set("b", 10), full);
+    assert_eq!(session.set("a", 10), full);
+    assert_eq!(session.set("l", 10), full);
+    assert_eq!(session.rename("a", "b"), full);
+    assert_eq!(session.rename("l", "b"), full);
+    assert_eq!(session.end_at("a", u64::MAX), full);
+    assert_eq!(session.end_at("l", u64::MAX), full);
+    assert_eq!(session.count(), Reply::Count(2));
+    session.engine.check();
+    assert_eq!(session.end_at("a", 1), Reply::Count(1), "to go now is to be deleted");
+    assert_eq!(session.delete("l"), Reply::Count(1));
+    assert_eq!(session.count(), Reply::Count(0));
+    session.engine.check();
+}
+
+#[test]
+fn what_is_published_finds_room_or_is_refused_whole() {
+    let mut session = Session::new(StorePolicy::Always);
+    let pattern = name("*");
+    let reply = session.run(Command::SubscribePattern { link: LinkId(1), pattern });
+    assert_eq!(reply, Reply::Done);
+    let subscription = model::Subscription {
+        name: Some(model::SubscriptionName { client: None, name: name("s"), durable: true }),
+        topic: name("news"),
+        selector: None,
+        shared: false,
+        without: None,
+    };
+    let subscription = Box::new(subscription);
+    let reply = session.run(Command::Subscribe { link: LinkId(2), subscription });
+    assert_eq!(reply, Reply::Done);
+    session.engine.set_room(0);
+    let publish = |persistence| Command::Publish {
+        topic: name("news"),
+        message: NewMessage { persistence, ..NewMessage::new(b"x"[..].into()) },
+    };
+    let reply = session.run(publish(Persistence::Persistent));
+    assert_eq!(reply, Reply::Refused(Refusal::StoreFull));
+    assert_eq!(session.run(publish(Persistence::NonPersistent)), Reply::Count(2));
+    session.engine.check();
+}
+
+#[test]
+fn there_are_so_many_patterns() {
+    let mut session = Session::new(StorePolicy::Memory);
+    let subscribe = |number: usize| Command::SubscribePattern {
+        link: LinkId(number as u32),
+        pattern: name("a*b*c*d"),
+    };
+    for number in 0..limits::PATTERN_SUBSCRIPTIONS_MAX {
+        assert_eq!(session.run(subscribe(number)), Reply::Done);
+    }
+    let refused = Reply::Refused(Refusal::TooManySubscriptions);
+    assert_eq!(session.run(subscribe(limits::PATTERN_SUBSCRIPTIONS_MAX)), refused);
+    let before = session.engine.steps();
+    let message = NewMessage::new(b"x"[..].into());
+    let reply = session.run(Command::Publish { topic: name("other"), message });
+    assert_eq!(reply, Reply::Count(0));
+    let steps = session.engine.steps() - before;
+    assert!(steps >= limits::PATTERN_SUBSCRIPTIONS_MAX as u64, "each was looked at: {steps}");
+    let reply = session.run(Command::CloseConsumer { link: LinkId(0) });
+    assert_eq!(reply, Reply::Done);
+    assert_eq!(session.run(subscribe(limits::PATTERN_SUBSCRIPTIONS_MAX)), Reply::Done);
+    session.engine.check();
+}
+
+fn name(name: &str) -> QueueName {
+    QueueName::new(name).unwrap()
+}
