@@ -23,6 +23,8 @@ pub(crate) enum Command {
     /// Run the broker
     #[command(after_help = SERVE_HELP)]
     Serve(Serve),
+    #[command(flatten)]
+    Client(Client),
     /// Look into the journal of a broker that is not running
     #[command(after_help = JOURNAL_HELP)]
     Journal {
@@ -34,6 +36,201 @@ pub(crate) enum Command {
         #[command(subcommand)]
         bench: Bench,
     },
+}
+
+/// Commands that speak to a running broker.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Client {
+    /// Send a message to a queue
+    #[command(after_help = SEND_HELP)]
+    Send(Send),
+    /// Receive messages; each is deleted once it was written to standard output
+    #[command(after_help = RECEIVE_HELP)]
+    Receive(Receive),
+    /// List the queues
+    Queues {
+        #[command(flatten)]
+        server: ServerAt,
+    },
+    /// Look at the messages of a queue without receiving them
+    Browse(Browse),
+    /// Move messages from one queue to another
+    Move(MoveMessages),
+    /// Delete the messages of a queue that nobody holds
+    Purge(Purge),
+    /// Look at dead letters, or send them again
+    #[command(after_help = DEAD_HELP)]
+    Dead {
+        #[command(subcommand)]
+        dead: Dead,
+    },
+}
+
+/// A running broker.
+#[derive(Debug, Args)]
+pub(crate) struct ServerAt {
+    /// Where it listens to HTTP
+    #[arg(long, value_name = "URL", env = "DUNLIN_URL", default_value = "http://127.0.0.1:8422")]
+    pub(crate) url: String,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Settings of `send`.
+#[derive(Debug, Args)]
+pub(crate) struct Send {
+    /// Where to
+    pub(crate) queue: String,
+    /// The message; - or nothing: what comes from standard input
+    #[arg(conflicts_with = "lines")]
+    pub(crate) body: Option<String>,
+    /// Each line of standard input is a message
+    #[arg(long)]
+    pub(crate) lines: bool,
+    /// How durable: persistent (as the store is set), none, written or synced
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) persistence: Option<String>,
+    /// 0 to 9, which is the most urgent [default: 4]
+    #[arg(long, value_name = "N")]
+    pub(crate) priority: Option<u8>,
+    /// Hide it for so long, such as 5s
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) delay: Option<String>,
+    /// After so long it is a dead letter
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) ttl: Option<String>,
+    /// A property that selectors and JMS clients see; numbers, true and false are such
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse::property)]
+    pub(crate) property: Vec<(String, String)>,
+    /// Your own name for it: sent again, it is stored once
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// What it is, such as text/plain, which JMS clients get as a text message
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) content_type: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerAt,
+}
+
+/// Settings of `receive`.
+#[derive(Debug, Args)]
+pub(crate) struct Receive {
+    /// Where from
+    pub(crate) queue: String,
+    /// Go on until a signal comes
+    #[arg(long, conflicts_with_all = ["count", "wait", "keep"])]
+    pub(crate) follow: bool,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) count: u64,
+    /// How long to wait for each [default: not at all]
+    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    pub(crate) wait: Option<Duration>,
+    /// How long the broker waits for the acknowledgement [default: 30s]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) lease: Option<String>,
+    /// Give everything back at the end instead of deleting it
+    #[arg(long)]
+    pub(crate) keep: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerAt,
+}
+
+/// Settings of `browse`.
+#[derive(Debug, Args)]
+pub(crate) struct Browse {
+    /// Whose messages
+    pub(crate) queue: String,
+    /// Only those that match, in the words of JMS: "region = 'EU' AND n > 5"
+    #[arg(long)]
+    pub(crate) selector: Option<String>,
+    /// Only those in this state: ready, leased, delayed or buried
+    #[arg(long)]
+    pub(crate) state: Option<String>,
+    /// The most messages
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) max: usize,
+    #[command(flatten)]
+    pub(crate) server: ServerAt,
+}
+
+/// Settings of `move`.
+#[derive(Debug, Args)]
+pub(crate) struct MoveMessages {
+    /// Where from
+    pub(crate) from: String,
+    /// Where to
+    pub(crate) to: String,
+    /// Only those that match
+    #[arg(long)]
+    pub(crate) selector: Option<String>,
+    /// The most messages [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) max: Option<u64>,
+    #[command(flatten)]
+    pub(crate) server: ServerAt,
+}
+
+/// Settings of `purge`.
+#[derive(Debug, Args)]
+pub(crate) struct Purge {
+    /// Whose messages
+    pub(crate) queue: String,
+    /// Only those that match
+    #[arg(long)]
+    pub(crate) selector: Option<String>,
+    /// Only those in this state: ready, delayed or buried
+    #[arg(long)]
+    pub(crate) state: Option<String>,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerAt,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Dead {
+    /// List the dead letters: why each is one, and where it was
+    Ls {
+        /// Where they are parked
+        #[arg(long, value_name = "NAME", env = "DUNLIN_DEAD_LETTER_QUEUE", default_value = "DLQ")]
+        queue: String,
+        #[command(flatten)]
+        server: ServerAt,
+    },
+    /// Show one message whole
+    Show {
+        /// Its number
+        id: u64,
+        #[command(flatten)]
+        server: ServerAt,
+    },
+    /// Send dead letters where they came from, as if they had never failed
+    Replay(Replay),
+}
+
+/// Settings of `dead replay`.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// The number of one
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) id: Option<u64>,
+    /// All of them
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// To this queue instead
+    #[arg(long, value_name = "QUEUE")]
+    pub(crate) to: Option<String>,
+    /// Only those that match
+    #[arg(long)]
+    pub(crate) selector: Option<String>,
+    /// Where they are parked
+    #[arg(long, value_name = "NAME", env = "DUNLIN_DEAD_LETTER_QUEUE", default_value = "DLQ")]
+    pub(crate) queue: String,
+    #[command(flatten)]
+    pub(crate) server: ServerAt,
 }
 
 #[derive(Debug, Subcommand)]
@@ -245,8 +442,41 @@ Exit status:
   0    it went as asked; a server was stopped in good order (SIGTERM, SIGINT)
   1    it failed; the message says why and what to do
   2    wrong usage or settings
+  3    there is nothing: no such queue or message, or no message came in time
   74   the journal could not be written; nothing was confirmed after that
   130  stopped at once by a second SIGINT";
+
+const SEND_HELP: &str = "\
+Prints the number of the message, with --lines how many there were. When it ends with 0 they are as
+durable as was asked for.
+
+Examples:
+  dunlin send mail 'hello'
+  dunlin send mail --property region=EU --priority 9 < body.bin
+  seq 1000000 | dunlin send numbers --lines
+
+Exit status: 0 it is stored, 1 it is not known to be, 2 wrong usage";
+
+const RECEIVE_HELP: &str = "\
+Each message is written with a line end, and acknowledged when that is out. SIGINT and SIGTERM end
+it within a second, and what was not written by then is given back.
+
+Examples:
+  dunlin receive mail --wait 20s
+  dunlin receive mail --follow --json | jq .body
+  dunlin receive mail --count 10 --keep
+
+Exit status: 0 as many as asked for (with --follow: a signal came), 1 it failed, 2 wrong usage,
+3 fewer came in time";
+
+const DEAD_HELP: &str = "\
+Examples:
+  dunlin dead ls
+  dunlin dead show 17
+  dunlin dead replay 17
+  dunlin dead replay --all --selector \"region = 'EU'\"
+
+Exit status: 0 done, 1 it failed, 2 wrong usage, 3 there is no such message";
 
 const SERVE_HELP: &str = "\
 Every setting is also a variable (shown above) and a key of the TOML file, named like the flag:

@@ -15,15 +15,28 @@ pub(crate) enum Error {
     Start(StartError),
     /// The server ended by itself.
     Failed(Failure),
+    /// What was asked for is not there, or did not come in time.
+    Nothing(String),
     /// Anything else, in words for the person who asked for it.
     Other(String),
 }
 
 impl Error {
+    /// The same with something more to know.
+    pub(crate) fn amended(self, what: &str) -> Self {
+        match self {
+            Self::Settings(text) => Self::Settings(format!("{text}; {what}")),
+            Self::Nothing(text) => Self::Nothing(format!("{text}; {what}")),
+            Self::Other(text) => Self::Other(format!("{text}; {what}")),
+            error => error,
+        }
+    }
+
     /// The status, as `--help` documents it.
     const fn status(&self) -> u8 {
         match self {
             Self::Settings(_) => 2,
+            Self::Nothing(_) => NOTHING,
             Self::Failed(_) => IO_ERROR,
             Self::Start(_) | Self::Other(_) => 1,
         }
@@ -33,7 +46,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Settings(what) | Self::Other(what) => f.write_str(what),
+            Self::Settings(what) | Self::Nothing(what) | Self::Other(what) => f.write_str(what),
             Self::Start(error) => error.fmt(f),
             Self::Failed(failure) => failure.fmt(f),
         }
@@ -51,6 +64,9 @@ pub(crate) fn code(end: Result<(), Error>) -> ExitCode {
         }
     }
 }
+
+/// As `grep` and others tell that nothing was found, but not to be taken for a failure.
+const NOTHING: u8 = 3;
 
 /// `EX_IOERR` of sysexits(3).
 const IO_ERROR: u8 = 74;

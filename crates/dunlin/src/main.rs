@@ -2,6 +2,7 @@
 
 mod bench_jobs;
 mod cli;
+mod client;
 mod exit;
 mod journal_dump;
 mod journal_verify;
@@ -18,6 +19,7 @@ use crate::cli::{Bench, Cli, Command, Journal};
 fn main() -> ExitCode {
     let end = match Cli::parse().command {
         Command::Serve(serve) => serve::run(serve),
+        Command::Client(client) => client::run(client),
         Command::Journal { journal: Journal::Verify { dir } } => journal_verify::run(&dir),
         Command::Journal { journal: Journal::Dump { dir, json } } => journal_dump::run(&dir, json),
         Command::Bench { bench: Bench::Jobs(options) } => bench_jobs::run(options),

@@ -91,6 +91,36 @@ pub(crate) fn send_ids_count(count: usize) -> Result<usize, String> {
     if count <= max { Ok(count) } else { Err(format!("{count} is more than {max}")) }
 }
 
+/// `NAME=VALUE`.
+pub(crate) fn property(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let pair = pair.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    pair.ok_or_else(|| format!("`{text}` is not NAME=VALUE"))
+}
+
+/// The bytes of a base64 text.
+pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut count) = (0_u32, 0);
+    for letter in text.trim_end_matches('=').bytes() {
+        let sextet = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(sextet);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count & 0xff) as u8);
+        }
+    }
+    Some(bytes)
+}
+
 /// `PROTOCOL=ADDRESS`.
 pub(crate) fn listen(text: &str) -> Result<Listen, String> {
     let (name, address) = text
@@ -217,6 +247,15 @@ const DURATION_MICROS_MAX: u64 = 100 * 24 * 3_600 * 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_come_out_of_base64() {
+        for (text, bytes) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo")] {
+            assert_eq!(base64(text).unwrap(), bytes.as_bytes());
+        }
+        assert_eq!(base64("/+8=").unwrap(), [0xff, 0xef]);
+        assert_eq!(base64("a b="), None);
+    }
 
     #[test]
     fn durations_have_units() {

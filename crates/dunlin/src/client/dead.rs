@@ -1,0 +1,62 @@
+//! `dunlin dead`: messages that could not be delivered.
+
+use serde_json::{Map, Value as Json};
+
+use crate::cli::{Replay, ServerAt};
+use crate::client::operate::{messages, tell};
+use crate::client::table::{print, say};
+use crate::client::web::{Web, encoded, with_query};
+use crate::exit::Error;
+
+/// What lies among the dead letters, and why.
+pub(crate) fn list(queue: &str, server: &ServerAt) -> Result<(), Error> {
+    let browse = [("browse", Some("true".to_owned()))];
+    let mut letters = match messages(server, queue, &browse, usize::MAX) {
+        // Without dead letters there is no such queue.
+        Err(Error::Nothing(_)) => Vec::new(),
+        found => found?,
+    };
+    if !server.json {
+        letters.iter_mut().for_each(lift);
+    }
+    print(&letters, &["id", "reason", "from", "failed", "body"], server.json)
+}
+
+/// Why it is dead stands beside the rest.
+fn lift(letter: &mut Map<String, Json>) {
+    if let Some(Json::Object(dead)) = letter.remove("dead") {
+        letter.extend(dead);
+    }
+}
+
+/// All that is known about one message.
+pub(crate) fn show(id: u64, server: &ServerAt) -> Result<(), Error> {
+    let message = Web::new(&server.url).get(&format!("/messages/{id}"))?.object()?;
+    if server.json {
+        return say(format!("{}\n", Json::Object(message)).as_bytes());
+    }
+    let line = |(name, value): (&String, &Json)| match value {
+        Json::String(text) => format!("{name}: {text}\n"),
+        value => format!("{name}: {value}\n"),
+    };
+    say(message.iter().map(line).collect::<String>().as_bytes())
+}
+
+/// Sends dead letters where they came from, or elsewhere.
+pub(crate) fn replay(replay: &Replay) -> Result<(), Error> {
+    let to_origin = replay.to.is_none().then(|| "true".to_owned());
+    let path = with_query(
+        format!("/queues/{}/move", encoded(&replay.queue)),
+        &[
+            ("to", replay.to.clone()),
+            ("to_origin", to_origin),
+            ("message", replay.id.map(|id| id.to_string())),
+            ("selector", replay.selector.clone()),
+        ],
+    );
+    let answer = Web::new(&replay.server.url).post(&path, &[], b"")?.object()?;
+    if answer.get("moved").and_then(Json::as_u64) == Some(0) {
+        return Err(Error::Nothing("there was nothing to replay".into()));
+    }
+    tell(answer, "moved", replay.server.json)
+}

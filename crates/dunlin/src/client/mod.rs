@@ -1,0 +1,27 @@
+//! The commands that speak to a running broker, over HTTP.
+
+mod dead;
+mod operate;
+mod pages;
+mod receive;
+mod send;
+mod table;
+mod web;
+
+use crate::cli::{Client, Dead};
+use crate::exit::Error;
+
+/// Does one of them.
+pub(crate) fn run(client: Client) -> Result<(), Error> {
+    match client {
+        Client::Send(send) => send::run(&send),
+        Client::Receive(receive) => receive::run(&receive),
+        Client::Queues { server } => operate::queues(&server),
+        Client::Browse(browse) => operate::browse(&browse),
+        Client::Move(chosen) => operate::move_messages(&chosen),
+        Client::Purge(purge) => operate::purge(&purge),
+        Client::Dead { dead: Dead::Ls { queue, server } } => dead::list(&queue, &server),
+        Client::Dead { dead: Dead::Show { id, server } } => dead::show(id, &server),
+        Client::Dead { dead: Dead::Replay(replay) } => dead::replay(&replay),
+    }
+}

@@ -1,0 +1,155 @@
+//! `dunlin receive`: what was written to standard output is acknowledged, and only that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Map, Value as Json};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::cli::Receive;
+use crate::client::table::say;
+use crate::client::web::{Web, encoded, with_query};
+use crate::exit::Error;
+use crate::parse;
+
+/// Receives until there is what was asked for, or a signal ends it.
+pub(crate) fn run(receive: &Receive) -> Result<(), Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| Error::Other(format!("cannot listen to signals: {error}")))?;
+    }
+    let web = Web::new(&receive.server.url);
+    let mut receiver = Receiver { web, receive, stop, kept: Vec::new() };
+    let end = receiver.receive_all();
+    let kept = std::mem::take(&mut receiver.kept);
+    end.and(receiver.give_back(&kept))
+}
+
+struct Receiver<'a> {
+    web: Web,
+    receive: &'a Receive,
+    /// A signal came.
+    stop: Arc<AtomicBool>,
+    /// Leases that are given back at the end.
+    kept: Vec<String>,
+}
+
+impl Receiver<'_> {
+    fn receive_all(&mut self) -> Result<(), Error> {
+        let mut left = if self.receive.follow { u64::MAX } else { self.receive.count };
+        while left > 0 {
+            let messages = self.next_some(left.min(BATCH))?;
+            if messages.is_empty() {
+                return if self.receive.follow { Ok(()) } else { Err(self.nothing(left)) };
+            }
+            left -= messages.len() as u64;
+            self.hand_out(messages)?;
+        }
+        Ok(())
+    }
+
+    /// Up to so many messages, waiting for the first as long as was asked; none when that is over
+    /// or a signal came. A request is short, so that a signal is soon obeyed.
+    fn next_some(&self, max: u64) -> Result<Vec<Map<String, Json>>, Error> {
+        let mut left = self.receive.wait.unwrap_or_default();
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(Vec::new());
+            }
+            let slice = if self.receive.follow { SLICE } else { left.min(SLICE) };
+            let messages = self.ask(max, slice)?;
+            left = left.saturating_sub(slice);
+            if !messages.is_empty() || (left.is_zero() && !self.receive.follow) {
+                return Ok(messages);
+            }
+        }
+    }
+
+    fn ask(&self, max: u64, wait: std::time::Duration) -> Result<Vec<Map<String, Json>>, Error> {
+        let path = format!("/queues/{}/messages", encoded(&self.receive.queue));
+        let query = [
+            ("max", Some(max.to_string())),
+            ("wait", Some(format!("{}ms", wait.as_millis()))),
+            ("lease", self.receive.lease.clone()),
+        ];
+        let mut answer = self.web.get(&with_query(path, &query))?.object()?;
+        let Some(Json::Array(messages)) = answer.remove("messages") else { return Ok(Vec::new()) };
+        let objects = messages.into_iter().filter_map(|message| match message {
+            Json::Object(object) => Some(object),
+            _ => None,
+        });
+        Ok(objects.collect())
+    }
+
+    /// Writes each, and acknowledges it then. What cannot be written, and what comes behind it or
+    /// behind a signal, goes back.
+    fn hand_out(&mut self, messages: Vec<Map<String, Json>>) -> Result<(), Error> {
+        let leases: Vec<String> = messages.iter().map(lease).collect();
+        for (index, (message, lease)) in messages.into_iter().zip(&leases).enumerate() {
+            if self.stop.load(Ordering::Relaxed) {
+                return self.give_back(leases.get(index..).unwrap_or_default());
+            }
+            if let Err(error) = self.write(message) {
+                self.give_back(leases.get(index..).unwrap_or_default())?;
+                return Err(error);
+            }
+            if self.receive.keep {
+                self.kept.push(lease.clone());
+                continue;
+            }
+            if let Err(error) = self.acknowledge(lease) {
+                self.give_back(leases.get(index + 1..).unwrap_or_default())?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, mut message: Map<String, Json>) -> Result<(), Error> {
+        if self.receive.server.json {
+            message.remove("lease");
+            return say(format!("{}\n", Json::Object(message)).as_bytes());
+        }
+        let mut bytes = body(&message)?;
+        bytes.push(b'\n');
+        say(&bytes)
+    }
+
+    fn acknowledge(&self, lease: &str) -> Result<(), Error> {
+        self.web.delete(&format!("/leases/{lease}"))?.object().map(drop)
+    }
+
+    /// A lease that is over by now is nobody's loss.
+    fn give_back(&self, leases: &[String]) -> Result<(), Error> {
+        for lease in leases {
+            self.web.post(&format!("/leases/{lease}/release"), &[], b"")?;
+        }
+        Ok(())
+    }
+
+    fn nothing(&self, left: u64) -> Error {
+        let Receive { queue, count, .. } = self.receive;
+        Error::Nothing(format!("{} of {count} messages came from {queue} in time", count - left))
+    }
+}
+
+fn lease(message: &Map<String, Json>) -> String {
+    message.get("lease").and_then(Json::as_str).unwrap_or_default().to_owned()
+}
+
+/// The bytes of a message.
+pub(crate) fn body(message: &Map<String, Json>) -> Result<Vec<u8>, Error> {
+    let text = |name| message.get(name).and_then(Json::as_str);
+    if let Some(text) = text("body") {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let encoded = text("body_base64").unwrap_or_default();
+    parse::base64(encoded).ok_or_else(|| Error::Other("the server sent a broken body".into()))
+}
+
+/// Messages that are asked for at once.
+const BATCH: u64 = 16;
+
+/// How long one request waits: as long as a signal may have to.
+const SLICE: std::time::Duration = std::time::Duration::from_secs(1);

@@ -1,0 +1,104 @@
+//! `dunlin send`.
+
+use std::io::{BufRead as _, Read as _};
+
+use serde_json::Value as Json;
+
+use crate::cli::Send;
+use crate::client::table::say;
+use crate::client::web::{Web, encoded};
+use crate::exit::Error;
+
+/// Sends one message, or one a line.
+pub(crate) fn run(send: &Send) -> Result<(), Error> {
+    let web = Web::new(&send.server.url);
+    let path = format!("/queues/{}/messages", encoded(&send.queue));
+    let headers = headers(send);
+    if send.lines {
+        return send_lines(&web, &path, &headers, send);
+    }
+    let body = match send.body.as_deref() {
+        None | Some("-") => read_all()?,
+        Some(text) => text.as_bytes().to_vec(),
+    };
+    let answer = web.post(&path, &headers, &body)?.object()?;
+    let id = answer.get("message").cloned().unwrap_or_default();
+    let text = if send.server.json { Json::Object(answer).to_string() } else { id.to_string() };
+    say(format!("{text}\n").as_bytes())
+}
+
+/// Each line is a message; so many as fit into a request are stored together or not at all.
+fn send_lines(
+    web: &Web,
+    path: &str,
+    headers: &[(String, String)],
+    send: &Send,
+) -> Result<(), Error> {
+    let path = format!("{path}?lines");
+    let mut sent = 0;
+    let mut batch = Vec::new();
+    let mut lines = 0;
+    let mut stdin = std::io::stdin().lock();
+    loop {
+        let read = stdin.read_until(b'\n', &mut batch).map_err(unreadable)?;
+        lines += usize::from(read > 0);
+        let is_full = lines >= BATCH_LINES || batch.len() >= BATCH_BYTES;
+        if (read == 0 || is_full) && !batch.is_empty() {
+            sent += send_batch(web, &path, headers, &batch, sent)?;
+            batch.clear();
+            lines = 0;
+        }
+        if read == 0 {
+            break;
+        }
+    }
+    let text =
+        if send.server.json { format!("{{\"count\":{sent}}}\n") } else { format!("{sent}\n") };
+    say(text.as_bytes())
+}
+
+fn send_batch(
+    web: &Web,
+    path: &str,
+    headers: &[(String, String)],
+    batch: &[u8],
+    sent: u64,
+) -> Result<u64, Error> {
+    let answer = web.post(path, headers, batch).and_then(|answer| answer.object());
+    let answer = answer.map_err(|error| {
+        error.amended(&format!("{sent} messages were stored before; what follows was not sent"))
+    })?;
+    Ok(answer.get("count").and_then(Json::as_u64).unwrap_or_default())
+}
+
+fn headers(send: &Send) -> Vec<(String, String)> {
+    let given = [
+        ("dunlin-persistence", send.persistence.clone()),
+        ("dunlin-priority", send.priority.map(|priority| priority.to_string())),
+        ("dunlin-delay", send.delay.clone()),
+        ("dunlin-ttl", send.ttl.clone()),
+        ("idempotency-key", send.key.clone()),
+        ("content-type", send.content_type.clone()),
+    ];
+    let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let properties = send.property.iter();
+    let properties =
+        properties.map(|(name, value)| (format!("dunlin-property-{name}"), value.clone()));
+    given.chain(properties).collect()
+}
+
+fn read_all() -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut body).map_err(unreadable)?;
+    Ok(body)
+}
+
+fn unreadable(error: std::io::Error) -> Error {
+    Error::Other(format!("cannot read standard input: {error}"))
+}
+
+/// Lines that are sent together: one write of the log for all.
+const BATCH_LINES: usize = 10_000;
+
+/// And bytes of them.
+const BATCH_BYTES: usize = 1024 * 1024;

@@ -1,0 +1,144 @@
+//! Requests to a broker, and what its refusals mean for the exit status.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json};
+use ureq::http::{Request, Response};
+use ureq::{Agent, Body};
+
+use crate::exit::Error;
+
+/// A broker that listens to HTTP.
+pub(crate) struct Web {
+    agent: Agent,
+    url: String,
+}
+
+/// What it answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Web {
+    pub(crate) fn new(url: &str) -> Self {
+        // No time limit for answers: a receive waits as long as it was asked to. None for reading
+        // also lets a signal pass without breaking a request off.
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT_MAX))
+            .user_agent(concat!("dunlin/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Self { agent: config.new_agent(), url: url.trim_end_matches('/').to_owned() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Result<Answer, Error> {
+        self.answer(self.agent.run(self.request("GET", path, &[], ())?))
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Result<Answer, Error> {
+        self.answer(self.agent.run(self.request("DELETE", path, &[], ())?))
+    }
+
+    pub(crate) fn post(
+        &self,
+        path: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Answer, Error> {
+        self.answer(self.agent.run(self.request("POST", path, headers, body)?))
+    }
+
+    fn request<B>(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: B,
+    ) -> Result<Request<B>, Error> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        request.body(body).map_err(|error| {
+            Error::Settings(format!("{error}: check --url {} and what goes into headers", self.url))
+        })
+    }
+
+    fn answer(&self, result: Result<Response<Body>, ureq::Error>) -> Result<Answer, Error> {
+        let unreachable = |error: ureq::Error| {
+            Error::Other(format!(
+                "{error} at {}: start it with `dunlin serve`, or say where it is with --url",
+                self.url
+            ))
+        };
+        let mut response = result.map_err(unreachable)?;
+        let status = response.status().as_u16();
+        let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
+        Ok(Answer { status, body: body.map_err(unreachable)? })
+    }
+}
+
+impl Answer {
+    /// What it says, unless it is a refusal.
+    pub(crate) fn object(self) -> Result<Map<String, Json>, Error> {
+        let found = serde_json::from_slice::<Map<String, Json>>(&self.body);
+        match (self.status, found) {
+            (200..=299, Ok(object)) => Ok(object),
+            (204, _) => Ok(Map::new()),
+            (status, Ok(problem)) => Err(refusal(status, &problem)),
+            (status, Err(_)) => {
+                Err(Error::Other(format!("status {status} and no JSON: is this a Dunlin server?")))
+            }
+        }
+    }
+}
+
+/// A problem in the words of the server.
+fn refusal(status: u16, problem: &Map<String, Json>) -> Error {
+    let text = |name: &str| problem.get(name).and_then(Json::as_str).unwrap_or_default();
+    let what = format!("{}: {}", text("title"), text("detail"));
+    match status {
+        400 => Error::Settings(what),
+        404 => Error::Nothing(what),
+        _ => Error::Other(what),
+    }
+}
+
+/// A part of a path or a value of a query: all but unreserved characters percent-encoded.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// A path with a query of those parameters that are given.
+pub(crate) fn with_query(path: String, parameters: &[(&str, Option<String>)]) -> String {
+    let given = parameters.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let pairs: Vec<String> =
+        given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    if pairs.is_empty() { path } else { format!("{path}?{}", pairs.join("&")) }
+}
+
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_are_encoded() {
+        assert_eq!(encoded("a/b c.ü"), "a%2Fb%20c.%C3%BC");
+        let query = [("max", Some("5".to_owned())), ("to", None), ("s", Some("a = 'b'".into()))];
+        assert_eq!(with_query("/q".into(), &query), "/q?max=5&s=a%20%3D%20%27b%27");
+        assert_eq!(with_query("/q".into(), &[("to", None)]), "/q");
+    }
+}

@@ -1,0 +1,196 @@
+//! The commands that speak to a running broker: what they print, do and end with.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod common;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+
+use common::{Directory, Server, dunlin, run};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A broker of the test's own, and its URL.
+struct Broker {
+    server: Server,
+    url: String,
+}
+
+impl Broker {
+    fn start(directory: &Directory, arguments: &[&str]) -> Self {
+        let mut command = dunlin(directory);
+        command.args(["serve", "--listen", "http=127.0.0.1:0"]).args(arguments);
+        let server = Server::start(command);
+        let address = server.lines[0].strip_prefix("listening http ").unwrap().to_owned();
+        Self { server, url: format!("http://{address}") }
+    }
+
+    fn command(&self, directory: &Directory, words: &[&str]) -> Command {
+        let mut command = dunlin(directory);
+        command.args(words).env("DUNLIN_URL", &self.url);
+        command
+    }
+
+    /// Exit status, standard output, standard error.
+    fn run(&self, directory: &Directory, words: &[&str]) -> (i32, String, String) {
+        let (status, out, err) = run(self.command(directory, words));
+        (status.unwrap(), out, err)
+    }
+
+    /// What a command prints that ends well.
+    fn says(&self, directory: &Directory, words: &[&str]) -> String {
+        let (status, out, err) = self.run(directory, words);
+        assert_eq!(status, 0, "{words:?}: {err}");
+        out
+    }
+
+    fn fed(&self, directory: &Directory, words: &[&str], input: &str) -> String {
+        let mut command = self.command(directory, words);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn what_is_sent_is_received_and_gone() {
+    let directory = Directory::new("client-send");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    assert_eq!(broker.says(&directory, &["send", "mail", "hello"]), "1\n");
+    assert_eq!(broker.fed(&directory, &["send", "mail", "-"], "from\nstdin"), "2\n");
+    assert_eq!(broker.says(&directory, &["receive", "mail"]), "hello\n");
+    let json = broker.says(&directory, &["receive", "mail", "--json", "--wait", "5s"]);
+    assert!(json.contains("\"body\":\"from\\nstdin\"") && !json.contains("lease"), "{json}");
+    let (status, out, err) = broker.run(&directory, &["receive", "mail"]);
+    assert_eq!((status, out.as_str()), (3, ""), "{err}");
+    assert!(err.contains("0 of 1 messages came"), "{err}");
+}
+
+#[test]
+fn lines_are_messages_and_kept_ones_come_back() {
+    let directory = Directory::new("client-lines");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    let input: String = (0..25_000).map(|n| format!("line {n}\n")).collect();
+    assert_eq!(broker.fed(&directory, &["send", "q", "--lines"], &input), "25000\n");
+    let first: String = (0..40).map(|n| format!("line {n}\n")).collect();
+    let words = ["receive", "q", "--count", "40", "--keep"];
+    assert_eq!(broker.says(&directory, &words), first);
+    assert_eq!(broker.says(&directory, &words[..4]), first);
+    let queues = broker.says(&directory, &["queues", "--json"]);
+    assert!(queues.contains("\"ready\":24960"), "{queues}");
+}
+
+#[test]
+fn following_ends_with_a_signal_and_gives_back_what_was_not_written() {
+    let directory = Directory::new("client-follow");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    let input: String = (0..5_000).map(|n| format!("{n} {}\n", "x".repeat(1_000))).collect();
+    broker.fed(&directory, &["send", "q", "--lines"], &input);
+    let mut command = broker.command(&directory, &["receive", "q", "--follow"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut lines = Vec::new();
+    while lines.len() < 100 {
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        lines.push(line);
+    }
+    signal(&child, Signal::INT);
+    let rest = out.lines().map(|line| format!("{}\n", line.unwrap()));
+    lines.extend(rest);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let all: Vec<_> = input.lines().map(|line| format!("{line}\n")).collect();
+    assert_eq!(lines, all[..lines.len()], "in order, nothing twice");
+    let queues = broker.says(&directory, &["queues", "--json"]);
+    let ready = format!("\"ready\":{}", 5_000 - lines.len());
+    assert!(queues.contains(&ready) && queues.contains("\"leased\":0,\"name\":\"q\""), "{queues}");
+}
+
+#[test]
+fn operators_look_move_and_purge() {
+    let directory = Directory::new("client-operate");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    for n in ["1", "2", "3"] {
+        let property = format!("n={n}");
+        broker.says(&directory, &["send", "a", n, "--property", &property, "--priority", "7"]);
+    }
+    let table = broker.says(&directory, &["browse", "a", "--selector", "n >= 2"]);
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.starts_with("id  state  priority"), "{table}");
+    let words = ["move", "a", "b", "--selector", "n = 2"];
+    assert_eq!(broker.says(&directory, &words), "1 moved\n");
+    let (status, _, err) = broker.run(&directory, &["purge", "a"]);
+    assert_eq!(status, 2, "nobody can be asked: {err}");
+    assert!(err.contains("--yes"), "{err}");
+    assert_eq!(broker.says(&directory, &["purge", "a", "--yes", "--json"]), "{\"deleted\":2}\n");
+    assert_eq!(broker.says(&directory, &["receive", "b"]), "2\n");
+}
+
+#[test]
+fn dead_letters_are_shown_and_sent_again() {
+    let directory = Directory::new("client-dead");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    let header = broker.says(&directory, &["dead", "ls"]);
+    assert_eq!(header.lines().count(), 1, "{header}");
+    broker.says(&directory, &["send", "a", "late", "--ttl", "1ms"]);
+    while broker.says(&directory, &["dead", "ls", "--json"]).is_empty() {}
+    let list = broker.says(&directory, &["dead", "ls"]);
+    assert!(list.contains("1   expired  a     0       late"), "{list}");
+    let letter = broker.says(&directory, &["dead", "show", "1"]);
+    assert!(letter.contains("body: late\n") && letter.contains("queue: DLQ\n"), "{letter}");
+    let replayed = broker.says(&directory, &["dead", "replay", "--all", "--to", "b"]);
+    assert_eq!(replayed, "1 moved\n");
+    assert_eq!(broker.says(&directory, &["receive", "b"]), "late\n");
+    assert_eq!(broker.run(&directory, &["dead", "replay", "7"]).0, 3);
+    assert_eq!(broker.run(&directory, &["dead", "show", "7"]).0, 3);
+}
+
+#[test]
+fn what_was_wrong_is_said_with_its_status() {
+    let directory = Directory::new("client-wrong");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    for (words, status, part) in [
+        (&["send", "q", "m", "--priority", "10"][..], 2, "0 to 9"),
+        (&["send", "q", "m", "--delay", "5"], 2, "duration"),
+        (&["browse", "nothing"], 3, "no queue nothing"),
+        (&["purge", "nothing", "--yes"], 3, "no queue nothing"),
+        (&["receive", "q", "--follow", "--keep"], 2, "--keep"),
+        (&["send", "q", "m", "--url", "http://127.0.0.1:1"], 1, "dunlin serve"),
+    ] {
+        let (found, _, err) = broker.run(&directory, words);
+        assert_eq!(found, status, "{words:?}: {err}");
+        assert!(err.contains(part), "{words:?}: {err}");
+    }
+}
+
+/// Whatever was confirmed before a kill is there after it, once.
+#[test]
+fn confirmed_messages_survive_kill_9() {
+    let directory = Directory::new("client-kill");
+    let mut confirmed = 0;
+    for _ in 0..3 {
+        let broker = Broker::start(&directory, &["--data", "store"]);
+        let mut command = broker.command(&directory, &["send", "q", "--lines"]);
+        let mut sender = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut input = sender.stdin.take().unwrap();
+        for _ in 0..5 {
+            let id = broker.says(&directory, &["send", "q", "one"]);
+            assert!(id.trim().parse::<u64>().is_ok(), "{id}");
+            confirmed += 1;
+            // Something is under way when the server is killed.
+            input.write_all("many\n".repeat(100).as_bytes()).unwrap();
+        }
+        broker.server.signal(Signal::KILL);
+        drop(input);
+        sender.wait().unwrap();
+        broker.server.end();
+    }
+    let broker = Broker::start(&directory, &["--data", "store"]);
+    let found = broker.says(&directory, &["browse", "q", "--json", "--max", "100000"]);
+    let ones = found.lines().filter(|line| line.contains("\"body\":\"one\"")).count();
+    assert_eq!(ones, confirmed);
+}
