@@ -198,6 +198,12 @@ fn any_bytes_are_taken_or_refused() {
             encode(if number == 2 { &deleted } else { &changed }, &mut frame);
             encode(&message, &mut frame);
         }
+        for record in key_samples() {
+            encode(&record, &mut frame);
+            if !matches!(record, RecordView::ValueDeleted { .. }) {
+                encode(&record, &mut chunk);
+            }
+        }
         for _ in 0..round % 4 {
             for bytes in [&mut chunk, &mut frame] {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -214,6 +220,17 @@ fn any_bytes_are_taken_or_refused() {
         }
     }
     assert!(taken > 6_000 && refused > 5_000, "{taken} taken, {refused} refused");
+}
+
+/// Keys in the queue of the other records, and beside it.
+fn key_samples() -> [RecordView<'static>; 4] {
+    let value = ValueView { name: "k", bytes: b"value", at: Some(Nanos(300)) };
+    [
+        RecordView::ValueSet(value),
+        deadline(false, Some(200), Some(100)),
+        RecordView::ValueSet(ValueView { name: "mail", bytes: b"", at: None }),
+        RecordView::ValueDeleted { name: "mail" },
+    ]
 }
 
 fn recover(chunk: &[u8], frame: &[u8]) -> Result<Engine, RecordError> {

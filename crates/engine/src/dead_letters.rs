@@ -74,7 +74,8 @@ impl Engine {
 
     /// Whether nobody may receive it any more.
     pub(crate) fn is_over(&self, id: MessageId) -> bool {
-        self.living(id).expires().is_some_and(|at| at <= self.latest) || self.is_doomed(id)
+        let expires = self.living(id).expires();
+        expires.is_some_and(|at| at <= self.latest) || self.is_of_list_over(id)
     }
 
     fn dead_letter_queue(&mut self) -> QueueSlot {

@@ -70,10 +70,17 @@ impl Engine {
         message.state() == State::Ready && queue.is_doomed(message.priority, message.order(id))
     }
 
+    /// Whether it was in a list that is over, be that noticed or not.
+    pub(crate) fn is_of_list_over(&self, id: MessageId) -> bool {
+        let message = self.living(id);
+        let is_ended = self.queues.at(message.queue).is_ended(self.latest);
+        (is_ended && message.state() == State::Ready) || self.is_doomed(id)
+    }
+
     /// Whoever looks by its number finds a message unless its queue is gone, or its list.
     pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
         let message = self.messages.get(id.0)?;
-        let is_gone = self.is_doomed(id);
+        let is_gone = self.is_of_list_over(id);
         (!is_gone && !self.queues.at(message.queue).is_leaving()).then_some(message)
     }
 
