@@ -142,7 +142,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         let before = connection.unsent();
         let command = connection.next_command(now, &mut core.commons, share.allowance);
         let answered = connection.unsent();
-        end_waits(connection, core, now);
+        end_waits(connection, core, hub, now);
         spent += (answered - before).div_ceil(ANSWER_BYTES_PER_STEP) as u64;
         let Some(command) = command else { break };
         let before = core.broker.steps();
@@ -160,10 +160,11 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
 }
 
 /// Ends the waits of other sessions that this one has asked to end.
-fn end_waits(connection: &mut Connection, core: &mut Core, now: Nanos) {
+fn end_waits(connection: &Connection, core: &mut Core, hub: &Hub, now: Nanos) {
     while let Some((session, command)) = core.commons.redis.poll_unblocked() {
         assert!(session != connection.id(), "who waits asks nothing");
         core.broker.handle(now, session, command, &mut core.outputs);
+        core.post_outputs(reactor_of(connection.id()), hub.posts());
     }
 }
 

@@ -29,6 +29,12 @@ pub(crate) fn amqp_too(mut config: Config) -> Config {
     config
 }
 
+/// The same with a second listener, for Redis.
+pub(crate) fn redis_too(mut config: Config) -> Config {
+    config.listen.push(Listen { protocol: Protocol::Redis, ..config.listen[0] });
+    config
+}
+
 /// The same with a journal in `directory`.
 pub(crate) fn journal(directory: &Directory, policy: StorePolicy) -> Config {
     Config { data: directory.0.clone(), policy, ..memory() }
@@ -57,6 +63,11 @@ pub(crate) fn start(config: Config) -> Running {
 
 pub(crate) fn connect(server: &Running) -> Client {
     Client::new(server.addresses()[0].address)
+}
+
+/// A client of the second listener.
+pub(crate) fn connect_second(server: &Running) -> Client {
+    Client::new(server.addresses()[1].address)
 }
 
 /// A client. Whatever does not come within [`PATIENCE`] fails the test.
