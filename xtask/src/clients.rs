@@ -1,6 +1,6 @@
-//! Foreign clients against a server: each suite of `interop/beanstalkd` on a fresh one.
+//! Foreign clients against a server: each suite of `interop/beanstalkd` and `interop/redis` on a
+//! fresh one.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,6 +15,15 @@ use crate::tally::{Runner, Tally};
 const PREPARE_MAX: Duration = Duration::from_secs(900);
 const SUITE_MAX: Duration = Duration::from_secs(180);
 
+/// A protocol: where its suites are, and by which variables they find the server and know it.
+struct Protocol {
+    folder: &'static str,
+    address: &'static str,
+    server: &'static str,
+    prepare: &'static [(&'static str, &'static [&'static str])],
+    suites: &'static [Suite],
+}
+
 /// One suite: a name, its folder, its command.
 struct Suite {
     name: &'static str,
@@ -23,7 +32,40 @@ struct Suite {
     runner: Runner,
 }
 
-const SUITES: [Suite; 5] = [
+const BEANSTALKD: Protocol = Protocol {
+    folder: "beanstalkd",
+    address: "BEANSTALKD_ADDR",
+    server: "BEANSTALKD_SERVER",
+    prepare: &[VENV, REQUIREMENTS, GO_MODULES, NODE_MODULES],
+    suites: &BEANSTALKD_SUITES,
+};
+
+const REDIS: Protocol = Protocol {
+    folder: "redis",
+    address: "REDIS_ADDR",
+    server: "REDIS_SERVER",
+    prepare: &[
+        VENV,
+        REQUIREMENTS,
+        GO_MODULES,
+        NODE_MODULES,
+        ("java", &["mvn", "-B", "-ntp", "test-compile"]),
+    ],
+    suites: &REDIS_SUITES,
+};
+
+const PROTOCOLS: [Protocol; 2] = [BEANSTALKD, REDIS];
+
+type Preparation = (&'static str, &'static [&'static str]);
+
+const VENV: Preparation = ("python", &["python3", "-m", "venv", ".venv"]);
+const REQUIREMENTS: Preparation =
+    ("python", &[".venv/bin/python", "-m", "pip", "install", "-q", "-r", "requirements.txt"]);
+const GO_MODULES: Preparation = ("go", &["go", "mod", "download"]);
+const NODE_MODULES: Preparation =
+    ("node", &["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+
+const BEANSTALKD_SUITES: [Suite; 5] = [
     python("greenstalk", &[".venv/bin/python", "-m", "unittest", "-v", "test_greenstalk"]),
     python("drain", &[".venv/bin/python", "-m", "unittest", "-v", "test_greenstalk_drain"]),
     python("pystalk", &[".venv/bin/python", "-m", "unittest", "-v", "test_pystalk"]),
@@ -33,17 +75,30 @@ const SUITES: [Suite; 5] = [
         command: &["go", "test", "-count=1", "-v", "./..."],
         runner: Runner::Go,
     },
+    node(
+        "fivebeans",
+        &["node", "--no-deprecation", "--test", "--test-reporter=tap", "fivebeans.test.js"],
+    ),
+];
+
+const REDIS_SUITES: [Suite; 5] = [
+    python("redis-py", &[".venv/bin/python", "-m", "unittest", "-v", "test_redis"]),
+    python("redis-tools", &[".venv/bin/python", "-m", "unittest", "-v", "test_tools"]),
     Suite {
-        name: "fivebeans",
-        folder: "node",
-        command: &[
-            "node",
-            "--no-deprecation",
-            "--test",
-            "--test-reporter=tap",
-            "fivebeans.test.js",
-        ],
-        runner: Runner::Node,
+        name: "go-redis",
+        folder: "go",
+        command: &["go", "test", "-count=1", "-v", "./..."],
+        runner: Runner::Go,
+    },
+    node(
+        "ioredis",
+        &["node", "--no-deprecation", "--test", "--test-reporter=tap", "ioredis.test.js"],
+    ),
+    Suite {
+        name: "jedis",
+        folder: "java",
+        command: &["mvn", "-B", "-ntp", "-Dmaven.test.failure.ignore=true", "test"],
+        runner: Runner::Maven,
     },
 ];
 
@@ -51,27 +106,28 @@ const fn python(name: &'static str, command: &'static [&'static str]) -> Suite {
     Suite { name, folder: "python", command, runner: Runner::Unittest }
 }
 
+const fn node(name: &'static str, command: &'static [&'static str]) -> Suite {
+    Suite { name, folder: "node", command, runner: Runner::Node }
+}
+
 /// Fetches the clients from their registries, in the versions that the lock files name.
 pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
-    let commands: [(&str, &[&str]); 4] = [
-        ("python", &["python3", "-m", "venv", ".venv"]),
-        ("python", &[".venv/bin/python", "-m", "pip", "install", "-q", "-r", "requirements.txt"]),
-        ("go", &["go", "mod", "download"]),
-        ("node", &["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]),
-    ];
     let mut tally = Tally::default();
-    for (folder, command) in commands {
-        let outcome = in_folder(folder, command, None, bench, PREPARE_MAX)?;
-        tally += outcome.tally(Runner::Program);
+    for protocol in &PROTOCOLS {
+        for (folder, command) in protocol.prepare {
+            let command = in_folder(protocol, folder, command)?;
+            tally += finish(command, bench, PREPARE_MAX)?.tally(Runner::Program);
+        }
     }
     Ok(tally)
 }
 
-/// Runs every suite against servers of `program`.
+/// Runs every suite for a protocol against servers of `program`.
 pub(crate) fn run_all(program: &Program, bench: &Bench) -> Result<Tally> {
+    let protocol = if program.protocol() == "redis" { &REDIS } else { &BEANSTALKD };
     let mut sum = Tally::default();
-    for suite in &SUITES {
-        let tally = run_one(suite, program, bench).unwrap_or_else(|error| {
+    for suite in protocol.suites {
+        let tally = run_one(protocol, suite, program, bench).unwrap_or_else(|error| {
             println!("{error}");
             Tally::one(false)
         });
@@ -81,29 +137,25 @@ pub(crate) fn run_all(program: &Program, bench: &Bench) -> Result<Tally> {
     Ok(sum)
 }
 
-fn run_one(suite: &Suite, program: &Program, bench: &Bench) -> Result<Tally> {
+fn run_one(protocol: &Protocol, suite: &Suite, program: &Program, bench: &Bench) -> Result<Tally> {
     let mut server = program.start(&bench.log(program.name()))?;
-    let address = server.wait_ready()?.to_string();
-    let environment = Some((address.as_str(), program.name()));
-    let outcome = in_folder(suite.folder, suite.command, environment, bench, SUITE_MAX)?;
+    let mut command = in_folder(protocol, suite.folder, suite.command)?;
+    command.env(protocol.address, server.wait_ready()?.to_string());
+    command.env(protocol.server, program.name());
+    let outcome = finish(command, bench, SUITE_MAX)?;
     server.kill()?;
     Ok(outcome.tally(suite.runner))
 }
 
-fn in_folder(
-    folder: &str,
-    command: &[&str],
-    server: Option<(&str, &str)>,
-    bench: &Bench,
-    limit: Duration,
-) -> Result<Outcome> {
-    let folder: PathBuf = root().join("interop/beanstalkd").join(folder);
+fn in_folder(protocol: &Protocol, folder: &str, command: &[&str]) -> Result<Command> {
+    let folder = root().join("interop").join(protocol.folder).join(folder);
     let (program, arguments) = command.split_first().ok_or("an empty command")?;
     let program = if program.contains('/') { folder.join(program) } else { program.into() };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
-    if let Some((address, name)) = server {
-        command.env("BEANSTALKD_ADDR", address).env("BEANSTALKD_SERVER", name);
-    }
+    Ok(command)
+}
+
+fn finish(mut command: Command, bench: &Bench, limit: Duration) -> Result<Outcome> {
     run(&mut command, &bench.log("clients"), limit)
 }

@@ -25,6 +25,8 @@ pub(crate) enum Program {
     Dunlin(Dunlin),
     /// beanstalkd itself, and its options but for the address.
     Original(Vec<String>),
+    /// Redis itself, in memory only.
+    Redis,
     /// One of `interop/jms/brokers`.
     Java(Java),
 }
@@ -67,7 +69,13 @@ impl Program {
         let log = OpenOptions::new().create(true).append(true).open(log)?;
         match self {
             Program::Dunlin(dunlin) => start_dunlin(dunlin, log),
-            Program::Original(options) => start_original(options, log),
+            Program::Original(options) => {
+                start_silent("beanstalkd", ["-l", "127.0.0.1", "-p"], options, log)
+            }
+            Program::Redis => {
+                let options = ["--save", ""].map(str::to_owned);
+                start_silent("redis-server", ["--bind", "127.0.0.1", "--port"], &options, log)
+            }
             Program::Java(java) => start_java(java, log),
         }
     }
@@ -76,8 +84,18 @@ impl Program {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Program::Dunlin(_) => "dunlin",
-            Program::Original(_) => "original",
+            Program::Original(_) | Program::Redis => "original",
             Program::Java(java) => java.name,
+        }
+    }
+
+    /// What its clients speak.
+    pub(crate) fn protocol(&self) -> &'static str {
+        match self {
+            Program::Dunlin(dunlin) => dunlin.protocol,
+            Program::Original(_) => "beanstalkd",
+            Program::Redis => "redis",
+            Program::Java(java) => java.protocol,
         }
     }
 }
@@ -199,17 +217,19 @@ fn read_address(stdout: ChildStdout, protocol: &str) -> Option<SocketAddr> {
     None
 }
 
-/// beanstalkd says neither where it listens nor when: it is given a free port, and tried.
-fn start_original(options: &[String], log: File) -> Result<Server> {
+/// Starts a server that does not say where it listens, nor when: it is given a free port, which
+/// follows `listen`, and tried.
+fn start_silent(program: &str, listen: [&str; 3], options: &[String], log: File) -> Result<Server> {
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let child = Command::new("beanstalkd")
-        .args(["-l", "127.0.0.1", "-p", &address.port().to_string()])
+    let child = Command::new(program)
+        .args(listen)
+        .arg(address.port().to_string())
         .args(options)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
-        .map_err(|error| format!("beanstalkd: {error}"))?;
+        .map_err(|error| format!("{program}: {error}"))?;
     let (sender, ready) = channel();
     thread::spawn(move || {
         let end = Instant::now() + READY_MAX;

@@ -145,11 +145,15 @@ fn sim(bench: &Bench) -> Result<Tally> {
 }
 
 fn clients(bench: &Bench) -> Result<Tally> {
-    let options = ["--store", "none"].map(str::to_owned).to_vec();
-    let dunlin =
-        Dunlin { binary: bench.dunlin()?, protocol: "beanstalkd", options, variables: Vec::new() };
-    let mut tally = clients::run_all(&Program::Dunlin(dunlin), bench)?;
+    let binary = bench.dunlin()?;
+    let mut tally = Tally::default();
+    for protocol in ["beanstalkd", "redis"] {
+        let (binary, options) = (binary.clone(), ["--store", "none"].map(str::to_owned).to_vec());
+        let dunlin = Dunlin { binary, protocol, options, variables: Vec::new() };
+        tally += clients::run_all(&Program::Dunlin(dunlin), bench)?;
+    }
     tally += clients::run_all(&Program::Original(Vec::new()), bench)?;
+    tally += clients::run_all(&Program::Redis, bench)?;
     Ok(tally)
 }
 
