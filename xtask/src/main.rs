@@ -10,6 +10,7 @@ mod contender;
 mod counters;
 mod crash;
 mod house;
+mod http;
 mod instructions;
 mod metrics;
 mod random;

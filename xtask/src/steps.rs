@@ -10,7 +10,7 @@ use crate::house::{House, root};
 use crate::run::run;
 use crate::server::{Dunlin, Program};
 use crate::tally::{Runner, Tally};
-use crate::{Result, amqp, clients, crash, setup, tidy};
+use crate::{Result, amqp, clients, crash, http, setup, tidy};
 
 /// Random seeds of the simulation in the test command.
 const SEEDS: &str = "10000";
@@ -25,7 +25,7 @@ struct Step {
     run: fn(&Bench) -> Result<Tally>,
 }
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step { name: "setup", what: "install what the other steps need", run: install },
     Step { name: "fmt", what: "the code is formatted", run: fmt },
     Step {
@@ -42,6 +42,7 @@ const STEPS: [Step; 9] = [
         what: "AMQP and JMS clients, on Dunlin",
         run: |bench| amqp::run_all(bench, &["dunlin"]),
     },
+    Step { name: "http", what: "curl and schemathesis, on Dunlin", run: http::run_all },
     Step { name: "crash", what: "kill -9 under load, and a ledger", run: crash },
 ];
 
@@ -123,6 +124,7 @@ fn install(bench: &Bench) -> Result<Tally> {
     setup::install(&bench.log("setup"))?;
     let mut tally = clients::prepare(bench)?;
     tally += amqp::prepare(bench)?;
+    tally += http::prepare(bench)?;
     Ok(tally)
 }
 

@@ -1,0 +1,70 @@
+//! HTTP's clients: curl as people use it, and schemathesis, which holds the server against its own
+//! description.
+
+use std::time::Duration;
+
+use crate::Result;
+use crate::amqp::in_folder;
+use crate::run::run;
+use crate::server::{Dunlin, Program};
+use crate::steps::Bench;
+use crate::tally::{Runner, Tally};
+
+/// Registries can be slow.
+const PREPARE_MAX: Duration = Duration::from_secs(900);
+const SUITE_MAX: Duration = Duration::from_secs(300);
+
+/// Cases of each operation and phase; the seed is always the same.
+const EXAMPLES: &str = "20";
+
+/// Fetches schemathesis in the version that the project names.
+pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
+    let commands: [&[&str]; 2] = [
+        &["python3", "-m", "venv", ".venv"],
+        &[".venv/bin/python", "-m", "pip", "install", "-q", "-r", "requirements.txt"],
+    ];
+    let mut tally = Tally::default();
+    for command in commands {
+        let mut command = in_folder("http", command)?;
+        tally += run(&mut command, &bench.log("http-prepare"), PREPARE_MAX)?.tally(Runner::Program);
+    }
+    Ok(tally)
+}
+
+/// Both on a fresh server.
+pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
+    let options = ["--store", "none"].map(str::to_owned).to_vec();
+    let binary = bench.dunlin()?;
+    let dunlin = Dunlin { binary, protocol: "http", options, variables: Vec::new() };
+    let mut server = Program::Dunlin(dunlin).start(&bench.log("http-dunlin"))?;
+    let url = format!("http://{}", server.wait_ready()?);
+    let mut curl = in_folder("http", &["python3", "-m", "unittest", "-v", "test_curl"])?;
+    curl.env("HTTP_URL", &url);
+    let mut sum = run(&mut curl, &bench.log("http-curl"), SUITE_MAX)?.tally(Runner::Unittest);
+    println!("curl on dunlin: {sum}");
+    let document = format!("{url}/openapi.json");
+    // Events never end; curl reads them.
+    let command = [
+        ".venv/bin/schemathesis",
+        "run",
+        &document,
+        "--max-examples",
+        EXAMPLES,
+        "--seed",
+        "1",
+        "--phases",
+        "examples,coverage,fuzzing",
+        "--exclude-path-regex",
+        "events",
+        "--request-timeout",
+        "20",
+        "--no-color",
+    ];
+    let mut schemathesis = in_folder("http", &command)?;
+    let log = bench.log("http-schemathesis");
+    let tally = run(&mut schemathesis, &log, SUITE_MAX)?.tally(Runner::Program);
+    println!("schemathesis on dunlin: {tally}");
+    sum += tally;
+    server.kill()?;
+    Ok(sum)
+}
