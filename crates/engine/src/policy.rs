@@ -76,7 +76,7 @@ const FRAME_BYTES_MAX: usize = 2 * limits::MESSAGE_BYTES_MAX;
 /// Longer than any client goes on trying to send one message again.
 const SEND_ID_WINDOW: Nanos = Nanos::from_secs(5 * 60);
 
-/// As many as are sent in the window at 333 messages/s; 25 MB where a name has 36 bytes.
+/// As many as are sent in the window at 333 messages/s; some 40 MB where a name has 36 bytes.
 const SEND_IDS_MAX: usize = 100_000;
 
 /// As in Artemis.

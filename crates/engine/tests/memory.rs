@@ -3,8 +3,11 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
+mod support;
+
 use engine::{Effects, Engine, EngineOptions, QueuePolicies};
 use model::{Command, Destination, LinkId, Nanos, NewMessage, QueueName, SessionId, StorePolicy};
+use support::resident_bytes;
 
 const MESSAGES: u64 = 1_000_000;
 const BYTES_EACH_MAX: u64 = 241;
@@ -43,11 +46,4 @@ fn a_million_ready_messages_of_100_bytes_fit() {
     let each = (resident_bytes() - before) / MESSAGES;
     assert_eq!(engine.statistics().ready, MESSAGES);
     assert!((200..=BYTES_EACH_MAX).contains(&each), "{each} bytes a message");
-}
-
-fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    kibibytes * 1024
 }

@@ -121,6 +121,50 @@ fn messages_are_bounded_and_those_in_memory_by_nothing_else() {
     assert_eq!(session.engine.statistics().ready, ready);
 }
 
+/// A sender's name for a message is a record of its own.
+#[test]
+fn a_message_with_a_name_counts_twice() {
+    let frame_bytes_max = limits::TRANSACTION_BYTES_MAX;
+    let options = EngineOptions::new(StorePolicy::Always);
+    let mut engine = Engine::new(EngineOptions { frame_bytes_max, ..options });
+    engine.open_session(SESSION);
+    let mut session = Session { engine, body: [].into() };
+    for (transaction, messages) in [(1, limits::TRANSACTION_RECORDS_MAX / 2), (2, 1)] {
+        session.begin(transaction);
+        for number in 0..messages {
+            let send_id = Some(number.to_string().into());
+            let message = NewMessage { send_id, ..NewMessage::new(Arc::clone(&session.body)) };
+            let transaction = Some(TransactionId(transaction));
+            let reply = session.run(Command::PutTo { to: queue(), message, transaction });
+            assert_eq!(reply, Reply::Done);
+        }
+    }
+    assert_eq!(session.put(queue(), 1, Persistence::Persistent), TOO_LARGE);
+    assert_eq!(session.put(queue(), 2, Persistence::Persistent), Reply::Done);
+    assert_eq!(session.commit(1), FAILED);
+}
+
+#[test]
+fn the_most_names_of_a_transaction_are_one_frame() {
+    let frame_bytes_max = limits::TRANSACTION_BYTES_MAX;
+    let options = EngineOptions::new(StorePolicy::Always);
+    let mut engine = Engine::new(EngineOptions { frame_bytes_max, ..options });
+    engine.open_session(SESSION);
+    let mut effects = Effects::default();
+    let transaction = TransactionId(1);
+    engine.handle(Nanos(1), SESSION, Command::Begin { transaction }, &mut effects);
+    for number in 0..limits::TRANSACTION_RECORDS_MAX / 2 {
+        let send_id = Some(number.to_string().into());
+        let message = NewMessage { send_id, ..NewMessage::new([].into()) };
+        let put = Command::PutTo { to: queue(), message, transaction: Some(transaction) };
+        engine.handle(Nanos(1), SESSION, put, &mut effects);
+    }
+    engine.handle(Nanos(1), SESSION, Command::Commit { transaction }, &mut effects);
+    assert_eq!(effects.frames.len(), 1);
+    assert_eq!(effects.outputs.last().map(|output| &output.reply), Some(&Reply::Done));
+    assert_eq!(engine.statistics().ready, limits::TRANSACTION_RECORDS_MAX as u64 / 2);
+}
+
 #[test]
 fn what_topics_make_of_a_transaction_is_bounded() {
     let mut session = Session::new(10);

@@ -39,3 +39,12 @@ impl Rng {
         of[self.below(of.len() as u64) as usize].clone()
     }
 }
+
+/// What this process has in memory.
+#[cfg(target_os = "linux")]
+pub(crate) fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kibibytes * 1024
+}
