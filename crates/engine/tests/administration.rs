@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
@@ -9,6 +12,7 @@ use model::{
     AdminCommand, Command, Destination, Format, Formats, LinkId, MessageId, MessageState, Nanos,
     NewMessage, Page, PageEnd, QueueName, Reply, SessionId, StorePolicy, Value, limits,
 };
+use support::Rng;
 
 const SESSION: SessionId = SessionId(1);
 
@@ -44,6 +48,21 @@ impl House {
         let to = Destination::Queue(name(queue));
         let message = NewMessage::new(body.into());
         self.ask(Command::PutTo { to, message, transaction: None });
+    }
+
+    /// Puts a message that is ready, delayed or buried, urgent or not.
+    fn put_random(&mut self, random: &mut Rng, body: &[u8]) -> MessageId {
+        let delay = random.pick(&[Nanos::ZERO, Nanos::ZERO, Nanos::SECOND, Nanos::from_secs(2)]);
+        let priority = random.below(3) as u32;
+        let message = NewMessage { priority, delay, ..NewMessage::new(body.into()) };
+        let to = Destination::Queue(name("mail"));
+        let reply = self.ask(Command::PutTo { to, message, transaction: None });
+        let Reply::Stored { message } = reply else { panic!("{reply:?}") };
+        if random.one_in(4) {
+            self.ask(Command::Lease { message });
+            self.ask(Command::Bury { message, priority });
+        }
+        message
     }
 
     fn page(&mut self, queue: &str, selector: Option<&str>, after: Option<PageEnd>) -> Page {
@@ -166,6 +185,41 @@ fn a_queue_is_deleted_in_frames() {
     assert_eq!(house.admin(command()), Reply::CountSoFar(limits::FRAME_RECORDS_MAX as u64));
     assert_eq!(house.admin(command()), Reply::Done);
     assert_eq!(house.admin(command()), Reply::NotFound);
+}
+
+/// From page to page, while messages come, go, are taken and come back, nothing is shown twice and
+/// nothing that stays where it is is skipped.
+#[test]
+fn pages_go_on_though_messages_come_and_go() {
+    for seed in 0..200 {
+        let mut random = Rng(seed);
+        let mut house = House::new();
+        house.ask(Command::Watch { link: LinkId(0), queue: name("mail") });
+        let stays: BTreeSet<_> = (0..40).map(|_| house.put_random(&mut random, b"0")).collect();
+        let (mut shown, mut after, mut passing) = (BTreeMap::new(), None, Vec::new());
+        loop {
+            let (queue, selector) = (name("mail"), None);
+            let max = 1 + random.below(5) as usize;
+            let command = AdminCommand::Browse { queue, state: None, selector, after, max };
+            let Reply::Page(page) = house.admin(command) else { panic!("no page") };
+            for message in &page.messages {
+                *shown.entry(message.delivery.message).or_insert(0) += 1;
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+            passing.push(house.put_random(&mut random, b"1"));
+            if random.one_in(2) {
+                let message = random.pick(&passing);
+                house.ask(Command::Delete { message });
+            }
+        }
+        assert!(shown.values().all(|count| *count == 1), "nothing is shown twice: {shown:?}");
+        let found: BTreeSet<_> = shown.into_keys().collect();
+        assert!(found.is_superset(&stays), "nothing is skipped");
+        house.engine.check();
+    }
 }
 
 /// Whatever place a peer names.
