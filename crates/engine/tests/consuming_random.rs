@@ -1,8 +1,8 @@
-//! Random consumers of every kind on a few queues, with failures, expiry and lost sessions, beside
-//! a list of all messages that says who may get what. No message is with two at once, none that is
-//! over is delivered, selectors hold, failures are counted to the letter, and who is told that it
-//! has had all has had all. In the end the log brings the same messages back, and any part of it is
-//! sound.
+//! Random consumers of every kind on a few queues, with failures, expiry, lost sessions and
+//! operators who move messages and dead letters, beside a list of all messages that says who may
+//! get what. No message is with two at once, none that is over is delivered, selectors hold,
+//! failures are counted to the letter, and who is told that it has had all has had all. In the end
+//! the log brings the same messages back, and any part of it is sound.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use engine::{DeadLetters, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
-    Command, ConsumerMode, DeadReason, Delivery, Destination, Durability, Format, Formats, LinkId,
-    MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId, Settlement,
-    StorePolicy, Value,
+    AdminCommand, Command, ConsumerMode, DeadReason, Delivery, Destination, Durability, Format,
+    Formats, LinkId, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
+    SessionId, Settlement, StorePolicy, Value,
 };
 use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
@@ -33,10 +33,13 @@ struct Message {
     queue: &'static str,
     number: u64,
     priority: u32,
+    /// Its place among those of its priority.
+    order: u64,
     expires: Option<Nanos>,
     failed: u32,
     dead: Option<(DeadReason, &'static str)>,
-    died: Option<Nanos>,
+    /// When it came from another queue.
+    came: Option<Nanos>,
     holder: Option<(SessionId, Held)>,
 }
 
@@ -56,7 +59,7 @@ struct Consumer {
     limit: u64,
     delivered: u64,
     draining: bool,
-    last: Option<(u32, MessageId)>,
+    last: Option<(u32, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +95,9 @@ fn everybody_gets_what_is_theirs() {
             *seen.entry(what).or_insert(0) += count;
         }
     }
-    for what in ["taken", "browsed", "received", "drained", "died", "dropped", "closed"] {
+    for what in
+        ["taken", "browsed", "received", "drained", "died", "dropped", "closed", "moved", "purged"]
+    {
         let count = seen.get(what).copied().unwrap_or(0);
         assert!(count >= 100, "{what} was seen only {count} times: {seen:?}");
     }
@@ -126,6 +131,8 @@ impl World {
         self.now = self.now + Nanos::from_millis(self.rng.below(30));
         match self.rng.below(40) {
             0 => self.close_session(),
+            1 if self.rng.one_in(2) => self.relocate(),
+            1 if self.rng.one_in(8) => self.purge(),
             1..5 => self.open_consumer(),
             5 => self.close_consumer(),
             6..18 => self.put(),
@@ -173,8 +180,10 @@ impl World {
         else {
             panic!("{:?}", self.effects.outputs);
         };
-        let (failed, dead, died, holder) = (0, None, None, None);
-        let message = Message { queue, number, priority, expires, failed, dead, died, holder };
+        let (failed, dead, came, holder) = (0, None, None, None);
+        let order = id.0;
+        let message =
+            Message { queue, number, priority, order, expires, failed, dead, came, holder };
         self.messages.insert(*id, message);
         self.absorb();
     }
@@ -262,6 +271,79 @@ impl World {
         self.saw("closed");
     }
 
+    /// Moves what nobody holds and is not over to the tail of another queue, or dead letters back.
+    fn relocate(&mut self) {
+        let (from, selector) = (self.rng.pick(&QUEUES), self.rng.pick(&SELECTORS));
+        let to = self.rng.one_in(2).then(|| self.rng.pick(&QUEUES));
+        let now = self.now;
+        let mut chosen = self.unheld(from, selector);
+        chosen.retain(|id| {
+            let message = &self.messages[id];
+            let has_place = to.is_some() || message.dead.is_some();
+            has_place && message.expires.is_none_or(|at| at > now)
+        });
+        let next = self.next_message();
+        for (id, order) in chosen.iter().zip(next..) {
+            let message = self.messages.get_mut(id).unwrap();
+            let origin = message.dead.map(|(_, from)| from);
+            message.queue = to.or(origin).unwrap();
+            (message.order, message.failed, message.dead) = (order, 0, None);
+            message.came = Some(now);
+        }
+        let command = AdminCommand::MoveMessages {
+            from: name(from),
+            to: to.map(name),
+            message: None,
+            selector: selector.map(Into::into),
+            before: MessageId(next),
+            max: u64::MAX,
+            after: None,
+        };
+        self.operate(command, chosen.len());
+        chosen.iter().for_each(|_| self.saw("moved"));
+    }
+
+    fn purge(&mut self) {
+        let (queue, selector) = (self.rng.pick(&QUEUES), self.rng.pick(&SELECTORS));
+        let chosen = self.unheld(queue, selector);
+        for id in &chosen {
+            self.messages.remove(id);
+        }
+        let (queue, selector) = (name(queue), selector.map(Into::into));
+        let command = AdminCommand::Purge { queue, state: None, selector, after: None };
+        self.operate(command, chosen.len());
+        chosen.iter().for_each(|_| self.saw("purged"));
+    }
+
+    /// What nobody holds of a queue and a selector takes, in its order.
+    fn unheld(&self, queue: &str, selector: Option<&str>) -> Vec<MessageId> {
+        let all = self.messages.iter().filter(|(_, message)| {
+            message.queue == queue && message.holder.is_none() && matches(selector, message.number)
+        });
+        let mut chosen: Vec<_> = all.map(|(id, _)| *id).collect();
+        chosen.sort_by_key(|id| (self.messages[id].priority, self.messages[id].order));
+        chosen
+    }
+
+    /// So many messages are changed, if the queue is there.
+    fn operate(&mut self, command: AdminCommand, count: usize) {
+        let session = self.session();
+        self.run(session, Command::Admin(Box::new(command)));
+        let reply = &self.effects.outputs[0].reply;
+        let is_gone = count == 0 && *reply == Reply::NotFound;
+        assert!(is_gone || *reply == Reply::Count(count as u64), "{reply:?}, not {count}");
+        self.effects.outputs.remove(0);
+        self.absorb();
+    }
+
+    fn next_message(&mut self) -> u64 {
+        self.run(SessionId(0), Command::Admin(Box::new(AdminCommand::NextMessage)));
+        match self.effects.outputs.pop().unwrap().reply {
+            Reply::Stored { message } => message.0,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// What becomes of a message that somebody holds.
     fn settled(&mut self, id: MessageId, settlement: Settlement) {
         let message = self.messages.get_mut(&id).unwrap();
@@ -291,7 +373,7 @@ impl World {
             return self.saw("dropped");
         }
         message.dead = Some((reason, message.queue));
-        message.died = Some(self.now);
+        message.came = Some(self.now);
         (message.queue, message.failed, message.expires) = ("DLQ", 0, None);
         self.saw("died");
     }
@@ -347,7 +429,7 @@ impl World {
             }
             Kind::Browse => {
                 assert!(consumer.delivered <= consumer.limit, "nobody sees more than it may");
-                let place = Some((message.priority, delivery.message));
+                let place = Some((message.priority, message.order));
                 assert!(consumer.last < place, "from the first to the last");
                 consumer.last = place;
                 "browsed"
@@ -369,7 +451,7 @@ impl World {
             message.queue == consumer.queue
                 && message.holder.is_none()
                 // It may have come just after.
-                && message.died != Some(now)
+                && message.came != Some(now)
                 && message.expires.is_none_or(|at| at > now)
                 && matches(consumer.selector, message.number)
         });
