@@ -4,6 +4,7 @@
 mod client;
 #[path = "../common/mod.rs"]
 mod common;
+mod crowd;
 mod leases;
 mod limits;
 mod messages;
