@@ -10,7 +10,6 @@ mod facts;
 mod framing;
 mod hostile;
 mod ours;
-mod protection;
 mod random;
 mod real;
 mod scripts;
