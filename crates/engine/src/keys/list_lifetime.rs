@@ -11,7 +11,7 @@
 
 use alloc::vec::Vec;
 
-use model::{After, Durability, MessageId, QueueName};
+use model::{After, Durability, MessageId, Nanos, QueueName};
 
 use super::setting::DEADLINE_BYTES_MAX;
 use crate::Effects;
@@ -63,6 +63,15 @@ impl Engine {
     pub(crate) fn doom_is_done(&mut self, slot: QueueSlot) {
         let at = self.queues.at(slot).lifetime.at;
         self.change_lifetime(slot, ListLifetime { at, over: None });
+    }
+
+    /// A list that was empty only while one element took another's place keeps its deadline.
+    pub(crate) fn keep_deadline(&mut self, slot: QueueSlot, at: Option<Nanos>) {
+        let queue = self.queues.at(slot);
+        if queue.lifetime.at != at && queue.is_list() {
+            let over = queue.lifetime.over;
+            self.change_lifetime(slot, ListLifetime { at, over });
+        }
     }
 
     /// Sets the lifetime of a list; the log is told before the frame ends.

@@ -53,6 +53,11 @@ impl Engine {
             self.insert_value(&name, Value { at: view.at, ..value });
             return Ok(());
         }
+        if let Some(over) = view.over {
+            // What comes there from now on is told from what is over by its place.
+            self.next.front = self.next.front.min(over.above);
+            self.next.message = self.next.message.max(over.below);
+        }
         let lifetime = ListLifetime { at: view.at, over: view.over };
         if lifetime == ListLifetime::default() {
             self.keys.recovered.remove(&name);

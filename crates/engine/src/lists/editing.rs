@@ -50,6 +50,7 @@ impl Engine {
         let (priority, order) = rank.ok_or(Refusal::NoSuchPlace)?;
         let draft = self.log.draft(effects);
         let old = self.message_of(order);
+        let deadline = self.queues.at(slot).lifetime.at;
         self.leave(old);
         // In this order: in recovery no two are ever at one place.
         let message = self.living(old);
@@ -62,6 +63,7 @@ impl Engine {
             Err(refusal) => {
                 self.log.take_back(&draft, effects);
                 self.enter(old, State::Ready);
+                self.keep_deadline(slot, deadline);
                 Err(refusal)
             }
             Ok((id, message)) => {
@@ -69,6 +71,7 @@ impl Engine {
                 self.groups.release(&gone, effects);
                 self.queues.at_mut(slot).deleted_total += 1;
                 self.admit(id, message);
+                self.keep_deadline(slot, deadline);
                 Ok(Outcome::reply(self.log.after_all(), Reply::Done).waking(slot))
             }
         }

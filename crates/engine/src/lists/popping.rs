@@ -109,6 +109,7 @@ impl Engine {
         self.end_list_if_over(to);
         self.took_steps(1);
         let element = self.element_of(id);
+        let deadline = self.queues.at(from).lifetime.at;
         self.leave(id);
         if self.queues.at(to).is_memory_only() {
             self.forsake_record(id, effects);
@@ -120,6 +121,9 @@ impl Engine {
         });
         let place = self.place_at(way.to_end);
         self.relocate(id, to, place, effects);
+        if from == to {
+            self.keep_deadline(to, deadline);
+        }
         Ok(Outcome::reply(self.living(id).after(), Reply::Elements([element].into())).waking(to))
     }
 

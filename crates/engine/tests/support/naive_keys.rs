@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{DeadlineRule, KeyKind};
+use model::{DeadlineRule, End, KeyKind, PRIORITY_DEFAULT};
 
 /// All keys of an engine, and what became of their messages.
 #[derive(Clone, Debug, Default)]
@@ -10,13 +10,15 @@ pub(crate) struct NaiveKeys {
     pub(crate) now: u64,
     /// The next number of a message or an order.
     pub(crate) next: u64,
+    /// The next order in front of all others.
+    pub(crate) front: i64,
     pub(crate) values: BTreeMap<String, NaiveValue>,
-    pub(crate) lists: BTreeMap<String, BTreeMap<(u32, u64), NaiveMessage>>,
+    pub(crate) lists: BTreeMap<String, BTreeMap<(u32, i64), NaiveMessage>>,
     pub(crate) leased: BTreeMap<u64, (String, NaiveMessage)>,
     pub(crate) deadlines: BTreeMap<String, u64>,
-    /// Lists that are over and of which messages may still be there: until when stored, and below
-    /// which order.
-    pub(crate) over: BTreeMap<String, (u64, u64)>,
+    /// Lists that are over and of which messages may still be there: until when stored, and between
+    /// which orders.
+    pub(crate) over: BTreeMap<String, (u64, i64, i64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +31,14 @@ pub(crate) struct NaiveValue {
 pub(crate) struct NaiveMessage {
     pub(crate) id: u64,
     pub(crate) priority: u32,
-    pub(crate) order: u64,
+    pub(crate) order: i64,
     pub(crate) created: u64,
     pub(crate) durable: bool,
 }
 
 impl NaiveKeys {
     pub(crate) fn new(now: u64) -> Self {
-        Self { now, next: 1, ..Self::default() }
+        Self { now, next: 1, front: -1, ..Self::default() }
     }
 
     /// Time goes on, and what is over goes.
@@ -48,8 +50,8 @@ impl NaiveKeys {
         for (name, at) in ended {
             self.deadlines.remove(&name);
             self.lists.remove(&name);
-            let before = self.over.get(&name).map_or(0, |(at, _)| *at);
-            self.over.insert(name, (at.max(before), self.next));
+            let before = self.over.get(&name).map_or(0, |(at, _, _)| *at);
+            self.over.insert(name, (at.max(before), self.front, self.next as i64));
         }
     }
 
@@ -68,7 +70,9 @@ impl NaiveKeys {
         for (name, list) in &mut self.lists {
             let over = over.get(name);
             let gone = |message: &NaiveMessage| {
-                over.is_some_and(|(at, below)| message.created < *at && message.order < *below)
+                over.is_some_and(|(at, above, below)| {
+                    message.created < *at && *above < message.order && message.order < *below
+                })
             };
             list.retain(|_, message| message.durable && !gone(message));
         }
@@ -88,11 +92,52 @@ impl NaiveKeys {
         names
     }
 
+    /// A new message, or an old one, at a place that was never given out.
     pub(crate) fn put(&mut self, name: &str, priority: u32, durable: bool) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.enter(name, NaiveMessage { id, priority, order: id, created: self.now, durable });
+        let (order, created) = (id as i64, self.now);
+        self.enter(name, NaiveMessage { id, priority, order, created, durable });
         id
+    }
+
+    /// The same at an end, which gives it its priority.
+    pub(crate) fn push(&mut self, name: &str, end: End, durable: bool) {
+        let id = self.next;
+        self.next += 1;
+        let created = self.now;
+        let message = NaiveMessage { id, priority: 0, order: id as i64, created, durable };
+        self.enter_at(name, end, message, true);
+    }
+
+    /// An element goes from one end to another.
+    pub(crate) fn pass(&mut self, from: &str, from_end: End, to: &str, to_end: End) {
+        let deadline = self.deadlines.get(from).copied();
+        let mut places = self.lists[from].keys().copied();
+        let place = if from_end == End::Head { places.next() } else { places.next_back() };
+        let message = self.leave(from, place.unwrap());
+        self.enter_at(to, to_end, message, false);
+        if from == to {
+            self.deadlines.extend(deadline.map(|at| (to.to_owned(), at)));
+        }
+    }
+
+    fn enter_at(&mut self, name: &str, end: End, mut message: NaiveMessage, is_new: bool) {
+        let places: Vec<_> = self.lists.get(name).into_iter().flat_map(BTreeMap::keys).collect();
+        let outermost = if end == End::Head { places.first() } else { places.last() };
+        let priority = outermost.map_or(PRIORITY_DEFAULT, |(priority, _)| *priority);
+        if end == End::Head {
+            message.priority = priority.min(PRIORITY_DEFAULT);
+            message.order = self.front;
+            self.front -= 1;
+        } else {
+            message.priority = priority.max(PRIORITY_DEFAULT);
+            if !is_new {
+                message.order = self.next as i64;
+                self.next += 1;
+            }
+        }
+        self.enter(name, message);
     }
 
     pub(crate) fn enter(&mut self, name: &str, message: NaiveMessage) {
@@ -101,7 +146,7 @@ impl NaiveKeys {
     }
 
     /// A ready message leaves its list.
-    pub(crate) fn leave(&mut self, name: &str, place: (u32, u64)) -> NaiveMessage {
+    pub(crate) fn leave(&mut self, name: &str, place: (u32, i64)) -> NaiveMessage {
         let message = self.lists.get_mut(name).unwrap().remove(&place).unwrap();
         self.forget_empty();
         message
@@ -139,7 +184,7 @@ impl NaiveKeys {
         self.forget_empty();
         let deadline = self.deadlines.remove(from);
         for (_, mut message) in self.lists.remove(from).unwrap() {
-            message.order = self.next;
+            message.order = self.next as i64;
             self.next += 1;
             self.enter(to, message);
         }
