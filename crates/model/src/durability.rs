@@ -84,3 +84,19 @@ impl After {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_asks_more_of_a_frame_than_its_own_durability() {
+        let synced = After::new(Lsn(3), Durability::Synced);
+        let written = After::new(Lsn(5), Durability::Written);
+        assert_eq!(synced.and(written), written);
+        assert_eq!(written.and(synced), written);
+        assert_eq!(written.and(After::NOTHING), written);
+        let both = written.and(After::new(Lsn(5), Durability::Synced));
+        assert_eq!(both, After::new(Lsn(5), Durability::Synced));
+    }
+}
