@@ -1,0 +1,286 @@
+//! A naive model of what Redis' commands do to keys: a vector for each list, linear searches.
+//!
+//! Lists lie as Redis shows them, the left end first. It is told a command and says what must be
+//! answered. What a protected list's popped elements become until they are settled is here too;
+//! who waits, and what a crash takes away, is not.
+
+mod lists;
+mod values;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use model::Nanos;
+
+use crate::redis_client::{Value, Words, brief};
+use lists::Side;
+
+/// Everything that is found by a name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keyspace {
+    keys: BTreeMap<Rc<str>, Key>,
+    held: Vec<Held>,
+    /// How many elements there ever were.
+    born: u64,
+    /// The outermost places that elements were given: they lie in the order of these.
+    outermost: (i64, i64),
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    content: Content,
+    deadline: Option<Nanos>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content {
+    List(Vec<Element>),
+    Value(Rc<[u8]>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Element {
+    /// Its number among all that there ever were.
+    number: u64,
+    place: i64,
+    bytes: Rc<[u8]>,
+}
+
+/// An element that was popped from a protected list.
+#[derive(Clone, Debug)]
+struct Held {
+    client: u64,
+    until: Nanos,
+    name: Rc<str>,
+    element: Element,
+}
+
+/// What a broker that recovered shows of the keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Picture(pub BTreeMap<Rc<str>, Shown>);
+
+/// What it shows of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// A list, the left end first, or a value.
+    pub content: Shape,
+    /// When it goes.
+    pub deadline: Option<Nanos>,
+}
+
+/// What it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The left end first.
+    List(Vec<Rc<[u8]>>),
+    /// A small value.
+    Value(Rc<[u8]>),
+}
+
+/// Whose command it is, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asking {
+    pub(crate) now: Nanos,
+    pub(crate) client: u64,
+}
+
+impl Keyspace {
+    /// Does what a command says. `None`: it has to wait.
+    ///
+    /// # Panics
+    /// When it is none that the model knows.
+    pub(crate) fn execute(&mut self, asking: Asking, words: &Words) -> Option<Value> {
+        let words: Vec<&[u8]> = words.iter().map(|word| &**word).collect();
+        let (name, arguments) = words.split_first().expect("invariant: a command has a name");
+        let (name, now) = (std::str::from_utf8(name).unwrap_or_default(), asking.now);
+        let value = match (name, arguments) {
+            ("LPUSH", [key, all @ ..]) => self.push(key, Side::Left, all, false),
+            ("RPUSH", [key, all @ ..]) => self.push(key, Side::Right, all, false),
+            ("LPUSHX", [key, all @ ..]) => self.push(key, Side::Left, all, true),
+            ("RPUSHX", [key, all @ ..]) => self.push(key, Side::Right, all, true),
+            ("LPOP", [key, max @ ..]) => self.pop(asking, key, Side::Left, max),
+            ("RPOP", [key, max @ ..]) => self.pop(asking, key, Side::Right, max),
+            ("BLPOP", [keys @ .., _]) => return self.pop_first(asking, keys, Side::Left),
+            ("BRPOP", [keys @ .., _]) => return self.pop_first(asking, keys, Side::Right),
+            ("LMOVE", [from, to, a, b]) => {
+                self.relocate(from, to, Side::of(a), Side::of(b)).unwrap_or(Value::Nil)
+            }
+            ("BLMOVE", [from, to, a, b, _]) => {
+                return self.relocate(from, to, Side::of(a), Side::of(b));
+            }
+            ("LLEN", [key]) => self.length(key),
+            ("LRANGE", [key, first, last]) => self.range(key, number(first), number(last)),
+            ("LINDEX", [key, at]) => self.at(key, number(at)),
+            ("LSET", [key, at, element]) => self.replace(key, number(at), element),
+            ("LINSERT", [key, side, pivot, element]) => self.insert(key, side, pivot, element),
+            ("LREM", [key, count, element]) => self.remove(key, number(count), element),
+            ("LTRIM", [key, first, last]) => self.trim(key, number(first), number(last)),
+            ("LPOS", [key, element, b"COUNT", b"0"]) => self.locate(key, element),
+            ("SET", [key, value, options @ ..]) => self.set(now, key, value, options),
+            ("GET", [key]) => self.value(key, false),
+            ("GETDEL", [key]) => self.value(key, true),
+            ("DEL", keys) => self.delete(keys),
+            ("EXISTS", keys) => self.count(keys),
+            ("TYPE", [key]) => self.kind(key),
+            ("RENAME", [from, to]) => self.rename(from, to),
+            ("PEXPIRE", [key, millis]) => self.set_deadline(now, key, number(millis)),
+            ("PERSIST", [key]) => self.persist(key),
+            ("PTTL", [key]) => self.time_left(now, key),
+            ("DBSIZE", []) => Value::count(self.keys.len()),
+            ("KEYS", [b"*"]) => self.names(),
+            ("PING", []) => Value::Simple("PONG".into()),
+            _ => panic!("the model does not know {words:?}"),
+        };
+        Some(value)
+    }
+
+    /// The next thing that is due by now happens: a key goes, or an element is taken for good that
+    /// was popped so long ago. False: nothing is due.
+    pub(crate) fn pass(&mut self, now: Nanos) -> bool {
+        let over = |(name, key): (&Rc<str>, &Key)| Some((key.deadline?, name.clone()));
+        let over = self.keys.iter().filter_map(over).min().filter(|(at, _)| *at <= now);
+        let taken = self.held.iter().map(|held| (held.until, held.element.number)).min();
+        let taken = taken.filter(|(until, _)| *until <= now);
+        if let Some((until, number)) = taken
+            && over.as_ref().is_none_or(|(at, _)| until <= *at)
+        {
+            self.held.retain(|held| held.element.number != number);
+            return true;
+        }
+        over.is_some_and(|(_, name)| self.keys.remove(&name).is_some())
+    }
+
+    /// What this client popped is taken for good.
+    pub(crate) fn settle(&mut self, client: u64) {
+        self.held.retain(|held| held.client != client);
+    }
+
+    /// What this client popped, and nobody took for good, is back in its place.
+    pub(crate) fn give_back(&mut self, client: u64) {
+        let (back, held) = self.held.drain(..).partition(|held| held.client == client);
+        self.held = held;
+        for Held { name, element, .. } in back {
+            self.put_back(&name, element);
+        }
+    }
+
+    /// How many elements there ever were.
+    pub(crate) const fn born(&self) -> u64 {
+        self.born
+    }
+
+    /// The numbers of the elements that this client popped and that are held for it.
+    pub(crate) fn held_by(&self, client: u64) -> impl Iterator<Item = u64> {
+        let held = self.held.iter().filter(move |held| held.client == client);
+        held.map(|held| held.element.number)
+    }
+
+    /// What a broker shows that recovers now: nobody holds anything then.
+    pub(crate) fn picture(&self) -> Picture {
+        let mut all = self.clone();
+        for Held { name, element, .. } in std::mem::take(&mut all.held) {
+            all.put_back(&name, element);
+        }
+        let shown = |(name, key): (Rc<str>, Key)| {
+            let content = match key.content {
+                Content::Value(value) => Shape::Value(value),
+                Content::List(list) => {
+                    Shape::List(list.into_iter().map(|element| element.bytes).collect())
+                }
+            };
+            (name, Shown { content, deadline: key.deadline })
+        };
+        Picture(all.keys.into_iter().map(shown).collect())
+    }
+
+    /// What clients see, but for when it goes.
+    pub(crate) fn visible(&self) -> Picture {
+        let mut all = self.clone();
+        all.held.clear();
+        all.keys.values_mut().for_each(|key| key.deadline = None);
+        all.picture()
+    }
+
+    /// What is there after a recovery.
+    pub(crate) fn restored(picture: &Picture) -> Self {
+        let mut keyspace = Self::default();
+        for (name, Shown { content, deadline }) in &picture.0 {
+            let content = match content {
+                Shape::Value(value) => Content::Value(value.clone()),
+                Shape::List(list) => {
+                    Content::List(list.iter().map(|bytes| keyspace.element(bytes)).collect())
+                }
+            };
+            keyspace.keys.insert(name.clone(), Key { content, deadline: *deadline });
+        }
+        keyspace
+    }
+
+    /// Whether a list of this name has elements.
+    pub(crate) fn is_list(&self, name: &[u8]) -> bool {
+        let key = self.keys.get(text(name));
+        key.is_some_and(|key| matches!(key.content, Content::List(_)))
+    }
+
+    fn put_back(&mut self, name: &str, element: Element) {
+        let list = self.list_mut(name.as_bytes()).expect("invariant: no value is protected");
+        let at = list.partition_point(|other| other.place < element.place);
+        list.insert(at, element);
+    }
+}
+
+impl Picture {
+    /// Without what is over by now.
+    pub(crate) fn at(&self, now: Nanos) -> Self {
+        let lives = |(_, shown): &(&Rc<str>, &Shown)| shown.deadline.is_none_or(|at| at > now);
+        let all = self.0.iter().filter(lives);
+        Self(all.map(|(name, shown)| (name.clone(), shown.clone())).collect())
+    }
+
+    /// The names under which two differ.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<Rc<str>> {
+        let names = self.0.keys().chain(other.0.keys());
+        let mut all: Vec<_> =
+            names.filter(|name| self.0.get(*name) != other.0.get(*name)).cloned().collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+impl Shown {
+    /// For a complaint: without the bytes of what is long.
+    pub(crate) fn summary(&self) -> String {
+        let content = match &self.content {
+            Shape::Value(value) => brief(value),
+            Shape::List(list) => {
+                let list: Vec<String> = list.iter().map(|element| brief(element)).collect();
+                format!("[{}]", list.join(", "))
+            }
+        };
+        let until = self.deadline.map(|at| format!(" until {at}"));
+        content + &until.unwrap_or_default()
+    }
+}
+
+/// A name.
+pub(crate) fn text(word: &[u8]) -> &str {
+    std::str::from_utf8(word).expect("invariant: names are text")
+}
+
+pub(crate) fn number(word: &[u8]) -> i64 {
+    text(word).parse().expect("invariant: a number")
+}
+
+/// How long what is popped from a protected list is held.
+pub(crate) const POP_LEASE: Nanos = Nanos::from_secs(2);
+
+/// Whether what is popped from this list is held until the next command.
+pub(crate) fn is_protected(name: &str) -> bool {
+    name.starts_with('p')
+}
+
+#[cfg(test)]
+#[path = "keyspace_test.rs"]
+mod tests;

@@ -1,0 +1,262 @@
+//! Lists as vectors.
+
+use std::rc::Rc;
+
+use super::{Asking, Content, Element, Held, Key, Keyspace, POP_LEASE, is_protected, number, text};
+use crate::redis_client::Value;
+
+/// An end of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    pub(super) fn of(word: &[u8]) -> Self {
+        if word == b"LEFT" { Self::Left } else { Self::Right }
+    }
+}
+
+impl Keyspace {
+    pub(super) fn push(&mut self, key: &[u8], side: Side, all: &[&[u8]], only: bool) -> Value {
+        if only && !self.keys.contains_key(text(key)) {
+            return Value::Integer(0);
+        }
+        if self.is_value(key) {
+            return wrong_kind();
+        }
+        all.iter().for_each(|bytes| self.add(key, side, &Rc::from(*bytes)));
+        self.length(key)
+    }
+
+    pub(super) fn pop(&mut self, asking: Asking, key: &[u8], side: Side, max: &[&[u8]]) -> Value {
+        if self.is_value(key) {
+            return wrong_kind();
+        }
+        if !self.is_list(key) {
+            return Value::Nil;
+        }
+        let Some(max) = max.first() else { return bulk(self.take(asking, key, side)) };
+        let elements = (0..number(max)).map_while(|_| self.take(asking, key, side));
+        Value::Array(elements.map(Value::Bulk).collect())
+    }
+
+    pub(super) fn pop_first(
+        &mut self,
+        asking: Asking,
+        keys: &[&[u8]],
+        side: Side,
+    ) -> Option<Value> {
+        let key = keys.iter().find(|key| self.keys.contains_key(text(key)))?;
+        if self.is_value(key) {
+            return Some(wrong_kind());
+        }
+        let element = self.take(asking, key, side)?;
+        Some(Value::Array(vec![Value::Bulk((*key).into()), Value::Bulk(element)]))
+    }
+
+    /// Nothing is held of what is moved.
+    pub(super) fn relocate(&mut self, from: &[u8], to: &[u8], a: Side, b: Side) -> Option<Value> {
+        if self.is_value(from) {
+            return Some(wrong_kind());
+        }
+        if !self.is_list(from) {
+            return None;
+        }
+        if self.is_value(to) {
+            return Some(wrong_kind());
+        }
+        let element = self.remove_end(from, a)?;
+        // The list that it is put back into keeps its deadline, though it was the last one.
+        if from == to {
+            self.add(to, b, &element.bytes);
+            self.forget_if_empty(from);
+        } else {
+            self.forget_if_empty(from);
+            self.add(to, b, &element.bytes);
+        }
+        Some(Value::Bulk(element.bytes))
+    }
+
+    pub(super) fn length(&self, key: &[u8]) -> Value {
+        self.read(key, Value::Integer(0), |list| Value::count(list.len()))
+    }
+
+    pub(super) fn range(&self, key: &[u8], first: i64, last: i64) -> Value {
+        self.read(key, Value::Array(Vec::new()), |list| {
+            let shown = list.get(places(list.len(), first, last)).unwrap_or_default();
+            Value::Array(shown.iter().map(|element| Value::Bulk(element.bytes.clone())).collect())
+        })
+    }
+
+    pub(super) fn at(&self, key: &[u8], at: i64) -> Value {
+        self.read(key, Value::Nil, |list| {
+            let element = place(list.len(), at).and_then(|at| list.get(at));
+            bulk(element.map(|element| element.bytes.clone()))
+        })
+    }
+
+    pub(super) fn locate(&self, key: &[u8], wanted: &[u8]) -> Value {
+        self.read(key, Value::Array(Vec::new()), |list| {
+            let found = list.iter().enumerate().filter(|(_, element)| *element.bytes == *wanted);
+            Value::Array(found.map(|(at, _)| Value::count(at)).collect())
+        })
+    }
+
+    pub(super) fn replace(&mut self, key: &[u8], at: i64, bytes: &[u8]) -> Value {
+        if self.is_value(key) {
+            return wrong_kind();
+        }
+        if !self.is_list(key) {
+            return Value::error("ERR");
+        }
+        let list = self.list_mut(key).expect("invariant: it is there");
+        let place = place(list.len(), at).and_then(|at| list.get_mut(at));
+        let Some(element) = place else { return Value::error("ERR") };
+        element.bytes = bytes.into();
+        Value::ok()
+    }
+
+    pub(super) fn insert(&mut self, key: &[u8], side: &[u8], pivot: &[u8], new: &[u8]) -> Value {
+        if self.is_value(key) {
+            return wrong_kind();
+        }
+        if !self.is_list(key) {
+            return Value::Integer(0);
+        }
+        let list = self.list_mut(key).expect("invariant: it is there");
+        let Some(at) = list.iter().position(|element| *element.bytes == *pivot) else {
+            return Value::Integer(-1);
+        };
+        // The same place as a neighbour's: in lists where this is done nothing is ever put back.
+        let place = list.get(at).map_or(0, |element| element.place);
+        let at = if side == b"BEFORE" { at } else { at + 1 };
+        let element = Element { place, ..self.element(&Rc::from(new)) };
+        self.list_mut(key).expect("invariant: it is there").insert(at, element);
+        self.length(key)
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8], count: i64, wanted: &[u8]) -> Value {
+        if self.is_value(key) {
+            return wrong_kind();
+        }
+        if !self.is_list(key) {
+            return Value::Integer(0);
+        }
+        let list = self.list_mut(key).expect("invariant: it is there");
+        let is_wanted = |at: &usize| list.get(*at).is_some_and(|it| *it.bytes == *wanted);
+        let mut found: Vec<usize> = (0..list.len()).filter(is_wanted).collect();
+        if count < 0 {
+            found.reverse();
+        }
+        if count != 0 {
+            found.truncate(usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX));
+        }
+        found.sort_unstable();
+        found.iter().rev().for_each(|at| drop(list.remove(*at)));
+        self.forget_if_empty(key);
+        Value::count(found.len())
+    }
+
+    pub(super) fn trim(&mut self, key: &[u8], first: i64, last: i64) -> Value {
+        if self.is_value(key) {
+            return wrong_kind();
+        }
+        if self.is_list(key) {
+            let list = self.list_mut(key).expect("invariant: it is there");
+            *list = list.get(places(list.len(), first, last)).unwrap_or_default().to_vec();
+            self.forget_if_empty(key);
+        }
+        Value::ok()
+    }
+
+    /// The list of that name, made where there is nothing; `None`: it is a value.
+    pub(super) fn list_mut(&mut self, key: &[u8]) -> Option<&mut Vec<Element>> {
+        let new = || Key { content: Content::List(Vec::new()), deadline: None };
+        let key = self.keys.entry(text(key).into()).or_insert_with(new);
+        match &mut key.content {
+            Content::List(list) => Some(list),
+            Content::Value(_) => None,
+        }
+    }
+
+    /// A new element, farther right than any was.
+    pub(super) fn element(&mut self, bytes: &Rc<[u8]>) -> Element {
+        self.outermost.1 += 1;
+        self.born += 1;
+        Element { number: self.born, place: self.outermost.1, bytes: bytes.clone() }
+    }
+
+    pub(super) fn is_value(&self, key: &[u8]) -> bool {
+        let key = self.keys.get(text(key));
+        key.is_some_and(|key| matches!(key.content, Content::Value(_)))
+    }
+
+    fn add(&mut self, key: &[u8], side: Side, bytes: &Rc<[u8]>) {
+        let mut element = self.element(bytes);
+        if side == Side::Left {
+            self.outermost.0 -= 1;
+            element.place = self.outermost.0;
+        }
+        let list = self.list_mut(key).expect("invariant: the caller looked");
+        let at = if side == Side::Left { 0 } else { list.len() };
+        list.insert(at, element);
+    }
+
+    fn take(&mut self, asking: Asking, key: &[u8], side: Side) -> Option<Rc<[u8]>> {
+        let element = self.remove_end(key, side)?;
+        self.forget_if_empty(key);
+        let bytes = element.bytes.clone();
+        if is_protected(text(key)) {
+            let Asking { now, client } = asking;
+            let name = text(key).into();
+            self.held.push(Held { client, until: now + POP_LEASE, name, element });
+        }
+        Some(bytes)
+    }
+
+    fn remove_end(&mut self, key: &[u8], side: Side) -> Option<Element> {
+        let list = self.keys.contains_key(text(key)).then(|| self.list_mut(key)).flatten()?;
+        match side {
+            Side::Left => (!list.is_empty()).then(|| list.remove(0)),
+            Side::Right => list.pop(),
+        }
+    }
+
+    /// An empty list is no key, and what it was to be gone by is forgotten.
+    fn forget_if_empty(&mut self, key: &[u8]) {
+        if self.list_mut(key).is_some_and(|list| list.is_empty()) {
+            self.keys.remove(text(key));
+        }
+    }
+
+    fn read(&self, key: &[u8], none: Value, read: impl FnOnce(&[Element]) -> Value) -> Value {
+        match self.keys.get(text(key)).map(|key| &key.content) {
+            None => none,
+            Some(Content::Value(_)) => wrong_kind(),
+            Some(Content::List(list)) => read(list),
+        }
+    }
+}
+
+pub(super) fn wrong_kind() -> Value {
+    Value::error("WRONGTYPE")
+}
+
+fn bulk(bytes: Option<Rc<[u8]>>) -> Value {
+    bytes.map_or(Value::Nil, Value::Bulk)
+}
+
+/// The index of a place, from the right where it is negative.
+fn place(length: usize, at: i64) -> Option<usize> {
+    let at = if at < 0 { at + length as i64 } else { at };
+    usize::try_from(at).ok()
+}
+
+/// The indices from one place to another, both included.
+fn places(length: usize, first: i64, last: i64) -> std::ops::Range<usize> {
+    let first = place(length, first).unwrap_or(0);
+    let end = place(length, last).map_or(0, |last| last + 1).min(length);
+    if first < end { first..end } else { 0..0 }
+}

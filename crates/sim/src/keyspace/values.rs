@@ -1,0 +1,96 @@
+//! Values, and what is done to keys of either kind.
+
+use model::Nanos;
+
+use super::lists::wrong_kind;
+use super::{Content, Key, Keyspace, number, text};
+use crate::redis_client::Value;
+
+impl Keyspace {
+    pub(super) fn set(&mut self, now: Nanos, key: &[u8], value: &[u8], options: &[&[u8]]) -> Value {
+        let has = |name: &[u8]| options.contains(&name);
+        let old = has(b"GET").then(|| self.value(key, false));
+        if old == Some(wrong_kind()) {
+            return wrong_kind();
+        }
+        let is_there = self.keys.contains_key(text(key));
+        if has(b"NX") && is_there || has(b"XX") && !is_there {
+            return old.unwrap_or(Value::Nil);
+        }
+        let kept = self.keys.get(text(key)).and_then(|key| key.deadline);
+        let span = options.iter().position(|word| *word == b"PX");
+        let span = span.and_then(|at| options.get(at + 1)).map(|word| number(word));
+        let deadline = match span {
+            Some(millis) => Some(now + Nanos::from_millis(millis.unsigned_abs())),
+            None => kept.filter(|_| has(b"KEEPTTL")),
+        };
+        let content = Content::Value(value.into());
+        self.keys.insert(text(key).into(), Key { content, deadline });
+        old.unwrap_or_else(Value::ok)
+    }
+
+    pub(super) fn value(&mut self, key: &[u8], take: bool) -> Value {
+        let value = match self.keys.get(text(key)).map(|key| &key.content) {
+            None => return Value::Nil,
+            Some(Content::List(_)) => return wrong_kind(),
+            Some(Content::Value(value)) => Value::Bulk(value.clone()),
+        };
+        if take {
+            self.keys.remove(text(key));
+        }
+        value
+    }
+
+    pub(super) fn delete(&mut self, keys: &[&[u8]]) -> Value {
+        let gone = keys.iter().filter(|key| self.keys.remove(text(key)).is_some());
+        Value::count(gone.count())
+    }
+
+    pub(super) fn count(&self, keys: &[&[u8]]) -> Value {
+        Value::count(keys.iter().filter(|key| self.keys.contains_key(text(key))).count())
+    }
+
+    pub(super) fn kind(&self, key: &[u8]) -> Value {
+        let kind = match self.keys.get(text(key)).map(|key| &key.content) {
+            None => "none",
+            Some(Content::List(_)) => "list",
+            Some(Content::Value(_)) => "string",
+        };
+        Value::Simple(kind.into())
+    }
+
+    pub(super) fn rename(&mut self, from: &[u8], to: &[u8]) -> Value {
+        let Some(key) = self.keys.remove(text(from)) else { return Value::error("ERR") };
+        self.keys.insert(text(to).into(), key);
+        Value::ok()
+    }
+
+    pub(super) fn set_deadline(&mut self, now: Nanos, key: &[u8], millis: i64) -> Value {
+        let Some(key) = self.keys.get_mut(text(key)) else { return Value::Integer(0) };
+        key.deadline = Some(now + Nanos::from_millis(u64::try_from(millis).unwrap_or(0)));
+        while self.pass(now) {}
+        Value::Integer(1)
+    }
+
+    pub(super) fn persist(&mut self, key: &[u8]) -> Value {
+        let key = self.keys.get_mut(text(key));
+        let had = key.is_some_and(|key| key.deadline.take().is_some());
+        Value::Integer(i64::from(had))
+    }
+
+    pub(super) fn time_left(&self, now: Nanos, key: &[u8]) -> Value {
+        match self.keys.get(text(key)).map(|key| key.deadline) {
+            None => Value::Integer(-2),
+            Some(None) => Value::Integer(-1),
+            Some(Some(at)) => {
+                let left = (at.0 - now.0) / 1_000_000;
+                Value::About(i64::try_from(left).unwrap_or(i64::MAX))
+            }
+        }
+    }
+
+    pub(super) fn names(&self) -> Value {
+        let names = self.keys.keys().map(|name| Value::Bulk(name.as_bytes().into()));
+        Value::Array(names.collect())
+    }
+}
