@@ -1,0 +1,310 @@
+//! The oracle of keys: lists and values, who waits for them, and what a crash may take of them.
+//!
+//! It is told each command of a client of Redis with what the client will read, in the order in
+//! which the engine did them, and panics at the first reply that a naive [`Keyspace`] would not
+//! give. A batch is one step of its [`Chronicle`], so no recovery may show half of it.
+
+mod chronicle;
+mod waiting;
+mod watching;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use model::{Nanos, StorePolicy};
+
+use crate::Fall;
+use crate::keyspace::{Asking, Keyspace, Picture, text};
+use crate::redis_client::{Asked, Meant, Value, Words, summary};
+use chronicle::Chronicle;
+use waiting::Waiting;
+use watching::{Seen, Versions};
+
+/// The model of one broker's keys over all its crashes.
+#[derive(Clone, Debug)]
+pub struct KeyOracle {
+    keyspace: Keyspace,
+    chronicle: Chronicle,
+    /// Who waits for an element, the longest first.
+    waiting: Vec<Waiting>,
+    versions: Versions,
+    /// What clients observe, by client.
+    watches: BTreeMap<u64, Vec<Seen>>,
+    /// Steps that the next reply to a client depends on, since its command was made to take for
+    /// good what it had popped.
+    settled: BTreeMap<u64, usize>,
+    /// How many steps there were when elements came to be, by their numbers.
+    births: Vec<usize>,
+}
+
+impl KeyOracle {
+    /// An empty store of that policy; a periodic sync may be late by `lag`.
+    #[must_use]
+    pub fn new(policy: StorePolicy, lag: Nanos) -> Self {
+        Self {
+            keyspace: Keyspace::default(),
+            chronicle: Chronicle::new(policy, lag),
+            waiting: Vec::new(),
+            versions: Versions::default(),
+            watches: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            births: Vec::new(),
+        }
+    }
+
+    /// The session of a client asked the engine for something, whatever it was.
+    pub fn commanded(&mut self, now: Nanos, client: u64) {
+        self.pass(now);
+        self.keyspace.settle(client);
+        if self.record() {
+            self.settled.insert(client, self.chronicle.len());
+        }
+    }
+
+    /// A client's command was answered at once. Returns how many steps a crash must spare once it
+    /// has read that.
+    ///
+    /// # Panics
+    /// When Redis would not answer that.
+    pub fn answered(&mut self, now: Nanos, client: u64, asked: &Asked, value: &Value) -> usize {
+        self.pass(now);
+        let settled = self.settled.remove(&client).unwrap_or(0);
+        let needs = match &asked.meant {
+            Meant::Queued => {
+                assert_eq!(*value, Value::Simple("QUEUED".into()), "{}", summary(&asked.words));
+                0
+            }
+            Meant::Batch(all) => self.batch(Asking { now, client }, all, value),
+            Meant::Command => self.command(Asking { now, client }, &asked.words, value),
+        };
+        needs.max(settled)
+    }
+
+    /// A client's command was not answered: it has to wait.
+    ///
+    /// # Panics
+    /// When there is something for it.
+    pub fn waits(&mut self, now: Nanos, client: u64, words: &Words) {
+        self.pass(now);
+        let value = self.keyspace.clone().execute(Asking { now, client }, words);
+        assert_eq!(value, None, "{client} waits with {}", summary(words));
+        self.waiting.push(Waiting::new(now, client, words));
+    }
+
+    /// The command of a client that waited was answered. Returns how many steps a crash must spare
+    /// once it has read that.
+    ///
+    /// # Panics
+    /// When it was not its turn, or its time was not over.
+    pub fn served(&mut self, now: Nanos, client: u64, value: &Value) -> usize {
+        self.pass(now);
+        let settled = self.settled.remove(&client).unwrap_or(0);
+        let place = self.waiting.iter().position(|waiting| waiting.client == client);
+        let place = place.unwrap_or_else(|| panic!("{client} does not wait and reads {value:?}"));
+        let waiting = self.waiting.remove(place);
+        let is_list = |key: &Rc<[u8]>| self.keyspace.is_list(key);
+        let Some(key) = waiting.keys().iter().find(|key| is_list(key)) else {
+            waiting.assert_over(now, value);
+            return self.chronicle.last_change(waiting.keys()).max(settled);
+        };
+        let longer = self.waiting.iter().take(place).find(|other| other.keys().contains(key));
+        assert!(longer.is_none(), "{longer:?} waited longer than {client} for {key:?}");
+        let needs = self.run(Asking { now, client }, &waiting.words, value);
+        needs.max(settled)
+    }
+
+    /// Nobody waits for what is there.
+    ///
+    /// # Panics
+    /// When somebody does.
+    pub fn assert_served(&self) {
+        for waiting in &self.waiting {
+            let key = waiting.keys().iter().find(|key| self.keyspace.is_list(key));
+            assert_eq!(key, None, "{waiting:?} waits while there is something");
+        }
+    }
+
+    /// A client's connection is gone: what it popped and did not settle is back in its place.
+    pub fn closed(&mut self, now: Nanos, client: u64) {
+        self.pass(now);
+        self.waiting.retain(|waiting| waiting.client != client);
+        self.watches.remove(&client);
+        self.settled.remove(&client);
+        self.change(|keyspace| keyspace.give_back(client));
+    }
+
+    /// A client has read a reply that depends on so many steps.
+    pub fn told(&mut self, now: Nanos, needs: usize) {
+        self.chronicle.told(now, needs);
+    }
+
+    /// From here on nothing that happened so far may be lost.
+    pub fn all_told(&mut self) {
+        self.chronicle.told(Nanos::ZERO, self.chronicle.len());
+    }
+
+    /// The process fell at `fell`; a new one shows this.
+    ///
+    /// # Panics
+    /// When that fall cannot leave it.
+    pub fn recovered(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &Picture) {
+        // What was due may have happened, though nobody heard of it.
+        self.pass(fell);
+        let picture = self.chronicle.recover(fall, fell, now, found);
+        self.keyspace = Keyspace::restored(&picture);
+        while self.keyspace.pass(now) {}
+        self.waiting.clear();
+        self.watches.clear();
+        self.settled.clear();
+        self.births.clear();
+        self.record();
+    }
+
+    /// All keys that there are.
+    #[must_use]
+    pub fn names(&self) -> Vec<Rc<str>> {
+        self.keyspace.picture().0.into_keys().collect()
+    }
+
+    /// What is due by now happens, each thing for itself.
+    fn pass(&mut self, now: Nanos) {
+        let mut goes_on = true;
+        while goes_on {
+            self.change(|keyspace| goes_on = keyspace.pass(now));
+            self.record();
+        }
+    }
+
+    fn command(&mut self, asking: Asking, words: &Words, value: &Value) -> usize {
+        let (name, keys) = words.split_first().expect("invariant: a command has a name");
+        match &**name {
+            b"WATCH" => {
+                let seen = keys.iter().map(|key| self.versions.see(text(key)));
+                self.watches.entry(asking.client).or_default().extend(seen);
+            }
+            b"UNWATCH" | b"DISCARD" => _ = self.watches.remove(&asking.client),
+            b"MULTI" => {}
+            _ => return self.run(asking, words, value),
+        }
+        assert_eq!(*value, Value::ok(), "{}", summary(words));
+        0
+    }
+
+    /// All of them, or nothing where what the client observes has changed.
+    fn batch(&mut self, asking: Asking, all: &[Words], value: &Value) -> usize {
+        let seen = self.watches.remove(&asking.client).unwrap_or_default();
+        if *value == Value::Nil {
+            assert!(self.versions.may_be_stale(&seen), "{seen:?} is as it was");
+            let names: Vec<Rc<[u8]>> =
+                seen.iter().map(|seen| seen.name.as_bytes().into()).collect();
+            return self.chronicle.last_change(&names);
+        }
+        assert!(!self.versions.must_be_stale(&seen), "{seen:?} is not as it was");
+        if is_refusal(value) {
+            return 0;
+        }
+        let values = all.iter().map(|words| self.apply(asking, words).unwrap_or(Value::Nil));
+        let expected = Value::Array(values.collect());
+        let shown: Vec<String> = all.iter().map(summary).collect();
+        assert_is(value, &expected, &shown.join("; "));
+        if self.record() {
+            return self.chronicle.len();
+        }
+        let needs = all.iter().map(|words| self.reflected(asking.client, words));
+        needs.max().unwrap_or(0)
+    }
+
+    fn run(&mut self, asking: Asking, words: &Words, value: &Value) -> usize {
+        if is_refusal(value) {
+            return 0;
+        }
+        let expected = self.apply(asking, words);
+        let expected = expected.unwrap_or_else(|| panic!("{} has to wait", summary(words)));
+        assert_is(value, &expected, &summary(words));
+        self.record();
+        self.reflected(asking.client, words)
+    }
+
+    fn apply(&mut self, asking: Asking, words: &Words) -> Option<Value> {
+        let mut value = None;
+        self.change(|keyspace| value = keyspace.execute(asking, words));
+        if may_change(words) {
+            self.versions.may_touch(&named(words));
+        }
+        value
+    }
+
+    /// Notes whose keys change by this.
+    fn change(&mut self, change: impl FnOnce(&mut Keyspace)) {
+        let before = self.keyspace.clone();
+        change(&mut self.keyspace);
+        self.versions.touch(&before, &self.keyspace);
+    }
+
+    /// Notes what a recovery would show now, if that is new.
+    fn record(&mut self) -> bool {
+        let is_new = self.chronicle.push(self.keyspace.picture());
+        let born = usize::try_from(self.keyspace.born()).expect("invariant: they are in memory");
+        self.births.resize(born, self.chronicle.len());
+        is_new
+    }
+
+    /// How many steps what a command told a client depends on.
+    fn reflected(&self, client: u64, words: &Words) -> usize {
+        let held = self.keyspace.held_by(client).map(|number| number as usize - 1);
+        if let Some(birth) = held.filter_map(|index| self.births.get(index)).max()
+            && is_pop(words)
+        {
+            // It is there still: who sees it sees that it came, and no more.
+            return *birth;
+        }
+        match &**words.first().expect("invariant: a command has a name") {
+            b"DBSIZE" | b"KEYS" => self.chronicle.len(),
+            b"PING" => 0,
+            _ => self.chronicle.last_change(&named(words)),
+        }
+    }
+}
+
+/// Whether it takes elements out of lists.
+fn is_pop(words: &Words) -> bool {
+    let name = words.first().map(|word| &**word).unwrap_or_default();
+    ["LPOP", "RPOP", "BLPOP", "BRPOP"].iter().any(|pop| pop.as_bytes() == name)
+}
+
+/// The keys that a command names.
+fn named(words: &Words) -> Vec<Rc<[u8]>> {
+    let (name, arguments) = words.split_first().expect("invariant: a command has a name");
+    let count = match &**name {
+        b"PING" | b"KEYS" | b"DBSIZE" => 0,
+        b"DEL" | b"EXISTS" => arguments.len(),
+        b"BLPOP" | b"BRPOP" => arguments.len() - 1,
+        b"LMOVE" | b"BLMOVE" | b"RENAME" => 2,
+        _ => 1,
+    };
+    arguments.iter().take(count).cloned().collect()
+}
+
+/// Whether a command may change what it names.
+fn may_change(words: &Words) -> bool {
+    let name = words.first().map(|word| &**word).unwrap_or_default();
+    !READING.iter().any(|reading| reading.as_bytes() == name)
+}
+
+/// What changes nothing.
+const READING: [&str; 10] =
+    ["PING", "LLEN", "LRANGE", "LINDEX", "LPOS", "GET", "EXISTS", "TYPE", "PTTL", "DBSIZE"];
+
+/// The store has no room: nothing happened.
+pub(crate) fn is_refusal(value: &Value) -> bool {
+    matches!(value, Value::Error(word) if matches!(&**word, "OOM" | "EXECABORT"))
+}
+
+fn assert_is(value: &Value, expected: &Value, asked: &str) {
+    let (read, wanted) = (value.summary(), expected.summary());
+    assert!(value.is(expected), "{asked}: {read}, not {wanted}");
+}
+
+#[cfg(test)]
+#[path = "key_oracle_test.rs"]
+mod tests;

@@ -1,0 +1,49 @@
+//! Who waits for an element of a list.
+
+use std::rc::Rc;
+
+use model::Nanos;
+
+use crate::keyspace::text;
+use crate::redis_client::{Value, Words};
+
+/// A client whose command waits.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) client: u64,
+    pub(super) words: Words,
+    keys: Vec<Rc<[u8]>>,
+    /// `None`: for ever.
+    until: Option<Nanos>,
+}
+
+impl Waiting {
+    pub(super) fn new(now: Nanos, client: u64, words: &Words) -> Self {
+        let name = words.first().map(|word| &**word);
+        // A move waits for what is in the first of its lists alone.
+        let count = if name == Some(b"BLMOVE") { 1 } else { words.len() - 2 };
+        let keys = words.iter().skip(1).take(count).cloned().collect();
+        let until = patience(words).map(|span| now + span);
+        Self { client, words: words.clone(), keys, until }
+    }
+
+    /// The lists that it waits for, the preferred first.
+    pub(super) fn keys(&self) -> &[Rc<[u8]>] {
+        &self.keys
+    }
+
+    /// Its answer is that its time is over.
+    pub(super) fn assert_over(&self, now: Nanos, value: &Value) {
+        assert_eq!(*value, Value::Nil, "{self:?} reads what is not there");
+        let over = self.until.is_some_and(|until| until <= now);
+        assert!(over, "{self:?} would have waited on at {now}");
+    }
+}
+
+/// How long a command waits; `None`: for ever.
+fn patience(words: &Words) -> Option<Nanos> {
+    let seconds = words.last().map(|word| text(word).parse::<f64>());
+    let seconds = seconds.and_then(Result::ok).expect("invariant: it ends with a time");
+    let millis = (seconds * 1000.0).round();
+    (millis > 0.0).then(|| Nanos::from_millis(millis as u64))
+}
