@@ -5,12 +5,13 @@ use std::rc::Rc;
 
 use broker::Broker;
 use model::{
-    BrokerStatistics, Command, ConsumerMode, Delivery, Destination, LinkId, MessageId,
+    BrokerStatistics, Command, ConsumerMode, Delivery, Destination, LinkId, ListCommand, MessageId,
     MessageState, MessageStatistics, Nanos, NewMessage, Output, Peek, Persistence, QueueName,
     Reply, SessionId, Settlement, Subscription,
 };
 
 use crate::history::{DEAD_LETTERS, Dead, Found};
+use crate::redis_workload::{self, is_list};
 use crate::registration::{self, name};
 use crate::{Content, Kept, Standing, workload};
 
@@ -78,6 +79,8 @@ fn by_their_ids<F: Clone>(
     let ids = 1..=last_id + IDS_BEYOND;
     let message = |broker: &mut _, id| Some((id, message(broker, now, MessageId(id))?));
     let found = ids.filter_map(|id| message(broker, id));
+    // Elements of lists are looked at by their names.
+    let found = found.filter(|(_, (content, _))| !is_list(&content.queue));
     let hidden = |(id, kept)| (id, Found { kept, is_hidden: true });
     let found: BTreeMap<u64, Found> = found.map(hidden).collect();
     let Reply::BrokerStatistics(all) = ask(broker, now, Command::BrokerStatistics) else {
@@ -85,8 +88,21 @@ fn by_their_ids<F: Clone>(
     };
     let BrokerStatistics { ready, leased, delayed, buried, .. } = *all;
     assert_eq!(leased, 0, "nobody holds a lease after a recovery");
-    assert_eq!(ready + delayed + buried, found.len() as u64, "messages that no id leads to");
+    let count = found.len() as u64 + elements(broker, now);
+    assert_eq!(ready + delayed + buried, count, "messages that no id leads to");
     found
+}
+
+fn elements<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> u64 {
+    let mut length = |name: &str| {
+        let command = ListCommand::Length { queue: registration::name(name) };
+        match ask(broker, now, Command::List(Box::new(command))) {
+            Reply::Count(count) => count,
+            // A value.
+            _ => 0,
+        }
+    };
+    redis_workload::names().map(&mut length).sum()
 }
 
 fn message<F: Clone>(broker: &mut Broker<F>, now: Nanos, message: MessageId) -> Option<Kept> {
@@ -194,9 +210,9 @@ fn show(delivery: &Delivery, queue: Rc<str>, found: &mut BTreeMap<u64, Found>) {
     seen.is_hidden = false;
 }
 
-/// Finds out by a message that leaves no trace.
-fn next_id<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> u64 {
-    let reply = probe(broker, now, Destination::Queue(name(workload::QUEUES[0])));
+/// The id that the next message gets, found out by one that leaves no trace.
+pub(crate) fn next_id<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> u64 {
+    let reply = probe(broker, now, Destination::Queue(name("probe")));
     let Reply::Stored { message } = reply else { panic!("{reply:?} to a put in memory") };
     assert_eq!(ask(broker, now, Command::Delete { message }), Reply::Done);
     message.0 + 1
@@ -210,7 +226,7 @@ fn probe<F: Clone>(broker: &mut Broker<F>, now: Nanos, to: Destination) -> Reply
     ask(broker, now, Command::PutTo { to, message, transaction: None })
 }
 
-fn ask<F: Clone>(broker: &mut Broker<F>, now: Nanos, command: Command) -> Reply {
+pub(crate) fn ask<F: Clone>(broker: &mut Broker<F>, now: Nanos, command: Command) -> Reply {
     let mut outputs = Vec::new();
     broker.handle(now, ANCHOR, command, &mut outputs);
     let Some(Output { session: ANCHOR, after, reply }) = outputs.pop() else {

@@ -123,6 +123,15 @@ impl Oracle {
         self.history.last_id()
     }
 
+    /// The next message gets this number: some were given to what is no concern of the oracle's.
+    ///
+    /// # Panics
+    /// When it was given before.
+    pub fn skip_to(&mut self, next_id: u64) {
+        assert!(next_id >= self.next_id, "id {next_id} was given before");
+        self.next_id = next_id;
+    }
+
     /// The engine answered a client's wish. Returns the changes that the reply reflects, for
     /// [`Oracle::told`].
     ///

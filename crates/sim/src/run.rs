@@ -64,6 +64,7 @@ impl AddAssign for Tally {
         self.segments_recycled += other.segments_recycled;
         self.compactions += other.compactions;
         self.subscriptions += other.subscriptions;
+        self.keys += other.keys;
     }
 }
 
@@ -73,7 +74,7 @@ impl fmt::Display for Tally {
             f,
             "{} falls, {} of them in recovery, {} recoveries, {} journal failures, {} replies, \
              {} refusals, {} disk calls, {} snapshots, {} segments recycled, {} compactions, \
-             {} subscriptions recovered",
+             {} subscriptions and {} keys recovered",
             self.falls,
             self.recoveries_fallen,
             self.recoveries,
@@ -85,6 +86,7 @@ impl fmt::Display for Tally {
             self.segments_recycled,
             self.compactions,
             self.subscriptions,
+            self.keys,
         )
     }
 }

@@ -6,7 +6,7 @@ use journal::JournalOptions;
 use model::{Durability, Formats, Nanos, Persistence, QueueName, StorePolicy};
 
 use crate::oracle::ATTEMPTS_MAX;
-use crate::{Fall, Fault, Moment, Rng, ServerDefects, workload};
+use crate::{Fall, Fault, Moment, Rng, ServerDefects, keyspace, redis_workload, workload};
 
 /// The settings of one simulation.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Scenario {
     pub clients: u64,
     /// Clients of AMQP that are connected at a time.
     pub amqp_clients: u64,
+    /// Clients of Redis that are connected at a time.
+    pub redis_clients: u64,
     /// Requests that one client may have outstanding.
     pub pipeline: usize,
     /// Steps of the scheduler.
@@ -66,6 +68,7 @@ impl Scenario {
             journal,
             clients: rng.between(1, 6),
             amqp_clients: 0,
+            redis_clients: 0,
             pipeline: rng.pick(&[1, 1, 3, 16]),
             steps: rng.between(50, 600),
             faults_per_million: rng.pick(&[0, 0, 0, 500, 5000]),
@@ -85,7 +88,20 @@ impl Scenario {
             scenario.quota = None;
             scenario.faults.retain(|fault| *fault != Fault::Full);
         }
+        scenario.invite_redis(&mut rng);
         scenario
+    }
+
+    /// One life in four is that of clients of Redis, alone or beside those of beanstalkd.
+    fn invite_redis(&mut self, rng: &mut Rng) {
+        if !rng.chance(1, 4) {
+            return;
+        }
+        self.redis_clients = rng.between(1, 5);
+        self.amqp_clients = 0;
+        if rng.coin() {
+            self.clients = 0;
+        }
     }
 
     /// The broker's options.
@@ -118,6 +134,11 @@ fn queue_policies() -> QueuePolicies {
         let queue = QueueName::new(queue).expect("invariant: a queue's name");
         let policy = QueuePolicy { release_order: ReleaseOrder::Back, ..policies.default };
         policies.named.insert(queue, policy);
+    }
+    for list in redis_workload::LISTS.into_iter().filter(|list| keyspace::is_protected(list)) {
+        let list = QueueName::new(list).expect("invariant: a queue's name");
+        let policy = QueuePolicy { pop_lease: Some(keyspace::POP_LEASE), ..policies.default };
+        policies.named.insert(list, policy);
     }
     policies
 }

@@ -7,6 +7,9 @@
 //! AMQP answers waits as events, as it does in the real server.
 
 mod amqp_connection;
+mod list_defects;
+mod redis;
+mod redis_connection;
 mod split_commits;
 
 use std::collections::BTreeMap;
@@ -14,10 +17,13 @@ use std::collections::BTreeMap;
 use beanstalk::{Facts, InputBuffer, JournalFacts, Session, Shared};
 use broker::{Broker, Chore, ChoreDone, JournalFailed, Write};
 use journal::{Disk, DiskError, Gate};
-use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId};
+use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
 
-use crate::{AmqpClient, Client, Oracle, Rng};
+use crate::inspection::next_id;
+use crate::{AmqpClient, Client, KeyOracle, Oracle, RedisClient, Rng};
 use amqp_connection::AmqpConnection;
+pub use list_defects::ListDefect;
+use redis_connection::RedisConnection;
 use split_commits::SplitCommits;
 
 /// Everybody who watches the server and complains.
@@ -27,8 +33,12 @@ pub struct Outside {
     pub clients: BTreeMap<u64, Client>,
     /// Those who speak AMQP, likewise.
     pub amqp_clients: BTreeMap<u64, AmqpClient>,
-    /// What they were told.
+    /// Those who speak Redis' protocol, likewise.
+    pub redis_clients: BTreeMap<u64, RedisClient>,
+    /// What they were told of messages.
     pub oracle: Oracle,
+    /// What they were told of keys.
+    pub keys: KeyOracle,
     /// Print what the broker is asked and answers by AMQP.
     pub trace: bool,
 }
@@ -40,6 +50,8 @@ pub struct ServerDefects {
     pub gate_is_open: bool,
     /// The parts of a transaction are frames of their own.
     pub splits_commits: bool,
+    /// Something about lists.
+    pub lists: Option<ListDefect>,
 }
 
 /// A running process.
@@ -52,9 +64,15 @@ pub struct Server<D: Disk> {
     pub gate_is_open: bool,
     /// Another: a commit is as many frames as it has parts.
     splits: Option<SplitCommits>,
+    /// Another: see there.
+    list_defect: Option<ListDefect>,
     shared: Shared,
+    redis_shared: resp::Shared,
     connections: BTreeMap<u64, Connection>,
     amqp_connections: BTreeMap<u64, AmqpConnection>,
+    redis_connections: BTreeMap<u64, RedisConnection>,
+    /// Elements of lists may have got ids that the oracle of messages has not heard of.
+    ids_given: bool,
     writes: Vec<InFlight<D>>,
     chore: Option<Housekeeping<D>>,
     /// Frames that the command under way appended.
@@ -95,16 +113,25 @@ enum Housekeeping<D: Disk> {
 
 impl<D: Disk> Server<D> {
     /// A process that has just recovered.
-    pub fn new(broker: Broker<D::File>, now: Nanos, defects: ServerDefects) -> Self {
+    pub fn new(
+        broker: Broker<D::File>,
+        now: Nanos,
+        policy: StorePolicy,
+        defects: ServerDefects,
+    ) -> Self {
         let shared = Shared::new(crate::workload::BODY_BYTES_MAX, Box::new(NoFacts));
         Self {
             broker,
             now,
             gate_is_open: defects.gate_is_open,
             splits: defects.splits_commits.then(SplitCommits::default),
+            list_defect: defects.lists,
             shared,
+            redis_shared: redis_connection::shared(policy),
             connections: BTreeMap::new(),
             amqp_connections: BTreeMap::new(),
+            redis_connections: BTreeMap::new(),
+            ids_given: false,
             writes: Vec::new(),
             chore: None,
             appended: 0,
@@ -142,9 +169,13 @@ impl<D: Disk> Server<D> {
         if let Some(connection) = self.connections.remove(&id) {
             connection.session.close(&mut self.shared);
         }
+        if let Some(connection) = self.redis_connections.remove(&id) {
+            connection.close(&mut self.redis_shared);
+        }
         self.amqp_connections.remove(&id);
         outside.clients.remove(&id);
         outside.amqp_clients.remove(&id);
+        outside.redis_clients.remove(&id);
         self.leaving.push(id);
         self.bid_farewell(outside);
     }
@@ -160,6 +191,8 @@ impl<D: Disk> Server<D> {
             connection.input.append(bytes);
         } else if let Some(connection) = self.amqp_connections.get_mut(&id) {
             connection.append(bytes);
+        } else if let Some(connection) = self.redis_connections.get_mut(&id) {
+            connection.append(bytes);
         }
     }
 
@@ -174,6 +207,9 @@ impl<D: Disk> Server<D> {
     pub fn release(&mut self, id: u64, bytes_max: usize) -> Vec<u8> {
         let durable = self.broker.durable();
         if let Some(connection) = self.amqp_connections.get_mut(&id) {
+            return connection.release(durable, self.gate_is_open, bytes_max);
+        }
+        if let Some(connection) = self.redis_connections.get_mut(&id) {
             return connection.release(durable, self.gate_is_open, bytes_max);
         }
         let Some(connection) = self.connections.get_mut(&id) else { return Vec::new() };
@@ -194,6 +230,10 @@ impl<D: Disk> Server<D> {
         let ids: Vec<u64> = self.amqp_connections.keys().copied().collect();
         for id in ids {
             self.serve_amqp(id, outside);
+        }
+        let ids: Vec<u64> = self.redis_connections.keys().copied().collect();
+        for id in ids {
+            self.serve_redis(id, outside);
         }
         self.poll();
     }
@@ -285,6 +325,7 @@ impl<D: Disk> Server<D> {
             self.stepped_at = self.now;
             let id = self.leaving.remove(0);
             outside.oracle.closed(self.now, id);
+            outside.keys.closed(self.now, id);
             let mut outputs = Vec::new();
             self.broker.close_session(self.now, SessionId(id), &mut outputs);
             self.committing.remove(&id);
@@ -329,6 +370,9 @@ impl<D: Disk> Server<D> {
             }
             let now = self.tick(outside);
             self.stepped_at = now;
+            if std::mem::take(&mut self.ids_given) {
+                outside.oracle.skip_to(next_id(&mut self.broker, now));
+            }
             let frames = self.broker.counters().frames;
             let mut outputs = Vec::new();
             self.broker.handle(now, SessionId(id), command, &mut outputs);
@@ -438,6 +482,10 @@ impl<D: Disk> Server<D> {
         outputs.sort_by_key(|output| Some(output.session.0) != own);
         for output in outputs {
             let id = output.session.0;
+            if self.redis_connections.contains_key(&id) {
+                self.route_redis(output, outside);
+                continue;
+            }
             if self.amqp_connections.contains_key(&id) || self.committing.contains_key(&id) {
                 self.route_amqp(output, outside);
                 continue;

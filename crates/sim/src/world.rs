@@ -19,8 +19,9 @@ use crate::registration::CONTAINERS;
 use crate::server::Server;
 use crate::workload::{Character, QUEUES};
 use crate::{
-    AmqpClient, AmqpWish, Answer, Client, Fall, Fault, FaultyDisk, Oracle, Outside, Rng, Scenario,
-    Subscribing, Verdict, Wish, amqp_workload,
+    AmqpClient, AmqpWish, Answer, Client, Fall, Fault, FaultyDisk, KeyOracle, Oracle, Outside,
+    RedisClient, Rng, Scenario, Subscribing, Value, Verdict, Wish, Words, amqp_workload,
+    key_inspection, redis_client, redis_workload,
 };
 
 /// One simulation.
@@ -64,6 +65,8 @@ pub struct Tally {
     pub compactions: u64,
     /// Durable subscriptions that recoveries found.
     pub subscriptions: u64,
+    /// Keys that recoveries found.
+    pub keys: u64,
 }
 
 impl<D: Disk> World<D> {
@@ -79,7 +82,9 @@ impl<D: Disk> World<D> {
             outside: Outside {
                 clients: BTreeMap::new(),
                 amqp_clients: BTreeMap::new(),
+                redis_clients: BTreeMap::new(),
                 oracle,
+                keys: KeyOracle::new(scenario.policy, Scenario::lag()),
                 trace: scenario.trace,
             },
             server: None,
@@ -146,6 +151,38 @@ impl<D: Disk> World<D> {
         self.outside.amqp_clients.get(&id).expect("invariant: connected")
     }
 
+    /// A client of Redis connects; returns its number.
+    pub fn connect_redis(&mut self) -> u64 {
+        let id = self.next_client;
+        self.next_client += 1;
+        self.trace(|| format!("client {id} connects by Redis' protocol"));
+        self.outside.redis_clients.insert(id, RedisClient::new(id));
+        self.server().connect_redis(id);
+        id
+    }
+
+    /// A client of Redis sends commands in one go, and all that is under way happens. Returns the
+    /// last answer, unless the last command waits. `None`: the process fell.
+    pub fn ask_redis(&mut self, id: u64, commands: &[Words]) -> Option<Option<Value>> {
+        let client = self.outside.redis_clients.get_mut(&id).expect("invariant: connected");
+        for words in commands {
+            if self.scenario.trace {
+                eprintln!("{} client {id} wants {}", self.now, redis_client::summary(words));
+            }
+            client.send(words.clone());
+        }
+        self.settle()?;
+        let client = self.outside.redis_clients.get(&id).expect("invariant: connected");
+        Some(client.last_answer().filter(|_| !client.waits()).cloned())
+    }
+
+    /// A client's connection breaks.
+    pub fn disconnect(&mut self, id: u64) {
+        self.trace(|| format!("client {id} leaves"));
+        let server = self.server.as_mut().expect("invariant: it runs");
+        server.disconnect(id, &mut self.outside);
+    }
+
     /// A client asks for one thing and waits for the reply, while nothing else happens. `None`:
     /// the process fell.
     ///
@@ -195,6 +232,7 @@ impl<D: Disk> World<D> {
         self.fallen = Some((if power { Fall::Power } else { Fall::Process }, since));
         self.outside.clients.clear();
         self.outside.amqp_clients.clear();
+        self.outside.redis_clients.clear();
         self.faulty.inject_at_random(0, &[]);
     }
 
@@ -229,6 +267,9 @@ impl<D: Disk> World<D> {
             let container = self.rng.pick(&CONTAINERS);
             self.connect_amqp(container);
         }
+        while (self.outside.redis_clients.len() as u64) < self.scenario.redis_clients {
+            self.connect_redis();
+        }
     }
 
     /// Some client sends something.
@@ -237,12 +278,18 @@ impl<D: Disk> World<D> {
         if self.outside.amqp_clients.contains_key(&id) {
             return self.act_amqp(id);
         }
+        if self.outside.redis_clients.contains_key(&id) {
+            return self.act_redis(id);
+        }
         let known: Vec<u64> = self.outside.oracle.ids().collect();
         let client = self.outside.clients.get_mut(&id).expect("invariant: drawn from these");
         while !client.is_half_closed() && client.outstanding() < self.scenario.pipeline {
             let mut wish = client.wish(&mut self.rng, &known);
             if let Wish::Put { persistence, .. } = &mut wish {
                 *persistence = self.rng.pick(&self.scenario.persistences);
+            }
+            if self.scenario.redis_clients > 0 && meets_lists(&wish, &known) {
+                break;
             }
             if self.scenario.trace {
                 eprintln!("{} client {id} wants {}", self.now, wish.summary());
@@ -270,6 +317,25 @@ impl<D: Disk> World<D> {
         }
     }
 
+    fn act_redis(&mut self, id: u64) {
+        let Scenario { pipeline, trace, clients, .. } = &self.scenario;
+        let client = self.outside.redis_clients.get_mut(&id).expect("invariant: connected");
+        while client.outstanding() < *pipeline {
+            let words = redis_workload::wish(client, &mut self.rng);
+            if *clients > 0 && words == crate::words(&["DBSIZE"]) {
+                // Tubes are counted as well.
+                return;
+            }
+            if *trace {
+                eprintln!("{} client {id} wants {}", self.now, redis_client::summary(&words));
+            }
+            client.send(words);
+            if self.rng.chance(1, 4) {
+                break;
+            }
+        }
+    }
+
     /// The server takes in some of what was sent, and takes a turn.
     fn turn(&mut self) {
         let server = self.server.as_mut().expect("invariant: it runs");
@@ -279,6 +345,11 @@ impl<D: Disk> World<D> {
             deliver(*id, client, bytes, server);
         }
         for (id, client) in &mut self.outside.amqp_clients {
+            let all = client.outbound.len();
+            let bytes = if self.rng.chance(3, 4) { all } else { self.rng.index(all + 1) };
+            server.receive(*id, &client.outbound.drain(..bytes).collect::<Vec<_>>());
+        }
+        for (id, client) in &mut self.outside.redis_clients {
             let all = client.outbound.len();
             let bytes = if self.rng.chance(3, 4) { all } else { self.rng.index(all + 1) };
             server.receive(*id, &client.outbound.drain(..bytes).collect::<Vec<_>>());
@@ -315,6 +386,9 @@ impl<D: Disk> World<D> {
         if self.outside.amqp_clients.contains_key(&id) {
             return self.read_amqp_client(id, &bytes);
         }
+        if self.outside.redis_clients.contains_key(&id) {
+            return self.read_redis_client(id, bytes.len() as u64);
+        }
         let Outside { clients, oracle, .. } = &mut self.outside;
         let client = clients.get_mut(&id).expect("invariant: connected");
         for (answer, changes) in client.read(&bytes) {
@@ -347,6 +421,18 @@ impl<D: Disk> World<D> {
         }
     }
 
+    fn read_redis_client(&mut self, id: u64, bytes: u64) {
+        let Outside { redis_clients, keys, .. } = &mut self.outside;
+        let client = redis_clients.get_mut(&id).expect("invariant: connected");
+        for needs in client.read(bytes) {
+            if self.scenario.trace {
+                eprintln!("{} client {id} reads what needs {needs} steps", self.now);
+            }
+            self.tally.replies += 1;
+            keys.told(self.now, needs);
+        }
+    }
+
     /// Time passes.
     fn wait(&mut self) {
         let micros = match self.rng.below(8) {
@@ -369,9 +455,7 @@ impl<D: Disk> World<D> {
             }
             0 => {
                 let id = self.some_client();
-                self.trace(|| format!("client {id} leaves"));
-                let server = self.server.as_mut().expect("invariant: it runs");
-                server.disconnect(id, &mut self.outside);
+                self.disconnect(id);
             }
             1 if self.scenario.quota.is_some() => {
                 let quota = self.scenario.quota.filter(|_| self.rng.chance(3, 4));
@@ -450,8 +534,12 @@ impl<D: Disk> World<D> {
         self.tally.subscriptions += subscriptions as u64;
         let (fall, fell) = self.fallen.take().unwrap_or((Fall::Process, self.now));
         self.outside.oracle.recovered(fall, fell, self.now, &found);
+        let keys = key_inspection::picture(&mut broker, self.now);
+        self.tally.keys += keys.0.len() as u64;
+        self.outside.keys.recovered(fall, fell, self.now, &keys);
         self.tally.recoveries += 1;
-        self.server = Some(Server::new(broker, self.now, self.scenario.defects));
+        let Scenario { policy, defects, .. } = self.scenario;
+        self.server = Some(Server::new(broker, self.now, policy, defects));
     }
 
     /// The end, over as many falls as are still planned.
@@ -491,16 +579,21 @@ impl<D: Disk> World<D> {
             self.quiesce()?;
             ids.iter().for_each(|id| self.read_client(*id, usize::MAX));
             let all = self.outside.clients.values().all(Client::is_content);
+            let all = all && self.outside.redis_clients.values().all(RedisClient::is_content);
             if all && self.outside.amqp_clients.values().all(AmqpClient::is_content) {
                 self.outside.oracle.assert_served(self.now);
+                self.outside.keys.assert_served();
                 return Some(());
             }
             self.pass(Nanos::from_millis(300));
             self.server.as_ref()?;
         }
         let stalled = self.server().broker.stalled();
-        let Outside { clients, amqp_clients, .. } = &self.outside;
-        panic!("clients wait for ever, stalled: {stalled}: {clients:?} {amqp_clients:?}");
+        let Outside { clients, amqp_clients, redis_clients, .. } = &self.outside;
+        panic!(
+            "clients wait for ever, stalled: {stalled}: {clients:?} {amqp_clients:?} \
+             {redis_clients:?}"
+        );
     }
 
     /// Until nothing is under way at the disk.
@@ -538,6 +631,7 @@ impl<D: Disk> World<D> {
         assert!(self.server().broker.is_idle(), "the shutdown never ends");
         if self.scenario.policy != StorePolicy::Memory {
             self.outside.oracle.all_told();
+            self.outside.keys.all_told();
         }
         self.fall(Fall::Power);
         self.fallen = Some((Fall::Process, self.now));
@@ -546,6 +640,7 @@ impl<D: Disk> World<D> {
 
     /// Clients take out every message there is: first those of subscriptions, which end then.
     fn drain(&mut self) -> Option<()> {
+        self.drain_keys()?;
         self.drain_subscriptions()?;
         let id = self.connect(Character::Worker);
         let watched = QUEUES.iter().chain([&DEAD_LETTERS]);
@@ -564,6 +659,15 @@ impl<D: Disk> World<D> {
             self.ask(id, Wish::Delete { id: held.expect("a message is ready") })?;
         }
         assert_eq!(self.outside.oracle.ids().count(), 0, "everything was delivered");
+        Some(())
+    }
+
+    fn drain_keys(&mut self) -> Option<()> {
+        let id = self.connect_redis();
+        for name in self.outside.keys.names() {
+            self.ask_redis(id, &[crate::words(&["DEL", &name])])?;
+        }
+        assert!(self.outside.keys.names().is_empty(), "all were deleted");
         Some(())
     }
 
@@ -614,8 +718,8 @@ impl<D: Disk> World<D> {
     }
 
     fn client_ids(&self) -> Vec<u64> {
-        let Outside { clients, amqp_clients, .. } = &self.outside;
-        clients.keys().chain(amqp_clients.keys()).copied().collect()
+        let Outside { clients, amqp_clients, redis_clients, .. } = &self.outside;
+        clients.keys().chain(amqp_clients.keys()).chain(redis_clients.keys()).copied().collect()
     }
 
     fn server(&mut self) -> &mut Server<D> {
@@ -627,6 +731,12 @@ impl<D: Disk> World<D> {
             eprintln!("{} {}", self.now, text());
         }
     }
+}
+
+/// Whether it may concern elements of lists, of which the oracle of messages knows nothing.
+fn meets_lists(wish: &Wish, known: &[u64]) -> bool {
+    let names_another = wish.message().is_some_and(|id| !known.contains(&id));
+    names_another || matches!(wish, Wish::Stats | Wish::ListQueues)
 }
 
 /// So many bytes reach the server, and the end of the stream behind the last.

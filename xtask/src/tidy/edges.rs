@@ -23,7 +23,7 @@ const EDGES: [(&str, &[&str]); 15] = [
     ),
     ("bench", &[]),
     ("dunlin", &["server", "bench", "model", "engine", "journal", "disk", "broker"]),
-    ("sim", &["model", "engine", "journal", "broker", "beanstalk", "amqp"]),
+    ("sim", &["model", "engine", "journal", "broker", "beanstalk", "amqp", "resp"]),
 ];
 
 /// Every dependency of ours on ours that the table does not allow.

@@ -1,0 +1,57 @@
+//! What a broker that has just recovered shows of its keys, asked for command by command.
+
+use std::rc::Rc;
+
+use broker::Broker;
+use model::{Command, End, KeyCommand, KeyKind, Lifetime, ListCommand, Nanos, QueueName, Reply};
+
+use crate::inspection::ask;
+use crate::redis_workload::is_list;
+use crate::{Picture, Shape, Shown};
+
+/// The lists and values of clients of Redis, as of `now`.
+pub(crate) fn picture<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> Picture {
+    let names = KeyCommand::Names { after: None, max: NAMES_MAX, kind: None };
+    let Reply::Names { names, next: None } = ask(broker, now, key(names)) else {
+        panic!("there are few names");
+    };
+    let ours = names.into_iter().filter(|name| is_list(name.as_str()));
+    Picture(ours.map(|name| (name.as_str().into(), shown(broker, now, &name))).collect())
+}
+
+fn shown<F: Clone>(broker: &mut Broker<F>, now: Nanos, name: &QueueName) -> Shown {
+    let kind = ask(broker, now, key(KeyCommand::Kind { name: name.clone() }));
+    let content = match kind {
+        Reply::Kind(Some(KeyKind::List)) => Shape::List(list(broker, now, name)),
+        Reply::Kind(Some(KeyKind::Value)) => Shape::Value(value(broker, now, name)),
+        other => panic!("{name} is a key and {other:?}"),
+    };
+    match ask(broker, now, key(KeyCommand::Lifetime { name: name.clone() })) {
+        Reply::Lifetime(Lifetime { at, .. }) => Shown { content, deadline: at },
+        other => panic!("{name} is a key and {other:?}"),
+    }
+}
+
+/// The left end first: the right one is the queue's head.
+fn list<F: Clone>(broker: &mut Broker<F>, now: Nanos, name: &QueueName) -> Vec<Rc<[u8]>> {
+    let queue = name.clone();
+    let range = ListCommand::Range { queue, origin: End::Tail, first: 0, last: -1 };
+    match ask(broker, now, Command::List(Box::new(range))) {
+        Reply::Elements(all) => all.iter().map(|element| element.payload().into()).collect(),
+        other => panic!("{name} is a list and {other:?}"),
+    }
+}
+
+fn value<F: Clone>(broker: &mut Broker<F>, now: Nanos, name: &QueueName) -> Rc<[u8]> {
+    match ask(broker, now, key(KeyCommand::Value { name: name.clone(), take: false })) {
+        Reply::Value(Some(value)) => Rc::from(&*value),
+        other => panic!("{name} is a value and {other:?}"),
+    }
+}
+
+fn key(command: KeyCommand) -> Command {
+    Command::Key(Box::new(command))
+}
+
+/// More than clients give.
+const NAMES_MAX: usize = 1000;

@@ -1,0 +1,197 @@
+//! What clients of Redis like to do.
+
+use std::rc::Rc;
+
+use crate::redis_client::Words;
+use crate::{RedisClient, Rng, workload};
+
+/// Lists; what is popped from the last is held until the next command.
+pub(crate) const LISTS: [&str; 4] = ["l1", "l2", "l3", "p1"];
+
+/// Lists that anything may be done to.
+const PLAIN: [&str; 3] = ["l1", "l2", "l3"];
+
+/// Small values.
+const VALUES: [&str; 2] = ["v1", "v2"];
+
+/// All keys that such clients name.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    LISTS.into_iter().chain(VALUES)
+}
+
+/// Whether a queue is a list, and no tube.
+pub(crate) fn is_list(name: &str) -> bool {
+    names().any(|ours| ours == name)
+}
+
+/// What such a client sends next.
+pub(crate) fn wish(client: &RedisClient, rng: &mut Rng) -> Words {
+    match client.collected() {
+        Some(count) if count >= BATCH_COMMANDS_MAX || rng.chance(1, 4) => {
+            let end = if rng.chance(1, 8) { "DISCARD" } else { "EXEC" };
+            crate::words(&[end])
+        }
+        Some(_) => command(rng, ELEMENT_BYTES_MAX / BATCH_COMMANDS_MAX),
+        None if rng.chance(1, 12) => crate::words(&["MULTI"]),
+        None if rng.chance(1, 24) => {
+            let names = [name(rng, &LISTS), name(rng, &VALUES)];
+            let [watch, unwatch] = ["WATCH", "UNWATCH"].map(|word| crate::words(&[word]));
+            if rng.chance(1, 5) { unwatch } else { with(watch, &names) }
+        }
+        None => command(rng, ELEMENT_BYTES_MAX),
+    }
+}
+
+fn command(rng: &mut Rng, bytes_max: usize) -> Words {
+    match rng.below(32) {
+        0..=10 => push(rng, bytes_max),
+        11..=15 => pop(rng),
+        16..=19 => pop_first(rng),
+        20..=22 => relocate(rng),
+        23 | 24 => read(rng),
+        25 | 26 => edit(rng, bytes_max),
+        27 | 28 => value(rng, bytes_max),
+        _ => key(rng),
+    }
+}
+
+fn push(rng: &mut Rng, bytes_max: usize) -> Words {
+    let command = rng.pick(&["LPUSH", "LPUSH", "RPUSH", "RPUSH", "LPUSHX", "RPUSHX"]);
+    let mut words = with(crate::words(&[command]), &[name(rng, &LISTS)]);
+    let count = rng.pick(&[1, 1, 1, 2, 5]);
+    for _ in 0..count {
+        words.push(element(rng, bytes_max / count));
+    }
+    words
+}
+
+fn pop(rng: &mut Rng) -> Words {
+    let command = rng.pick(&["LPOP", "RPOP"]);
+    let mut words = with(crate::words(&[command]), &[name(rng, &LISTS)]);
+    words.extend(rng.coin().then(|| digits(rng.pick(&[0, 1, 2, 3, 100]))));
+    words
+}
+
+fn pop_first(rng: &mut Rng) -> Words {
+    let command = rng.pick(&["BLPOP", "BRPOP"]);
+    let mut words = crate::words(&[command]);
+    for _ in 0..rng.between(1, 3) {
+        words.push(name(rng, &LISTS));
+    }
+    with(words, &[patience(rng)])
+}
+
+fn relocate(rng: &mut Rng) -> Words {
+    let blocks = rng.coin();
+    let words = crate::words(&[if blocks { "BLMOVE" } else { "LMOVE" }]);
+    let lists = [name(rng, &LISTS), name(rng, &LISTS)];
+    let sides = [rng.pick(&SIDES), rng.pick(&SIDES)].map(|side| Rc::from(side.as_bytes()));
+    let mut words = with(with(words, &lists), &sides);
+    words.extend(blocks.then(|| patience(rng)));
+    words
+}
+
+fn read(rng: &mut Rng) -> Words {
+    let command = rng.pick(&["LLEN", "LRANGE", "LINDEX", "LPOS"]);
+    let words = with(crate::words(&[command]), &[name(rng, &LISTS)]);
+    match command {
+        "LRANGE" => with(words, &[place(rng), place(rng)]),
+        "LINDEX" => with(words, &[place(rng)]),
+        "LPOS" => with(with(words, &[letter(rng)]), &crate::words(&["COUNT", "0"])),
+        _ => words,
+    }
+}
+
+fn edit(rng: &mut Rng, bytes_max: usize) -> Words {
+    let command = rng.pick(&["LSET", "LINSERT", "LREM", "LTRIM"]);
+    let words = with(crate::words(&[command]), &[name(rng, &PLAIN)]);
+    match command {
+        "LSET" => with(words, &[place(rng), element(rng, bytes_max)]),
+        "LINSERT" => {
+            let side = rng.pick(&["BEFORE", "AFTER"]);
+            with(words, &[side.as_bytes().into(), letter(rng), element(rng, bytes_max)])
+        }
+        "LREM" => with(words, &[digits(rng.pick(&[-2, -1, 0, 1, 2])), letter(rng)]),
+        _ => with(words, &[place(rng), place(rng)]),
+    }
+}
+
+fn value(rng: &mut Rng, bytes_max: usize) -> Words {
+    let key = any(rng, &VALUES);
+    if rng.coin() {
+        return with(crate::words(&[rng.pick(&["GET", "GET", "GETDEL"])]), &[key]);
+    }
+    let words = with(crate::words(&["SET"]), &[key, element(rng, bytes_max)]);
+    let options: &[&str] = match rng.below(6) {
+        0 => &["NX"],
+        1 => &["XX", "GET"],
+        2 => &["PX", "700"],
+        3 => &["KEEPTTL"],
+        _ => &[],
+    };
+    with(words, &crate::words(options))
+}
+
+/// What is done to keys of either kind.
+fn key(rng: &mut Rng) -> Words {
+    let command = rng.pick(&[
+        "DEL", "EXISTS", "TYPE", "RENAME", "PEXPIRE", "PEXPIRE", "PERSIST", "PTTL", "DBSIZE",
+    ]);
+    let words = crate::words(&[command]);
+    let (one, other) = (any(rng, &PLAIN), any(rng, &PLAIN));
+    match command {
+        "DEL" | "EXISTS" | "RENAME" => with(words, &[one, other]),
+        "PEXPIRE" => with(words, &[one, digits(rng.pick(&[0, 5, 300, 2000, 100_000]))]),
+        "DBSIZE" => words,
+        _ => with(words, &[one]),
+    }
+}
+
+fn with(mut words: Words, more: &[Rc<[u8]>]) -> Words {
+    words.extend_from_slice(more);
+    words
+}
+
+fn name(rng: &mut Rng, names: &[&str]) -> Rc<[u8]> {
+    rng.pick(names).as_bytes().into()
+}
+
+/// Mostly one of these, at times one that may be of the other kind.
+fn any(rng: &mut Rng, names: &[&str]) -> Rc<[u8]> {
+    let other: &[&str] = if rng.coin() { &VALUES } else { &PLAIN };
+    if rng.chance(1, 10) { name(rng, other) } else { name(rng, names) }
+}
+
+/// One of a few letters, that may be found again, or something that no other is like.
+fn element(rng: &mut Rng, bytes_max: usize) -> Rc<[u8]> {
+    if rng.chance(2, 3) {
+        return letter(rng);
+    }
+    let mut body = workload::body(rng);
+    body.truncate(bytes_max);
+    body.into()
+}
+
+fn letter(rng: &mut Rng) -> Rc<[u8]> {
+    rng.pick(&["a", "b", "c"]).as_bytes().into()
+}
+
+fn place(rng: &mut Rng) -> Rc<[u8]> {
+    digits(rng.pick(&[0, 0, 1, 2, 5, -1, -1, -2, -6]))
+}
+
+fn patience(rng: &mut Rng) -> Rc<[u8]> {
+    rng.pick(&["0", "0.01", "0.5", "2"]).as_bytes().into()
+}
+
+fn digits(number: i64) -> Rc<[u8]> {
+    number.to_string().into_bytes().into()
+}
+
+const SIDES: [&str; 2] = ["LEFT", "RIGHT"];
+
+/// Commands of a batch, which is to fit into one frame.
+const BATCH_COMMANDS_MAX: usize = 5;
+
+/// What one frame takes in such a journal.
+const ELEMENT_BYTES_MAX: usize = workload::BODY_BYTES_MAX - 1000;

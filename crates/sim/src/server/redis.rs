@@ -1,0 +1,92 @@
+//! Serving clients of Redis: what they ask for goes to the broker, what they hear to the oracle.
+
+use journal::Disk;
+use model::{Command, ListCommand, Nanos, Output, SessionId};
+
+use super::redis_connection::RedisConnection;
+use super::{OUTPUT_BYTES_MAX, Outside, Server, brief};
+
+impl<D: Disk> Server<D> {
+    /// A client of Redis has connected.
+    pub fn connect_redis(&mut self, id: u64) {
+        self.broker.open_session(SessionId(id));
+        let connection = RedisConnection::new(id, self.now, &mut self.redis_shared);
+        self.redis_connections.insert(id, connection);
+    }
+
+    pub(super) fn serve_redis(&mut self, id: u64, outside: &mut Outside) {
+        loop {
+            self.hurry(outside);
+            let is_serving = self.is_serving();
+            let Some(connection) = self.redis_connections.get_mut(&id) else { return };
+            if !is_serving || connection.unsent() > OUTPUT_BYTES_MAX {
+                return;
+            }
+            let now = self.now;
+            let command = connection.poll_command(now, &mut self.redis_shared);
+            outside.hear(now, id, &connection.said());
+            let Some(command) = command else { return };
+            let now = self.tick(outside);
+            self.stepped_at = now;
+            self.ids_given = true;
+            outside.keys.commanded(now, id);
+            let may_wait = may_wait(&command);
+            outside.trace(now, || format!("for {id}: {}", brief(&command)));
+            let outputs = self.step_redis(now, SessionId(id), command);
+            let is_answered = outputs.iter().any(|output| output.session.0 == id);
+            self.route(Some(id), outputs, outside);
+            if may_wait && !is_answered {
+                outside.wait(now, id);
+            }
+            outside.keys.assert_served();
+        }
+    }
+
+    fn step_redis(&mut self, now: Nanos, session: SessionId, command: Command) -> Vec<Output> {
+        if let Some(defect) = self.list_defect {
+            return defect.handle(&mut self.broker, now, session, command);
+        }
+        let mut outputs = Vec::new();
+        self.broker.handle(now, session, command, &mut outputs);
+        outputs
+    }
+
+    /// Hands a reply to a session of Redis, and what it makes of it to the oracle.
+    pub(super) fn route_redis(&mut self, output: Output, outside: &mut Outside) {
+        let Output { session: SessionId(id), after, reply } = output;
+        outside.trace(self.now, || format!("for {id}: {}", brief(&reply)));
+        let Some(connection) = self.redis_connections.get_mut(&id) else { return };
+        connection.handle_reply(after, reply, &mut self.redis_shared);
+        outside.hear(self.now, id, &connection.said());
+    }
+}
+
+impl Outside {
+    /// The server said something to a client of Redis.
+    fn hear(&mut self, now: Nanos, id: u64, bytes: &[u8]) {
+        let Self { redis_clients, keys, .. } = self;
+        let client = redis_clients.get_mut(&id).expect("invariant: a connection has a client");
+        client.hear(bytes, |asked, waited, value| {
+            if waited { keys.served(now, id, value) } else { keys.answered(now, id, asked, value) }
+        });
+    }
+
+    /// The engine lets a client of Redis wait.
+    fn wait(&mut self, now: Nanos, id: u64) {
+        let client = self.redis_clients.get_mut(&id);
+        let client = client.expect("invariant: a connection has a client");
+        self.keys.waits(now, id, &client.asking().words);
+        client.wait();
+    }
+}
+
+/// Whether a command may be answered later.
+fn may_wait(command: &Command) -> bool {
+    let Command::List(list) = command else { return false };
+    match &**list {
+        ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } => {
+            *wait != Some(Nanos::ZERO)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,113 @@
+//! The server's end of a connection of Redis: bytes behind the gate, as beanstalkd's are.
+
+use journal::{Durable, Gate};
+use model::{After, Command, Nanos, Reply, SessionId, StorePolicy};
+use resp::{Facts, InputBuffer, Options, Session, Shared};
+
+use crate::workload::BODY_BYTES_MAX;
+
+pub(super) struct RedisConnection {
+    session: Session,
+    input: InputBuffer,
+    gate: Gate,
+    /// What was encoded and not yet taken; the first byte is at `taken` of the stream.
+    output: Vec<u8>,
+    taken: u64,
+    /// So many bytes of `output` nobody has judged yet.
+    unjudged: usize,
+}
+
+impl RedisConnection {
+    pub(super) fn new(id: u64, now: Nanos, shared: &mut Shared) -> Self {
+        Self {
+            session: Session::new(SessionId(id), None, now, shared),
+            input: InputBuffer::default(),
+            gate: Gate::default(),
+            output: Vec::new(),
+            taken: 0,
+            unjudged: 0,
+        }
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.input.append(bytes);
+    }
+
+    pub(super) fn poll_command(&mut self, now: Nanos, shared: &mut Shared) -> Option<Command> {
+        let before = self.output.len();
+        let Self { session, input, output, .. } = self;
+        let command = session.poll_command(now, input, shared, output);
+        self.push(After::NOTHING, before);
+        command
+    }
+
+    pub(super) fn handle_reply(&mut self, after: After, reply: Reply, shared: &mut Shared) {
+        let before = self.output.len();
+        self.session.handle_reply(reply, shared, &mut self.output);
+        self.push(after, before);
+    }
+
+    /// What was said since it was asked for the last time.
+    pub(super) fn said(&mut self) -> Vec<u8> {
+        let unjudged = std::mem::take(&mut self.unjudged);
+        let begin = self.output.len() - unjudged;
+        self.output.get(begin..).unwrap_or_default().to_vec()
+    }
+
+    /// Bytes that the gate lets the client have, or all.
+    pub(super) fn release(&mut self, durable: Durable, all: bool, bytes_max: usize) -> Vec<u8> {
+        let released = self.gate.released(durable) - self.taken;
+        let released = usize::try_from(released).unwrap_or(usize::MAX).min(bytes_max);
+        let count = if all { self.output.len() } else { released };
+        self.taken += count as u64;
+        self.output.drain(..count).collect()
+    }
+
+    pub(super) fn unsent(&self) -> usize {
+        self.output.len()
+    }
+
+    pub(super) fn close(self, shared: &mut Shared) {
+        self.session.close(shared);
+    }
+
+    fn push(&mut self, after: After, before: usize) {
+        self.unjudged += self.output.len() - before;
+        self.gate.push(after, self.taken + self.output.len() as u64);
+    }
+}
+
+/// What all such connections share.
+pub(super) fn shared(policy: StorePolicy) -> Shared {
+    let options = Options { message_bytes_max: BODY_BYTES_MAX, policy, ..Options::default() };
+    Shared::new(options, Box::new(NoFacts))
+}
+
+struct NoFacts;
+
+impl Facts for NoFacts {
+    fn pid(&self) -> u32 {
+        1
+    }
+    fn version(&self) -> &str {
+        "simulation"
+    }
+    fn user_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+    fn system_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+    fn uptime(&self) -> Nanos {
+        Nanos::ZERO
+    }
+    fn instance_id(&self) -> u64 {
+        0
+    }
+    fn os(&self) -> &str {
+        "none"
+    }
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+}
