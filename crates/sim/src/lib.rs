@@ -46,7 +46,7 @@ pub use key_oracle::KeyOracle;
 pub use keyspace::{Picture, Shape, Shown};
 pub use lying_disk::{Defect, LyingDisk};
 pub use oracle::Oracle;
-pub use redis_client::{Asked, Meant, RedisClient, Value, Words, words};
+pub use redis_client::{Asked, Meant, RedisClient, Told, Value, Words, words};
 pub use rng::Rng;
 pub use run::{Failure, simulate, simulate_on};
 pub use scenario::Scenario;

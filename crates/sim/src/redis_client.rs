@@ -30,10 +30,19 @@ pub struct RedisClient {
     said: Vec<u8>,
     /// Bytes of all whole replies.
     said_bytes: u64,
-    /// Where in the stream replies end that it has not read, and what each depends on.
-    unread: VecDeque<(u64, usize)>,
+    /// Where in the stream replies end that it has not read.
+    unread: VecDeque<(u64, Told)>,
     read_bytes: u64,
     last: Option<Value>,
+}
+
+/// What it is to the oracle that a client has read a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// On how many steps it depends.
+    pub needs: usize,
+    /// There was no room for what it asked for.
+    pub is_refusal: bool,
 }
 
 /// A command that is under way.
@@ -137,16 +146,18 @@ impl RedisClient {
             let asked = self.asked.pop_front();
             let asked = asked.unwrap_or_else(|| panic!("{} heard {value:?} unasked", self.id));
             let waited = std::mem::take(&mut self.waits);
-            self.unread.push_back((self.said_bytes, judge(&asked, waited, &value)));
+            let is_refusal = value == Value::error("OOM");
+            let needs = judge(&asked, waited, &value);
+            self.unread.push_back((self.said_bytes, Told { needs, is_refusal }));
             self.last = Some(value);
         }
     }
 
-    /// The client reads so many bytes more; returns on what the replies depend that this completes.
-    pub fn read(&mut self, bytes: u64) -> Vec<usize> {
+    /// The client reads so many bytes more; returns what the replies tell that this completes.
+    pub fn read(&mut self, bytes: u64) -> Vec<Told> {
         self.read_bytes += bytes;
         let whole = self.unread.iter().take_while(|(end, _)| *end <= self.read_bytes).count();
-        self.unread.drain(..whole).map(|(_, needs)| needs).collect()
+        self.unread.drain(..whole).map(|(_, told)| told).collect()
     }
 
     fn collect(&mut self, words: &Words) -> Meant {
@@ -217,9 +228,9 @@ mod tests {
         client.send(words(&["PING"]));
         client.hear(b"+PO", |_, _, _| panic!("it is not whole"));
         client.hear(b"NG\r\n", |_, _, _| 7);
-        assert_eq!(client.read(6), Vec::<usize>::new());
+        assert_eq!(client.read(6), []);
         assert!(!client.is_content());
-        assert_eq!(client.read(1), [7]);
+        assert_eq!(client.read(1), [Told { needs: 7, is_refusal: false }]);
         assert!(client.is_content());
     }
 }

@@ -20,7 +20,7 @@ use crate::server::Server;
 use crate::workload::{Character, QUEUES};
 use crate::{
     AmqpClient, AmqpWish, Answer, Client, Fall, Fault, FaultyDisk, KeyOracle, Oracle, Outside,
-    RedisClient, Rng, Scenario, Subscribing, Value, Verdict, Wish, Words, amqp_workload,
+    RedisClient, Rng, Scenario, Subscribing, Told, Value, Verdict, Wish, Words, amqp_workload,
     key_inspection, redis_client, redis_workload,
 };
 
@@ -424,11 +424,12 @@ impl<D: Disk> World<D> {
     fn read_redis_client(&mut self, id: u64, bytes: u64) {
         let Outside { redis_clients, keys, .. } = &mut self.outside;
         let client = redis_clients.get_mut(&id).expect("invariant: connected");
-        for needs in client.read(bytes) {
+        for Told { needs, is_refusal } in client.read(bytes) {
             if self.scenario.trace {
                 eprintln!("{} client {id} reads what needs {needs} steps", self.now);
             }
             self.tally.replies += 1;
+            self.tally.refusals += u64::from(is_refusal);
             keys.told(self.now, needs);
         }
     }
