@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// A wish of one session. Each is answered by exactly one [`crate::Reply`], at once, but for
-/// [`Command::Receive`], whose answer may come later, and [`Command::Credit`], which brings
-/// deliveries.
+/// [`Command::Receive`] and commands on lists that wait, whose answer may come later, and
+/// [`Command::Credit`], which brings deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Say which client this session belongs to. At most one session is a client's at a time.

@@ -50,8 +50,9 @@ pub enum ListCommand {
         /// How durable they are to be.
         persistence: Persistence,
     },
-    /// Take up to `max` elements from an end, the outermost first. → `Elements`, which are none
-    /// where `max` is 0; `NotFound` where the list is empty
+    /// Take up to `max` elements from an end, the outermost first; fewer where one frame or one
+    /// reply holds no more. → `Elements`, which are none where `max` is 0; `NotFound` where the
+    /// list is empty or its queue is paused
     Pop {
         /// The list.
         queue: QueueName,
@@ -140,7 +141,8 @@ pub enum ListCommand {
         /// How durable it is to be.
         persistence: Persistence,
     },
-    /// Delete the elements that equal this one, the first from `origin` on. → `Count` of them
+    /// Delete the elements that equal this one, the first from `origin` on. → `Count` of them,
+    /// `Refused` where one frame does not hold that
     Remove {
         /// The list.
         queue: QueueName,
@@ -152,7 +154,8 @@ pub enum ListCommand {
         max: u64,
     },
     /// Delete all but the elements from one place to another, both included. One command deletes
-    /// so many as fit into one frame. → `Count` of those deleted; `CountSoFar`: ask again
+    /// so many as fit into one frame. → `Count` of those deleted; `CountSoFar`: ask again, with
+    /// the same places; `Refused` where that would delete others and one frame does not hold all
     Keep {
         /// The list.
         queue: QueueName,
