@@ -202,6 +202,7 @@ impl Engine {
         effects: &mut Effects,
     ) {
         self.advance(now);
+        self.forget_send_ids();
         let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link(&command)) else {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
         };

@@ -403,3 +403,28 @@ fn waits_that_end_together_end_in_turns_bounded_by_steps() {
     assert_eq!(effects.outputs.len() as u64, WAITING, "each is told");
     assert!(calls >= 3, "{calls} calls");
 }
+
+/// Whoever does anything takes names along whose window is over.
+#[test]
+fn old_names_go_with_any_commands() {
+    let mut engine = Engine::new(EngineOptions::new(StorePolicy::Always));
+    let (session, mut effects) = (SessionId(1), Effects::default());
+    engine.open_session(session);
+    let empty = engine.snapshot_bytes_max();
+    for number in 0..100_u64 {
+        let send_id = Some(format!("{number}").into());
+        let message = NewMessage { send_id, ..NewMessage::new([].into()) };
+        let to = Destination::Queue(QueueName::new("mail").unwrap());
+        let put = Command::PutTo { to, message, transaction: None };
+        engine.handle(Nanos(1), session, put, &mut effects);
+        let message = MessageId(number + 1);
+        engine.handle(Nanos(1), session, Command::Delete { message }, &mut effects);
+    }
+    assert!(engine.snapshot_bytes_max() > empty + 100 * 20);
+    let later = Nanos(1) + EngineOptions::new(StorePolicy::Always).send_id_window;
+    for _ in 0..100 / 8 + 1 {
+        engine.handle(later, session, Command::BrokerStatistics, &mut effects);
+    }
+    assert_eq!(engine.snapshot_bytes_max(), empty);
+    engine.check();
+}

@@ -227,6 +227,11 @@ impl Engine {
         }
         self.totals.picture_bytes += Self::picture_bytes_of_record(seen.record_bytes);
         self.send_ids.insert(at, seen);
+        self.forget_send_ids();
+    }
+
+    /// Forgets the oldest names, while they are too many or too old.
+    pub(crate) fn forget_send_ids(&mut self) {
         for _ in 0..FORGOTTEN_MAX {
             let Some(age) = self.send_ids.superfluous(self.latest) else { break };
             self.forget_send_id(age);
@@ -253,5 +258,5 @@ fn view_of((to, id): &SendKey, message: MessageId, copies: u32, at: Nanos) -> Se
     SendIdView { to_topic, to: to.name().as_str(), id, message, copies, at }
 }
 
-/// So many names are forgotten when one comes: more than one, so that those that are too old go.
+/// So many names are forgotten at once: more than one, so that old ones go though others come.
 const FORGOTTEN_MAX: usize = 8;
