@@ -45,7 +45,9 @@ impl Engine {
         self.queues.at_mut(to).messages_total += 1;
         self.enter(id, State::Ready);
         self.journal_change(id, effects);
-        self.log.room = self.log.room.saturating_sub(RELOCATION_BYTES_MAX);
+        if self.living(id).is_journalled() {
+            self.log.room = self.log.room.saturating_sub(RELOCATION_BYTES_MAX);
+        }
         self.remove_if_idle(from);
     }
 
@@ -89,7 +91,7 @@ impl Engine {
         let mut last = None;
         for (place, id) in &stretch.found {
             if count == transfer.max {
-                return Reply::Count(count);
+                break;
             }
             match self.move_one(*id, transfer, effects) {
                 Ok(to) => {
@@ -103,7 +105,8 @@ impl Engine {
             }
             last = Some(*place);
         }
-        stretch.next.map_or(Reply::Count(count), |next| Reply::CountUntil { count, next })
+        let next = stretch.next.filter(|_| count < transfer.max);
+        next.map_or(Reply::Count(count), |next| Reply::CountUntil { count, next })
     }
 
     /// Moves one message, unless it stays. Says where it is now.

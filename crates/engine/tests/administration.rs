@@ -176,6 +176,30 @@ fn a_purge_is_one_frame_and_goes_on_where_it_ended() {
 }
 
 #[test]
+fn a_move_ends_when_it_has_moved_enough() {
+    let mut house = House::new();
+    for number in 0..2_500 {
+        house.put("mail", &[if number % 100 == 99 { b'0' } else { b'1' }]);
+    }
+    let mut relocate = |max, after| {
+        house.admin(AdminCommand::MoveMessages {
+            from: name("mail"),
+            to: Some(name("post")),
+            message: None,
+            selector: Some("wanted".into()),
+            before: MessageId(u64::MAX),
+            max,
+            after,
+        })
+    };
+    let Reply::CountUntil { count: 10, next } = relocate(12, None) else { panic!("2 are left") };
+    assert_eq!(relocate(2, Some(next)), Reply::Count(2));
+    assert!(matches!(relocate(9, None), Reply::CountUntil { count: 0, .. }), "they are gone");
+    assert_eq!(relocate(8, Some(next)), Reply::Count(8), "as many as there are in this stretch");
+    assert_eq!(house.pages("post", None), [20]);
+}
+
+#[test]
 fn a_queue_is_deleted_in_frames() {
     let mut house = House::new();
     for _ in 0..limits::FRAME_RECORDS_MAX + 1 {

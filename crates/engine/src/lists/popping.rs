@@ -129,8 +129,7 @@ impl Engine {
 
     /// Whether there is an element that may be taken.
     pub(crate) fn may_take(&self, slot: QueueSlot) -> bool {
-        let is_paused = self.queues.at(slot).pause.is_some();
-        !is_paused && self.elements(slot, End::Head).next().is_some()
+        self.queues.at(slot).pause.is_none() && self.next_element(slot, End::Head).is_some()
     }
 
     /// Takes elements from a list that has one: so many as are wanted, and as one frame and one
@@ -163,10 +162,10 @@ impl Engine {
     /// The session's next command, whatever it is, says that what it took has reached it. Says what
     /// waits for that to be known.
     pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> After {
-        let popped = core::mem::take(&mut self.sessions.at_mut(by).popped);
-        if popped.is_empty() {
+        if self.sessions.at(by).popped.is_empty() {
             return After::NOTHING;
         }
+        let popped = core::mem::take(&mut self.sessions.at_mut(by).popped);
         self.took_steps(popped.len());
         for id in popped {
             self.leave(id);
@@ -179,8 +178,11 @@ impl Engine {
 
     /// Of a queue that is gone with its last message, none.
     fn next_element(&self, slot: QueueSlot, end: End) -> Option<MessageId> {
-        self.queues.get(slot)?;
-        self.elements(slot, end).next()
+        let queue = self.queues.get(slot)?;
+        if queue.is_expiring(self.latest) {
+            return self.elements(slot, end).next();
+        }
+        queue.ready.at_end(end).map(|(_, order)| self.message_of(order))
     }
 
     /// Says what waits for it to be gone, or leased.

@@ -47,6 +47,10 @@ pub struct Session {
     transaction: Option<Transaction>,
     /// The engine observes keys for it.
     watching: bool,
+    /// It took elements, and has given the engine no command since.
+    popped: bool,
+    /// A command that is to be executed once the engine knows that there is a next one.
+    postponed: Option<Words>,
     /// Replies that the engine owes of which the peer hears nothing.
     quiet: usize,
     half_closed: bool,
@@ -107,6 +111,8 @@ impl Session {
             subscriptions: Subscriptions::default(),
             transaction: None,
             watching: false,
+            popped: false,
+            postponed: None,
             quiet: 0,
             half_closed: false,
             half_sent: false,
@@ -207,7 +213,9 @@ impl Session {
     /// There is more to do without more bytes.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        self.has_more || self.errands.front().is_some_and(|errand| self.may_run(errand))
+        self.has_more
+            || self.postponed.is_some() && self.may_read()
+            || self.errands.front().is_some_and(|errand| self.may_run(errand))
     }
 
     const fn may_read(&self) -> bool {
@@ -246,12 +254,18 @@ impl Session {
     }
 
     fn read(&mut self, input: &mut InputBuffer, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        if let Some(words) = self.postponed.take() {
+            return self.execute(&words, shared, out);
+        }
         let progress = self.reader.read(input);
         self.half_sent =
             progress == Ok(Progress::NeedMore) && (self.reader.is_within() || !input.is_empty());
         match progress {
             Ok(Progress::Whole) => {
                 let words = self.reader.take_words();
+                if self.popped && !asks_engine(&words) {
+                    return self.postpone(words);
+                }
                 let step = self.execute(&words, shared, out);
                 self.reader.give_back(words);
                 step
@@ -259,6 +273,15 @@ impl Session {
             Ok(_) => Step::NeedMore,
             Err(error) => self.give_up(error, shared, out),
         }
+    }
+
+    /// What was taken from a queue that protects it is done with by the next command of any kind,
+    /// of which the engine hears by one that does nothing else.
+    fn postpone(&mut self, words: Words) -> Step {
+        self.postponed = Some(words);
+        self.popped = false;
+        self.quiet += 1;
+        Step::Ask(Command::CloseProducer { link: LinkId(0) })
     }
 
     /// What follows cannot be understood.
@@ -395,6 +418,7 @@ impl Session {
     /// Asks the engine.
     fn ask(&mut self, plan: Plan, shared: &mut Shared) -> Step {
         let Plan { mut command, wording } = plan;
+        self.popped = false;
         if self.half_closed {
             wait_no_longer(&mut command);
         }
@@ -409,6 +433,7 @@ impl Session {
 
     fn answer(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
         let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
+        self.popped |= matches!(reply, Reply::Elements(_) | Reply::Popped { .. } | Reply::Batch(_));
         let before = out.len();
         match awaited {
             Awaited::Nothing => unreachable!("invariant: a reply answers a command"),
@@ -452,6 +477,11 @@ impl Session {
     const fn context<'a>(&self, shared: &'a mut Shared, out: &'a mut Vec<u8>) -> Context<'a> {
         Context { slot: self.slot, shared, now: self.now, out }
     }
+}
+
+/// Whether a command is asked of the engine as soon as it has come.
+fn asks_engine(words: &Words) -> bool {
+    Spec::find(words).is_ok_and(|spec| matches!(spec.does, Does::Ask(_)))
 }
 
 /// Whether it may be answered later.

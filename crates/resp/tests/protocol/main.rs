@@ -10,6 +10,7 @@ mod facts;
 mod framing;
 mod hostile;
 mod ours;
+mod protection;
 mod random;
 mod real;
 mod scripts;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{Effects, Engine, EngineOptions};
+use engine::{Effects, Engine, EngineOptions, QueuePolicies};
 use model::{Nanos, SessionId, StorePolicy};
 use resp::{Options, Shared};
 
@@ -21,8 +21,13 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn new(options: Options) -> Self {
+        Self::with_policies(options, QueuePolicies::default())
+    }
+
+    pub(crate) fn with_policies(options: Options, queue_policies: QueuePolicies) -> Self {
+        let engine = EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Memory) };
         Self {
-            engine: Engine::new(EngineOptions::new(StorePolicy::Memory)),
+            engine: Engine::new(engine),
             effects: Effects::default(),
             shared: facts::shared(options),
             connections: BTreeMap::new(),

@@ -1,0 +1,54 @@
+//! Elements that are popped from a queue that protects them: the next command of any kind is done
+//! with them, and who is gone before it has not taken them.
+
+use engine::QueuePolicies;
+use model::Nanos;
+use resp::Options;
+
+use crate::ours::Ours;
+
+/// What is left of a list of one element after it was popped, this was sent, and the connection
+/// went.
+fn left_after(sent: &str) -> Vec<u8> {
+    let mut policies = QueuePolicies::default();
+    policies.default.pop_lease = Some(Nanos::from_secs(30));
+    let mut ours = Ours::with_policies(Options::default(), policies);
+    let (worker, other) = (ours.connect(), ours.connect());
+    ours.send(worker, b"RPUSH l x\r\nBLPOP l 0\r\n");
+    assert_eq!(ours.output(worker), b":1\r\n*2\r\n$1\r\nl\r\n$1\r\nx\r\n");
+    ours.send(worker, sent.as_bytes());
+    ours.close(worker);
+    ours.send(other, b"LPOP l\r\n");
+    ours.output(other)
+}
+
+#[test]
+fn who_is_gone_has_not_taken_it() {
+    assert_eq!(left_after(""), b"$1\r\nx\r\n");
+    assert_eq!(left_after("LLE"), b"$1\r\nx\r\n", "half a command is none");
+}
+
+#[test]
+fn the_next_command_of_any_kind_is_done_with_it() {
+    for command in [
+        "LLEN l",
+        "PING",
+        "QUIT",
+        "RESET",
+        "MULTI",
+        "NOSUCH",
+        "CLIENT ID",
+        "SUBSCRIBE news",
+        "HELLO 3",
+    ] {
+        assert_eq!(left_after(&format!("{command}\r\n")), b"$-1\r\n", "{command}");
+    }
+}
+
+#[test]
+fn a_command_that_had_to_wait_is_answered_once_and_in_its_turn() {
+    let mut ours = Ours::new(Options::default());
+    let client = ours.connect();
+    ours.send(client, b"RPUSH l x\r\nLPOP l\r\nPING\r\nECHO a\r\nLLEN l\r\nPING b\r\n");
+    assert_eq!(ours.output(client), b":1\r\n$1\r\nx\r\n+PONG\r\n$1\r\na\r\n:0\r\n$1\r\nb\r\n");
+}
