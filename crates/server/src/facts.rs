@@ -18,6 +18,8 @@ pub(crate) struct ProcessFacts {
     version: String,
     hostname: String,
     os: String,
+    /// Name, release and architecture of the operating system.
+    system: String,
     platform: String,
     journal: Arc<JournalGauges>,
     processor: Lately,
@@ -77,6 +79,12 @@ impl ProcessFacts {
             version: format!("dunlin {}", env!("CARGO_PKG_VERSION")),
             hostname: text(uname.nodename()),
             os: text(uname.version()),
+            system: format!(
+                "{} {} {}",
+                text(uname.sysname()),
+                text(uname.release()),
+                text(uname.machine())
+            ),
             platform: text(uname.machine()),
             journal,
             processor: Lately::default(),
@@ -158,8 +166,8 @@ impl resp::Facts for ProcessFacts {
         self.instance
     }
 
-    fn os(&self) -> &str {
-        &self.os
+    fn system(&self) -> &str {
+        &self.system
     }
 
     fn memory_bytes(&self) -> u64 {
