@@ -69,6 +69,7 @@ impl Fault {
             Refusal::TooManyValues => Self::of(
                 "ERR no room for this value: strings are few and small here (see the limits)",
             ),
+            Refusal::TooManyWatched => Self::of("ERR too many lists to wait for"),
             Refusal::TooManyObserved => Self::of("ERR too many keys are watched"),
             _ => Self::INTERNAL,
         }

@@ -76,7 +76,7 @@ fn server(shared: &Shared, now: Nanos, _keys: u64) -> String {
         ("redis_version", &REDIS_VERSION),
         ("dunlin_version", &facts.version()),
         ("redis_mode", &"standalone"),
-        ("os", &facts.os()),
+        ("os", &facts.system()),
         ("arch_bits", &usize::BITS),
         ("process_id", &facts.pid()),
         ("run_id", &run_id(shared)),

@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use model::{
-    Deadline, DeadlineRule, KeyCommand, KeyKind, Nanos, QueueName, SetRule, ValueDeadline, glob,
+    Deadline, DeadlineRule, KeyCommand, KeyKind, Nanos, QueueName, Reply, SetRule, ValueDeadline,
+    glob,
 };
 
 use crate::arguments::Arguments;
@@ -54,19 +55,81 @@ impl Clock {
 /// years.
 const FAR_MILLIS: u64 = i64::MAX as u64 - (1 << 43);
 
-/// Names that one step of KEYS looks at.
+/// Names that one step of KEYS looks at, or that one of DEL and EXISTS is about.
 const NAMES_PER_STEP: usize = 1_000;
 
 /// DEL, UNLINK
 pub(crate) fn delete(arguments: Arguments<'_>) -> Planned {
-    let names = arguments.keys(1)?;
-    Ok(Plan::key(KeyCommand::Delete { names: names.clone() }, Wording::Deleted { names, done: 0 }))
+    Ok(Names::new(arguments.keys(1)?, true).plan())
 }
 
 /// EXISTS, TOUCH
 pub(crate) fn count(arguments: Arguments<'_>) -> Planned {
-    Ok(Plan::key(KeyCommand::CountOf { names: arguments.keys(1)? }, Wording::Count))
+    Ok(Names::new(arguments.keys(1)?, false).plan())
 }
+
+/// Names that are deleted or counted: in a transaction all at once, else a part at a time, so that
+/// nobody waits for a million.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// What is left of them.
+    names: Vec<QueueName>,
+    /// How many of them at a time.
+    part: usize,
+    /// How many keys it came to so far.
+    done: u64,
+    delete: bool,
+}
+
+impl Names {
+    const fn new(names: Vec<QueueName>, delete: bool) -> Self {
+        Self { names, part: usize::MAX, done: 0, delete }
+    }
+
+    /// More than one step is about.
+    pub(crate) const fn are_many(&self) -> bool {
+        self.names.len() > NAMES_PER_STEP
+    }
+
+    /// The same in parts.
+    pub(crate) fn in_parts(self) -> Plan {
+        Self { part: NAMES_PER_STEP, ..self }.plan()
+    }
+
+    /// The next part.
+    fn plan(self) -> Plan {
+        let names = self.names.iter().take(self.part).cloned().collect();
+        let command =
+            if self.delete { KeyCommand::Delete { names } } else { KeyCommand::CountOf { names } };
+        Plan::key(command, Wording::Names(self))
+    }
+
+    /// What is to be asked next, or how many it came to in all.
+    pub(crate) fn go_on(mut self, reply: &Reply) -> Result<Result<Plan, u64>, Fault> {
+        match reply {
+            Reply::Count(count) => {
+                self.done += count;
+                let part = self.names.len().min(self.part);
+                self.names.drain(..part);
+                Ok(if self.names.is_empty() { Err(self.done) } else { Ok(self.plan()) })
+            }
+            // There is more behind the same names.
+            Reply::CountSoFar(count) => {
+                self.done += count;
+                Ok(Ok(self.plan()))
+            }
+            _ => Err(Fault::INTERNAL),
+        }
+    }
+
+    /// What the names hold in memory.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.names.len() * NAME_BYTES
+    }
+}
+
+/// What a name is reckoned to hold.
+const NAME_BYTES: usize = size_of::<QueueName>() + 48;
 
 /// TYPE
 pub(crate) fn kind(arguments: Arguments<'_>) -> Planned {

@@ -18,6 +18,14 @@ impl Plan {
         Self { command: Command::List(Box::new(command)), wording }
     }
 
+    /// The same in steps that others need not wait for.
+    pub(crate) fn in_parts(self) -> Self {
+        match self.wording {
+            Wording::Names(names) if names.are_many() => names.in_parts(),
+            wording => Self { wording, ..self },
+        }
+    }
+
     pub(crate) fn key(command: KeyCommand, wording: Wording) -> Self {
         Self { command: Command::Key(Box::new(command)), wording }
     }

@@ -130,8 +130,8 @@ pub trait Facts {
     fn uptime(&self) -> Nanos;
     /// A random number that tells this run of the process from every other.
     fn instance_id(&self) -> u64;
-    /// The operating system.
-    fn os(&self) -> &str;
+    /// Name, release and architecture of the operating system.
+    fn system(&self) -> &str;
     /// Bytes of memory that the process uses.
     fn memory_bytes(&self) -> u64;
 }

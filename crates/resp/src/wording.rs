@@ -12,7 +12,7 @@ use crate::answer::Answer;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::information::{self, Sections};
-use crate::keys::{self, Clock};
+use crate::keys::{self, Clock, Names};
 use crate::plan::Plan;
 use crate::topics;
 
@@ -39,10 +39,8 @@ pub(crate) enum Wording {
     Place,
     Places,
     Trimmed(Box<ListCommand>),
-    Deleted {
-        names: Vec<QueueName>,
-        done: u64,
-    },
+    /// Of keys that were deleted or counted.
+    Names(Names),
     AllDeleted,
     /// 1 where it was done, 0 where a condition forbade it.
     WhetherDone,
@@ -105,7 +103,8 @@ impl Wording {
     pub(crate) fn held_bytes(&self) -> usize {
         match self {
             Self::Keys(listing) => listing.bytes,
-            Self::Deleted { names, .. } | Self::Subscribers(names) => names_bytes(names),
+            Self::Names(names) => names.held_bytes(),
+            Self::Subscribers(names) => names_bytes(names),
             _ => 0,
         }
     }
@@ -125,7 +124,13 @@ impl Wording {
         match self {
             Self::Keys(listing) => listing.go_on(reply, context),
             Self::Scan(scan) => scan.word(reply, context).map(|()| Next::Said),
-            Self::Deleted { names, done } => deleted(names, done, &reply, context),
+            Self::Names(names) => match names.go_on(&reply)? {
+                Ok(plan) => Ok(Next::Ask(plan)),
+                Err(count) => {
+                    context.answer().count(count);
+                    Ok(Next::Said)
+                }
+            },
             Self::Trimmed(command) => trimmed(command, &reply, context),
             Self::AllDeleted => all_deleted(&reply, context),
             Self::Information(sections) => {
@@ -238,26 +243,6 @@ fn remaining(clock: Clock, lifetime: Lifetime) -> i64 {
         Clock::MillisFromNow | Clock::UnixMillis => millis,
     };
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn deleted(
-    names: Vec<QueueName>,
-    done: u64,
-    reply: &Reply,
-    context: &mut Context<'_>,
-) -> Result<Next, Fault> {
-    match reply {
-        Reply::Count(count) => {
-            context.answer().count(done + count);
-            Ok(Next::Said)
-        }
-        Reply::CountSoFar(count) => {
-            let command = KeyCommand::Delete { names: names.clone() };
-            let wording = Wording::Deleted { names, done: done + count };
-            Ok(Next::Ask(Plan::key(command, wording)))
-        }
-        _ => Err(Fault::INTERNAL),
-    }
 }
 
 fn trimmed(

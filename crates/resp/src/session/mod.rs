@@ -35,6 +35,9 @@ use crate::words::Words;
 /// What one call may answer by itself before the server must get the chance to send it.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 
+/// What an errand is reckoned to hold, the name of a channel most of all.
+const ERRAND_BYTES: usize = size_of::<Errand>() + 32;
+
 /// One connection's side of the protocol; the crate's page says how to drive it.
 #[derive(Debug)]
 pub struct Session {
@@ -207,7 +210,8 @@ impl Session {
             Awaited::Plan(wording) | Awaited::Waiting(wording) => wording.held_bytes(),
             _ => 0,
         };
-        self.reader.held_bytes() + queued + awaited
+        let postponed = self.postponed.as_ref().map_or(0, Words::cost_bytes);
+        self.reader.held_bytes() + queued + awaited + postponed + self.errands.len() * ERRAND_BYTES
     }
 
     /// There is more to do without more bytes.
@@ -373,7 +377,7 @@ impl Session {
         }
         match spec.does {
             Does::Ask(plan) => match plan(Arguments::new(words, shared)) {
-                Ok(plan) => self.ask(plan, shared),
+                Ok(plan) => self.ask(plan.in_parts(), shared),
                 Err(fault) => self.refuse(&fault, shared, out),
             },
             Does::Say(say) | Does::Subcommands(Some(say)) => {

@@ -35,6 +35,8 @@ impl Session {
             Does::Verb(Verb::Subscribe { .. } | Verb::Unsubscribe { .. }) => {
                 Err(Fault::IN_TRANSACTION)
             }
+            // What looks at all subscriptions is no part of a frame.
+            Does::Ask(_) if spec.name.starts_with("pubsub|") => Err(Fault::IN_TRANSACTION),
             // Nothing is kept of what EXEC will refuse.
             _ if transaction.is_faulty => Ok(()),
             _ => transaction.push(spec, words),

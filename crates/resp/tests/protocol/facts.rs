@@ -31,7 +31,7 @@ impl Facts for FixedFacts {
         0xabcd
     }
 
-    fn os(&self) -> &str {
+    fn system(&self) -> &str {
         "Linux"
     }
 

@@ -301,3 +301,22 @@ fn commands_that_wait_for_exec_are_counted_and_bounded() {
     ours.send(client, b"EXEC\r\n");
     assert!(ours.output(client).starts_with(b"-EXECABORT"));
 }
+
+#[test]
+fn many_names_are_deleted_a_part_at_a_time() {
+    let mut ours = Ours::new(Options::default());
+    let client = ours.connect();
+    let names: Vec<String> = (0..2_500).map(|number| format!("k{number}")).collect();
+    let pushes: String = names.iter().map(|name| format!("RPUSH {name} x\r\n")).collect();
+    ours.send(client, pushes.as_bytes());
+    ours.output(client);
+    let all = names.join(" ");
+    for (command, answer) in [("EXISTS", 2_501), ("DEL", 2_500), ("EXISTS", 0)] {
+        ours.send(client, format!("{command} {all} k7\r\n").as_bytes());
+        assert_eq!(ours.output(client), format!(":{answer}\r\n").as_bytes());
+    }
+    // In a transaction it is one step.
+    ours.send(client, pushes.as_bytes());
+    ours.send(client, format!("MULTI\r\nDEL {all}\r\nEXISTS {all}\r\nEXEC\r\n").as_bytes());
+    assert!(ours.output(client).ends_with(b"*2\r\n:2500\r\n:0\r\n"));
+}

@@ -15,6 +15,8 @@ pub(crate) struct Ours {
     effects: Effects,
     shared: Shared,
     connections: BTreeMap<u64, Connection>,
+    /// Those that are being served, who look for more themselves.
+    serving: Vec<u64>,
     opened: u64,
     now: Nanos,
 }
@@ -31,6 +33,7 @@ impl Ours {
             effects: Effects::default(),
             shared: facts::shared(options),
             connections: BTreeMap::new(),
+            serving: Vec::new(),
             opened: 0,
             now: Nanos::from_secs(1_000_000_000),
         }
@@ -116,6 +119,15 @@ impl Ours {
 
     /// Steps the engine with what this connection has sent.
     fn serve(&mut self, id: u64) {
+        if self.serving.contains(&id) {
+            return;
+        }
+        self.serving.push(id);
+        self.step(id);
+        self.serving.retain(|other| *other != id);
+    }
+
+    fn step(&mut self, id: u64) {
         loop {
             let Some(connection) = self.connections.get_mut(&id) else { return };
             let command = connection.poll(self.now, &mut self.shared);
