@@ -15,6 +15,8 @@
 //! process of its own owes its operator.
 
 mod buffered;
+#[cfg(test)]
+mod by_hand;
 mod clock;
 mod committer;
 mod config;

@@ -2,11 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 
 use model::StorePolicy;
 
 use super::*;
+use crate::by_hand::{journal_hub, write_all, write_handed};
 use crate::config::Protocol;
 use crate::events::EventSet;
 use crate::post::Arrival;
@@ -29,17 +29,6 @@ fn hub_with(limits: Limits) -> Hub {
     let (policy, log) = (StorePolicy::Memory, Log::Quiet);
     let config = Config { policy, threads: 1, log, limits, ..Config::default() };
     crate::server::build(&config, None).unwrap()
-}
-
-/// One with a journal that nobody writes or keeps but the test, and its directory.
-fn journal_hub(test: &str) -> (PathBuf, Hub) {
-    let data = std::env::temp_dir().join(format!("dunlin-{}-{test}", std::process::id()));
-    let (threads, log, listen) = (1, Log::Quiet, Vec::new());
-    let config = Config { data: data.clone(), threads, log, listen, ..Config::default() };
-    let disk = crate::server::open_disk(&config).unwrap();
-    let hub = crate::server::build(&config, disk).unwrap();
-    keep_house(&hub);
-    (data, hub)
 }
 
 impl<'a> Turns<'a> {
@@ -302,35 +291,4 @@ fn who_writes_itself_is_not_rung() {
     drop(turns);
     drop(hub);
     std::fs::remove_dir_all(data).unwrap();
-}
-
-/// What the housekeeper would do.
-fn keep_house(hub: &Hub) {
-    let disk = hub.disk.as_ref().unwrap();
-    let mut core = hub.lock();
-    core.poll_chore(hub.clock.now());
-    while let Some(chore) = core.take_chore() {
-        hub.complete_chore(&mut core, chore.perform(disk)).unwrap();
-        core.poll_chore(hub.clock.now());
-    }
-}
-
-/// What the committers would do.
-fn write_all(hub: &Hub) {
-    hub.hand_over(&mut hub.lock());
-    while write_handed(hub) > 0 {
-        hub.hand_over(&mut hub.lock());
-    }
-}
-
-/// Writes what was left to the committers; gives the number of writes.
-fn write_handed(hub: &Hub) -> usize {
-    let mut writes = 0;
-    let mut core = hub.lock();
-    while let Some(transfer) = core.take_handed() {
-        writes += 1;
-        let result = transfer.perform(hub.disk.as_ref().unwrap());
-        hub.complete(&mut core, transfer, result).unwrap();
-    }
-    writes
 }

@@ -155,3 +155,7 @@ pub(crate) fn give_back(inbox: &Inbox, tokens: Vec<Token>) {
         let _ = inbox.push(Wish::GiveBack(tokens));
     }
 }
+
+#[cfg(test)]
+#[path = "pump_test.rs"]
+mod tests;

@@ -1,0 +1,237 @@
+//! The gateway turn by turn: what it answers when, and what becomes of what nobody waits for.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use http_api::{Gateway as _, Leased, Step, Trouble, Wanted, Work};
+use model::{Destination, NewMessage, Persistence, QueueName, Reply};
+
+use super::*;
+use crate::by_hand::{journal_hub, write_all};
+use crate::gateway::handle::Gateway;
+
+/// What is asked of the gateway, and the pump whose turns the test takes.
+struct Turns {
+    hub: Arc<Hub>,
+    pump: Pump,
+    gateway: Gateway,
+    data: std::path::PathBuf,
+}
+
+impl Turns {
+    fn new(test: &str) -> Self {
+        let (data, hub) = journal_hub(&format!("gateway-{test}"));
+        let hub = Arc::new(hub);
+        let (stage, _) = watch::channel(Stage::Serving);
+        let pump = Pump::new(Arc::clone(&hub), stage);
+        let gateway = Gateway::new(Arc::clone(&hub));
+        Self { hub, pump, gateway, data }
+    }
+
+    /// Takes turns until there is nothing to do but to wait.
+    fn settle(&mut self) {
+        assert!(!self.pump.turn(), "the server did not fail");
+        while self.pump.has_more() {
+            self.pump.turn();
+        }
+    }
+
+    /// Writes what there is, and lets the pump see it.
+    fn write(&mut self) {
+        write_all(&self.hub);
+        self.settle();
+    }
+
+    /// Begins it and lets the pump do it; its end, if that is there when all is written.
+    fn done<F: Future>(&mut self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        assert!(poll(future.as_mut()).is_none());
+        self.settle();
+        self.write();
+        poll(future).expect("it is answered")
+    }
+
+    /// What a reactor does.
+    fn fire_timers(&self) {
+        let core = &mut *self.hub.lock();
+        core.broker.handle_timeout(self.hub.clock.now(), &mut core.outputs);
+        core.post_outputs(0, self.hub.posts());
+    }
+
+    fn ready(&self) -> u64 {
+        self.hub.lock().broker.statistics().ready
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.data);
+    }
+}
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
+
+fn queue() -> QueueName {
+    QueueName::new("q").unwrap()
+}
+
+fn put_of(bytes: usize, count: u64) -> Step {
+    let message = NewMessage::new(vec![b'x'; bytes].into());
+    Step::Put { to: Destination::Queue(queue()), message, count }
+}
+
+fn put() -> Work {
+    Work::steps(vec![put_of(1, 1)])
+}
+
+fn wanted(wait: u64) -> Wanted {
+    let (wait, lease) = (Nanos::from_secs(wait), Nanos::from_secs(60));
+    Wanted { queue: queue(), wait, lease, max: 1 }
+}
+
+fn only(leased: Result<Vec<Leased>, Trouble>) -> Leased {
+    let mut leased = leased.unwrap();
+    assert_eq!(leased.len(), 1);
+    leased.remove(0)
+}
+
+#[test]
+fn an_answer_comes_when_the_log_is_durable_and_not_before() {
+    let mut turns = Turns::new("durable");
+    let gateway = turns.gateway.clone();
+    let mut stored = pin!(gateway.ask(put()));
+    let mut received = pin!(gateway.receive(wanted(0)));
+    let mut nothing = pin!(gateway.receive(wanted(0)));
+    assert!(poll(stored.as_mut()).is_none());
+    assert!(poll(received.as_mut()).is_none());
+    assert!(poll(nothing.as_mut()).is_none());
+    turns.settle();
+    turns.settle();
+    assert!(poll(stored.as_mut()).is_none());
+    assert!(poll(received.as_mut()).is_none());
+    assert!(poll(nothing.as_mut()).is_none());
+    turns.write();
+    assert!(matches!(poll(stored).unwrap().unwrap()[..], [Reply::Stored { .. }]));
+    only(poll(received).unwrap());
+    assert_eq!(poll(nothing).unwrap(), Ok(Vec::new()), "it was leased");
+}
+
+#[test]
+fn what_depends_on_nothing_durable_waits_for_nothing() {
+    let mut turns = Turns::new("memory");
+    let gateway = turns.gateway.clone();
+    let message =
+        NewMessage { persistence: Persistence::NonPersistent, ..NewMessage::new((*b"x").into()) };
+    let step = Step::Put { to: Destination::Queue(queue()), message, count: 1 };
+    let mut stored = pin!(gateway.ask(Work::steps(vec![step])));
+    assert!(poll(stored.as_mut()).is_none());
+    turns.settle();
+    assert!(poll(stored).is_some());
+}
+
+#[test]
+fn while_the_log_stalls_wishes_wait_and_then_all_are_granted() {
+    const BYTES: usize = 1024 * 1024;
+    const PUTS: usize = 64;
+    let mut turns = Turns::new("stalled");
+    let gateway = turns.gateway.clone();
+    let work = || Work::steps(vec![put_of(BYTES, 1)]);
+    let mut puts: Vec<_> = (0..PUTS).map(|_| Box::pin(gateway.ask(work()))).collect();
+    for put in &mut puts {
+        assert!(poll(put.as_mut()).is_none());
+    }
+    turns.settle();
+    assert!(turns.hub.lock().broker.stalled());
+    let taken = turns.ready();
+    assert!(taken < PUTS as u64, "{taken}");
+    turns.settle();
+    assert_eq!(turns.ready(), taken, "nothing is taken meanwhile");
+    while turns.ready() < PUTS as u64 {
+        let before = turns.ready();
+        turns.write();
+        crate::by_hand::keep_house(&turns.hub);
+        turns.settle();
+        assert!(turns.ready() > before, "each write lets more in");
+    }
+    turns.write();
+    for put in &mut puts {
+        assert!(poll(put.as_mut()).unwrap().is_ok());
+    }
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_goes_back_uncounted() {
+    let mut turns = Turns::new("gone");
+    let gateway = turns.gateway.clone();
+    turns.done(gateway.ask(put())).unwrap();
+    // Gone while it waits for the log, which what it took does not see.
+    let mut gone = Box::pin(gateway.receive(wanted(0)));
+    assert!(poll(gone.as_mut()).is_none());
+    turns.settle();
+    drop(gone);
+    turns.settle();
+    assert_eq!(turns.ready(), 1);
+    // Gone after it was answered, before it looked.
+    let mut gone = Box::pin(gateway.receive(wanted(0)));
+    assert!(poll(gone.as_mut()).is_none());
+    turns.write();
+    drop(gone);
+    turns.settle();
+    assert_eq!(turns.ready(), 1);
+    let leased = only(turns.done(gateway.receive(wanted(0))));
+    assert_eq!(leased.delivery.failed, 0);
+    // Gone while nothing was there.
+    let mut gone = Box::pin(gateway.receive(wanted(60)));
+    assert!(poll(gone.as_mut()).is_none());
+    turns.settle();
+    assert_eq!(turns.hub.lock().broker.statistics().waiting, 1);
+    drop(gone);
+    turns.settle();
+    assert_eq!(turns.hub.lock().broker.statistics().waiting, 0);
+}
+
+#[test]
+fn large_commits_of_one_session_are_told_apart() {
+    let mut turns = Turns::new("large");
+    let gateway = turns.gateway.clone();
+    // Each is more than a frame; the last is refused by its size.
+    let work = |count| Work::atomic(vec![put_of(1_000, count)]);
+    let mut commits: Vec<_> =
+        [20_000, 20_001, 300_000].map(|count| Box::pin(gateway.ask(work(count)))).into();
+    for commit in &mut commits {
+        assert!(poll(commit.as_mut()).is_none());
+    }
+    let mut small = pin!(gateway.ask(put()));
+    assert!(poll(small.as_mut()).is_none());
+    turns.settle();
+    let mut answers = vec![None, None, None];
+    while answers.iter().any(Option::is_none) {
+        turns.fire_timers();
+        crate::by_hand::keep_house(&turns.hub);
+        turns.write();
+        for (commit, answer) in commits.iter_mut().zip(&mut answers) {
+            if answer.is_none() {
+                *answer = poll(commit.as_mut());
+            }
+        }
+    }
+    assert!(poll(small).unwrap().is_ok());
+    let is_done = |answer: &Option<Result<_, _>>| answer.as_ref().is_some_and(Result::is_ok);
+    assert_eq!(answers.iter().map(is_done).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(turns.ready(), 40_002);
+}
+
+#[test]
+fn the_end_gives_all_leases_back_uncounted() {
+    let mut turns = Turns::new("end");
+    let gateway = turns.gateway.clone();
+    turns.done(gateway.ask(put())).unwrap();
+    only(turns.done(gateway.receive(wanted(0))));
+    turns.pump.close();
+    assert_eq!(turns.ready(), 1);
+}
