@@ -69,6 +69,22 @@ impl Pair {
         real.is_some()
     }
 
+    /// Sends one command that may bring something to anybody, and compares all that each hears, in
+    /// any order.
+    pub(crate) fn tell(&mut self, connection: usize, command: &str) {
+        self.send(connection, command);
+        self.settle();
+        for connection in 1..self.ids.len() {
+            let id = self.ids[connection];
+            let real = std::iter::from_fn(|| self.clients[connection].arrived());
+            let mut real: Vec<_> = real.collect();
+            let mut ours: Vec<_> = std::iter::from_fn(|| self.ours.answer(id)).collect();
+            real.sort();
+            ours.sort();
+            self.compare(connection, Some(&ours.concat()), Some(&real.concat()));
+        }
+    }
+
     /// The answers to one command of each side's own, compared by nobody.
     pub(crate) fn ask_apart(&mut self, connection: usize, commands: [&str; 2]) -> [Vec<u8>; 2] {
         let id = self.ids[connection];

@@ -123,6 +123,45 @@ fn waiting_clients_are_served_as_in_redis() {
     });
 }
 
+/// Of what one command brings to one client, the order is nobody's promise.
+#[test]
+fn subscribers_hear_what_they_hear_from_redis() {
+    const CONNECTIONS: usize = 5;
+    let Some(redis) = Redis::start() else { return };
+    for seed in 0..20 {
+        let mut random = Random::new(4_000 + seed);
+        let mut pair = Pair::new(&redis, Options::default(), CONNECTIONS);
+        for connection in (1..CONNECTIONS).filter(|connection| connection % 2 == 0) {
+            pair.ask_apart(connection, ["HELLO 3", "HELLO 3"]);
+        }
+        for _ in 0..150 {
+            let connection = 1 + random.below(CONNECTIONS - 1);
+            pair.tell(connection, &topic_command(&mut random));
+        }
+        for connection in 1..CONNECTIONS {
+            pair.tell(connection, "RESET");
+        }
+    }
+}
+
+fn topic_command(random: &mut Random) -> String {
+    let (channel, other) = (random.pick(&CHANNELS), random.pick(&CHANNELS));
+    let pattern = random.pick(&["a*", "?", "[ab]", "*1", "\\*", "[^a]*"]);
+    match random.below(12) {
+        0 => format!("SUBSCRIBE {channel}"),
+        1 => format!("SUBSCRIBE {channel} {other} {channel}"),
+        2 => format!("PSUBSCRIBE {pattern} a*"),
+        3 => format!("UNSUBSCRIBE {channel} {other}"),
+        4 => format!("PUNSUBSCRIBE {pattern}"),
+        5 => format!("PUBSUB NUMSUB {channel} {other}"),
+        6 => random.pick(&["PUBSUB NUMPAT", "PING", "PING x", "RESET", "GET nothing"]).into(),
+        7 => random.pick(&["UNSUBSCRIBE nowhere", "SUBSCRIBE", "PUBLISH a"]).into(),
+        _ => format!("PUBLISH {channel} {}", random.pick(&ELEMENTS)),
+    }
+}
+
+const CHANNELS: [&str; 5] = ["a", "b", "ab", "ä:1", "*"];
+
 #[test]
 fn what_is_no_command_is_answered_as_in_redis() {
     let Some(redis) = Redis::start() else { return };
