@@ -174,6 +174,10 @@ fn refused(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::TooManyQueues => "there are as many queues or topics as there may be",
         Refusal::TooManySubscriptions => "there are as many subscriptions as there may be",
+        Refusal::QueueInUse => {
+            "the queue has consumers, somebody holds messages of it, or it is temporary: end them, \
+             or purge it"
+        }
         Refusal::TransactionFailed | Refusal::NoSuchTransaction => {
             "a part of the transaction was refused, so that nothing of it was done"
         }
