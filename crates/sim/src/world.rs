@@ -164,6 +164,7 @@ impl<D: Disk> World<D> {
     /// A client of Redis sends commands in one go, and all that is under way happens. Returns the
     /// last answer, unless the last command waits. `None`: the process fell.
     pub fn ask_redis(&mut self, id: u64, commands: &[Words]) -> Option<Option<Value>> {
+        self.server.as_ref()?;
         let client = self.outside.redis_clients.get_mut(&id).expect("invariant: connected");
         for words in commands {
             if self.scenario.trace {

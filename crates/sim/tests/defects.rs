@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use model::{Nanos, Persistence, StorePolicy};
-use sim::{Defect, Fault, FaultyDisk, LyingDisk, Moment, Scenario, ServerDefects, World, simulate};
+use sim::{
+    Defect, Fault, FaultyDisk, ListDefect, LyingDisk, Moment, Scenario, ServerDefects, World,
+    simulate,
+};
 
 /// Seeds within which every defect must show.
 const SEEDS: u64 = 300;
@@ -61,15 +64,30 @@ fn amqp(seed: u64, policy: StorePolicy) -> Scenario {
     let mut scenario = rough(seed, policy, 0);
     scenario.clients = 0;
     scenario.amqp_clients = 4;
+    scenario.redis_clients = 0;
+    scenario
+}
+
+/// A life of clients of Redis alone.
+fn redis(seed: u64, policy: StorePolicy) -> Scenario {
+    let mut scenario = rough(seed, policy, 0);
+    scenario.clients = 0;
+    scenario.amqp_clients = 0;
+    scenario.redis_clients = 4;
     scenario
 }
 
 /// Whether a seed complains that a recovery found what no prefix of the history is, and passes
 /// where nothing is wrong.
 fn is_caught(scenario: impl Fn(u64) -> Scenario, defects: ServerDefects) -> bool {
+    complains(scenario, defects, "no prefix")
+}
+
+/// Whether a seed complains of that, and passes where nothing is wrong.
+fn complains(scenario: impl Fn(u64) -> Scenario, defects: ServerDefects, of: &str) -> bool {
     (1..=SEEDS).any(|seed| {
         let complaint = simulate(Scenario { defects, ..scenario(seed) }).err();
-        let caught = complaint.is_some_and(|failure| failure.cause.contains("no prefix"));
+        let caught = complaint.is_some_and(|failure| failure.cause.contains(of));
         caught && simulate(scenario(seed)).is_ok()
     })
 }
@@ -94,6 +112,48 @@ fn a_commit_that_is_torn_in_two_is_caught() {
             ..amqp(seed, policy)
         };
         assert!(is_caught(scenario, defects), "not noticed with {policy:?}");
+    }
+}
+
+#[test]
+fn answers_of_redis_before_the_sync_are_caught() {
+    for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
+        let defects = ServerDefects { gate_is_open: true, ..ServerDefects::default() };
+        assert!(is_caught(|seed| redis(seed, policy), defects), "not noticed with {policy:?}");
+    }
+}
+
+#[test]
+fn a_batch_that_is_torn_in_two_is_caught() {
+    for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
+        let lists = Some(ListDefect::SplitsBatches);
+        let scenario = |seed| Scenario {
+            faults_per_million: 30_000,
+            faults: vec![Fault::Crash(Moment::During)],
+            pipeline: 16,
+            ..redis(seed, policy)
+        };
+        let defects = ServerDefects { lists, ..ServerDefects::default() };
+        assert!(is_caught(scenario, defects), "not noticed with {policy:?}");
+    }
+}
+
+#[test]
+fn elements_that_a_crash_takes_are_missed() {
+    for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
+        let lists = Some(ListDefect::PushesToMemory);
+        let defects = ServerDefects { lists, ..ServerDefects::default() };
+        assert!(is_caught(|seed| redis(seed, policy), defects), "not noticed with {policy:?}");
+    }
+}
+
+/// What is answered instead of what should be is in the complaint.
+#[test]
+fn elements_that_come_twice_or_never_or_from_the_wrong_end_are_caught() {
+    for defect in [ListDefect::PopsFromWrongEnd, ListDefect::GivesTwice, ListDefect::LosesOne] {
+        let defects = ServerDefects { lists: Some(defect), ..ServerDefects::default() };
+        let scenario = |seed| redis(seed, StorePolicy::Always);
+        assert!(complains(scenario, defects, ", not "), "{defect:?} is not noticed");
     }
 }
 

@@ -27,6 +27,7 @@ fn scripts() -> Vec<Scenario> {
         scenario.quota = None;
         scenario.clients = 4;
         scenario.amqp_clients = 0;
+        scenario.redis_clients = 0;
         scenario.pipeline = 3;
         scenario.steps = 500;
         scenario.persistences = PERSISTENCES.to_vec();

@@ -1,4 +1,4 @@
-//! Six thousand simulations, each decided by its seed; three of four have clients of AMQP.
+//! Six thousand simulations, each decided by its seed; some have clients of AMQP, some of Redis.
 
 use sim::{Scenario, Tally, simulate};
 
@@ -31,4 +31,5 @@ fn six_thousand_seeds_keep_every_promise() {
     assert!(total.segments_recycled > SEEDS, "{total}");
     assert!(total.refusals > SEEDS / 100, "{total}");
     assert!(total.subscriptions > SEEDS, "{total}");
+    assert!(total.keys > SEEDS, "{total}");
 }

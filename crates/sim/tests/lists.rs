@@ -1,0 +1,143 @@
+//! A story of clients of Redis: batches over two lists, commands that wait, a protected list, in
+//! which the process or the power falls at every single call to the disk.
+//!
+//! What holds is said by the oracle: each answer is Redis' own, a batch is there whole or not at
+//! all after each recovery, who waited is served in turn, what was answered survives, and what was
+//! popped under protection is back unless the next command said that it is done with.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use model::{Nanos, StorePolicy};
+use sim::{
+    Fall, Fault, FaultyDisk, ListDefect, Moment, Scenario, ServerDefects, Tally, Value, Words,
+    World, words,
+};
+
+/// A quiet life after the story: nothing goes wrong by itself.
+fn scenario(policy: StorePolicy) -> Scenario {
+    let mut scenario = Scenario::new(1);
+    scenario.policy = policy;
+    scenario.journal.policy = policy;
+    // What is not one frame is not one batch either.
+    scenario.journal.batch_bytes = 8192;
+    scenario.steps = 0;
+    scenario.faults_per_million = 0;
+    scenario.falls_per_thousand = 0;
+    scenario.quota = None;
+    scenario
+}
+
+/// Commands in one go; `BIG` stands for an element of which two are more than a batch.
+fn commands(lines: &[&str]) -> Vec<Words> {
+    let big = "0123456789".repeat(420);
+    let command = |line: &&str| {
+        let all = line.split(' ').map(|word| if word == "BIG" { &*big } else { word });
+        words(&all.collect::<Vec<_>>())
+    };
+    lines.iter().map(command).collect()
+}
+
+/// A world in which clients ask line by line.
+struct Story<'w>(&'w mut World<FaultyDisk>);
+
+impl Story<'_> {
+    /// Waits for the last answer, which is none where the last command waits.
+    fn ask(&mut self, client: u64, lines: &[&str]) -> Option<Option<Value>> {
+        let answer = self.0.ask_redis(client, &commands(lines))?;
+        assert!(!matches!(answer, Some(Value::Error(_))), "{lines:?}: {answer:?}");
+        Some(answer)
+    }
+
+    fn waits(&mut self, client: u64, line: &str) -> Option<()> {
+        let answer = self.ask(client, &[line])?;
+        assert_eq!(answer, None, "{line} waits");
+        Some(())
+    }
+}
+
+/// Tells it until the process falls.
+fn story(world: &mut World<FaultyDisk>) -> Option<()> {
+    world.start();
+    let [one, two, three] = [(); 3].map(|()| world.connect_redis());
+    let mut it = Story(world);
+    it.ask(one, &["LPUSH l1 BIG b c", "SET v1 BIG"])?;
+    // Two wait for what one batch brings: the list that it fills first serves who waited longer.
+    it.waits(two, "BRPOP l2 l3 0")?;
+    it.waits(three, "BLMOVE l3 l1 LEFT RIGHT 0")?;
+    it.ask(one, &["MULTI", "LMOVE l1 l2 RIGHT LEFT", "LPUSH l3 BIG x", "GETDEL v1", "EXEC"])?;
+    // A batch that changes two lists, one that changes nothing, one that comes too late.
+    it.ask(two, &["MULTI", "RPOP l1", "LPUSH l2 BIG y", "RPUSH l3 BIG y", "EXEC"])?;
+    it.ask(one, &["WATCH l1 l2", "MULTI", "LLEN l1", "EXEC"])?;
+    it.ask(one, &["WATCH l2"])?;
+    it.ask(three, &["RPUSH l2 BIG"])?;
+    it.ask(one, &["MULTI", "DEL l2", "RPUSH l1 BIG", "EXEC"])?;
+    // What is popped under protection comes back once, and then is done with.
+    it.ask(one, &["LPUSH p1 first second"])?;
+    it.ask(two, &["RPOP p1"])?;
+    it.0.disconnect(two);
+    it.ask(three, &["RPOP p1"])?;
+    it.ask(three, &["LLEN p1"])?;
+    // A connection breaks while it waits, with a command behind that is never read.
+    it.waits(three, "BLPOP v2 0")?;
+    it.0.disconnect(three);
+    it.ask(one, &["RPUSH l3 BIG", "RENAME l3 l1", "PEXPIRE l1 50", "LTRIM l1 0 1"])?;
+    it.0.pass(Nanos::from_millis(60));
+    it.ask(one, &["LPUSH l1 BIG", "LSET l1 0 new"])?;
+    Some(())
+}
+
+fn run(scenario: &Scenario, disk_seed: u64, fault: Option<(u64, Moment)>) -> Tally {
+    let disk = FaultyDisk::new(disk_seed);
+    if let Some((call, moment)) = fault {
+        disk.inject(call, Fault::Crash(moment));
+    }
+    let mut world = World::new(scenario.clone(), disk.clone(), disk);
+    let told = story(&mut world);
+    assert!(told.is_some() || fault.is_some(), "the story ends where nothing falls");
+    world.run()
+}
+
+#[test]
+fn a_batch_is_whole_or_not_at_all_whatever_call_the_process_falls_in() {
+    for policy in POLICIES {
+        for fall in [Fall::Process, Fall::Power] {
+            let scenario = Scenario { fall: Some(fall), ..scenario(policy) };
+            let calls = run(&scenario, 1, None).calls;
+            assert!(calls > 60, "{policy:?}: {calls} calls");
+            for call in 1..=calls {
+                for moment in [Moment::Before, Moment::During] {
+                    run(&scenario, call, Some((call, moment)));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_in_parts_is_noticed() {
+    for policy in POLICIES {
+        let lists = Some(ListDefect::SplitsBatches);
+        let defects = ServerDefects { lists, ..ServerDefects::default() };
+        let scenario = Scenario { fall: Some(Fall::Power), defects, ..scenario(policy) };
+        let calls = run(&scenario, 1, None).calls;
+        // Which sectors a power cut takes is the disk's to draw.
+        let cases = (1..=calls).flat_map(|call| (0..DRAWS).map(move |draw| (call, draw)));
+        let noticed = { cases }.any(|(call, draw)| {
+            let told = || run(&scenario, call * DRAWS + draw, Some((call, Moment::During)));
+            catch_unwind(AssertUnwindSafe(told)).is_err()
+        });
+        assert!(noticed, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_store_of_memory_never_calls_the_disk() {
+    let scenario = scenario(StorePolicy::Memory);
+    assert_eq!(run(&scenario, 1, None).calls, 0);
+}
+
+/// Disks that are tried with each call.
+const DRAWS: u64 = 8;
+
+const POLICIES: [StorePolicy; 3] =
+    [StorePolicy::Always, StorePolicy::Periodic(Nanos::from_millis(25)), StorePolicy::Never];
