@@ -104,7 +104,7 @@ impl Facts for NoFacts {
     fn instance_id(&self) -> u64 {
         0
     }
-    fn os(&self) -> &str {
+    fn system(&self) -> &str {
         "none"
     }
     fn memory_bytes(&self) -> u64 {
