@@ -87,10 +87,16 @@ fn say_change(word: &str, name: Option<&str>, left: Subscribed, answer: &mut Ans
 }
 
 impl Subscriptions {
-    /// A number for a new subscription.
-    pub(crate) const fn next_link(&mut self) -> LinkId {
-        self.next += 1;
-        LinkId(self.next)
+    /// A number for a new subscription, which none has that lasts.
+    pub(crate) fn next_link(&mut self) -> LinkId {
+        loop {
+            // A connection that lives for years may have used all of them once.
+            self.next = (self.next + 1) % u32::MAX;
+            let link = LinkId(self.next);
+            if !self.feeds.contains_key(&link) {
+                return link;
+            }
+        }
     }
 
     pub(crate) fn contains(&self, target: &Target) -> bool {
@@ -170,4 +176,18 @@ impl Feed {
 /// A message that was told is done with.
 pub(crate) const fn settle(message: MessageId) -> Command {
     Command::Settle { message, settlement: Settlement::Accept, transaction: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_begin_anew_and_pass_over_those_in_use() {
+        let mut subscriptions = Subscriptions { next: u32::MAX - 2, ..Subscriptions::default() };
+        let target = Target { pattern: false, name: QueueName::new("a").unwrap() };
+        subscriptions.insert(LinkId(0), target);
+        assert_eq!(subscriptions.next_link(), LinkId(u32::MAX - 1));
+        assert_eq!(subscriptions.next_link(), LinkId(1));
+    }
 }
