@@ -20,9 +20,10 @@ use disk::{Choice, File, Method, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
-    Command, DeadReason, Destination, Format, LinkId, MessageId, Nanos, NewMessage, Output, Peek,
-    QueueName, Reply, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName,
-    TransactionId,
+    AdminCommand, Command, DeadReason, Deadline, DeadlineRule, Destination, End, Format,
+    KeyCommand, KeyKind, LinkId, ListCommand, MessageId, Nanos, NewMessage, Output, Peek,
+    Persistence, QueueName, Reply, SessionId, SetRule, Settlement, StorePolicy, Subscription,
+    SubscriptionName, TransactionId, ValueDeadline,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -66,7 +67,8 @@ fn a_log_goes_on_behind_every_released_format() {
         }
         assert!(described(&directory, 1..=80) == expected, "{}", path.display());
         let described = described(&directory, 81..=160);
-        let messages = described.lines().filter(|line| !line.starts_with("Subscription"));
+        let is_message = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
+        let messages = described.lines().filter(is_message);
         assert_eq!(messages.count(), 80 - 13, "{}", path.display());
         fs::remove_dir_all(directory).unwrap();
     }
@@ -105,6 +107,11 @@ impl Store {
         let mut outputs: Vec<Output> = Vec::new();
         self.broker.handle(NOW, SESSION, command, &mut outputs);
         self.settle();
+        // A commit that is a chain waits for room.
+        while outputs.is_empty() {
+            self.broker.handle_timeout(NOW, &mut outputs);
+            self.settle();
+        }
         outputs
     }
 
@@ -133,12 +140,17 @@ fn write(path: &Path) {
     assert!(store.broker.is_idle());
     drop(store);
     let mut store = Store::open(path);
-    if path.file_name().is_some_and(|name| name == "v2-topics") {
-        publish(&mut store);
+    let story = match path.file_name().and_then(|name| name.to_str()) {
+        Some("v2-topics") => Some(publish as fn(&mut Store)),
+        Some("v2-keys") => Some(push as fn(&mut Store)),
+        _ => None,
+    };
+    if let Some(story) = story {
+        story(&mut store);
         store.broker.begin_shutdown();
         store.settle();
         drop(store);
-        publish(&mut Store::open(path));
+        story(&mut Store::open(path));
     } else {
         fill(&mut store, 41);
         drop(store);
@@ -197,6 +209,111 @@ fn publish(store: &mut Store) {
     assert_eq!(store.run(Command::Commit { transaction }), Reply::Done);
     for link in [LINK, LinkId(1)] {
         assert_eq!(store.run(Command::CloseConsumer { link }), Reply::Done);
+    }
+}
+
+/// Every kind of record of lists and keys, with 20 numbers of messages: places at both ends and in
+/// between, moves, deadlines, values; a name that a sender gave, and a commit as a chain of frames.
+fn push(store: &mut Store) {
+    let next = next_message(store);
+    let queue = || QueueName::new("key-a").unwrap();
+    let to = || QueueName::new("key-b").unwrap();
+    let list = |command| Command::List(Box::new(command));
+    let key = |command| Command::Key(Box::new(command));
+    let persistence = Persistence::Persistent;
+    for (end, element) in [(End::Tail, b"tail"), (End::Head, b"head")] {
+        let (queue, elements) = (queue(), vec![element[..].into(), element[..].into()]);
+        let only_existing = false;
+        let push = ListCommand::Push { queue, end, elements, only_existing, persistence };
+        assert!(matches!(store.run(list(push)), Reply::Count(_)));
+    }
+    let (origin, towards, pivot) = (End::Head, End::Head, b"tail"[..].into());
+    let element = b"inserted"[..].into();
+    let insert =
+        ListCommand::Insert { queue: queue(), origin, pivot, towards, element, persistence };
+    assert!(matches!(store.run(list(insert)), Reply::Count(_)));
+    let (at, element) = (-1, b"replaced"[..].into());
+    let replace = ListCommand::Replace { queue: queue(), origin, at, element, persistence };
+    assert_eq!(store.run(list(replace)), Reply::Done);
+    for to_end in [End::Head, End::Tail] {
+        let (from, from_end, to) = (queue(), End::Tail, to());
+        let wait = Some(Nanos::ZERO);
+        let moved = ListCommand::Move { from, from_end, to, to_end, wait };
+        assert!(matches!(store.run(list(moved)), Reply::Elements(_)));
+    }
+    let deadline = Deadline::At(NOW + Nanos::from_secs(3_600));
+    let set = KeyCommand::SetDeadline { name: to(), deadline, rule: DeadlineRule::Always };
+    assert_eq!(store.run(key(set)), Reply::Count(1));
+    for name in ["key-v", "key-w"] {
+        let name = QueueName::new(name).unwrap();
+        let (value, rule) = (next.to_le_bytes()[..].into(), SetRule::Always);
+        let deadline = ValueDeadline::New(deadline);
+        let set = KeyCommand::SetValue { name, value, deadline, rule, want_old: false };
+        assert!(matches!(store.run(key(set)), Reply::Replaced { set: true, .. }));
+    }
+    let names = vec![QueueName::new("key-w").unwrap()];
+    assert_eq!(store.run(key(KeyCommand::Delete { names })), Reply::Count(1));
+    send_named(store);
+    let transaction = TransactionId(1);
+    assert_eq!(store.run(Command::Begin { transaction }), Reply::Done);
+    while next_message(store) < next + 12 {
+        pad(store, None);
+    }
+    for _ in 0..8 {
+        pad(store, Some(transaction));
+    }
+    assert_eq!(store.run(Command::Commit { transaction }), Reply::Done);
+    assert_eq!(next_message(store), next + 20, "the numbers of one round");
+}
+
+/// Twice under one name: it is stored once.
+fn send_named(store: &mut Store) {
+    for _ in 0..2 {
+        let to = Destination::Queue(QueueName::new("mail").unwrap());
+        let send_id = Some("order 1".into());
+        let message = NewMessage { send_id, ..NewMessage::new(b"named"[..].into()) };
+        let reply = store.run(Command::PutTo { to, message, transaction: None });
+        assert!(matches!(reply, Reply::Stored { .. }));
+    }
+}
+
+fn pad(store: &mut Store, transaction: Option<TransactionId>) {
+    let to = Destination::Queue(QueueName::new("padding").unwrap());
+    let message = NewMessage::new(vec![b'x'; 1_000].into());
+    let reply = store.run(Command::PutTo { to, message, transaction });
+    assert!(matches!(reply, Reply::Stored { .. } | Reply::Done));
+}
+
+fn next_message(store: &mut Store) -> u64 {
+    let command = Command::Admin(Box::new(AdminCommand::NextMessage));
+    let Reply::Stored { message } = store.run(command) else { panic!("it has no number") };
+    message.0
+}
+
+/// The keys of [`push`], each whole.
+fn describe_keys(store: &mut Store, text: &mut String) {
+    for name in ["key-a", "key-b", "key-v", "key-w"] {
+        let name = || QueueName::new(name).unwrap();
+        let kind = store.run(Command::Key(Box::new(KeyCommand::Kind { name: name() })));
+        let what = match kind {
+            Reply::Kind(Some(KeyKind::List)) => {
+                let (origin, first, last) = (End::Head, 0, -1);
+                let range = ListCommand::Range { queue: name(), origin, first, last };
+                let Reply::Elements(elements) = store.run(Command::List(Box::new(range))) else {
+                    panic!("{} is no list", name());
+                };
+                let elements = elements.iter().map(|it| it.payload().escape_ascii().to_string());
+                elements.collect::<Vec<_>>().join(" ")
+            }
+            Reply::Kind(Some(KeyKind::Value)) => {
+                let value = store
+                    .run(Command::Key(Box::new(KeyCommand::Value { name: name(), take: false })));
+                format!("{value:?}")
+            }
+            _ => continue,
+        };
+        let lifetime = store.run(Command::Key(Box::new(KeyCommand::Lifetime { name: name() })));
+        writeln!(text, "Key {}: {what}; {lifetime:?}", name()).unwrap();
     }
 }
 
@@ -267,6 +384,7 @@ fn described(path: &Path, ids: RangeInclusive<u64>) -> String {
             writeln!(text, "{subscription:?}").unwrap();
         }
     }
+    describe_keys(&mut store, &mut text);
     store.broker.check();
     text
 }
