@@ -3,7 +3,7 @@
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use http_api::{Gateway as _, Leased, Step, Trouble, Wanted, Work};
+use http_api::{Events as _, Gateway as _, Leased, Step, Trouble, Wanted, Work};
 use model::{Destination, NewMessage, Persistence, QueueName, Reply};
 
 use super::*;
@@ -234,4 +234,28 @@ fn the_end_gives_all_leases_back_uncounted() {
     only(turns.done(gateway.receive(wanted(0))));
     turns.pump.close();
     assert_eq!(turns.ready(), 1);
+}
+
+#[test]
+fn a_follower_that_reads_nothing_is_given_up() {
+    let mut turns = Turns::new("slow");
+    let gateway = turns.gateway.clone();
+    let topic = || QueueName::new("t").unwrap();
+    let mut following = turns.done(gateway.follow(topic())).unwrap();
+    let (to, message) = (Destination::Topic(topic()), NewMessage::new((*b"x").into()));
+    let publish = Step::Put { to, message, count: 100 };
+    turns.done(gateway.ask(Work::steps(vec![publish]))).unwrap();
+    let deadline = turns.pump.desk.followers.deadline().expect("its credit is used up");
+    for (now, followers) in [(Nanos(deadline.0 - 1), 1), (deadline, 0)] {
+        let core = &mut *turns.hub.lock();
+        turns.pump.desk.drop_slow(&mut Locked::new(core, turns.hub.posts(), now));
+        assert_eq!(turns.pump.desk.followers.tickets().len(), followers);
+    }
+    turns.write();
+    let mut heard = 0;
+    while let Some(Some(_)) = poll(pin!(following.next())) {
+        heard += 1;
+    }
+    assert_eq!(heard, 64, "what was on its way, and the end");
+    assert!(poll(pin!(following.next())).unwrap().is_none());
 }
