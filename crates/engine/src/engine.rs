@@ -13,7 +13,7 @@ use model::{
 
 use crate::groups::Groups;
 use crate::keys::Keys;
-use crate::lists::is_for_list_link;
+use crate::lists::{is_for_list_link, says_arrived};
 use crate::log::Log;
 use crate::message::Message;
 use crate::pages::Pages;
@@ -206,7 +206,9 @@ impl Engine {
         let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link(&command)) else {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
         };
-        let (floor, first) = (self.settle_popped(slot, effects), effects.outputs.len());
+        let arrived = says_arrived(&command);
+        let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
+        let first = effects.outputs.len();
         let outcome = self.dispatch(slot, command, effects);
         self.conclude(session, outcome, effects);
         if floor != After::NOTHING {

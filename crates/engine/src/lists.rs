@@ -27,7 +27,7 @@ use crate::session::SessionSlot;
 use editing::Insertion;
 use places::Search;
 pub(crate) use places::Span;
-pub(crate) use popping::{Hand, Way};
+pub(crate) use popping::{Hand, Way, says_arrived};
 pub(crate) use pushing::Push;
 pub(crate) use waiting::{Popping, is_for_list_link};
 

@@ -33,7 +33,8 @@ impl End {
 /// at that end, -1 the one at the other. A queue is created when something is stored in it.
 ///
 /// What is taken is gone when the reply leaves, unless the queue's policy protects it
-/// (`QueuePolicy::pop_lease`): then the session holds it until its next command or for so long.
+/// (`QueuePolicy::pop_lease`): then the session holds it until its next command or for so long,
+/// where `Settle`, `Credit` and `CancelPop` do not count: no client's word is behind them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListCommand {
     /// Store elements at an end, one after the other: the last is outermost.

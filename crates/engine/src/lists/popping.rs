@@ -5,7 +5,9 @@
 
 use alloc::vec::Vec;
 
-use model::{After, End, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+use model::{
+    After, Command, End, ListCommand, MessageId, Nanos, QueueName, Refusal, Reply, limits,
+};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -159,7 +161,7 @@ impl Engine {
         taken
     }
 
-    /// The session's next command, whatever it is, says that what it took has reached it. Says what
+    /// The session's next command, if it is one that [`says_arrived`], says that what it took has reached it. Says what
     /// waits for that to be known.
     pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> After {
         if self.sessions.at(by).popped.is_empty() {
@@ -209,5 +211,15 @@ impl Engine {
             message.keep_in_memory(after.lsn);
         }
         self.messages.insert(id.0, message);
+    }
+}
+
+/// Whether a client says by it that what it took has reached it. A session settles what its
+/// subscriptions bring and gives credit by itself, and others end its waits in its name.
+pub(crate) fn says_arrived(command: &Command) -> bool {
+    match command {
+        Command::Settle { .. } | Command::Credit { .. } => false,
+        Command::List(command) => !matches!(**command, ListCommand::CancelPop),
+        _ => true,
     }
 }
