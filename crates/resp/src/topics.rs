@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 use model::{
-    AdminCommand, Command, NewMessage, Persistence, QueueName, SubscriptionStatistics, glob,
+    AdminCommand, Command, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName,
+    SubscriptionStatistics, glob,
 };
 
 use crate::answer::Answer;
@@ -19,6 +20,7 @@ type Planned = Result<Plan, Fault>;
 pub(crate) fn publish(arguments: Arguments<'_>) -> Planned {
     let message = NewMessage {
         persistence: Persistence::NonPersistent,
+        priority: PRIORITY_DEFAULT,
         ..NewMessage::new(arguments.element(2))
     };
     let command = Command::Publish { topic: arguments.key(1)?, message };

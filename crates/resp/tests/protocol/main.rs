@@ -9,6 +9,7 @@ mod escape;
 mod facts;
 mod framing;
 mod hostile;
+mod limits;
 mod ours;
 mod protection;
 mod random;
