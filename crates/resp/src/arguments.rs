@@ -57,6 +57,11 @@ impl<'a> Arguments<'a> {
         self.from(from).map(key).collect()
     }
 
+    /// A glob.
+    pub(crate) fn pattern(&self, at: usize) -> Result<&'a [u8], Fault> {
+        pattern(self.word(at))
+    }
+
     pub(crate) fn integer(&self, at: usize) -> Result<i64, Fault> {
         parse_integer(self.word(at)).ok_or(Fault::NOT_INTEGER)
     }
@@ -109,3 +114,11 @@ pub(crate) fn key(word: &[u8]) -> Result<QueueName, Fault> {
     let text = core::str::from_utf8(word).map_err(|_| Fault::KEY)?;
     QueueName::new(text).map_err(|_| Fault::KEY)
 }
+
+/// A glob that is not so long that holding names against it would take too long.
+pub(crate) fn pattern(word: &[u8]) -> Result<&[u8], Fault> {
+    if word.len() > PATTERN_BYTES_MAX { Err(Fault::LONG_PATTERN) } else { Ok(word) }
+}
+
+/// Bytes of a pattern: each name may be held against all of it for each of its bytes.
+pub(crate) const PATTERN_BYTES_MAX: usize = 1_024;

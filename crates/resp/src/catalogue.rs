@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use model::glob;
 
 use crate::answer::Answer;
+use crate::arguments::pattern;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::table::{self, Group, Spec};
@@ -30,6 +31,7 @@ pub(crate) fn count(context: &mut Context<'_>, _words: &Words) -> Said {
 
 /// COMMAND INFO
 pub(crate) fn info(context: &mut Context<'_>, words: &Words) -> Said {
+    check_count(words)?;
     let mut answer = context.answer();
     let named = (2..words.len()).map(|at| table::lookup(&words.lower(at)));
     let wanted: Vec<_> =
@@ -46,6 +48,7 @@ pub(crate) fn info(context: &mut Context<'_>, words: &Words) -> Said {
 
 /// COMMAND DOCS
 pub(crate) fn docs(context: &mut Context<'_>, words: &Words) -> Said {
+    check_count(words)?;
     let named = (2..words.len()).filter_map(|at| table::lookup(&words.lower(at)));
     let wanted: Vec<_> = if words.len() == 2 { commands().collect() } else { named.collect() };
     let mut answer = context.answer();
@@ -55,6 +58,14 @@ pub(crate) fn docs(context: &mut Context<'_>, words: &Words) -> Said {
         answer.map(1);
         answer.bulk(b"group");
         answer.bulk(spec.group.name().as_bytes());
+    }
+    Ok(())
+}
+
+/// More names than there are commands make an answer that has no bound.
+fn check_count(words: &Words) -> Said {
+    if words.len() - 2 > table::all().count() {
+        return Err(Fault::of("ERR too many names: there are not so many commands"));
     }
     Ok(())
 }
@@ -84,7 +95,9 @@ impl Filter {
             5 if !words.is(2, "filterby") => Err(Fault::SYNTAX),
             5 if words.is(3, "module") => Ok(Self::Nothing),
             5 if words.is(3, "aclcat") => Ok(Self::Category(words.lower(4))),
-            5 if words.is(3, "pattern") => Ok(Self::Pattern(words.lower(4))),
+            5 if words.is(3, "pattern") => {
+                pattern(words.word(4)).map(|_| Self::Pattern(words.lower(4)))
+            }
             _ => Err(Fault::SYNTAX),
         }
     }

@@ -1,5 +1,6 @@
 //! CLIENT: what clients tell of themselves and see of each other.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -131,7 +132,7 @@ enum Wanted {
     Subscribers,
     Others,
     None,
-    Ids(Vec<u64>),
+    Ids(BTreeSet<u64>),
 }
 
 impl Wanted {
@@ -142,7 +143,8 @@ impl Wanted {
             4.. if words.is(2, "id") => {
                 let id = |word| parse_integer(word).and_then(|id| u64::try_from(id).ok());
                 let ids: Option<Vec<_>> = words.from(3).map(id).collect();
-                ids.map(Self::Ids).ok_or(Fault::of("ERR Invalid client ID"))
+                let ids = ids.ok_or(Fault::of("ERR Invalid client ID"))?;
+                Ok(Self::Ids(ids.into_iter().collect()))
             }
             _ => Err(Fault::SYNTAX),
         }

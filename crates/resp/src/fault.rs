@@ -24,6 +24,7 @@ impl Fault {
         "ERR a key or channel is the name of a queue or topic here: 1 to 255 bytes of UTF-8 \
          without control characters",
     );
+    pub(crate) const LONG_PATTERN: Self = Self::of("ERR a pattern has 1024 bytes at most here");
     /// A defect of ours, which tests look for.
     pub(crate) const INTERNAL: Self = Self::of("ERR internal error: please report it");
 

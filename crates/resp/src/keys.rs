@@ -55,8 +55,11 @@ impl Clock {
 /// years.
 const FAR_MILLIS: u64 = i64::MAX as u64 - (1 << 43);
 
-/// Names that one step of KEYS looks at, or that one of DEL and EXISTS is about.
+/// Names that one step of KEYS or SCAN looks at, or that one of DEL and EXISTS is about.
 const NAMES_PER_STEP: usize = 1_000;
+
+/// A pattern that is longer costs more, so that a step looks at fewer names.
+const PATTERN_BYTES_USUAL: usize = 64;
 
 /// DEL, UNLINK
 pub(crate) fn delete(arguments: Arguments<'_>) -> Planned {
@@ -143,22 +146,21 @@ pub(crate) fn encoding(arguments: Arguments<'_>) -> Planned {
 
 /// KEYS
 pub(crate) fn keys(arguments: Arguments<'_>) -> Planned {
-    let listing = Listing::new(arguments.word(1));
-    Ok(Plan::key(names(None, NAMES_PER_STEP, None), Wording::Keys(listing)))
+    let pattern = arguments.pattern(1)?;
+    Ok(Plan::key(next_names(None, pattern), Wording::Keys(Listing::new(pattern))))
 }
 
 /// The next step of KEYS.
-pub(crate) const fn names(
-    after: Option<QueueName>,
-    max: usize,
-    kind: Option<KeyKind>,
-) -> KeyCommand {
+pub(crate) fn next_names(after: Option<QueueName>, pattern: &[u8]) -> KeyCommand {
+    names(after, names_per_step(pattern), None)
+}
+
+fn names_per_step(pattern: &[u8]) -> usize {
+    NAMES_PER_STEP * PATTERN_BYTES_USUAL / pattern.len().max(PATTERN_BYTES_USUAL)
+}
+
+const fn names(after: Option<QueueName>, max: usize, kind: Option<KeyKind>) -> KeyCommand {
     KeyCommand::Names { after, max, kind }
-}
-
-/// The next step of KEYS.
-pub(crate) fn more_names(after: QueueName) -> KeyCommand {
-    names(Some(after), NAMES_PER_STEP, None)
 }
 
 /// SCAN
@@ -171,11 +173,13 @@ pub(crate) fn scan(arguments: Arguments<'_>) -> Planned {
             return Err(Fault::SYNTAX);
         }
         match () {
-            () if arguments.is(at, "match") => scan.pattern = Some(arguments.word(at + 1).into()),
+            () if arguments.is(at, "match") => {
+                scan.pattern = Some(arguments.pattern(at + 1)?.into());
+            }
             () if arguments.is(at, "count") => {
                 let count = arguments.integer(at + 1)?;
                 let count = usize::try_from(count).ok().filter(|count| *count > 0);
-                max = count.ok_or(Fault::SYNTAX)?.min(NAMES_PER_STEP);
+                max = count.ok_or(Fault::SYNTAX)?;
             }
             () if arguments.is(at, "type") => {
                 kind = kind_named(arguments, at + 1);
@@ -184,6 +188,7 @@ pub(crate) fn scan(arguments: Arguments<'_>) -> Planned {
             () => return Err(Fault::SYNTAX),
         }
     }
+    let max = max.min(names_per_step(scan.pattern.as_deref().unwrap_or_default()));
     Ok(Plan::key(names(after, max, kind), Wording::Scan(scan)))
 }
 

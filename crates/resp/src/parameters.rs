@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use model::{StorePolicy, glob};
 
+use crate::arguments::pattern;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::reader::COMMAND_BYTES_MAX;
@@ -14,8 +15,15 @@ use crate::words::Words;
 
 type Said = Result<(), Fault>;
 
+/// Patterns of one CONFIG GET.
+const PATTERNS_MAX: usize = 100;
+
 /// CONFIG GET
 pub(crate) fn get(context: &mut Context<'_>, words: &Words) -> Said {
+    if words.len() - 2 > PATTERNS_MAX {
+        return Err(Fault::of("ERR too many patterns at once"));
+    }
+    words.from(2).try_for_each(|word| pattern(word).map(drop))?;
     let patterns: Vec<String> = (2..words.len()).map(|at| words.lower(at)).collect();
     let wanted = |name: &str| {
         patterns.iter().any(|pattern| glob::matches(pattern.as_bytes(), name.as_bytes()))

@@ -31,7 +31,7 @@ pub(crate) fn publish(arguments: Arguments<'_>) -> Planned {
 pub(crate) fn channels(arguments: Arguments<'_>) -> Planned {
     let pattern = match arguments.len() {
         2 => &b"*"[..],
-        3 => arguments.word(2),
+        3 => arguments.pattern(2)?,
         _ => {
             return Err(Fault::of(
                 "ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB \

@@ -290,7 +290,8 @@ impl Listing {
             return Err(Fault::of("ERR too many keys for one answer: use SCAN"));
         }
         if let Some(after) = next {
-            return Ok(Next::Ask(Plan::key(keys::more_names(after), Wording::Keys(self))));
+            let command = keys::next_names(Some(after), &self.pattern);
+            return Ok(Next::Ask(Plan::key(command, Wording::Keys(self))));
         }
         say_names(&self.found, &mut context.answer());
         Ok(Next::Said)
