@@ -109,7 +109,8 @@ impl KeyOracle {
         };
         let longer = self.waiting.iter().take(place).find(|other| other.keys().contains(key));
         assert!(longer.is_none(), "{longer:?} waited longer than {client} for {key:?}");
-        let needs = self.run(Asking { now, client }, &waiting.words, value);
+        let words = waiting.from(key);
+        let needs = self.run(Asking { now, client }, &words, value);
         needs.max(settled)
     }
 

@@ -93,6 +93,17 @@ fn who_waits_longest_is_served_first_and_nobody_in_vain() {
 }
 
 #[test]
+fn who_waits_is_served_though_another_of_its_keys_is_a_value_by_then() {
+    let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
+    oracle.waits(at(1), 1, &asked("BLPOP k l 0").words);
+    oracle.answered(at(2), 2, &asked("SET k v"), &Value::ok());
+    oracle.answered(at(3), 2, &asked("RPUSH l a"), &Value::Integer(1));
+    let wrong = Value::error("WRONGTYPE");
+    assert!(!passes(&oracle, |oracle| _ = oracle.served(at(4), 1, &wrong)));
+    oracle.served(at(4), 1, &popped("l", "a"));
+}
+
+#[test]
 fn a_wait_ends_with_its_time_and_not_before() {
     let mut oracle = oracle(StorePolicy::Always);
     assert!(!passes(&oracle, |oracle| oracle.waits(at(9), 2, &asked("BLPOP l 0").words)));

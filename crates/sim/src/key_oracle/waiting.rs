@@ -32,6 +32,18 @@ impl Waiting {
         &self.keys
     }
 
+    /// The command as it is served from one of its lists: others may have become values meanwhile,
+    /// which is no concern of who waits (Redis 7.0).
+    pub(super) fn from(&self, key: &Rc<[u8]>) -> Words {
+        let moves = self.words.first().is_some_and(|name| &**name == b"BLMOVE");
+        match (self.words.first(), self.words.last()) {
+            (Some(name), Some(patience)) if !moves => {
+                vec![name.clone(), key.clone(), patience.clone()]
+            }
+            _ => self.words.clone(),
+        }
+    }
+
     /// Its answer is that its time is over.
     pub(super) fn assert_over(&self, now: Nanos, value: &Value) {
         assert_eq!(*value, Value::Nil, "{self:?} reads what is not there");
