@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 
 use crate::body::{Answer, Body, Read, Reader};
 use crate::gateway::{Gateway, Work};
+use crate::origin;
 use crate::problem::{Problem, Result};
 use crate::query::{Query, segments};
 use crate::route::Resource;
@@ -26,6 +27,8 @@ pub struct Options {
     pub half_sent: Option<Duration>,
     /// How long clients have for their last answers when the server stops.
     pub stop: Duration,
+    /// Requests may name the server as they like: it is not on loopback alone.
+    pub any_host: bool,
     /// How to look into messages, and to make those that have properties.
     pub envelopes: Envelopes,
 }
@@ -63,6 +66,7 @@ impl<G: Gateway> App<G> {
 
     async fn try_answer(&self, request: Request<Incoming>) -> Result<Answer> {
         let (head, body) = request.into_parts();
+        origin::check(&head, self.options.any_host)?;
         let resource = Resource::of(&segments(head.uri.path())?)?;
         resource.check(&head.method)?;
         let query = Query::parse(head.uri.query())?;

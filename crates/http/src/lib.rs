@@ -15,6 +15,7 @@ mod cursor;
 mod draft;
 mod gateway;
 mod operate;
+mod origin;
 mod problem;
 mod property;
 mod query;

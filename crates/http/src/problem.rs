@@ -39,6 +39,10 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not-found", "There is no such thing", detail)
     }
 
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", "Who asks is not let in", detail)
+    }
+
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
         let detail = format!("use one of: {allow}");
         let title = "This cannot be done here";

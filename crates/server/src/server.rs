@@ -284,6 +284,7 @@ fn http_options(config: &Config) -> http_api::Options {
         buffered_bytes: config.limits.buffered_bytes,
         half_sent: config.limits.half_sent,
         stop: config.limits.stop,
+        any_host: config.insecure,
         envelopes: amqp::envelopes(),
     }
 }

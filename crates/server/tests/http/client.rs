@@ -47,7 +47,7 @@ impl Http {
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
         let length = body.len();
         self.send(&format!(
-            "{what} HTTP/1.1\r\nhost: dunlin\r\n{headers}content-length: {length}\r\n\r\n{body}"
+            "{what} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n{body}"
         ))
     }
 

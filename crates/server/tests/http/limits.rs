@@ -15,10 +15,14 @@ fn a_body_that_is_too_large_is_not_read() {
     let mut http = Http::to(&server);
     http.post("/queues/q/messages", &"x".repeat(1000)).says(201, "");
     // The answer comes although the body never does.
-    http.send("POST /queues/q/messages HTTP/1.1\r\nhost: d\r\ncontent-length: 1001\r\n\r\n");
+    http.send(
+        "POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1001\r\n\r\n",
+    );
     http.answer().says(413, "1000 bytes");
     let mut http = Http::to(&server);
-    http.send("POST /queues/q/messages HTTP/1.1\r\nhost: d\r\ntransfer-encoding: chunked\r\n\r\n");
+    http.send(
+        "POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n",
+    );
     http.send(&format!("3e9\r\n{}\r\n", "x".repeat(1001)));
     http.answer().says(413, "too-large");
     let mut http = Http::to(&server);
@@ -31,7 +35,7 @@ fn a_body_that_stops_in_the_middle_is_given_up() {
     let limits = Limits { half_sent: Some(Duration::from_millis(50)), ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);
-    http.send("POST /queues/q/messages HTTP/1.1\r\nhost: d\r\ncontent-length: 5\r\n\r\nab");
+    http.send("POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\nab");
     http.answer().says(408, "nothing of it was stored");
     let mut http = Http::to(&server);
     http.send("POST /queues/q");
@@ -107,4 +111,22 @@ fn http_listens_on_loopback_unless_told_otherwise() {
     assert!(error.to_string().contains("--insecure"), "{error}");
     config.insecure = true;
     start(config).shutdown().unwrap();
+}
+
+/// A page in a browser on this machine can send requests here.
+#[test]
+fn a_page_of_another_site_is_refused() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    let path = "/queues/q/messages";
+    http.post_with(path, &["origin: http://evil.example"], "m").says(403, "another site");
+    http.post_with(path, &["sec-fetch-site: cross-site"], "m").says(403, "another site");
+    http.send("GET /queues HTTP/1.1\r\nhost: evil.example\r\n\r\n");
+    http.answer().says(403, "localhost");
+    http.ask("GET /queues/q").says(404, "no queue q");
+    let server = start(http_too(server::Config { insecure: true, ..memory() }));
+    let mut http = Http::to(&server);
+    http.send("GET /queues HTTP/1.1\r\nhost: broker.example\r\n\r\n");
+    http.answer().says(200, "queues");
+    http.post_with(path, &["origin: http://evil.example"], "m").says(403, "another site");
 }
