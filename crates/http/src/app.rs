@@ -10,10 +10,11 @@ use model::{Command, Envelopes, Reply};
 use serde_json::Value as Json;
 
 use crate::body::{Answer, Body, Read, Reader};
-use crate::gateway::{Gateway, Work};
+use crate::gateway::{Gateway, Step, Work};
 use crate::origin;
 use crate::problem::{Problem, Result};
 use crate::query::{Query, segments};
+use crate::room::{Room, Taken};
 use crate::route::Resource;
 
 /// What an operator chooses.
@@ -21,7 +22,8 @@ use crate::route::Resource;
 pub struct Options {
     /// Bytes of one message, with what stands around it.
     pub message_bytes_max: usize,
-    /// Bytes of the bodies that are being read, of all requests together.
+    /// Bytes of the bodies that are being read, of all requests together, and as much again for
+    /// answers that are not read yet.
     pub buffered_bytes: usize,
     /// How long a request may pause in the middle; `None`: for ever.
     pub half_sent: Option<Duration>,
@@ -38,6 +40,8 @@ pub struct Options {
 pub(crate) struct App<G> {
     pub(crate) gateway: G,
     pub(crate) options: Arc<Options>,
+    /// For large answers that were not read yet.
+    pub(crate) unread: Room,
     reader: Reader,
 }
 
@@ -51,17 +55,24 @@ pub(crate) struct Asked {
 impl<G: Gateway> App<G> {
     pub(crate) fn new(gateway: G, options: Options) -> Self {
         let reader = Reader::new(options.buffered_bytes, options.half_sent);
-        Self { gateway, options: Arc::new(options), reader }
+        let unread = Room::new(options.buffered_bytes);
+        Self { gateway, options: Arc::new(options), unread, reader }
     }
 
     /// Answers one request, whatever it is.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
-        let mut answer = match self.try_answer(request).await {
+        let answer = self.try_answer(request).await.and_then(|answer| self.hold(answer));
+        let mut answer = match answer {
             Ok(answer) => answer,
             Err(problem) => problem.answer(),
         };
         answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         answer
+    }
+
+    fn hold(&self, answer: Answer) -> Result<Answer> {
+        let (head, body) = answer.into_parts();
+        Ok(Answer::from_parts(head, body.held(&self.unread)?))
     }
 
     async fn try_answer(&self, request: Request<Incoming>) -> Result<Answer> {
@@ -109,6 +120,11 @@ impl<G: Gateway> App<G> {
     /// Reads the body of a request.
     pub(crate) async fn read(&self, body: Incoming, max: usize) -> Result<Read> {
         self.reader.read(body, max).await
+    }
+
+    /// Room for the steps that were made of a body, which may be much more than it.
+    pub(crate) fn room_for(&self, steps: &[Step], bytes: usize) -> Result<Taken> {
+        self.reader.room.take(bytes + size_of_val(steps))
     }
 
     /// One command, and its reply, which is no refusal.

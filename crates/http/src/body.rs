@@ -1,7 +1,6 @@
 //! Bodies: of answers as they leave, of requests as they are read.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -9,10 +8,11 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::Response;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::problem::{Problem, Result};
+use crate::room::{Room, Taken};
 
 /// An answer.
 pub(crate) type Answer = Response<Body>;
@@ -45,6 +45,16 @@ impl Drop for Unsent {
     fn drop(&mut self) {
         if let Some(undo) = self.0.take() {
             undo();
+        }
+    }
+}
+
+impl Body {
+    /// Takes room for the bytes until the connection has let go of them.
+    pub(crate) fn held(self, room: &Room) -> Result<Self> {
+        match self {
+            Self::Whole(bytes, unsent) => Ok(Self::Whole(room.hold(bytes)?, unsent)),
+            body => Ok(body),
         }
     }
 }
@@ -98,8 +108,8 @@ impl HttpBody for Body {
 /// Reads the bodies of requests within limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
-    /// Of [`PERMIT_BYTES`] each, for the bodies of all requests.
-    room: Arc<Semaphore>,
+    /// For the bodies of all requests.
+    pub(crate) room: Room,
     /// How long a body may pause.
     idle: Option<Duration>,
 }
@@ -108,13 +118,12 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) bytes: Bytes,
-    _room: OwnedSemaphorePermit,
+    _room: Taken,
 }
 
 impl Reader {
     pub(crate) fn new(bytes_max: usize, idle: Option<Duration>) -> Self {
-        let permits = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
-        Self { room: Arc::new(Semaphore::new(permits)), idle }
+        Self { room: Room::new(bytes_max), idle }
     }
 
     /// Reads a whole body of `max` bytes at most; one that says that it is larger is not read.
@@ -123,29 +132,20 @@ impl Reader {
         if hint.lower() > max as u64 {
             return Err(Problem::too_large("the body", max));
         }
-        let mut room = self.reserve(usize::try_from(hint.lower()).unwrap_or(max))?;
-        let mut reserved = room.num_permits() * PERMIT_BYTES;
+        // What is claimed takes no room from others: only what has come does.
+        let mut room = self.room.take(0)?;
         let mut bytes = BytesMut::new();
         let mut body = body;
         while let Some(piece) = self.next_piece(&mut body).await? {
             if bytes.len() + piece.len() > max {
                 return Err(Problem::too_large("the body", max));
             }
-            while bytes.len() + piece.len() > reserved {
-                room.merge(self.reserve(reserved)?);
-                reserved = room.num_permits() * PERMIT_BYTES;
+            while bytes.len() + piece.len() > room.bytes() {
+                room.merge(self.room.take(room.bytes())?);
             }
             bytes.extend_from_slice(&piece);
         }
         Ok(Read { bytes: bytes.freeze(), _room: room })
-    }
-
-    /// Room for so many bytes more, at once or not at all: who waited with a part in its hands
-    /// would keep it from all others.
-    fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit> {
-        let permits = u32::try_from(bytes / PERMIT_BYTES + 1).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.room).try_acquire_many_owned(permits);
-        room.map_err(|_| Problem::busy())
     }
 
     async fn next_piece(&self, body: &mut Incoming) -> Result<Option<Bytes>> {
@@ -170,10 +170,9 @@ impl Reader {
     }
 }
 
-const PERMIT_BYTES: usize = 4096;
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
@@ -196,14 +195,5 @@ mod tests {
         assert!(sent.is_end_stream());
         drop(sent);
         assert!(!undone.load(Ordering::Relaxed));
-    }
-
-    #[test]
-    fn room_is_taken_at_once_or_not_at_all() {
-        let reader = Reader::new(10 * PERMIT_BYTES, None);
-        let first = reader.reserve(8 * PERMIT_BYTES).unwrap();
-        assert_eq!(reader.reserve(PERMIT_BYTES).unwrap_err().kind, "busy");
-        drop(first);
-        assert!(reader.reserve(PERMIT_BYTES).is_ok());
     }
 }

@@ -20,6 +20,7 @@ mod problem;
 mod property;
 mod query;
 mod receive;
+mod room;
 mod route;
 mod send;
 mod serve;

@@ -69,19 +69,24 @@ impl<G: Gateway> App<G> {
             body.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let key = draft.key.take();
         let (envelopes, max) = (&self.options.envelopes, self.options.message_bytes_max);
-        let mut steps = Vec::new();
+        let (mut steps, mut bytes) = (Vec::new(), 0);
         for (number, line) in (1_usize..).zip(lines).filter(|(_, line)| !line.is_empty()) {
+            // Before the next one is made: together they may be far more than the body.
+            if steps.len() == limits::TRANSACTION_RECORDS_MAX
+                || bytes > limits::TRANSACTION_BYTES_MAX
+            {
+                return Err(model::Refusal::TransactionTooLarge.into());
+            }
             if is_ndjson && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err() {
                 return Err(Problem::bad_request(format!("line {number} is not JSON")));
             }
             draft.key = key.as_ref().map(|key| line_key(key, number)).transpose()?;
             let message = draft.message(line, self.gateway.now(), envelopes, max)?;
+            bytes += message.body.len();
             steps.push(Step::Put { to: to.clone(), message, count: 1 });
         }
         let count = steps.len();
-        if count > limits::TRANSACTION_RECORDS_MAX {
-            return Err(model::Refusal::TransactionTooLarge.into());
-        }
+        let _room = self.room_for(&steps, bytes)?;
         if count > 0 {
             self.gateway.ask(Work::atomic(steps)).await?;
         }

@@ -12,6 +12,7 @@ use crate::app::{App, Asked, text};
 use crate::body::{Answer, Body};
 use crate::gateway::{Events, Gateway};
 use crate::problem::Result;
+use crate::room::Room;
 use crate::shown;
 
 impl<G: Gateway> App<G> {
@@ -20,18 +21,27 @@ impl<G: Gateway> App<G> {
         let events = self.gateway.follow(topic).await?;
         // What is on its way to the connection; all else waits where the credit bounds it.
         let (to, pieces) = mpsc::channel(1);
-        tokio::spawn(pass_on(events, self.options.envelopes, to));
+        tokio::spawn(pass_on(events, self.options.envelopes, self.unread.clone(), to));
         Ok(text("text/event-stream", Bytes::new()).map(|_| Body::Stream(pieces)))
     }
 }
 
 /// Until one of the two ends is gone.
-async fn pass_on(mut events: impl Events, envelopes: Envelopes, to: mpsc::Sender<Bytes>) {
+async fn pass_on(
+    mut events: impl Events,
+    envelopes: Envelopes,
+    unread: Room,
+    to: mpsc::Sender<Bytes>,
+) {
     let mut piece = Bytes::from_static(b": follows\n\n");
     while to.send(piece).await.is_ok() {
         piece = tokio::select! {
             event = events.next() => match event {
-                Some(delivery) => event_text(&delivery, &envelopes),
+                // Where others leave too much unread it ends here, and its client comes again.
+                Some(delivery) => match unread.hold(event_text(&delivery, &envelopes)) {
+                    Ok(piece) => piece,
+                    Err(_) => return,
+                },
                 None => return,
             },
             () = sleep(HEARTBEAT) => Bytes::from_static(b": still there\n\n"),

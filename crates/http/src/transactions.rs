@@ -15,6 +15,9 @@ use crate::send::BATCH_BYTES_MAX;
 impl<G: Gateway> App<G> {
     pub(crate) async fn transact(&self, asked: Asked) -> Result<Answer> {
         let read = self.read(asked.into_body()?, BATCH_BYTES_MAX).await?;
+        if json_bytes(&read.bytes) > JSON_BYTES_MAX {
+            return Err(model::Refusal::TransactionTooLarge.into());
+        }
         let mut object: Map<String, Json> =
             serde_json::from_slice(&read.bytes).map_err(|error| {
                 Problem::bad_request(format!("the body is no JSON object: {error}"))
@@ -36,6 +39,7 @@ impl<G: Gateway> App<G> {
         for settlement in settle {
             steps.push(settle_step(settlement)?);
         }
+        let _room = self.room_for(&steps, read.bytes.len())?;
         if !steps.is_empty() {
             self.gateway.ask(Work::atomic(steps)).await?;
         }
@@ -70,6 +74,31 @@ fn settle_step(mut settlement: Map<String, Json>) -> Result<Step> {
     }
 }
 
+/// What a text takes in memory once it was read as JSON, about: that may be a hundred times as much.
+fn json_bytes(text: &[u8]) -> usize {
+    let (mut bytes, mut is_string, mut is_escaped) = (text.len(), false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            b'{' if !is_string => bytes += OBJECT_BYTES,
+            b'[' | b',' if !is_string => bytes += VALUE_BYTES,
+            _ => {}
+        }
+    }
+    bytes
+}
+
+/// An object keeps room for eleven members.
+const OBJECT_BYTES: usize = 11 * (size_of::<String>() + size_of::<Json>()) + 32;
+
+/// A value with its name, and as much again while the list that it is in grows.
+const VALUE_BYTES: usize = 2 * (size_of::<String>() + size_of::<Json>());
+
+/// Memory for what one transaction says.
+const JSON_BYTES_MAX: usize = 512 * 1024 * 1024;
+
 fn take_objects(object: &mut Map<String, Json>, name: &str) -> Result<Vec<Map<String, Json>>> {
     let wrong = || Problem::bad_request(format!("{name} has to be a list of objects"));
     match object.remove(name) {
@@ -82,5 +111,20 @@ fn take_objects(object: &mut Map<String, Json>, name: &str) -> Result<Vec<Map<St
             })
             .collect(),
         Some(_) => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_small_as_text_is_weighed_as_what_it_becomes() {
+        assert_eq!(json_bytes(b"12345"), 5);
+        assert_eq!(json_bytes(br#""a{[,\"{\\""#), 11, "a text is itself");
+        let objects = format!("[{}]", vec![r#"{"a":0}"#; 1_000].join(","));
+        assert!(json_bytes(objects.as_bytes()) > 1_000 * OBJECT_BYTES);
+        let numbers = format!("[{}]", ["0"; 1_000].join(","));
+        assert!(json_bytes(numbers.as_bytes()) > 1_000 * VALUE_BYTES);
     }
 }

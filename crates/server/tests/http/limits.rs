@@ -130,3 +130,55 @@ fn a_page_of_another_site_is_refused() {
     http.answer().says(200, "queues");
     http.post_with(path, &["origin: http://evil.example"], "m").says(403, "another site");
 }
+
+/// What is beyond the limit is not even looked at: it would cost memory first.
+#[test]
+fn lines_are_counted_as_they_are_read() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    let ndjson = ["content-type: application/x-ndjson"];
+    let lines = format!("{}no JSON\n", "1\n".repeat(200_000));
+    http.post_with("/queues/q/messages", &ndjson, &lines).says(413, "in parts");
+}
+
+#[test]
+fn what_is_claimed_and_does_not_come_keeps_nobody_out() {
+    let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let mut slow = Http::to(&server);
+    slow.send("POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n");
+    slow.send("content-length: 65000\r\n\r\n");
+    assert_eq!(slow.line(), "HTTP/1.1 100 Continue", "its body is being read");
+    Http::to(&server).post("/queues/q/messages", "m").says(201, "");
+}
+
+#[test]
+fn a_transaction_that_is_small_as_text_only_is_too_large() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    let objects = "{\"a\":0},".repeat(1_000_000);
+    let body = format!("{{\"send\":[{{\"body\":\"\",\"x\":[{objects}0]}}]}}");
+    http.post("/transactions", &body).says(413, "in parts");
+}
+
+/// Answers that nobody reads are in nobody's way but those who want large ones as well.
+#[test]
+fn answers_that_are_not_read_take_a_bounded_room() {
+    let limits = Limits { buffered_bytes: 20 << 20, ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let mut http = Http::to(&server);
+    http.post("/queues/q/messages", &"x".repeat(8 << 20)).says(201, "");
+    // Far more than fits into the buffers of a socket.
+    let mut silent: Vec<Http> = (0..4).map(|_| Http::to(&server)).collect();
+    let statuses: Vec<u16> = silent
+        .iter_mut()
+        .map(|peer| {
+            let browse = "GET /queues/q/messages?browse&max=1";
+            peer.begin(browse, &[], "").head().status
+        })
+        .collect();
+    assert!(statuses.contains(&200) && statuses.contains(&503), "{statuses:?}");
+    http.ask("GET /queues/q").says(200, "\"ready\":1");
+    drop(silent);
+    while http.ask("GET /queues/q/messages?browse").status == 503 {}
+}
