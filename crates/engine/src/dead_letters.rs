@@ -43,7 +43,7 @@ impl Engine {
         let (from, attempts) = (queue.name.clone(), message.counters().failed);
         let letter = DeadLetter { reason, from, at: self.latest, attempts };
         let to = self.dead_letter_queue();
-        let order = self.living(id).order(id);
+        let order = self.place_among_dead(to, id);
         self.amend(id, |message| {
             message.set_expiry(None);
             let history = message.history_mut();
@@ -76,6 +76,14 @@ impl Engine {
     pub(crate) fn is_over(&self, id: MessageId) -> bool {
         let expires = self.living(id).expires();
         expires.is_some_and(|at| at <= self.latest) || self.is_of_list_over(id)
+    }
+
+    /// A dead letter keeps its place; but where a list that is over is still being deleted, that
+    /// may be among what is, as far as the log knows.
+    fn place_among_dead(&mut self, to: QueueSlot, id: MessageId) -> i64 {
+        self.end_list_if_over(to);
+        let is_being_deleted = self.queues.at(to).lifetime.over.is_some();
+        if is_being_deleted { self.last_place() } else { self.living(id).order(id) }
     }
 
     fn dead_letter_queue(&mut self) -> QueueSlot {
