@@ -302,6 +302,13 @@ impl Engine {
         effects.reply(self.sessions.at(key.session).id, self.log.after_all(), reply);
     }
 
+    /// What was over went otherwise than by time: who drains hears soon if nothing else is there.
+    pub(crate) fn end_drains_later(&mut self, slot: QueueSlot) {
+        if self.queues.get(slot).is_some_and(|queue| !queue.draining.is_empty()) {
+            self.resume_later(slot);
+        }
+    }
+
     /// A step left something to do, a delivery or a view: the queue goes on with it, by time, at
     /// once.
     pub(crate) fn resume_later(&mut self, slot: QueueSlot) {

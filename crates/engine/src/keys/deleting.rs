@@ -55,6 +55,7 @@ impl Engine {
     /// Deletes all ready messages of a queue, which are known to fit into the frame.
     pub(crate) fn delete_list(&mut self, slot: QueueSlot, effects: &mut Effects) {
         while self.delete_first(slot, effects) {}
+        self.end_drains_later(slot);
     }
 
     /// How many ready messages there are.

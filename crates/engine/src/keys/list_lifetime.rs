@@ -28,6 +28,7 @@ impl Engine {
     pub(crate) fn end_list_if_over(&mut self, slot: QueueSlot) {
         if self.queues.at(slot).is_ended(self.latest) {
             self.end_list(slot);
+            self.end_drains_later(slot);
         }
     }
 

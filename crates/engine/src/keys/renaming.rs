@@ -101,5 +101,6 @@ impl Engine {
             let order = self.last_place();
             self.relocate(id, to, order, effects);
         }
+        self.end_drains_later(from);
     }
 }
