@@ -405,6 +405,8 @@ impl Engine {
         if let Some((after, reply)) = outcome.answer {
             effects.reply(session, after, reply);
         }
+        // Who is served may need another frame; but a list and its deadline are one.
+        self.state_lifetimes(effects);
         for queue in outcome.woken.into_iter().chain(outcome.woken_too) {
             self.serve(queue, effects);
         }

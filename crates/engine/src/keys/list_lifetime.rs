@@ -97,10 +97,17 @@ impl Engine {
         self.keys.stale.remove(name);
     }
 
-    /// Tells the log the lifetimes that have changed. Not before all else that goes into the frame:
-    /// these may need another.
+    /// Tells the log the lifetimes that have changed. Where the frame has become long, or the room
+    /// short, it hears of lists whose queues hold nothing any more when there are such lists again:
+    /// until then it does not matter.
     pub(crate) fn state_lifetimes(&mut self, effects: &mut Effects) {
         while let Some(name) = self.keys.unstated.pop_first() {
+            let slot = self.queues.find(name.as_str());
+            let is_empty = slot.is_none_or(|slot| self.queues.at(slot).counts.sum() == 0);
+            if is_empty && !self.log.takes_change() {
+                self.keys.stale.insert(name);
+                continue;
+            }
             self.log.make_way(DEADLINE_BYTES_MAX, effects);
             self.state_lifetime(&name, effects);
         }

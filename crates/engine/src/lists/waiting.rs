@@ -76,6 +76,8 @@ impl Engine {
         slot: QueueSlot,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
+        // What follows may need another frame; but a list and its deadline are one.
+        self.state_lifetimes(effects);
         let from = self.preferred(key, slot);
         let popping = self.end_popping(key).expect("invariant: it stands in the line");
         let floor = popping.floor;
