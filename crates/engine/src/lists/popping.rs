@@ -146,14 +146,18 @@ impl Engine {
         let max = hand.max.min(limits::FRAME_RECORDS_MAX as u64);
         let mut taken = Taken { elements: Vec::new(), after: After::NOTHING };
         let mut bytes = 0;
-        for _ in 0..max {
-            let Some(id) = self.next_element(slot, hand.end) else { break };
+        let mut last = None;
+        while (taken.elements.len() as u64) < max
+            && let Some(place) = self.element_behind(last, slot, hand.end)
+        {
+            let id = self.message_of(place.1);
             bytes += self.living(id).body.len();
             let is_much = bytes > limits::LIST_REPLY_BYTES_MAX;
             if !taken.elements.is_empty() && (is_much || !self.log.takes_more(1, DELETED_BYTES_MAX))
             {
                 break;
             }
+            last = Some(place);
             taken.elements.push(self.element_of(id));
             taken.after = taken.after.and(self.take_element(by, id, effects));
         }
@@ -185,6 +189,28 @@ impl Engine {
             return self.elements(slot, end).next();
         }
         queue.ready.at_end(end).map(|(_, order)| self.message_of(order))
+    }
+
+    /// The place of the first element from an end on, or of the next behind the last one; what is
+    /// over is passed by. Of a queue that is gone with its last message, none.
+    fn element_behind(
+        &mut self,
+        last: Option<(u32, i64)>,
+        slot: QueueSlot,
+        end: End,
+    ) -> Option<(u32, i64)> {
+        let queue = self.queues.get(slot)?;
+        let is_expiring = queue.is_expiring(self.latest);
+        let is_over = |place: &(u32, i64)| is_expiring && self.is_over(self.message_of(place.1));
+        let first = || queue.ready.at_end(end);
+        let mut next = last.map_or_else(first, |last| queue.ready.next_from(end, last));
+        let mut passed = 0;
+        while let Some(place) = next.filter(is_over) {
+            passed += 1;
+            next = queue.ready.next_from(end, place);
+        }
+        self.took_steps(passed);
+        next
     }
 
     /// Says what waits for it to be gone, or leased.
