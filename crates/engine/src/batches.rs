@@ -18,7 +18,7 @@ use crate::session::SessionSlot;
 #[derive(Debug, Default)]
 pub(crate) struct Observing {
     pub(crate) names: BTreeSet<QueueName>,
-    /// One of them has changed.
+    /// One of them has changed, and none matters any more.
     pub(crate) stale: bool,
 }
 
@@ -90,6 +90,9 @@ impl Engine {
 
     pub(crate) fn observe(&mut self, by: SessionSlot, names: Vec<QueueName>) -> Outcome {
         let observing = self.sessions.at_mut(by).observing.get_or_insert_default();
+        if observing.stale {
+            return Outcome::reply(After::NOTHING, Reply::Done);
+        }
         let new = names.into_iter().filter(|name| !observing.names.contains(name));
         let new: BTreeSet<_> = new.collect();
         if observing.names.len() + new.len() > limits::SESSION_OBSERVED_MAX {
@@ -124,13 +127,12 @@ impl Engine {
 
     /// The key of this name has changed.
     pub(crate) fn touched(&mut self, name: &QueueName) {
-        let Some(observers) = self.observed.get(name) else { return };
-        for by in observers {
-            if let Some(observing) = &mut self.sessions.at_mut(*by).observing {
-                observing.stale = true;
-            }
+        while let Some(by) = self.observed.get(name).and_then(|observers| observers.first()) {
+            let by = *by;
+            self.stop_observing(by);
+            let stale = Observing { stale: true, ..Observing::default() };
+            self.sessions.at_mut(by).observing = Some(Box::new(stale));
         }
-        self.totals.steps += observers.len() as u64;
     }
 
     /// What is ready in a queue has changed.

@@ -165,12 +165,14 @@ impl Engine {
                 is_done = true;
                 break;
             };
-            *left -= 1;
+            let before = self.totals.steps;
             if self.is_popping(key) {
                 woken.extend(self.give_elements(key, slot, effects));
             } else {
                 self.give(key, id, effects);
             }
+            let steps = (self.totals.steps - before) as usize;
+            *left = left.saturating_sub(1 + steps / STEPS_PER_DELIVERY);
         }
         let Some(queue) = self.queues.get(slot) else { return };
         if is_done && !queue.is_scanning() {
@@ -455,3 +457,6 @@ impl Engine {
         }
     }
 }
+
+/// One that takes more, as by somebody who waits at thousands of queues, counts for several.
+const STEPS_PER_DELIVERY: usize = limits::STEPS_PER_TURN_MAX / limits::DELIVERIES_PER_STEP_MAX;
