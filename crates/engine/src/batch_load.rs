@@ -1,22 +1,25 @@
 //! What a batch may come to at most, counted before anything of it is done: it takes effect as one
 //! frame, so it must be certain that one holds it and that the log has room.
 //!
-//! Everything is counted as large as it can become; what one command of a batch adds to lists, each
-//! that follows may meet.
+//! Everything is counted as large as it can become: what one command of a batch adds to a list,
+//! each that follows may meet there.
+
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Command, Destination, KeyCommand, ListCommand, NewMessage, QueueName, Refusal, limits,
 };
 
 use crate::engine::Engine;
+use crate::keys::DEADLINE_BYTES_MAX;
 use crate::lists::Span;
 use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
 use crate::relocating::RELOCATION_BYTES_MAX;
 use crate::send_id_record::SendIdView;
 
 /// What commands of a batch may come to.
-#[derive(Clone, Copy, Debug, Default)]
-struct Load {
+#[derive(Debug, Default)]
+struct Load<'c> {
     /// Bytes of what is stored anew.
     stored_bytes: usize,
     /// Bytes of what is said of messages that are there.
@@ -24,18 +27,36 @@ struct Load {
     /// Bytes of room that it uses up without a record of its own.
     reserved: u64,
     records: usize,
-    /// Elements that are looked at.
+    /// Elements that are looked at, and copies of what is published.
     scanned: u64,
-    /// Elements that lists may have got.
+    /// How many elements each list may have by now that a command has named.
+    lists: BTreeMap<&'c QueueName, u64>,
+    /// Elements that all lists together may have got, and values.
     added: u64,
+    /// Elements that may be leased.
+    leased: u64,
+    /// Lists that may have got a deadline.
+    limited: BTreeSet<&'c QueueName>,
 }
 
-impl Load {
+impl<'c> Load<'c> {
     fn store(&mut self, name: &QueueName, bytes: usize) {
         let bytes = RECORD_BYTES_MAX + name.as_str().len() + bytes;
         self.stored_bytes = self.stored_bytes.saturating_add(bytes);
         self.records += 1;
-        self.added += 1;
+    }
+
+    /// A record about a key that takes no room of its own.
+    fn settle(&mut self, name: &QueueName) {
+        let bytes = RECORD_BYTES_MAX + name.as_str().len();
+        self.settled_bytes = self.settled_bytes.saturating_add(bytes);
+        self.records += 1;
+    }
+
+    /// So many elements more in a list that may have some.
+    fn add(&mut self, name: &'c QueueName, there: u64, count: u64) {
+        self.lists.insert(name, there.saturating_add(count));
+        self.added = self.added.saturating_add(count);
     }
 
     /// The record of what its sender calls a message.
@@ -83,24 +104,29 @@ impl Engine {
         for command in commands {
             self.add_load(command, &mut load)?;
         }
+        self.add_lifetimes(&mut load);
         let bytes = load.stored_bytes.saturating_add(load.settled_bytes);
         if load.records > limits::TRANSACTION_RECORDS_MAX
             || bytes > self.log.frame_bytes_max
             || load.scanned > SCANNED_MAX
+            // What is leased is deleted by the session's next command, as one frame of its own.
+            || load.leased > limits::FRAME_RECORDS_MAX as u64
         {
             return Err(Refusal::BatchTooLarge);
         }
-        let stored = (load.stored_bytes as u64).saturating_add(load.reserved);
-        let has_room = stored <= self.log.room;
-        let settles = bytes as u64 <= self.log.room || self.log.surely_takes(load.settled_bytes);
-        if has_room && settles { Ok(()) } else { Err(Refusal::StoreFull) }
+        // Both are one frame. What only settles finds the room that is kept for it.
+        let fits = (bytes as u64).saturating_add(load.reserved) <= self.log.room;
+        let only_settles = load.stored_bytes == 0 && load.reserved == 0;
+        let settles = only_settles && self.log.surely_takes(load.settled_bytes);
+        if fits || settles { Ok(()) } else { Err(Refusal::StoreFull) }
     }
 
-    fn add_load(&self, command: &Command, load: &mut Load) -> Result<(), Refusal> {
+    fn add_load<'c>(&self, command: &'c Command, load: &mut Load<'c>) -> Result<(), Refusal> {
         match command {
             Command::List(command) => return self.add_list_load(command, load),
             Command::Key(command) => return self.add_key_load(command, load),
             Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
+                load.add(name, self.most_of(name, load), 1);
                 load.store(name, message.body.len());
                 load.name(name, message);
             }
@@ -111,88 +137,126 @@ impl Engine {
         Ok(())
     }
 
-    fn add_list_load(&self, command: &ListCommand, load: &mut Load) -> Result<(), Refusal> {
-        let count = |name: &QueueName| self.ready_of(name) + load.added;
+    fn add_list_load<'c>(
+        &self,
+        command: &'c ListCommand,
+        load: &mut Load<'c>,
+    ) -> Result<(), Refusal> {
         match command {
             ListCommand::Push { queue, elements, .. } => {
+                load.add(queue, self.most_of(queue, load), elements.len() as u64);
                 elements.iter().for_each(|element| load.store(queue, element.len()));
             }
-            ListCommand::Pop { queue, max, .. } => load.delete(count(queue).min(*max)),
+            ListCommand::Pop { queue, max, .. } => self.add_popped([queue], *max, load),
             ListCommand::PopFirst { queues, max, .. } => {
-                let most = queues.iter().map(count).max().unwrap_or(0);
-                load.delete(most.min(*max));
+                self.add_popped(queues, *max, load);
                 load.scan(queues.len() as u64);
             }
-            ListCommand::Move { to, .. } => load.store(to, CHANGED_BYTES_MAX),
+            ListCommand::Move { from, to, .. } => {
+                self.named(from, load);
+                load.add(to, self.most_of(to, load), 1);
+                load.store(to, CHANGED_BYTES_MAX);
+            }
             ListCommand::CancelPop => return Err(Refusal::NotInBatch),
             ListCommand::Length { .. } => {}
             ListCommand::Range { queue, origin, first, last } => {
                 let span = Span { origin: *origin, first: *first, last: *last };
-                let wanted = span.within(count(queue));
+                let wanted = span.within(self.most_of(queue, load));
                 load.scan(wanted.end - wanted.start);
             }
             ListCommand::Replace { queue, element, .. } => {
+                self.named(queue, load);
                 load.store(queue, element.len());
                 load.delete(1);
             }
             ListCommand::Insert { queue, element, .. } => {
-                let there = count(queue);
+                let there = self.most_of(queue, load);
+                load.add(queue, there, 1);
                 load.scan(there);
                 // Those on the shorter side move.
                 load.change((there / 2 + 1).min(limits::FRAME_RECORDS_MAX as u64));
                 load.store(queue, element.len());
             }
             ListCommand::Remove { queue, max, .. } => {
-                let there = count(queue);
+                let there = self.named(queue, load);
                 load.scan(there);
                 load.delete(there.min(*max));
             }
             ListCommand::Keep { queue, origin, first, last } => {
                 let span = Span { origin: *origin, first: *first, last: *last };
-                let parting = span.parting(count(queue));
+                let parting = span.parting(self.named(queue, load));
                 load.delete(parting.near + parting.far);
             }
             ListCommand::Locate { queue, scan_max, .. } => {
-                load.scan(count(queue).min(scan_max.unwrap_or(u64::MAX)));
+                load.scan(self.most_of(queue, load).min(scan_max.unwrap_or(u64::MAX)));
             }
         }
         Ok(())
     }
 
-    fn add_key_load(&self, command: &KeyCommand, load: &mut Load) -> Result<(), Refusal> {
-        let count = |name: &QueueName| self.ready_of(name) + load.added;
+    /// What is popped from one of these is deleted, or leased.
+    fn add_popped<'c>(
+        &self,
+        queues: impl IntoIterator<Item = &'c QueueName>,
+        max: u64,
+        load: &mut Load<'c>,
+    ) {
+        let (mut most, mut leased) = (0, 0);
+        for name in queues {
+            let count = self.named(name, load).min(max);
+            most = most.max(count);
+            if self.leases_popped(name) {
+                leased = leased.max(count);
+            }
+        }
+        load.delete(most);
+        load.leased = load.leased.saturating_add(leased);
+    }
+
+    fn leases_popped(&self, name: &QueueName) -> bool {
+        let slot = self.queues.find(name.as_str());
+        let policy = slot.map(|slot| self.queues.at(slot).policy);
+        policy.unwrap_or_else(|| self.queue_policies.of(name)).pop_lease.is_some()
+    }
+
+    fn add_key_load<'c>(
+        &self,
+        command: &'c KeyCommand,
+        load: &mut Load<'c>,
+    ) -> Result<(), Refusal> {
         match command {
             KeyCommand::Delete { names } => {
-                let all = names.iter().map(count).fold(0, u64::saturating_add);
-                names.iter().for_each(|name| load.store(name, 0));
+                let all = names.iter().map(|name| self.named(name, load));
+                let all = all.fold(0, u64::saturating_add);
+                names.iter().for_each(|name| load.settle(name));
                 load.delete_whole(all.saturating_add(names.len() as u64))?;
             }
             KeyCommand::DeleteAll => {
                 let values = self.keys.values.len();
                 let value_bytes = values.saturating_mul(limits::QUEUE_NAME_BYTES_MAX);
                 load.settled_bytes = load.settled_bytes.saturating_add(value_bytes);
-                let lists = self.totals.counts.ready + load.added;
+                let lists = self.totals.counts.ready.saturating_add(load.added);
                 load.delete_whole(lists.saturating_add(values as u64))?;
             }
-            KeyCommand::Rename { from, to, .. } => {
-                let (moved, gone) = (count(from), count(to));
-                load.change(moved);
-                load.delete(gone);
-                load.reserved += moved.saturating_mul(RELOCATION_BYTES_MAX);
-                load.store(to, limits::VALUE_BYTES_MAX);
-                // The old value's end, and the deadlines of both lists.
-                for name in [from, from, to] {
+            KeyCommand::Rename { from, to, .. } => self.add_renamed(from, to, load),
+            KeyCommand::Value { name, take: true } => load.settle(name),
+            KeyCommand::SetValue { name, value, .. } => {
+                let there = self.named(name, load);
+                load.delete(there);
+                load.store(name, value.len());
+                load.added = load.added.saturating_add(1);
+            }
+            KeyCommand::SetDeadline { name, deadline, .. } => {
+                let there = self.named(name, load).min(limits::FRAME_RECORDS_MAX as u64);
+                if self.moment_of(*deadline) <= self.latest {
+                    load.delete(there);
+                    load.settle(name);
+                } else {
                     load.store(name, 0);
                 }
+                load.limited.insert(name);
             }
-            KeyCommand::Value { name, take: true } => load.store(name, 0),
-            KeyCommand::SetValue { name, value, .. } => {
-                load.delete(count(name));
-                load.store(name, value.len());
-            }
-            KeyCommand::SetDeadline { name, .. } | KeyCommand::ClearDeadline { name } => {
-                load.store(name, 0);
-            }
+            KeyCommand::ClearDeadline { name } => load.settle(name),
             KeyCommand::Kind { .. }
             | KeyCommand::Lifetime { .. }
             | KeyCommand::CountAll
@@ -203,13 +267,51 @@ impl Engine {
         Ok(())
     }
 
-    fn add_published(&self, name: &QueueName, message: &NewMessage, load: &mut Load) {
+    /// It may have been done, or not: the one list has what it had, the other the more of the two.
+    fn add_renamed<'c>(&self, from: &'c QueueName, to: &'c QueueName, load: &mut Load<'c>) {
+        let (moved, gone) = (self.named(from, load), self.named(to, load));
+        load.change(moved);
+        load.delete(gone);
+        load.reserved = load.reserved.saturating_add(moved.saturating_mul(RELOCATION_BYTES_MAX));
+        load.store(to, limits::VALUE_BYTES_MAX);
+        // The old value's end, and the deadlines of both lists.
+        for name in [from, from, to] {
+            load.settle(name);
+        }
+        load.lists.insert(to, moved.max(gone));
+        load.added = load.added.saturating_add(1);
+        if self.keys.limits(from) || load.limited.contains(from) {
+            load.limited.insert(to);
+        }
+    }
+
+    /// What may be said of lists that end or begin.
+    fn add_lifetimes(&self, load: &mut Load<'_>) {
+        let may_be_stated =
+            |name: &&&QueueName| self.keys.may_be_stated(name) || load.limited.contains(**name);
+        let count = load.lists.keys().filter(may_be_stated).count();
+        load.records = load.records.saturating_add(count);
+        let bytes = count.saturating_mul(DEADLINE_BYTES_MAX);
+        load.settled_bytes = load.settled_bytes.saturating_add(bytes);
+    }
+
+    fn add_published(&self, name: &QueueName, message: &NewMessage, load: &mut Load<'_>) {
         let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
         let takers = topic.map_or(0, |topic| topic.subscriptions.len());
         let envelopes = takers.saturating_mul(RECORD_BYTES_MAX);
-        load.scan(takers as u64);
+        load.scan(takers.saturating_add(self.subscriptions.patterns_count()) as u64);
         load.store(name, message.body.len().saturating_add(envelopes));
         load.name(name, message);
+    }
+
+    /// How many elements a list may have by now that the batch has something to do with.
+    fn named<'c>(&self, name: &'c QueueName, load: &mut Load<'c>) -> u64 {
+        *load.lists.entry(name).or_insert_with(|| self.ready_of(name))
+    }
+
+    /// How many elements a list may have by now.
+    fn most_of(&self, name: &QueueName, load: &Load<'_>) -> u64 {
+        load.lists.get(name).copied().unwrap_or_else(|| self.ready_of(name))
     }
 
     fn ready_of(&self, name: &QueueName) -> u64 {

@@ -24,6 +24,7 @@ use crate::session::SessionSlot;
 
 pub(crate) use list_lifetime::picture_bytes;
 pub(crate) use recovery::KeyCursor;
+pub(crate) use setting::DEADLINE_BYTES_MAX;
 pub(crate) use values::{Value, Values};
 
 /// What is known of keys beside the queues.
@@ -47,6 +48,11 @@ impl Keys {
     /// Lists that have a lifetime.
     pub(crate) fn limited_count(&self) -> usize {
         self.limited.len()
+    }
+
+    /// Whether the log may have to be told of the list of this name.
+    pub(crate) fn may_be_stated(&self, name: &QueueName) -> bool {
+        self.limited.contains(name) || self.stale.contains(name)
     }
 
     /// Whether the list of this name is among them.

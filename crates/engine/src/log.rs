@@ -196,6 +196,8 @@ impl Log {
         let draft = self.draft(effects);
         self.widen();
         self.open.bytes = reserved_bytes;
+        // What it stores may use none of what it needs for the rest of the frame.
+        self.room = self.room.saturating_sub(reserved_bytes as u64);
         draft
     }
 
