@@ -165,8 +165,8 @@ impl Engine {
         taken
     }
 
-    /// The session's next command, if it is one that [`says_arrived`], says that what it took has reached it. Says what
-    /// waits for that to be known.
+    /// The session's next command, if it is one that [`says_arrived`], says that what it took has
+    /// reached it. Says what waits for that to be known.
     pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> After {
         if self.sessions.at(by).popped.is_empty() {
             return After::NOTHING;
