@@ -8,6 +8,7 @@ use http_api::{Stage, Token};
 use model::Nanos;
 use tokio::sync::{Notify, watch};
 
+use crate::Failure;
 use crate::gateway::desk::{Desk, Locked};
 use crate::gateway::inbox::{Inbox, Wish};
 use crate::hub::{Hub, Phase};
@@ -129,6 +130,15 @@ impl Pump {
         let core = &mut *self.hub.lock();
         self.desk.close(&mut Locked::new(core, self.hub.posts(), now));
         self.hub.commit_elsewhere(core, self.desk.session(), now);
+    }
+}
+
+/// Nobody else would find out before the server stops, and all who ask would wait.
+impl Drop for Pump {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.hub.fail(Failure::Panicked("http".into()));
+        }
     }
 }
 

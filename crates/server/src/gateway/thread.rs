@@ -48,3 +48,25 @@ impl HttpThread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::StorePolicy;
+
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn a_defect_of_the_pump_ends_the_server_and_not_only_the_pump() {
+        let config = Config { policy: StorePolicy::Memory, ..Config::default() };
+        let hub = Arc::new(crate::server::build(&config, None).unwrap());
+        let (stage, _seen) = watch::channel(Stage::Serving);
+        let pump = Pump::new(Arc::clone(&hub), stage);
+        let thread = std::thread::spawn(move || {
+            let _pump = pump;
+            panic!("as a defect would");
+        });
+        assert!(thread.join().is_err());
+        assert!(matches!(hub.failure(), Some(Failure::Panicked(_))));
+    }
+}

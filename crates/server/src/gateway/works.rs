@@ -54,8 +54,9 @@ impl Desk {
             let transaction = TransactionId(self.works.transactions);
             working.transaction = Some(transaction);
             let begun = self.call(locked, Command::Begin { transaction });
-            if let Some((_, Reply::Refused(refusal))) = begun {
-                return self.end_work(working, Err(Trouble::Refused(refusal)));
+            if let Some((_, Reply::Refused(_))) = begun {
+                // As many as there may be wait for the commit before them.
+                return self.end_work(working, Err(Trouble::Busy));
             }
         }
         self.work_on(locked, working);
