@@ -1,5 +1,6 @@
 //! A message as a client sends it, before it is one of the engine's.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hyper::HeaderMap;
@@ -59,6 +60,7 @@ impl Draft {
         }
         draft.content_type = content_type(header(headers, CONTENT_TYPE.as_str())?);
         draft.key = header(headers, "idempotency-key")?.map(key).transpose()?;
+        draft.properties = header(headers, "dunlin-properties")?.map_or(Ok(Vec::new()), listed)?;
         for (name, value) in headers {
             draft.properties.extend(Property::of_header(name, value)?);
         }
@@ -101,7 +103,13 @@ impl Draft {
         if self.properties.len() > most {
             return Err(Problem::bad_request(format!("a message has {most} properties at most")));
         }
-        Ok(())
+        let mut names = BTreeSet::new();
+        match self.properties.iter().find(|it| !names.insert(it.name.as_str())) {
+            Some(Property { name, .. }) => {
+                Err(Problem::bad_request(format!("property {name} is given twice")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The engine's message. Only what has more than a payload is put into an envelope.
@@ -202,6 +210,16 @@ fn key(text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
+/// Of the header that holds all properties, whose names keep their case there.
+fn listed(text: &str) -> Result<Vec<Property>> {
+    match serde_json::from_str(text) {
+        Ok(json) => properties(Some(json)),
+        Err(error) => {
+            Err(Problem::bad_request(format!("header dunlin-properties is no JSON: {error}")))
+        }
+    }
+}
+
 fn properties(json: Option<Json>) -> Result<Vec<Property>> {
     let wrong =
         || Problem::bad_request("properties is an object of texts, numbers, true, false and null");
@@ -293,6 +311,23 @@ mod tests {
     }
 
     #[test]
+    fn names_of_properties_keep_their_case_in_one_header_of_all() {
+        let both = of(&[
+            ("dunlin-properties", r#"{"Color":"red","n":5,"text":"5","\u00fc":null}"#),
+            ("dunlin-property-size", "7"),
+        ]);
+        let property = |name: &str, value| Property { name: name.into(), value };
+        let expected = [
+            property("Color", Owned::String("red".into())),
+            property("n", Owned::Integer(5)),
+            property("text", Owned::String("5".into())),
+            property("ü", Owned::Null),
+            property("size", Owned::Integer(7)),
+        ];
+        assert_eq!(both.unwrap().properties, expected);
+    }
+
+    #[test]
     fn what_says_nothing_makes_no_envelope() {
         for quiet in ["application/octet-stream", "Application/X-WWW-Form-URLencoded; a=b"] {
             let draft = of(&[("content-type", quiet)]).unwrap();
@@ -311,7 +346,12 @@ mod tests {
             ("dunlin-ttl", "0"),
             ("idempotency-key", ""),
             ("dunlin-property-", "x"),
+            ("dunlin-properties", "Color=red"),
+            ("dunlin-properties", "[1]"),
+            ("dunlin-properties", r#"{"a":{}}"#),
         ];
+        let twice = [("dunlin-properties", r#"{"x":1}"#), ("dunlin-property-x", "1")];
+        assert!(of(&twice).unwrap_err().detail.contains("property x is given twice"));
         for pair in wrong {
             assert_eq!(of(&[pair]).unwrap_err().kind, "bad-request", "{pair:?}");
         }

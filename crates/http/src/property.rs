@@ -1,11 +1,12 @@
 //! Properties of messages, as headers and as JSON.
 //!
-//! In a header a value is a number, `true`, `false` or a text; a text that looks like one of the
+//! The header `Dunlin-Properties` holds all of them as an object. Beside it each may have a header
+//! of its own, whose name has no case. There a value is a number, `true`, `false` or a text; a text that looks like one of the
 //! others, or is not plain ASCII, is written as a JSON string.
 
 use hyper::header::{HeaderName, HeaderValue};
 use model::Value;
-use serde_json::{Number, Value as Json};
+use serde_json::{Map, Number, Value as Json};
 
 use crate::problem::{Problem, Result};
 
@@ -85,6 +86,16 @@ pub(crate) fn header(name: &str, value: Value<'_>) -> Option<(HeaderName, Header
         value => ascii(&json(value).to_string()),
     };
     Some((name, HeaderValue::from_str(&text).ok()?))
+}
+
+/// The header of all properties: an object in which names keep their case. `None`: there are none.
+pub(crate) fn list(properties: &[(&str, Value<'_>)]) -> Option<HeaderValue> {
+    let pairs = properties.iter().map(|(name, value)| ((*name).to_owned(), json(*value)));
+    let object: Map<String, Json> = pairs.collect();
+    if object.is_empty() {
+        return None;
+    }
+    HeaderValue::from_str(&ascii(&Json::Object(object).to_string())).ok()
 }
 
 /// As JSON.

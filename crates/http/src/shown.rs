@@ -47,6 +47,9 @@ pub(crate) fn headers(delivery: &Delivery, envelopes: &Envelopes, headers: &mut 
             headers.insert(HeaderName::from_static("dunlin-dead-from"), from);
         }
     }
+    if let Some(list) = property::list(&envelope.properties) {
+        headers.insert(HeaderName::from_static("dunlin-properties"), list);
+    }
     let pairs = envelope.properties.iter();
     headers.extend(pairs.filter_map(|(name, value)| property::header(name, *value)));
 }

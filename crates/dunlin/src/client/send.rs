@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, Read as _};
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use crate::cli::Send;
 use crate::client::table::say;
@@ -81,10 +81,31 @@ fn headers(send: &Send) -> Vec<(String, String)> {
         ("content-type", send.content_type.clone()),
     ];
     let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let properties = send.property.iter();
+    let properties: Map<String, Json> =
+        send.property.iter().map(|(name, value)| (name.clone(), typed(value))).collect();
     let properties =
-        properties.map(|(name, value)| (format!("dunlin-property-{name}"), value.clone()));
+        (!properties.is_empty()).then(|| ("dunlin-properties".to_owned(), ascii(&properties)));
     given.chain(properties).collect()
+}
+
+/// A number, `true`, `false` or a JSON string is such; anything else is a text.
+fn typed(value: &str) -> Json {
+    match serde_json::from_str(value) {
+        Ok(json @ (Json::Bool(_) | Json::Number(_) | Json::String(_))) => json,
+        _ => value.into(),
+    }
+}
+
+/// As JSON without characters that a header cannot hold.
+fn ascii(properties: &Map<String, Json>) -> String {
+    let mut text = String::new();
+    for unit in Json::Object(properties.clone()).to_string().encode_utf16() {
+        match u8::try_from(unit) {
+            Ok(byte @ b' '..=b'~') => text.push(char::from(byte)),
+            _ => text.push_str(&format!("\\u{unit:04x}")),
+        }
+    }
+    text
 }
 
 fn read_all() -> Result<Vec<u8>, Error> {

@@ -1,4 +1,4 @@
-//! What one command comes to, and what it may cost: what is beyond is refused in words.
+//! What one command may cost: each is bounded, and what is beyond is refused in words.
 
 use model::{Command, KeyCommand, Nanos, PRIORITY_DEFAULT};
 use resp::Options;

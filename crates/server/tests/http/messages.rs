@@ -56,6 +56,20 @@ fn confirmed_messages_survive_a_restart_and_leases_do_not() {
 }
 
 #[test]
+fn names_of_properties_keep_their_case() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    let properties = r#"{"Color":"red","n":5}"#;
+    let header = format!("dunlin-properties: {properties}");
+    http.post_with("/queues/q/messages", &[&header], "m").says(201, "");
+    let browse = |selector| format!("GET /queues/q/messages?browse&selector={selector}");
+    http.ask(&browse("Color%3D%27red%27%20AND%20n%3D5")).says(200, "\"m\"");
+    http.ask(&browse("color%3D%27red%27")).says(200, "\"messages\":[]");
+    let answer = http.ask("GET /queues/q/messages");
+    assert_eq!(answer.header("dunlin-properties"), Some(properties));
+}
+
+#[test]
 fn properties_are_for_selectors_and_the_body_is_for_all() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
