@@ -1,8 +1,8 @@
 //! Properties of messages, as headers and as JSON.
 //!
 //! The header `Dunlin-Properties` holds all of them as an object. Beside it each may have a header
-//! of its own, whose name has no case. There a value is a number, `true`, `false` or a text; a text that looks like one of the
-//! others, or is not plain ASCII, is written as a JSON string.
+//! of its own, whose name has no case. There a value is a number, `true`, `false` or a text; a text
+//! that looks like one of the others, or is not plain ASCII, is written as a JSON string.
 
 use hyper::header::{HeaderName, HeaderValue};
 use model::Value;

@@ -74,7 +74,7 @@ fn settle_step(mut settlement: Map<String, Json>) -> Result<Step> {
     }
 }
 
-/// What a text takes in memory once it was read as JSON, about: that may be a hundred times as much.
+/// What a text takes in memory once it was read as JSON, about: it may be a hundred times as much.
 fn json_bytes(text: &[u8]) -> usize {
     let (mut bytes, mut is_string, mut is_escaped) = (text.len(), false, false);
     for byte in text {
