@@ -149,7 +149,10 @@ impl World {
             return;
         }
         self.handle(by, Command::List(Box::new(command.clone())));
-        self.lists.settle(by);
+        // Others may end a wait in a session's name: that says nothing of what it has popped.
+        if !matches!(command, ListCommand::CancelPop) {
+            self.lists.settle(by);
+        }
         let answer = self.lists.handle(by, &command);
         self.answer(by, answer);
     }
