@@ -88,17 +88,19 @@ impl Scenario {
             scenario.quota = None;
             scenario.faults.retain(|fault| *fault != Fault::Full);
         }
-        scenario.invite_redis(&mut rng);
+        scenario.invite_redis(&mut rng, tight);
         scenario
     }
 
     /// One life in four is that of clients of Redis, alone or beside those of beanstalkd.
-    fn invite_redis(&mut self, rng: &mut Rng) {
+    fn invite_redis(&mut self, rng: &mut Rng, tight: u64) {
         if !rng.chance(1, 4) {
             return;
         }
         self.redis_clients = rng.between(1, 5);
         self.amqp_clients = 0;
+        // Also where clients of AMQP had cleared it: a full device is nothing new to this oracle.
+        self.quota = rng.chance(3, 4).then_some(tight);
         if rng.coin() {
             self.clients = 0;
         }
