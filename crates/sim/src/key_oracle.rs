@@ -103,12 +103,16 @@ impl KeyOracle {
         let place = place.unwrap_or_else(|| panic!("{client} does not wait and reads {value:?}"));
         let waiting = self.waiting.remove(place);
         let is_list = |key: &Rc<[u8]>| self.keyspace.is_list(key);
-        let Some(key) = waiting.keys().iter().find(|key| is_list(key)) else {
+        let mut lists = waiting.keys().iter().filter(|key| is_list(key)).peekable();
+        if lists.peek().is_none() {
             waiting.assert_over(now, value);
             return self.chronicle.last_change(waiting.keys()).max(settled);
-        };
-        let longer = self.waiting.iter().take(place).find(|other| other.keys().contains(key));
-        assert!(longer.is_none(), "{longer:?} waited longer than {client} for {key:?}");
+        }
+        // Where one step brought something to several, those who wait longer for one of them need
+        // not be served before it has its turn at another.
+        let longer = self.waiting.get(..place).unwrap_or_default();
+        let key = lists.find(|key| longer.iter().all(|other| !other.keys().contains(*key)));
+        let key = key.unwrap_or_else(|| panic!("{longer:?} waited longer than {client}"));
         let words = waiting.from(key);
         let needs = self.run(Asking { now, client }, &words, value);
         needs.max(settled)
