@@ -344,7 +344,7 @@ impl Session {
         if end != *LINE_END {
             return say(out, answer::EXPECTED_CRLF);
         }
-        if shared.draining {
+        if shared.draining.has_begun() {
             return say(out, answer::DRAINING);
         }
         self.ask(Awaited::Plain, Command::Put { link: LINK, message, transaction: None })

@@ -3,14 +3,14 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use model::Nanos;
+use model::{Draining, Nanos};
 
 use crate::verb::Counts;
 
 /// Counters and settings of one listener; lives under the broker's lock.
 pub struct Shared {
-    /// Refuse every put with `DRAINING`.
-    pub draining: bool,
+    /// Whether every put is refused with `DRAINING`.
+    pub draining: Draining,
     pub(crate) body_bytes_max: usize,
     pub(crate) counts: Counts,
     pub(crate) connections: Population,
@@ -34,7 +34,7 @@ impl Shared {
     #[must_use]
     pub fn new(max_message_bytes: usize, facts: Box<dyn Facts + Send>) -> Self {
         Self {
-            draining: false,
+            draining: Draining::default(),
             body_bytes_max: max_message_bytes,
             counts: Counts::default(),
             connections: Population::default(),

@@ -140,7 +140,7 @@ fn process(document: &mut Document, shared: &Shared) {
     document.plain("binlog-records-migrated", journal.records_migrated);
     document.plain("binlog-records-written", journal.records_written);
     document.plain("binlog-max-size", journal.segment_bytes);
-    document.plain("draining", shared.draining);
+    document.plain("draining", shared.draining.has_begun());
     document.plain("id", format!("{:016x}", facts.instance_id()));
     document.quoted("hostname", facts.hostname());
     document.quoted("os", facts.os());

@@ -493,8 +493,8 @@ Once all listeners accept, one line a listener and then `ready` go to standard o
   listening beanstalkd 127.0.0.1:11300
   ready
 
-Signals: SIGTERM or SIGINT stops in good order, a second SIGINT at once; SIGUSR1 refuses puts from
-then on (drain mode); SIGHUP writes the counters to the log.
+Signals: SIGTERM or SIGINT stops in good order, a second SIGINT at once; SIGUSR1 drains: from
+then on it refuses what would be stored; SIGHUP writes the counters to the log.
 
 Examples:
   dunlin serve

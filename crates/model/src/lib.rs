@@ -10,6 +10,7 @@ extern crate alloc;
 mod administration;
 mod chain_room;
 mod command;
+mod draining;
 mod durability;
 mod envelope;
 pub mod glob;
@@ -29,6 +30,7 @@ mod time;
 pub use administration::{AdminCommand, Page, PageEnd, Shown, SubscriptionStatistics};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
+pub use draining::Draining;
 pub use durability::{After, Durability, Persistence, StorePolicy};
 pub use envelope::{
     Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP, jms_of_priority,

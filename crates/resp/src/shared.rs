@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use core::fmt;
 
-use model::{Command, ListCommand, Nanos, QueueName, SessionId, StorePolicy, limits};
+use model::{Command, Draining, ListCommand, Nanos, QueueName, SessionId, StorePolicy, limits};
 
 use crate::clients::Clients;
 use crate::cursors::Cursors;
@@ -51,8 +51,8 @@ impl Default for Options {
 
 /// Clients, counters and settings of one listener; lives under the broker's lock.
 pub struct Shared {
-    /// Refuse whatever stores something.
-    pub draining: bool,
+    /// Whether what stores something is refused.
+    pub draining: Draining,
     pub(crate) options: Options,
     pub(crate) clients: Clients,
     pub(crate) cursors: Cursors,
@@ -68,7 +68,7 @@ impl Shared {
     #[must_use]
     pub fn new(options: Options, facts: Box<dyn Facts + Send>) -> Self {
         Self {
-            draining: false,
+            draining: Draining::default(),
             options,
             clients: Clients::default(),
             cursors: Cursors::default(),

@@ -369,11 +369,9 @@ impl Hub {
         }
     }
 
-    /// Refuses puts from now on.
+    /// Refuses from now on what would be stored.
     pub(crate) fn drain(&self) {
-        let commons = &mut self.lock().commons;
-        commons.beanstalkd.draining = true;
-        commons.redis.draining = true;
+        self.lock().commons.draining.begin();
     }
 }
 

@@ -7,19 +7,35 @@ use std::sync::Arc;
 
 use beanstalk::Shared;
 use journal::Durable;
-use model::{After, Command, Nanos, Output, SessionId};
+use model::{After, Command, Draining, Nanos, Output, SessionId};
 use rustix::net::{getpeername, getsockname};
 
 use crate::config::Protocol;
 use crate::held::Held;
 use crate::outgoing::Outgoing;
 
-/// What all connections of a protocol share.
+/// What all connections of a protocol share, and all protocols.
 #[derive(Debug)]
 pub(crate) struct Commons {
+    pub(crate) draining: Draining,
     pub(crate) beanstalkd: Shared,
     pub(crate) amqp: Arc<amqp::Options>,
     pub(crate) redis: resp::Shared,
+}
+
+impl Commons {
+    /// What each protocol shares, and one flag of draining for all.
+    pub(crate) fn new(
+        mut beanstalkd: Shared,
+        amqp: amqp::Options,
+        mut redis: resp::Shared,
+    ) -> Self {
+        let draining = Draining::default();
+        beanstalkd.draining = draining.clone();
+        redis.draining = draining.clone();
+        let amqp = Arc::new(amqp::Options { draining: draining.clone(), ..amqp });
+        Self { draining, beanstalkd, amqp, redis }
+    }
 }
 
 /// One peer's protocol.
@@ -259,10 +275,10 @@ impl Commons {
         let facts = || {
             Box::new(crate::facts::ProcessFacts::new(crate::clock::Clock::new(), Arc::default()))
         };
-        Self {
-            beanstalkd: Shared::new(100, facts()),
-            amqp: Arc::default(),
-            redis: resp::Shared::new(resp::Options::default(), facts()),
-        }
+        Self::new(
+            Shared::new(100, facts()),
+            amqp::Options::default(),
+            resp::Shared::new(resp::Options::default(), facts()),
+        )
     }
 }

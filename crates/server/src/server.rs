@@ -195,7 +195,9 @@ impl Remote {
     /// Refuses to store messages from now on, with the protocol's answer; all else goes on.
     pub fn drain(&self) {
         self.hub.drain();
-        self.hub.log.line(format_args!("draining: puts are refused until the next start"));
+        self.hub
+            .log
+            .line(format_args!("draining: what would be stored is refused until the next start"));
     }
 
     /// Writes the counters to the log.
@@ -264,11 +266,11 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let clock = clock.not_before(broker.started_at());
     let gauges = Arc::new(JournalGauges::new(segment_bytes));
     let facts = || Box::new(ProcessFacts::new(clock, Arc::clone(&gauges)));
-    let commons = Commons {
-        beanstalkd: Shared::new(config.limits.message_bytes, facts()),
-        amqp: Arc::new(amqp_options(config)),
-        redis: resp::Shared::new(redis_options(config), facts()),
-    };
+    let commons = Commons::new(
+        Shared::new(config.limits.message_bytes, facts()),
+        amqp_options(config),
+        resp::Shared::new(redis_options(config), facts()),
+    );
     let posts = std::iter::repeat_with(Post::new).take(config.threads);
     let mut posts = posts.collect::<rustix::io::Result<Vec<_>>>()?;
     let inbox = Arc::new(Inbox::default());

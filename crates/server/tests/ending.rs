@@ -5,8 +5,7 @@
 mod common;
 
 use amqp::message::Message;
-use amqp::performative::{Attach, Performative, Role, Transfer};
-use amqp::terminus::{AttachTarget, Target};
+use amqp::performative::{Performative, Transfer};
 use common::reader::{Reader, Wish};
 use common::{Directory, amqp_too, connect, journal, memory, start};
 use model::StorePolicy;
@@ -64,14 +63,7 @@ fn who_is_closed_for_want_of_memory_failed_at_nothing() {
     assert_eq!(connect(&server).put("x"), "INSERTED 1");
     let mut peer = reader(&server);
     assert_eq!(failed(&peer.message().unwrap()), 0);
-    let target = AttachTarget::Node(Target { address: Some("other".into()), ..Target::default() });
-    let attach = Attach {
-        target: Some(target),
-        initial_delivery_count: Some(0),
-        ..Attach::new("s", 1, Role::Sender)
-    };
-    peer.say(&Performative::Attach(Box::new(attach)), &[]);
-    peer.await_credit();
+    peer.attach_sender(1, "other");
     let half = Transfer {
         handle: 1,
         delivery_id: Some(0),

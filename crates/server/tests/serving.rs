@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Directory, connect, journal, memory, start};
+use common::reader::{Reader, Wish};
+use common::{Directory, amqp_too, connect, journal, memory, start};
 use model::{Nanos, StorePolicy};
 use server::{Config, Server};
 
@@ -153,6 +154,22 @@ fn draining_refuses_puts_and_nothing_else() {
     assert_eq!(client.line(), "x");
     assert_eq!(client.ask("delete 1"), "DELETED");
     assert_eq!(connect(&server).put("z"), "DRAINING");
+}
+
+#[test]
+fn draining_rejects_messages_of_amqp_at_once() {
+    let server = start(amqp_too(memory()));
+    assert_eq!(connect(&server).put("x"), "INSERTED 1");
+    let wish = Wish { queue: "default", copies: false, credit: 10 };
+    let mut peer = Reader::new(server.addresses()[1].address, &wish);
+    assert!(peer.message().is_some());
+    peer.attach_sender(1, "default");
+    peer.send(0, DATA);
+    assert_eq!(peer.outcome(), Ok(()));
+    server.remote().drain();
+    peer.send(1, DATA);
+    let why = "amqp:resource-limit-exceeded (the server is draining";
+    assert!(peer.outcome().unwrap_err().starts_with(why));
 }
 
 #[test]
@@ -336,3 +353,6 @@ fn no_client_of_many_is_left_waiting() {
         server.shutdown().unwrap();
     }
 }
+
+/// A message of AMQP: one section of data.
+const DATA: &[u8] = &[0, 0x53, 0x75, 0xa0, 1, b'x'];

@@ -147,11 +147,11 @@ impl Connection {
 
     fn put(&mut self, incoming: Incoming, body: Arc<[u8]>, format: u32, is_relayed: bool) {
         let Incoming { link, transaction, .. } = incoming;
+        if self.options.draining.has_begun() {
+            return self.refuse(incoming, refusal::draining());
+        }
         match arrival::read(body, format, is_relayed, self.now) {
-            Err(error) => {
-                self.doom(transaction, &error);
-                self.reject(incoming, error);
-            }
+            Err(error) => self.refuse(incoming, error),
             Ok(arrival) => {
                 let message = arrival.message;
                 let command = match arrival.to {
@@ -161,6 +161,12 @@ impl Connection {
                 self.ask(command, Awaited::Put(incoming));
             }
         }
+    }
+
+    /// Rejects a message, and the transaction that it was to be part of.
+    fn refuse(&mut self, incoming: Incoming, error: Error) {
+        self.doom(incoming.transaction, &error);
+        self.reject(incoming, error);
     }
 
     /// Tells the peer that its delivery is refused, in its turn.

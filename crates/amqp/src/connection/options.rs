@@ -2,10 +2,10 @@
 
 use alloc::string::String;
 
-use model::{Nanos, limits};
+use model::{Draining, Nanos, limits};
 
 /// What a server decides about its connections; the same for all.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The broker's name, as its opens tell.
     pub container_id: String,
@@ -23,6 +23,8 @@ pub struct Options {
     pub channels_max: u16,
     /// Links of one connection.
     pub links_max: u32,
+    /// Whether all messages of peers are rejected.
+    pub draining: Draining,
 }
 
 impl Default for Options {
@@ -36,6 +38,7 @@ impl Default for Options {
             idle_timeout: Some(IDLE_TIMEOUT_DEFAULT),
             channels_max: CHANNELS_DEFAULT,
             links_max: LINKS_DEFAULT,
+            draining: Draining::default(),
         }
     }
 }

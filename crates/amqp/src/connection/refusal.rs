@@ -7,6 +7,13 @@ use model::{Refusal, limits};
 
 use crate::error::{Error, condition};
 
+/// What a producer is told while the server drains: at once, for a link without credit would make
+/// it wait for a server that it is to leave.
+pub(crate) fn draining() -> Error {
+    let why = "the server is draining and stores nothing more until it is started anew";
+    Error::new(condition::RESOURCE_LIMIT_EXCEEDED, why)
+}
+
 /// What the peer is told when the engine refuses.
 pub(crate) fn error(refusal: &Refusal) -> Error {
     let (condition, description) = match refusal {

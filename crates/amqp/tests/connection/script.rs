@@ -7,7 +7,7 @@
 //!   itself
 //! * `hold`: from here on replies have to be given by `reply`; `log <lsn>`: what puts, settlements
 //!   and commits wait for; `durable <lsn>`: that much is synced
-//! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `facts`
+//! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `drain` (the server stores nothing more), `facts`
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use amqp::{Connection, Event, InputBuffer, Options};
 use model::{
-    After, Command, DeadLetter, DeadReason, Delivery, Destination, Durability, LinkId, Lsn,
-    MessageId, Nanos, QueueName, Refusal, Reply, SessionId, Subscription,
+    After, Command, DeadLetter, DeadReason, Delivery, Destination, Draining, Durability, LinkId,
+    Lsn, MessageId, Nanos, QueueName, Refusal, Reply, SessionId, Subscription,
 };
 
 use crate::peer::{self, Words};
@@ -36,6 +36,7 @@ struct World {
     durable: u64,
     held: VecDeque<(After, Event)>,
     stored: u64,
+    draining: Draining,
     lines: String,
 }
 
@@ -81,12 +82,14 @@ pub(crate) fn alone() -> impl FnMut(&str) -> String {
 
 impl World {
     fn new() -> Self {
+        let draining = Draining::default();
         let options = Options {
             container_id: "dunlin".into(),
             product: "Dunlin".into(),
             version: "0".into(),
             max_message_bytes: 4_000,
             links_max: 8,
+            draining: draining.clone(),
             channels_max: 4,
             ..Options::default()
         };
@@ -102,6 +105,7 @@ impl World {
             durable: 0,
             held: VecDeque::new(),
             stored: 0,
+            draining,
             lines: String::new(),
         }
     }
@@ -138,6 +142,7 @@ impl World {
             "timeout" => self.connection.handle_timeout(self.now, &mut self.out),
             "half-close" => self.connection.handle_half_close(),
             "shutdown" => self.connection.begin_shutdown(&mut self.out),
+            "drain" => self.draining.begin(),
             "facts" => self.facts(),
             other => panic!("no such word: {other}"),
         }

@@ -68,7 +68,7 @@ impl Ours {
     }
 
     pub(crate) fn drain(&mut self) {
-        self.shared.draining = true;
+        self.shared.draining.begin();
     }
 
     /// Moves the clock to the next timer, which must exist.

@@ -89,7 +89,7 @@ impl<'a> Player<'a> {
             "#" => {}
             "send" => self.send(&escape::bytes(argument)),
             "reply" => self.reply(argument),
-            "drain" => self.shared.draining = true,
+            "drain" => self.shared.draining.begin(),
             "limit" => {
                 self.shared = Shared::new(argument.parse().unwrap(), Box::new(facts::FixedFacts))
             }

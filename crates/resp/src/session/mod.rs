@@ -338,7 +338,7 @@ impl Session {
         if let Does::Never(why) = spec.does {
             return Err(Fault::of(why));
         }
-        if shared.draining && spec.may_store() {
+        if shared.draining.has_begun() && spec.may_store() {
             return Err(Fault::DRAINING);
         }
         shared.commands_total += 1;

@@ -68,8 +68,8 @@ impl Ours {
     }
 
     /// As on SIGUSR1.
-    pub(crate) const fn drain(&mut self) {
-        self.shared.draining = true;
+    pub(crate) fn drain(&mut self) {
+        self.shared.draining.begin();
     }
 
     /// How many connections were opened.

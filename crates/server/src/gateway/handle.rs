@@ -77,7 +77,7 @@ impl http_api::Gateway for Gateway {
             return Readiness::Stopping;
         }
         let core = self.hub.lock();
-        if core.commons.beanstalkd.draining {
+        if core.commons.draining.has_begun() {
             return Readiness::Draining;
         }
         let is_full = core.broker.room() < self.hub.limits.message_bytes as u64;

@@ -137,7 +137,7 @@ impl Desk {
         to: Destination,
         message: NewMessage,
     ) -> Result<(), Trouble> {
-        if locked.core.commons.beanstalkd.draining {
+        if locked.core.commons.draining.has_begun() {
             return Err(Trouble::Draining);
         }
         let transaction = working.transaction;

@@ -4,9 +4,10 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 
 use amqp::frame::{self, Frame, FrameKind, Split};
-use amqp::performative::{Attach, Begin, Close, Flow, Open, Performative, Role};
+use amqp::performative::{Attach, Begin, Close, Flow, Open, Performative, Role, Transfer};
 use amqp::protocol_header::ProtocolHeader;
-use amqp::terminus::{DistributionMode, Source};
+use amqp::state::{DeliveryState, Outcome};
+use amqp::terminus::{AttachTarget, DistributionMode, Source, Target};
 
 use super::Client;
 
@@ -41,7 +42,7 @@ impl Reader {
             match self.hear() {
                 Heard::Transfer { piece, .. } => return Some(piece),
                 Heard::End => return None,
-                Heard::Credit | Heard::Nothing => {}
+                _ => {}
             }
         }
     }
@@ -58,14 +59,50 @@ impl Reader {
                     }
                 }
                 Heard::End => return None,
-                Heard::Credit | Heard::Nothing => {}
+                _ => {}
+            }
+        }
+    }
+
+    /// Opens a link to send by, and waits until it may.
+    pub(crate) fn attach_sender(&mut self, handle: u32, queue: &str) {
+        let node = Target { address: Some(queue.into()), ..Target::default() };
+        let attach = Attach {
+            target: Some(AttachTarget::Node(node)),
+            initial_delivery_count: Some(0),
+            ..Attach::new("s", handle, Role::Sender)
+        };
+        self.say(&Performative::Attach(Box::new(attach)), &[]);
+        self.await_credit();
+    }
+
+    /// What became of what it sent, and the reason if it was rejected.
+    pub(crate) fn outcome(&mut self) -> Result<(), String> {
+        loop {
+            match self.hear() {
+                Heard::Outcome(outcome) => return outcome,
+                Heard::End => panic!("it is answered"),
+                _ => {}
             }
         }
     }
 
     /// Waits until it may send.
-    pub(crate) fn await_credit(&mut self) {
+    fn await_credit(&mut self) {
         while !matches!(self.hear(), Heard::Credit) {}
+    }
+
+    /// Sends a message by the link with handle 1.
+    pub(crate) fn send(&mut self, id: u32, message: &[u8]) {
+        let tag = id.to_be_bytes();
+        let transfer = Transfer {
+            handle: 1,
+            delivery_id: Some(id),
+            delivery_tag: Some(&tag),
+            message_format: Some(0),
+            ..Transfer::default()
+        };
+        self.say(&Performative::Transfer(transfer), message);
     }
 
     /// Sends anything else.
@@ -101,6 +138,7 @@ impl Reader {
 enum Heard {
     Transfer { more: bool, piece: Vec<u8> },
     Credit,
+    Outcome(Result<(), String>),
     End,
     Nothing,
 }
@@ -115,10 +153,21 @@ impl Heard {
                 Self::Transfer { more: transfer.more, piece: piece.to_vec() }
             }
             (Performative::Flow(flow), _) if flow.link_credit.is_some() => Self::Credit,
+            (Performative::Disposition(told), _) => Self::Outcome(outcome(told.state)),
             (Performative::Close(_), _) => Self::End,
             (Performative::Detach(detach), _) => panic!("{detach:?}"),
             _ => Self::Nothing,
         }
+    }
+}
+
+fn outcome(state: Option<DeliveryState<'_>>) -> Result<(), String> {
+    match state {
+        Some(DeliveryState::Outcome(Outcome::Accepted)) => Ok(()),
+        Some(DeliveryState::Outcome(Outcome::Rejected(Some(error)))) => {
+            Err(format!("{} ({})", error.condition, error.description.unwrap()))
+        }
+        other => panic!("{other:?}"),
     }
 }
 

@@ -1,0 +1,30 @@
+//! Whether a server stores nothing more.
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a server drains: it stores nothing more until it is started anew, and gives away what it
+/// has. All clones are one flag, so that no protocol has an opinion of its own.
+#[derive(Clone, Default)]
+pub struct Draining(Arc<AtomicBool>);
+
+impl Draining {
+    /// Nothing more is stored. There is no way back.
+    pub fn begin(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing more is stored.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        // It guards nothing else: what is stored beside it is stored under the broker's lock.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Draining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Draining").field(&self.has_begun()).finish()
+    }
+}
