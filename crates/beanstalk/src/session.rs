@@ -180,7 +180,9 @@ impl Session {
             (_, Reply::Delivered(job)) => answer::job(out, "RESERVED", job.message, job.payload()),
             (_, Reply::TimedOut { .. }) => answer::word(out, answer::TIMED_OUT),
             (_, Reply::LeaseEnding) => answer::word(out, answer::DEADLINE_SOON),
-            (_, Reply::Found { message, body }) => answer::job(out, "FOUND", message, &body),
+            (_, Reply::Found { message, element }) => {
+                answer::job(out, "FOUND", message, element.payload());
+            }
             (Awaited::Kick(kick), Reply::Count(count)) => {
                 answer::number(out, "KICKED", kick.done + count);
             }

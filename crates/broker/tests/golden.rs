@@ -361,7 +361,7 @@ fn described(path: &Path, ids: RangeInclusive<u64>) -> String {
         else {
             continue;
         };
-        let Reply::Found { body, .. } = store.run(Command::Peek(Peek::Message(message))) else {
+        let Reply::Found { element, .. } = store.run(Command::Peek(Peek::Message(message))) else {
             panic!("{id} has no body");
         };
         writeln!(
@@ -372,8 +372,8 @@ fn described(path: &Path, ids: RangeInclusive<u64>) -> String {
             job.priority,
             job.delay,
             job.lease,
-            body.len(),
-            body.first()
+            element.payload().len(),
+            element.payload().first()
         )
         .unwrap();
     }

@@ -112,8 +112,7 @@ impl Engine {
     fn found(&self, id: Option<MessageId>) -> Outcome {
         let message = id.and_then(|id| Some((id, self.find(id)?)));
         let Some((id, message)) = message else { return self.not_found() };
-        let payload = message.body.get(self.payload_of(message)).unwrap_or_default();
-        let reply = Reply::Found { message: id, body: Box::from(payload) };
+        let reply = Reply::Found { message: id, element: Box::new(self.element_of(id)) };
         Outcome::reply(message.after(), reply)
     }
 }

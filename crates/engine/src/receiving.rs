@@ -12,7 +12,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{
-    After, Delivery, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits,
+    After, Body, Delivery, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits,
 };
 
 use crate::Effects;
@@ -453,7 +453,7 @@ impl Engine {
             dead: message.dead().cloned().map(Box::new),
             format: message.format,
             payload: self.payload_of(message),
-            body: Arc::clone(&message.body),
+            body: Body::Here(Arc::clone(&message.body)),
         }
     }
 }

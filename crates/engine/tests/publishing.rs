@@ -365,10 +365,10 @@ fn picture(engine: &mut Engine) -> Picture {
     for (id, message) in &mut messages {
         let mut effects = Effects::default();
         engine.handle(Nanos::ZERO, OBSERVER, Command::Peek(Peek::Message(*id)), &mut effects);
-        let Reply::Found { body, .. } = &effects.outputs[0].reply else {
+        let Reply::Found { element, .. } = &effects.outputs[0].reply else {
             panic!("message {id} is there");
         };
-        message.body = body.to_vec();
+        message.body = element.body.to_vec();
         // Deliveries, leases and the ends of delays are not journalled.
         let failed = message.standing.counters.failed;
         message.standing.counters = Counters { failed, ..Counters::default() };

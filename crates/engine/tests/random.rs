@@ -411,10 +411,10 @@ fn contents(engine: &mut Engine, now: Nanos) -> Vec<(MessageId, Durable)> {
         engine.open_session(reader);
         engine.handle(now, reader, Command::Peek(Peek::Message(id)), &mut effects);
         engine.close_session(now, reader, &mut effects);
-        let Reply::Found { body, .. } = &effects.outputs[0].reply else {
+        let Reply::Found { element, .. } = &effects.outputs[0].reply else {
             panic!("message {id} is found");
         };
-        bodies.insert(id, body.to_vec());
+        bodies.insert(id, element.body.to_vec());
     }
     let mut all = durable(engine, |id| bodies.remove(&id).unwrap());
     for message in all.values_mut() {

@@ -21,7 +21,7 @@ pub(crate) fn payload(delivery: &Delivery) -> Bytes {
     }
     let end = delivery.payload.end.min(delivery.body.len());
     let start = delivery.payload.start.min(end);
-    Bytes::from_owner(Body(Arc::clone(&delivery.body))).slice(start..end)
+    Bytes::from_owner(Body(delivery.body.share())).slice(start..end)
 }
 
 /// What stands beside the bytes.

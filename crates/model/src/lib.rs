@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod administration;
+mod body;
 mod chain_room;
 mod command;
 mod draining;
@@ -28,6 +29,7 @@ mod subscription;
 mod time;
 
 pub use administration::{AdminCommand, Page, PageEnd, Shown, SubscriptionStatistics};
+pub use body::{Away, Body, Shows, payload_of};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::{Format, Nanos, Persistence, QueueName};
+use crate::{Body, Format, Nanos, Persistence, QueueName, Shows};
 
 /// One of the two ends of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -205,13 +205,25 @@ pub struct Element {
     /// Which bytes are the payload.
     pub payload: Range<usize>,
     /// The body.
-    pub body: Arc<[u8]>,
+    pub body: Body,
 }
 
 impl Element {
+    /// One that every protocol sees whole.
+    #[must_use]
+    pub fn raw(body: Arc<[u8]>) -> Self {
+        Self { format: Format::RAW, payload: 0..body.len(), body: Body::Here(body) }
+    }
+
     /// What a protocol that does not know the format is to see.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.body.get(self.payload.clone()).unwrap_or_default()
+    }
+
+    /// See [`Shows`].
+    pub fn shows(&mut self) -> Shows<'_> {
+        let Self { format, payload, body } = self;
+        Shows { format: *format, payload, body }
     }
 }

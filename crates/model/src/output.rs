@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::{
-    After, BrokerStatistics, DeadLetter, Destination, Durability, Element, Format, KeyKind,
+    After, Body, BrokerStatistics, DeadLetter, Destination, Durability, Element, Format, KeyKind,
     Lifetime, LinkId, MessageId, MessageStatistics, Nanos, Page, PageEnd, QueueName, QueuePolicy,
-    QueueStatistics, SessionId, Subscription, SubscriptionStatistics,
+    QueueStatistics, SessionId, Shows, Subscription, SubscriptionStatistics,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -49,8 +49,8 @@ pub enum Reply {
     Found {
         /// Which.
         message: MessageId,
-        /// The payload of its body.
-        body: Box<[u8]>,
+        /// It.
+        element: Box<Element>,
     },
     /// A consumer was to use up its credit: nothing more is there for it.
     Drained {
@@ -132,6 +132,24 @@ pub enum Reply {
     Stale,
 }
 
+impl Reply {
+    /// Lets see all bodies that it shows.
+    pub fn each_shown(&mut self, see: &mut dyn FnMut(Shows<'_>)) {
+        match self {
+            Self::Delivered(delivery) => see(delivery.shows()),
+            Self::Found { element, .. } => see(element.shows()),
+            Self::Elements(elements) | Self::Popped { elements, .. } => {
+                elements.iter_mut().for_each(|element| see(element.shows()));
+            }
+            Self::Page(page) => {
+                page.messages.iter_mut().for_each(|shown| see(shown.delivery.shows()));
+            }
+            Self::Batch(replies) => replies.iter_mut().for_each(|reply| reply.each_shown(see)),
+            _ => {}
+        }
+    }
+}
+
 /// A leased or browsed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -160,7 +178,7 @@ pub struct Delivery {
     /// Which of the body's bytes are for a protocol that does not know the format.
     pub payload: Range<usize>,
     /// Its body.
-    pub body: Arc<[u8]>,
+    pub body: Body,
 }
 
 impl Delivery {
@@ -180,8 +198,14 @@ impl Delivery {
             dead: None,
             format: Format::RAW,
             payload: 0..body.len(),
-            body,
+            body: Body::Here(body),
         }
+    }
+
+    /// See [`Shows`].
+    pub fn shows(&mut self) -> Shows<'_> {
+        let Self { format, payload, body, .. } = self;
+        Shows { format: *format, payload, body }
     }
 
     /// What a protocol that does not know the format is to see.

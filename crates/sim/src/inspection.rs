@@ -111,7 +111,8 @@ fn message<F: Clone>(broker: &mut Broker<F>, now: Nanos, message: MessageId) -> 
         Reply::NotFound => return None,
         other => panic!("{other:?} is no statistics"),
     };
-    let Reply::Found { body, .. } = ask(broker, now, Command::Peek(Peek::Message(message))) else {
+    let Reply::Found { element, .. } = ask(broker, now, Command::Peek(Peek::Message(message)))
+    else {
         panic!("{message} has statistics and no body");
     };
     let MessageStatistics { queue, state, priority, lease, time_left, .. } = *statistics;
@@ -122,7 +123,8 @@ fn message<F: Clone>(broker: &mut Broker<F>, now: Nanos, message: MessageId) -> 
         MessageState::Buried => Standing::Buried,
     };
     let lease = u32::try_from(lease.as_secs()).expect("invariant: clients ask for 32 bits");
-    let content = Content::plain(queue.as_str().into(), priority, lease, Rc::from(body));
+    let content =
+        Content::plain(queue.as_str().into(), priority, lease, Rc::from(element.payload()));
     Some((content, standing))
 }
 

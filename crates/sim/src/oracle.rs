@@ -354,7 +354,7 @@ impl Oracle {
 
     fn show(&self, id: Option<u64>, reply: &Reply) -> Changes {
         let seen = match reply {
-            Reply::Found { message, body } => Some((message.0, &body[..])),
+            Reply::Found { message, element } => Some((message.0, element.payload())),
             _ => None,
         };
         let content = |id| Some((id, &self.messages.get(&id)?.content.body[..]));

@@ -290,7 +290,7 @@ impl Wish {
             (_, Reply::Delivered(delivery)) => {
                 job("RESERVED", delivery.message.0, delivery.payload())
             }
-            (_, Reply::Found { message, body }) => job("FOUND", message.0, body),
+            (_, Reply::Found { message, element }) => job("FOUND", message.0, element.payload()),
             (Self::Delete { .. }, Reply::Done) => word("DELETED"),
             (Self::Release { .. }, Reply::Done) => word("RELEASED"),
             (Self::Bury { .. }, Reply::Done) => word("BURIED"),

@@ -146,7 +146,7 @@ impl Connection {
 impl Outgoing {
     fn new(link: LinkId, delivery: &Delivery, opening: Opening, is_copy: bool) -> Self {
         let Opening { prefix, start, end } = opening;
-        let body = delivery.body.clone();
+        let body = delivery.body.share();
         Self { link, message: delivery.message, prefix, body, start, end, is_copy, sent: 0 }
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use beanstalk::Shared;
-use model::{Command, Delivery, MessageId, Peek, Reply};
+use model::{Command, Delivery, Element, MessageId, Peek, Reply};
 
 use crate::connection::Connection;
 use crate::random::Random;
@@ -171,7 +171,7 @@ fn likely_reply(command: &Command) -> Reply {
             Reply::Delivered(Box::new(Delivery::new(*message, b"body".to_vec().into())))
         }
         Command::Peek(Peek::Message(message)) => {
-            Reply::Found { message: *message, body: Box::from(*b"body") }
+            Reply::Found { message: *message, element: Box::new(Element::raw(b"body"[..].into())) }
         }
         Command::Kick { max, .. } => Reply::Count(*max),
         Command::BrokerStatistics => Reply::BrokerStatistics(Box::default()),

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use beanstalk::Shared;
 use model::{
-    BrokerStatistics, Command, Delivery, Destination, MessageId, MessageState, MessageStatistics,
-    Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
+    BrokerStatistics, Command, Delivery, Destination, Element, MessageId, MessageState,
+    MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
 };
 
 use crate::connection::Connection;
@@ -217,7 +217,9 @@ fn reply(text: &str) -> Reply {
         "timed-out" => Reply::TimedOut { link: None },
         "lease-ending" => Reply::LeaseEnding,
         "not-found" => Reply::NotFound,
-        "found" => Reply::Found { message: message(), body: body() },
+        "found" => {
+            Reply::Found { message: message(), element: Box::new(Element::raw(body().into())) }
+        }
         "count" => Reply::Count(words[1].parse().unwrap()),
         "count-so-far" => Reply::CountSoFar(words[1].parse().unwrap()),
         "message" => Reply::MessageStatistics(Box::new(message_statistics(words[1]))),

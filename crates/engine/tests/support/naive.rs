@@ -430,7 +430,10 @@ impl Naive {
         let Some(message) = id.and_then(|id| self.messages.get(&id)) else {
             return self.not_found();
         };
-        let reply = Reply::Found { message: id?, body: Box::from(&*message.body) };
+        let reply = Reply::Found {
+            message: id?,
+            element: Box::new(model::Element::raw(message.body.clone())),
+        };
         Some((self.after(id?), reply))
     }
 

@@ -616,7 +616,9 @@ pub(crate) fn shown_reply(reply: &Reply) -> String {
         }
         Reply::LeaseEnding => "lease ending".to_owned(),
         Reply::NotFound => "not found".to_owned(),
-        Reply::Found { message, body } => format!("found {message} {}", body.escape_ascii()),
+        Reply::Found { message, element } => {
+            format!("found {message} {}", element.payload().escape_ascii())
+        }
         Reply::Count(count) => format!("count {count}"),
         Reply::CountSoFar(count) => format!("count {count} so far"),
         Reply::MessageStatistics(statistics) => shown_fields(&format!("{statistics:?}")),

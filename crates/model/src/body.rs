@@ -1,0 +1,92 @@
+//! The bytes of a message on their way to whoever asked for them.
+
+use alloc::sync::Arc;
+use core::ops::{Deref, Range};
+
+use crate::{Format, Formats, Lsn, MessageId};
+
+/// A message's bytes, or where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// They.
+    Here(Arc<[u8]>),
+    /// They left memory. The engine says so; the broker brings them back before anything of it
+    /// reaches a session.
+    Away(Away),
+}
+
+/// Where the bytes of a message are that left memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Away {
+    /// The frame that has them.
+    pub lsn: Lsn,
+    /// Whose they are: a frame may have several.
+    pub message: MessageId,
+}
+
+/// Bytes that a reply shows, and what they are.
+#[derive(Debug)]
+pub struct Shows<'a> {
+    /// How they are to be read.
+    pub format: Format,
+    /// Which of them are for a protocol that does not know the format.
+    pub payload: &'a mut Range<usize>,
+    /// They.
+    pub body: &'a mut Body,
+}
+
+impl Body {
+    /// Where they are, unless they are here.
+    #[must_use]
+    pub const fn away(&self) -> Option<Away> {
+        match self {
+            Self::Here(_) => None,
+            Self::Away(away) => Some(*away),
+        }
+    }
+
+    /// They, to be kept.
+    ///
+    /// # Panics
+    /// When they are away: no session meets that.
+    #[must_use]
+    pub fn share(&self) -> Arc<[u8]> {
+        match self {
+            Self::Here(body) => Arc::clone(body),
+            Self::Away(away) => panic!("the body of message {} is here", away.message),
+        }
+    }
+}
+
+/// # Panics
+/// When they are away: no session meets that.
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Here(body) => body,
+            Self::Away(away) => panic!("the body of message {} is here", away.message),
+        }
+    }
+}
+
+impl From<Arc<[u8]>> for Body {
+    fn from(body: Arc<[u8]>) -> Self {
+        Self::Here(body)
+    }
+}
+
+impl Shows<'_> {
+    /// The bytes have come.
+    pub fn fill(self, body: Arc<[u8]>, formats: &Formats) {
+        *self.payload = payload_of(self.format, &body, formats);
+        *self.body = Body::Here(body);
+    }
+}
+
+/// Which bytes of a body are for a protocol that does not know its format.
+#[must_use]
+pub fn payload_of(format: Format, body: &[u8], formats: &Formats) -> Range<usize> {
+    if format == Format::RAW { 0..body.len() } else { (formats.payload)(format, body) }
+}
