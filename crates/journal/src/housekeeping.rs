@@ -136,6 +136,11 @@ impl<F> Housekeeping<F> {
         self.slots.iter().map(|slot| slot.bytes).sum()
     }
 
+    /// The newest whole snapshot holds the effect of every frame up to here.
+    pub(crate) fn snapshot_begin(&self) -> Lsn {
+        self.snapshot.begin
+    }
+
     pub(crate) fn is_compacting(&self) -> bool {
         self.compaction.is_some()
     }

@@ -20,6 +20,7 @@ mod counters;
 mod disk;
 mod epoch;
 mod error;
+mod fetch;
 mod format;
 mod gate;
 mod housekeeping;

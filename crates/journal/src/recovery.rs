@@ -331,6 +331,7 @@ fn segment<F>(life: Life, file: F, first: Lsn, end: u64, initialised: u64) -> Se
         live: LiveRecords::NONE,
         died_at: Lsn::ZERO,
         too_large: false,
+        pins: 0,
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Segment<F> {
     pub(crate) died_at: Lsn,
     /// A batch in it is larger than what can be appended in one piece: it is not compacted.
     pub(crate) too_large: bool,
+    /// How many are about to read in it: so long it is not used again.
+    pub(crate) pins: u32,
 }
 
 /// A segment without frames, ready to continue the log.
@@ -141,6 +143,7 @@ impl<F: Clone> Segments<F> {
         assert!(spare.life.number > self.active().life.number, "numbers ascend along the log");
         assert!(spare.life.takes_batches(), "a spare is of the version that is written");
         if let Some(empty) = self.table.remove(&first) {
+            assert_eq!(empty.pins, 0, "what holds no frame is not read");
             let Segment { life, file, initialised, .. } = empty;
             self.retired.push(Spare { life, file, initialised });
         }
@@ -153,6 +156,7 @@ impl<F: Clone> Segments<F> {
             live: LiveRecords::NONE,
             died_at: Lsn::ZERO,
             too_large: false,
+            pins: 0,
         };
         self.table.insert(first, segment);
     }
@@ -207,6 +211,19 @@ impl<F: Clone> Segments<F> {
         }
     }
 
+    /// Somebody is about to read frame `lsn`.
+    pub(crate) fn pin(&mut self, lsn: Lsn) {
+        self.holding(lsn).pins += 1;
+    }
+
+    /// And has read it. Tells whether its segment could now be used again.
+    pub(crate) fn unpin(&mut self, lsn: Lsn) -> bool {
+        let segment = self.holding(lsn);
+        assert!(segment.pins > 0, "only what was pinned is unpinned, and only once");
+        segment.pins -= 1;
+        segment.pins == 0 && segment.is_dead()
+    }
+
     /// Bytes of all records that still matter.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.table.values().map(|segment| segment.live.bytes).sum()
@@ -230,17 +247,18 @@ impl<F: Clone> Segments<F> {
 
     /// Whether a snapshot taken now would let a segment be used again.
     pub(crate) fn has_dead(&self) -> bool {
-        self.closed().any(Segment::is_dead)
+        self.closed().any(|segment| segment.is_dead() && segment.pins == 0)
     }
 
     /// Takes out of the log each segment that recovery from a snapshot of `begin` never reads:
     /// all its frames are in the snapshot, the snapshot names no record of it, and the log is
     /// synced into the next segment. Without the last, a crash could leave a log that ends before
-    /// the snapshot does.
+    /// the snapshot does. What is pinned stays.
     pub(crate) fn retire(&mut self, begin: Lsn, synced: Lsn) {
         let dead: Vec<Lsn> = self
             .closed()
             .filter(|segment| segment.is_dead() && segment.died_at <= begin)
+            .filter(|segment| segment.pins == 0)
             .filter(|segment| self.last_of(segment.first) <= begin)
             .filter(|segment| self.last_of(segment.first) < synced)
             .map(|segment| segment.first)
@@ -328,6 +346,6 @@ impl<F: Clone> Segments<F> {
 
     fn holding(&mut self, lsn: Lsn) -> &mut Segment<F> {
         let mut before = self.table.range_mut(..=lsn);
-        before.next_back().expect("invariant: a live record lies in a segment").1
+        before.next_back().expect("invariant: what is live or pinned lies in a segment").1
     }
 }
