@@ -13,7 +13,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::failed;
-use crate::file::{Access, read_all, write_all};
+use crate::file::{Access, read_blocks, write_all};
 use crate::lock::{LOCK_NAME, Lock};
 use crate::probe::{SCRATCH_NAME, measure};
 use crate::read_ahead::read_ahead;
@@ -175,8 +175,10 @@ impl Disk for RealDisk {
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
+    /// Whole blocks past the page cache, where it can be: so the kernel keeps, and reads ahead,
+    /// nothing of a segment that is being written past it.
     fn read(&self, file: &File, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
-        read_all(file.cached(), offset, buffer).map_err(|errno| failed("read", file.path(), errno))
+        read_blocks(file, offset, buffer).map_err(|errno| failed("read", file.path(), errno))
     }
 
     /// Direct writes leave nothing in the page cache, so recovery would wait for each read.

@@ -68,7 +68,52 @@ fn cached_and_direct_writes_of_one_file_see_each_other() {
         let mut back = [0; BLOCK_BYTES];
         disk.read(&file, 4096, &mut back).unwrap();
         assert_eq!(back, [round; BLOCK_BYTES]);
+        let mut past_cache = Aligned([0; 2 * BLOCK_BYTES]);
+        disk.read(&file, 0, &mut past_cache.0).unwrap();
+        assert_eq!(past_cache.0, blocks.0);
     }
+}
+
+#[test]
+fn what_is_read_past_the_cache_ends_where_the_file_does() {
+    let scratch = Scratch::new("ends");
+    let disk = scratch.open(Method::Direct);
+    let file = disk.create("a").unwrap();
+    disk.write(&file, 0, &[7; BLOCK_BYTES + 100], WriteMode::Written).unwrap();
+    let mut blocks = Aligned([0; 2 * BLOCK_BYTES]);
+    assert_eq!(disk.read(&file, 0, &mut blocks.0).unwrap(), BLOCK_BYTES + 100);
+    assert_eq!(blocks.0[..BLOCK_BYTES + 100], [7; BLOCK_BYTES + 100]);
+    assert_eq!(disk.read(&file, 2 * BLOCK_BYTES as u64, &mut blocks.0).unwrap(), 0);
+}
+
+/// Of one file the written part is read again and again while the rest is being written.
+#[test]
+fn what_is_read_while_more_is_written_behind_it_is_what_was_written() {
+    const BLOCKS: u64 = 200;
+    let scratch = Scratch::new("behind");
+    let disk = scratch.open(Method::Direct);
+    let file = disk.create("a").unwrap();
+    disk.write(&file, 0, &vec![0; BLOCKS as usize * BLOCK_BYTES], WriteMode::Written).unwrap();
+    disk.sync(&file).unwrap();
+    let written = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for block in (0..BLOCKS).step_by(2) {
+                let bytes = Aligned([1 + block as u8; 2 * BLOCK_BYTES]);
+                let mode = if block % 8 == 0 { WriteMode::Written } else { WriteMode::Synced };
+                disk.write(&file, block * BLOCK_BYTES as u64, &bytes.0, mode).unwrap();
+                written.store(block + 2, Ordering::Release);
+            }
+        });
+        while written.load(Ordering::Acquire) < BLOCKS {
+            let end = written.load(Ordering::Acquire);
+            let mut blocks = Aligned([0; 2 * BLOCK_BYTES]);
+            for block in (0..end).rev().step_by(2).take(4).map(|last| last - 1) {
+                disk.read(&file, block * BLOCK_BYTES as u64, &mut blocks.0).unwrap();
+                assert_eq!(blocks.0, [1 + block as u8; 2 * BLOCK_BYTES], "block {block}");
+            }
+        }
+    });
 }
 
 #[test]

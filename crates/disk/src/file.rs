@@ -1,11 +1,11 @@
 //! An open file: one descriptor through the page cache and, where the method is direct, a second
 //! one past it.
 //!
-//! Both may be used on one file. The kernel writes back and drops the cached pages of a range
-//! before a direct write to it, so the two never disagree about blocks that are written one way at
-//! a time, which is how the journal writes: a block belongs to one write. Writes that need no sync
-//! take the cached way in either method: they cost microseconds there and a device's round trip
-//! past the cache.
+//! Both may be used on one file. The kernel writes back the cached pages of a range before it is
+//! read or written past them, and drops them before it is written, so the two never disagree about
+//! blocks that are written one way at a time, which is how the journal writes: a block belongs to
+//! one write. Writes that need no sync take the cached way in either method: they cost microseconds
+//! there and a device's round trip past the cache.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -101,8 +101,20 @@ pub(crate) fn write_all(file: &OwnedFd, mut offset: u64, mut buffer: &[u8]) -> R
     Ok(())
 }
 
+/// Reads until the buffer is full or the file ends, past the page cache if it may; returns the
+/// bytes read. What was written through the cache is written back before by the kernel.
+pub(crate) fn read_blocks(file: &File, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let Some(direct) = file.direct_for(offset, buffer) else {
+        return read_all(file.cached(), offset, buffer);
+    };
+    let filled = retry_on_intr(|| pread(direct, &mut *buffer, offset))?;
+    // What is left may begin within a block.
+    let rest = buffer.get_mut(filled..).unwrap_or_default();
+    Ok(filled + read_all(file.cached(), offset + filled as u64, rest)?)
+}
+
 /// Reads until the buffer is full or the file ends; returns the bytes read.
-pub(crate) fn read_all(file: &OwnedFd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+fn read_all(file: &OwnedFd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         match retry_on_intr(|| pread(file, &mut *rest, offset + filled as u64))? {
