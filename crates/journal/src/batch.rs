@@ -48,6 +48,11 @@ impl<F> Batch<F> {
         }
     }
 
+    /// Where in the segment the next frame goes.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.buffer.len() as u64
+    }
+
     /// Appends the frame that follows.
     pub(crate) fn push(&mut self, epoch: Epoch, payload: &[u8], level: Durability) {
         let lsn = Lsn(self.first.0 + u64::from(self.frames));

@@ -20,6 +20,16 @@ impl AlignedBuffer {
         Self { memory, start, length: 0 }
     }
 
+    /// So many zeros.
+    pub(crate) fn zeroed(bytes: usize) -> Self {
+        Self { length: bytes, ..Self::with_capacity(bytes) }
+    }
+
+    /// Forgets the bytes behind the first so many.
+    pub(crate) fn truncate(&mut self, bytes: usize) {
+        self.length = self.length.min(bytes);
+    }
+
     /// Forgets the bytes and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.length = 0;

@@ -23,6 +23,10 @@ pub struct Counters {
     pub snapshot_bytes: u64,
     /// Segments used again.
     pub segments_recycled: u64,
+    /// Times that frames were read back.
+    pub fetches: u64,
+    /// Bytes read for that.
+    pub fetched_bytes: u64,
     /// Now: segments that hold frames.
     pub segments: u64,
     /// Now: of these, those that can't be compacted, since a batch in them is larger than a whole

@@ -1,8 +1,178 @@
-//! Reading frames back while the log goes on.
+//! Reading frames back while the log goes on: what left memory, ahead of who wants it.
+//!
+//! Only what is written is read. Each frame that is handed out was checked; that one cannot be
+//! read, or is not what was written, is as final as any error of the disk.
+
+use std::ops::Range;
 
 use model::Lsn;
 
-use crate::Journal;
+use crate::buffer::AlignedBuffer;
+use crate::format::{Epoch, Life};
+use crate::frame_index::{Place, STEP_BYTES};
+use crate::stretch::{Found, Stretch};
+use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Journal, JournalFailed};
+
+/// Frames to be read back.
+#[derive(Debug)]
+pub struct Fetch<F> {
+    file: F,
+    life: Life,
+    lsn: Lsn,
+    /// The last that was written when this began.
+    last: Lsn,
+    /// Where to begin to look for the frame.
+    from: Place,
+    /// Where the written part of the segment ends.
+    end: u64,
+    /// How much of log is wanted.
+    bytes: usize,
+    /// This opening of the journal, and its first frame.
+    epoch: Epoch,
+    first_appended: Lsn,
+}
+
+/// Frames that were read back, to be handed to [`Journal::handle_fetch`].
+#[derive(Debug)]
+pub struct FetchDone<F> {
+    fetch: Fetch<F>,
+    result: Result<Fetched, DiskError>,
+}
+
+/// Frames read back: the one asked for, and those behind it that came with it.
+#[derive(Debug)]
+pub struct Fetched {
+    first: Lsn,
+    bytes: AlignedBuffer,
+    /// Where in `bytes` the payload of each lies.
+    payloads: Vec<Range<usize>>,
+    read_bytes: u64,
+}
+
+impl Fetched {
+    /// The frame that was asked for.
+    #[must_use]
+    pub fn first(&self) -> Lsn {
+        self.first
+    }
+
+    /// Position and payload of each, ascending without gaps: at least the one asked for.
+    pub fn frames(&self) -> impl Iterator<Item = (Lsn, &[u8])> {
+        let bytes = self.bytes.bytes();
+        let payloads = self.payloads.iter().map(|place| bytes.get(place.clone()));
+        let positions = (self.first.0..).map(Lsn);
+        positions.zip(payloads.map(|payload| payload.expect("invariant: found in these bytes")))
+    }
+}
+
+impl<F: Clone> Fetch<F> {
+    /// Does it; blocks as long as the disk does.
+    pub fn perform<D: Disk<File = F>>(self, disk: &D) -> FetchDone<F> {
+        let result = self.read(disk);
+        FetchDone { fetch: self, result }
+    }
+
+    /// With one call mostly. A frame that is longer than what was read takes another.
+    fn read<D: Disk<File = F>>(&self, disk: &D) -> Result<Fetched, DiskError> {
+        let mut from = self.from;
+        let mut least = 0;
+        let mut read_bytes = 0;
+        loop {
+            let (bytes, rest) = self.read_piece(disk, from.offset, least)?;
+            read_bytes += bytes.len() as u64;
+            let stretch = Stretch { bytes: bytes.bytes(), life: self.life };
+            match self.search(stretch, &mut from) {
+                Found::Frame { payload, .. } => {
+                    let payloads = self.with_followers(stretch, payload);
+                    return Ok(Fetched { first: self.lsn, bytes, payloads, read_bytes });
+                }
+                Found::Cut { bytes, .. } if rest > 0 => least = bytes,
+                Found::Cut { .. } | Found::Other => return Err(self.rotten(from.offset)),
+            }
+        }
+    }
+
+    /// From that place's block on at least so many bytes behind it, if the segment has them, and
+    /// how many more it has; none where the file ends before.
+    fn read_piece<D: Disk<File = F>>(
+        &self,
+        disk: &D,
+        offset: u64,
+        least: usize,
+    ) -> Result<(AlignedBuffer, u64), DiskError> {
+        let start = block_of(offset);
+        let left = self.end - start;
+        let wanted = self.bytes.max(least).saturating_add(BLOCK_BYTES) as u64;
+        let wanted = wanted.saturating_add(STEP_BYTES).min(left);
+        let wanted = wanted.next_multiple_of(BLOCK_BYTES as u64);
+        let length = usize::try_from(wanted).expect("invariant: a segment fits into memory");
+        let mut buffer = AlignedBuffer::zeroed(length);
+        let read = disk.read(&self.file, start, buffer.bytes_mut())?;
+        buffer.truncate(read);
+        let rest = if read == length { left.saturating_sub(wanted) } else { 0 };
+        Ok((buffer, rest))
+    }
+
+    /// Goes along the frames to the one wanted; `from` becomes the last place looked at.
+    fn search(&self, stretch: Stretch<'_>, from: &mut Place) -> Found {
+        let start = block_of(from.offset);
+        let mut at = usize::try_from(from.offset - start).expect("invariant: within a block");
+        loop {
+            let found = self.frame_at(stretch, at, from.lsn);
+            match &found {
+                Found::Frame { .. } if from.lsn == self.lsn => return found,
+                Found::Frame { payload, .. } => {
+                    at = payload.end;
+                    from.lsn = from.lsn.next();
+                }
+                Found::Cut { at: cut, .. } => at = *cut,
+                Found::Other => {}
+            }
+            from.offset = start + at as u64;
+            if !matches!(found, Found::Frame { .. }) {
+                return found;
+            }
+        }
+    }
+
+    /// The frame's payload, and those of all behind it that are whole here.
+    fn with_followers(&self, stretch: Stretch<'_>, payload: Range<usize>) -> Vec<Range<usize>> {
+        let mut at = payload.end;
+        let mut payloads = vec![payload];
+        let positions = (self.lsn.0 + 1..=self.last.0).map(Lsn);
+        payloads.extend(positions.map_while(|lsn| {
+            // The segment ends behind its last frame, or what is rotten there is told when it is
+            // asked for.
+            let Found::Frame { payload, .. } = self.frame_at(stretch, at, lsn) else { return None };
+            at = payload.end;
+            Some(payload)
+        }));
+        payloads
+    }
+
+    /// A write that the device took and lost may have been over batches that recovery cut off,
+    /// with the same positions: their epoch is an older one.
+    fn frame_at(&self, stretch: Stretch<'_>, at: usize, lsn: Lsn) -> Found {
+        match stretch.frame_at(at, lsn) {
+            Found::Frame { epoch, .. } if !self.is_of_its_time(lsn, epoch) => Found::Other,
+            found => found,
+        }
+    }
+
+    fn is_of_its_time(&self, lsn: Lsn, epoch: Epoch) -> bool {
+        if lsn < self.first_appended { epoch < self.epoch } else { epoch == self.epoch }
+    }
+
+    fn rotten(&self, offset: u64) -> DiskError {
+        let Self { lsn, life, .. } = self;
+        DiskError {
+            kind: DiskErrorKind::Failed,
+            operation: "read back",
+            file: life.number.file_name(),
+            cause: format!("on the way to frame {lsn}, byte {offset} is not what was written"),
+        }
+    }
+}
 
 impl<F: Clone> Journal<F> {
     /// Somebody is going to read frame `lsn`: whatever ceases to matter in its segment, it is
@@ -25,4 +195,47 @@ impl<F: Clone> Journal<F> {
             self.segments.retire(self.house.snapshot_begin(), self.durable().synced);
         }
     }
+
+    /// Begins to read back frame `lsn`, which is written, and pinned or has a live record, and
+    /// about so many `bytes` of log behind it. It stays pinned until [`Journal::handle_fetch`].
+    ///
+    /// # Panics
+    /// When the log does not hold it, or it is not written yet.
+    pub fn fetch(&mut self, lsn: Lsn, bytes: usize) -> Fetch<F> {
+        let last = self.durable().written;
+        assert!(lsn <= last, "only what is written is read");
+        let segment = self.segments.of(lsn).expect("invariant: what is fetched is in the log");
+        assert!(segment.pins > 0 || !segment.is_dead(), "what is fetched is pinned or lives");
+        let fetch = Fetch {
+            file: segment.file.clone(),
+            life: segment.life,
+            lsn,
+            last,
+            from: segment.index.before(lsn),
+            end: self.written_end(segment),
+            bytes,
+            epoch: self.opening.epoch,
+            first_appended: self.first_appended,
+        };
+        assert!(fetch.from.offset < fetch.end, "it is looked for where something was written");
+        self.pin(lsn);
+        fetch
+    }
+
+    /// Takes a performed fetch back.
+    ///
+    /// # Errors
+    /// When the disk failed, or what was read is not what was written: nothing more is confirmed.
+    pub fn handle_fetch(&mut self, done: FetchDone<F>) -> Result<Fetched, JournalFailed> {
+        self.unpin(done.fetch.lsn);
+        self.refuse_when_failed()?;
+        let fetched = done.result.map_err(|cause| self.fail(cause))?;
+        self.counters.fetches += 1;
+        self.counters.fetched_bytes += fetched.read_bytes;
+        Ok(fetched)
+    }
+}
+
+fn block_of(offset: u64) -> u64 {
+    offset / BLOCK_BYTES as u64 * BLOCK_BYTES as u64
 }

@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::buffer::AlignedBuffer;
 use crate::format::{MARK_BYTES, Opening, SegmentNumber};
 use crate::housekeeping::Housekeeping;
-use crate::segments::{RESERVED_SPARES, Segments};
+use crate::segments::{RESERVED_SPARES, Segment, Segments};
 use crate::{
     BLOCK_BYTES, Counters, Disk, DiskError, DiskErrorKind, Durable, FRAME_HEADER_BYTES,
     JournalFailed, JournalOptions, WriteMode,
@@ -26,6 +26,8 @@ pub struct Journal<F> {
     pub(crate) opening: Opening,
     /// The next frame to be appended.
     pub(crate) next: Lsn,
+    /// The first that is appended in this opening.
+    pub(crate) first_appended: Lsn,
     /// Takes frames.
     open: Option<Batch<F>>,
     /// Full, wait to be written.
@@ -54,6 +56,8 @@ pub struct Journal<F> {
 #[derive(Debug)]
 struct Flight<F> {
     segment: SegmentNumber,
+    /// Where in it.
+    offset: u64,
     file: F,
     payload_bytes: u64,
     last: Lsn,
@@ -136,6 +140,7 @@ impl<F: Clone> Journal<F> {
             options,
             opening,
             next,
+            first_appended: next,
             open: None,
             full: VecDeque::new(),
             flights: VecDeque::new(),
@@ -174,8 +179,8 @@ impl<F: Clone> Journal<F> {
             self.open_batch(now, payload.len());
         }
         let batch = self.open.as_mut().expect("invariant: a batch was just opened");
+        self.segments.append(lsn, batch.end(), live);
         batch.push(self.opening.epoch, payload, level);
-        self.segments.keep(lsn, live);
         self.next = lsn.next();
         self.counters.frames += 1;
         self.counters.payload_bytes += payload.len() as u64;
@@ -339,6 +344,15 @@ impl<F: Clone> Journal<F> {
         self.open.as_ref().map_or(end, |batch| batch.offset + batch.padded_bytes())
     }
 
+    /// Where in a segment begins what is not written yet.
+    pub(crate) fn written_end(&self, segment: &Segment<F>) -> u64 {
+        let waiting = self.full.front().or(self.open.as_ref());
+        let flight = self.flights.front().map(|flight| (flight.segment, flight.offset));
+        let unwritten = flight.or(waiting.map(|batch| (batch.life.number, batch.offset)));
+        let here = unwritten.filter(|(number, _)| *number == segment.life.number);
+        here.map_or(segment.end, |(_, offset)| offset)
+    }
+
     /// The largest payload that changes what is stored and can be appended now.
     #[must_use]
     pub fn settling_room(&self) -> usize {
@@ -473,6 +487,7 @@ impl<F: Clone> Journal<F> {
         batch.seal(self.opening.epoch, self.durable.synced, now);
         self.flights.push_back(Flight {
             segment: batch.life.number,
+            offset: batch.offset,
             file: batch.file.clone(),
             payload_bytes: batch.payload_bytes,
             last: batch.last(),

@@ -7,6 +7,7 @@
 //! ```text
 //! append(frame) … -> poll_write -> Write::perform(disk) -> handle_write -> durable()
 //!                    poll_chore -> Chore::perform(disk) -> handle_chore
+//!                         fetch -> Fetch::perform(disk) -> handle_fetch -> frames read back
 //! ```
 //! Only recovery ([`Journal::open`]) blocks: nothing else runs then.
 //!
@@ -22,6 +23,7 @@ mod epoch;
 mod error;
 mod fetch;
 mod format;
+mod frame_index;
 mod gate;
 mod housekeeping;
 mod inspect;
@@ -31,6 +33,7 @@ mod reader;
 mod recovery;
 mod segments;
 mod snapshot;
+mod stretch;
 mod walk;
 
 pub use chain::Readiness;
@@ -38,6 +41,7 @@ pub use chore::{Chore, ChoreDone};
 pub use counters::Counters;
 pub use disk::{Disk, DiskError, DiskErrorKind, TakeFile, WriteMode, read_whole};
 pub use error::{JournalFailed, OpenError};
+pub use fetch::{Fetch, FetchDone, Fetched};
 pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
 pub use gate::{Durable, Gate};
 pub use housekeeping::OldFrames;

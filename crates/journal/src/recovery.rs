@@ -14,6 +14,7 @@ use crate::epoch::{read_epoch, write_epoch};
 use crate::format::{
     Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Life, Mark, Opening, SegmentHeader, SegmentNumber,
 };
+use crate::frame_index::FrameIndex;
 use crate::housekeeping::{Housekeeping, SlotFile};
 use crate::segments::{Segment, Segments, Spare};
 use crate::snapshot::{SLOT_NAMES, Slot, Snapshot, SnapshotHeader};
@@ -83,6 +84,8 @@ pub(crate) struct Reading<F> {
     files: Vec<SegmentFile<F>>,
     snapshot: Option<(Slot, SnapshotHeader)>,
     tail: Option<Tail>,
+    /// Where the frames of each of `files` lie.
+    indexes: Vec<FrameIndex>,
     /// What was replayed and may be only in the page cache.
     unsure: VecDeque<Extent>,
     next: Lsn,
@@ -135,17 +138,30 @@ fn read<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Reading<D::File
         begin: snapshot.map_or(Lsn::ZERO, |(_, header)| header.begin),
         end: snapshot.map_or(Lsn::ZERO, |(_, header)| header.end),
         unsure: VecDeque::new(),
+        indexes: files.iter().map(SegmentFile::index).collect(),
         recovered,
     };
     let start = walk.start()?;
     let (tail, next) = walk.replay(start, recover)?;
     walk.restore(tail, recover)?;
-    let (unsure, mut recovered) = (walk.unsure, walk.recovered);
+    let (unsure, indexes, mut recovered) = (walk.unsure, walk.indexes, walk.recovered);
     recovered.last = Lsn(next.0 - 1);
     let live = recover
         .finish(recovered.last)
         .map_err(|cause| OpenError::Missing { lsn: recovered.last, cause })?;
-    Ok(Reading { files, snapshot, tail, unsure, next, epoch, epoch_file, names, live, recovered })
+    Ok(Reading {
+        files,
+        snapshot,
+        tail,
+        indexes,
+        unsure,
+        next,
+        epoch,
+        epoch_file,
+        names,
+        live,
+        recovered,
+    })
 }
 
 /// All segment files in the order of their numbers.
@@ -276,7 +292,7 @@ fn arrange<D: Disk>(
 ) -> Result<Segments<D::File>, DiskError> {
     let mut table = BTreeMap::new();
     let mut idle = Vec::new();
-    for (index, found) in reading.files.iter().enumerate() {
+    for (index, (found, frames)) in reading.files.iter().zip(&reading.indexes).enumerate() {
         let tail = reading.tail.filter(|tail| index <= tail.index);
         let SegmentFile { life, ref file, bytes: initialised, first } = *found;
         // An older version's segment that no frame came to be in has no place in the log.
@@ -287,7 +303,8 @@ fn arrange<D: Disk>(
                 // were never written: they are filled again.
                 let end = if index == tail.index { tail.offset } else { initialised };
                 let first = mark.lsn;
-                table.insert(first, segment(life, file.clone(), first, end, end));
+                let found = segment(life, file.clone(), first, end, end);
+                table.insert(first, Segment { index: frames.clone(), ..found });
             }
             _ => {
                 let initialised = initialised.min(options.reserve_bytes);
@@ -332,6 +349,7 @@ fn segment<F>(life: Life, file: F, first: Lsn, end: u64, initialised: u64) -> Se
         died_at: Lsn::ZERO,
         too_large: false,
         pins: 0,
+        index: FrameIndex::new(first),
     }
 }
 

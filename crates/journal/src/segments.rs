@@ -6,6 +6,7 @@ use model::{LiveRecords, Lsn};
 
 use crate::BLOCK_BYTES;
 use crate::format::{Life, SegmentNumber};
+use crate::frame_index::FrameIndex;
 
 /// Spares that settling may use when the device is full. Two, so that one can be recycled while
 /// the log goes on in the other.
@@ -30,6 +31,8 @@ pub(crate) struct Segment<F> {
     pub(crate) too_large: bool,
     /// How many are about to read in it: so long it is not used again.
     pub(crate) pins: u32,
+    /// Where its frames lie.
+    pub(crate) index: FrameIndex,
 }
 
 /// A segment without frames, ready to continue the log.
@@ -157,6 +160,7 @@ impl<F: Clone> Segments<F> {
             died_at: Lsn::ZERO,
             too_large: false,
             pins: 0,
+            index: FrameIndex::new(first),
         };
         self.table.insert(first, segment);
     }
@@ -173,9 +177,11 @@ impl<F: Clone> Segments<F> {
         }
     }
 
-    /// Records at `lsn` began to matter.
-    pub(crate) fn keep(&mut self, lsn: Lsn, live: LiveRecords) {
-        self.holding(lsn).live += live;
+    /// The next frame lies in the active segment at `offset`, and so much of it matters.
+    pub(crate) fn append(&mut self, lsn: Lsn, offset: u64, live: LiveRecords) {
+        let active = self.active_mut();
+        active.live += live;
+        active.index.note(lsn, offset);
     }
 
     /// A record at `lsn` would take more when it is appended anew.
@@ -222,6 +228,11 @@ impl<F: Clone> Segments<F> {
         assert!(segment.pins > 0, "only what was pinned is unpinned, and only once");
         segment.pins -= 1;
         segment.pins == 0 && segment.is_dead()
+    }
+
+    /// The segment in which frame `lsn` lies, if any holds it.
+    pub(crate) fn of(&self, lsn: Lsn) -> Option<&Segment<F>> {
+        self.table.range(..=lsn).next_back().map(|(_, segment)| segment)
     }
 
     /// Bytes of all records that still matter.

@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use model::Lsn;
 
 use crate::format::{Epoch, Life, Mark};
-use crate::reader::SegmentReader;
+use crate::frame_index::FrameIndex;
+use crate::reader::{ReadBatch, SegmentReader};
 use crate::recovery::{Recover, Recovered};
 use crate::{BLOCK_BYTES, Disk, OpenError};
 
@@ -20,6 +21,8 @@ pub(crate) struct Walk<'a, D: Disk> {
     pub(crate) end: Lsn,
     /// The batches that were replayed and that no later mark says were synced.
     pub(crate) unsure: VecDeque<Extent>,
+    /// Where the frames of each of `files` lie, as far as it was read.
+    pub(crate) indexes: Vec<FrameIndex>,
     pub(crate) recovered: Recovered,
 }
 
@@ -114,6 +117,7 @@ impl<D: Disk> Walk<'_, D> {
             let offset = reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
             self.recovered.latest = self.recovered.latest.max(batch.time());
+            self.note_frames(index, offset, &batch);
             let extent = Extent { index, offset, bytes: batch.bytes(), last: batch.last() };
             self.note_unsure(extent, batch.mark.synced.max(self.end));
             for frame in batch.frames().filter(|frame| frame.lsn > self.begin) {
@@ -137,6 +141,17 @@ impl<D: Disk> Walk<'_, D> {
                 before.last = extent.last;
             }
             _ => self.unsure.push_back(extent),
+        }
+    }
+
+    /// A batch was found that is part of the log.
+    fn note_frames(&mut self, index: usize, offset: u64, batch: &ReadBatch<'_>) {
+        let found = self.indexes.get_mut(index);
+        let found = found.expect("invariant: there is an index for each file");
+        let mut at = offset + self.files.get(index).map_or(0, |file| file.life.mark_bytes()) as u64;
+        for frame in batch.frames() {
+            found.note(frame.lsn, at);
+            at += frame.bytes() as u64;
         }
     }
 
@@ -212,7 +227,7 @@ impl<D: Disk> Walk<'_, D> {
     }
 
     fn restore_segment(
-        &self,
+        &mut self,
         index: usize,
         bytes: &[u8],
         wanted: &[Lsn],
@@ -222,7 +237,9 @@ impl<D: Disk> Walk<'_, D> {
         let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default());
         let mut wanted = wanted.iter().peekable();
         while wanted.peek().is_some() {
+            let offset = reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
+            self.note_frames(index, offset, &batch);
             for frame in batch.frames() {
                 if wanted.next_if(|lsn| **lsn == frame.lsn).is_some() {
                     recover
@@ -272,6 +289,13 @@ pub(crate) struct SegmentFile<F> {
     pub(crate) bytes: u64,
     /// The mark of its first batch, whole or not; `None`: it holds nothing of this life.
     pub(crate) first: Option<Mark>,
+}
+
+impl<F> SegmentFile<F> {
+    /// One of its frames that knows none yet.
+    pub(crate) fn index(&self) -> FrameIndex {
+        FrameIndex::new(self.first.map_or(Lsn::ZERO, |mark| mark.lsn))
+    }
 }
 
 /// Where the log continues.

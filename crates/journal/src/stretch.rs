@@ -1,0 +1,187 @@
+//! A part of a segment in memory that may begin and end anywhere in a batch: its frames one by one.
+//!
+//! [`crate::reader`] takes batches whole or not at all, for it has to find out where the log ends.
+//! Here it is known what lies there, and each frame proves itself: by its checksum, which contains
+//! the segment's salt, and by its position.
+
+use std::ops::Range;
+
+use model::Lsn;
+
+use crate::BLOCK_BYTES;
+use crate::format::{Epoch, FRAME_HEADER_BYTES, Frame, KIND_CHANGES, Life, Mark, u32_at, u64_at};
+
+/// Bytes of a segment, from the begin of a block on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) life: Life,
+}
+
+/// What is where a frame is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The frame.
+    Frame {
+        /// The opening in which it was written.
+        epoch: Epoch,
+        /// Where its payload lies.
+        payload: Range<usize>,
+    },
+    /// The bytes end within it: it, or the mark before it, begins there and has so many.
+    Cut {
+        /// Where.
+        at: usize,
+        /// At least.
+        bytes: usize,
+    },
+    /// Something else.
+    Other,
+}
+
+impl Stretch<'_> {
+    /// The frame `lsn` at `at`, or in the batch that begins with the next block.
+    pub(crate) fn frame_at(&self, at: usize, lsn: Lsn) -> Found {
+        if let Some(found) = self.whole_frame(at, lsn) {
+            return found;
+        }
+        let mark_at = at.next_multiple_of(BLOCK_BYTES);
+        if self.mark_at(mark_at, lsn) {
+            let behind = mark_at + self.life.mark_bytes();
+            return self.whole_frame(behind, lsn).unwrap_or_else(|| self.cut_frame(behind, lsn));
+        }
+        match self.cut_frame(at, lsn) {
+            Found::Other if self.bytes.len() < mark_at + self.life.mark_bytes() => {
+                Found::Cut { at: mark_at, bytes: self.life.mark_bytes() }
+            }
+            found => found,
+        }
+    }
+
+    fn whole_frame(&self, at: usize, lsn: Lsn) -> Option<Found> {
+        let frame = Frame::decode(self.bytes.get(at..)?, self.life)?;
+        let payload = at + FRAME_HEADER_BYTES..at + frame.bytes();
+        let fits = frame.lsn == lsn && frame.kind == KIND_CHANGES;
+        fits.then_some(Found::Frame { epoch: frame.epoch, payload })
+    }
+
+    fn mark_at(&self, at: usize, lsn: Lsn) -> bool {
+        let bytes = self.bytes.get(at..).unwrap_or_default();
+        Mark::decode(bytes, self.life, usize::MAX).is_some_and(|mark| mark.lsn == lsn)
+    }
+
+    /// What looks like the frame and is longer than the bytes. It may turn out not to be.
+    fn cut_frame(&self, at: usize, lsn: Lsn) -> Found {
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        if rest.len() < FRAME_HEADER_BYTES {
+            return Found::Cut { at, bytes: FRAME_HEADER_BYTES };
+        }
+        let payload = u32_at(rest, 0).and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = payload.map_or(0, |bytes| bytes.saturating_add(FRAME_HEADER_BYTES));
+        if u64_at(rest, 8) == Some(lsn.0) && bytes > rest.len() {
+            return Found::Cut { at, bytes };
+        }
+        Found::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{KIND_MARK, MARK_BYTES, Opening, SegmentHeader, SegmentNumber};
+
+    const FIRST: Lsn = Lsn(40);
+
+    fn life(version: u32) -> Life {
+        let opening = Opening { epoch: Epoch(3), salt: 0x5A17 };
+        let header = SegmentHeader::new(SegmentNumber(9), opening);
+        Life::of(SegmentNumber(9), &SegmentHeader { version, ..header })
+    }
+
+    fn frame(life: Life, lsn: Lsn, payload: &[u8]) -> Vec<u8> {
+        let frame = Frame { lsn, epoch: Epoch(3), kind: KIND_CHANGES, payload };
+        [&frame.header(life), payload].concat()
+    }
+
+    /// A batch of two frames, and the first of the next one.
+    fn batches(life: Life) -> Vec<u8> {
+        let mut bytes = mark(life, FIRST, 2);
+        bytes.extend(frame(life, FIRST, b"first"));
+        bytes.extend(frame(life, Lsn(41), &[7; 5000]));
+        bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
+        bytes.extend(mark(life, Lsn(42), 1));
+        bytes.extend(frame(life, Lsn(42), b"third"));
+        bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
+        bytes
+    }
+
+    /// As [`Mark::encode`] writes it, for either version.
+    fn mark(life: Life, lsn: Lsn, frames: u32) -> Vec<u8> {
+        let mut payload = [0; MARK_BYTES - FRAME_HEADER_BYTES];
+        payload[..8].copy_from_slice(&life.number.0.to_le_bytes());
+        payload[8..12].copy_from_slice(&(2 * BLOCK_BYTES as u32).to_le_bytes());
+        payload[12..16].copy_from_slice(&frames.to_le_bytes());
+        payload[32..].copy_from_slice(&0x5A17_u64.to_le_bytes());
+        let payload = &payload[..life.mark_bytes() - FRAME_HEADER_BYTES];
+        let frame = Frame { lsn, epoch: Epoch(3), kind: KIND_MARK, payload };
+        [&frame.header(life), payload].concat()
+    }
+
+    fn payloads(stretch: Stretch<'_>) -> Vec<Vec<u8>> {
+        let mut at = 0;
+        let mut payloads = Vec::new();
+        for lsn in (FIRST.0..).map(Lsn) {
+            let Found::Frame { payload, .. } = stretch.frame_at(at, lsn) else { break };
+            at = payload.end;
+            payloads.push(stretch.bytes[payload].to_vec());
+        }
+        payloads
+    }
+
+    #[test]
+    fn frames_follow_each_other_over_marks_and_padding_in_both_versions() {
+        for version in [1, 2] {
+            let life = life(version);
+            let bytes = batches(life);
+            let found = payloads(Stretch { bytes: &bytes, life });
+            assert_eq!(found, [b"first".to_vec(), vec![7; 5000], b"third".to_vec()]);
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_never_a_frame() {
+        let life = life(2);
+        let bytes = batches(life);
+        let whole = payloads(Stretch { bytes: &bytes, life });
+        for bit in 0..bytes.len() * 8 {
+            let mut rotten = bytes.clone();
+            rotten[bit / 8] ^= 1 << (bit % 8);
+            let found = payloads(Stretch { bytes: &rotten, life });
+            assert!(whole.starts_with(&found), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn whatever_is_cut_says_where_to_read_on() {
+        let life = life(2);
+        let bytes = batches(life);
+        for cut in 0..bytes.len() {
+            let stretch = Stretch { bytes: &bytes[..cut], life };
+            let (mut at, mut lsn) = (0, FIRST);
+            let cut_off = loop {
+                match stretch.frame_at(at, lsn) {
+                    Found::Frame { payload, .. } => (at, lsn) = (payload.end, lsn.next()),
+                    other => break other,
+                }
+            };
+            if lsn > Lsn(42) {
+                continue;
+            }
+            let Found::Cut { at: from, bytes: more } = cut_off else { panic!("{cut_off:?}") };
+            assert!(from >= at && from + more > cut, "cut at {cut}: {from} and {more}");
+            let start = from / BLOCK_BYTES * BLOCK_BYTES;
+            let further = Stretch { bytes: &bytes[start..], life };
+            assert!(matches!(further.frame_at(from - start, lsn), Found::Frame { .. }), "{cut}");
+        }
+    }
+}
