@@ -9,9 +9,11 @@
 
 mod store;
 
-use journal::JournalOptions;
+use std::collections::BTreeMap;
+
+use journal::{Disk, DiskError, DiskErrorKind, JournalOptions, WriteMode};
 use model::{Lsn, StorePolicy};
-use store::{MemoryDisk, Store, tiny, value};
+use store::{MemoryDisk, MemoryFile, Store, tiny, value};
 
 fn always() -> JournalOptions {
     tiny(StorePolicy::Always)
@@ -79,4 +81,369 @@ fn a_pin_on_what_still_lives_lets_go_without_harm() {
     churn(&mut store, 200);
     let again = Store::open(&store.disk.image(), always()).unwrap();
     assert_eq!(again.values.contents(), store.values.contents());
+}
+
+/// A disk whose reads go wrong.
+struct FaultyReads<'a> {
+    disk: &'a MemoryDisk,
+    fault: Fault,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    None,
+    /// The device refuses.
+    Refused,
+    /// It gives only the first so many bytes.
+    Short(usize),
+    /// It flips that bit of what is read, if so much is.
+    Flipped(usize),
+}
+
+impl Disk for FaultyReads<'_> {
+    type File = MemoryFile;
+
+    fn read(&self, file: &MemoryFile, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
+        let read = self.disk.read(file, offset, buffer)?;
+        match self.fault {
+            Fault::None => Ok(read),
+            Fault::Refused => Err(DiskError {
+                kind: DiskErrorKind::Failed,
+                operation: "read",
+                file: "a segment".into(),
+                cause: "input/output error".into(),
+            }),
+            Fault::Short(bytes) => Ok(read.min(bytes)),
+            Fault::Flipped(bit) => {
+                if let Some(byte) = buffer.get_mut(bit / 8) {
+                    *byte ^= 1 << (bit % 8);
+                }
+                Ok(read)
+            }
+        }
+    }
+
+    fn salt(&self) -> u64 {
+        unreachable!("a fetch only reads")
+    }
+    fn names(&self) -> Result<Vec<String>, DiskError> {
+        unreachable!("a fetch only reads")
+    }
+    fn create(&self, _: &str) -> Result<MemoryFile, DiskError> {
+        unreachable!("a fetch only reads")
+    }
+    fn open(&self, _: &str) -> Result<MemoryFile, DiskError> {
+        unreachable!("a fetch only reads")
+    }
+    fn length(&self, _: &MemoryFile) -> Result<u64, DiskError> {
+        unreachable!("a fetch only reads")
+    }
+    fn write(&self, _: &MemoryFile, _: u64, _: &[u8], _: WriteMode) -> Result<(), DiskError> {
+        unreachable!("a fetch only reads")
+    }
+    fn sync(&self, _: &MemoryFile) -> Result<(), DiskError> {
+        unreachable!("a fetch only reads")
+    }
+    fn sync_directory(&self) -> Result<(), DiskError> {
+        unreachable!("a fetch only reads")
+    }
+    fn rename(&self, _: &str, _: &str) -> Result<(), DiskError> {
+        unreachable!("a fetch only reads")
+    }
+    fn remove(&self, _: &str) -> Result<(), DiskError> {
+        unreachable!("a fetch only reads")
+    }
+}
+
+/// Xorshift: the same numbers each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn bytes(&mut self) -> usize {
+        let largest = [100, 100, 2000, 2000, 60_000, 200_000][self.below(6) as usize];
+        self.below(largest) as usize
+    }
+}
+
+/// Segments in which an index has several entries, and values that are longer than its steps.
+fn roomy() -> JournalOptions {
+    JournalOptions {
+        segment_bytes: 1024 * 1024,
+        extent_bytes: 256 * 1024,
+        reserve_bytes: 256 * 1024,
+        frame_payload_bytes_max: 250_000,
+        batch_bytes: 300_000,
+        ..JournalOptions::new(StorePolicy::Always)
+    }
+}
+
+/// The payload of the frame that stores a value.
+fn frame_of(key: u64, value: &[u8]) -> Vec<u8> {
+    [&b"+"[..], &key.to_le_bytes(), value].concat()
+}
+
+fn payload(key: u64, bytes: usize) -> Vec<u8> {
+    frame_of(key, &value(key, bytes))
+}
+
+/// The frames that a fetch brings.
+fn fetched(store: &mut Store, lsn: Lsn, bytes: usize) -> Vec<(Lsn, Vec<u8>)> {
+    let done = store.journal.fetch(lsn, bytes).perform(&store.disk);
+    let fetched = store.journal.handle_fetch(done).expect("the disk works");
+    assert_eq!(fetched.first(), lsn);
+    fetched.frames().map(|(lsn, payload)| (lsn, payload.to_vec())).collect()
+}
+
+/// What each live value's frame holds, by position.
+fn live_frames(store: &Store) -> BTreeMap<Lsn, Vec<u8>> {
+    let values = store.values.0.iter();
+    values.map(|(key, (lsn, value))| (*lsn, frame_of(*key, value.as_ref().unwrap()))).collect()
+}
+
+/// That every live frame comes back, whatever amount is asked for.
+fn check_all(store: &mut Store, dice: &mut Dice) {
+    let frames = live_frames(store);
+    let written = store.journal.durable().written;
+    for (lsn, expected) in frames.iter().filter(|(lsn, _)| **lsn <= written) {
+        let bytes = dice.below(400_000) as usize;
+        let found = fetched(store, *lsn, bytes);
+        assert_eq!(&found[0].1, expected, "frame {lsn}");
+        let positions: Vec<_> = found.iter().map(|(lsn, _)| lsn.0).collect();
+        assert!(positions.iter().copied().eq(lsn.0..lsn.0 + found.len() as u64));
+        assert!(found.last().unwrap().0 <= written, "only what is written");
+        for (lsn, payload) in found {
+            assert!(frames.get(&lsn).is_none_or(|expected| *expected == payload), "frame {lsn}");
+        }
+    }
+}
+
+#[test]
+fn every_frame_comes_back_however_large_over_rolls_compactions_and_restarts() {
+    let mut dice = Dice(0x5EED);
+    let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
+    let mut key = 0;
+    for round in 0..40 {
+        for _ in 0..dice.below(60) {
+            store.settle();
+            assert!(store.append_put(key, &value(key, dice.bytes())));
+            key += 1;
+            while dice.below(3) > 0 && store.journal.room() == u64::MAX {
+                assert!(store.append_put(key, &value(key, dice.bytes())));
+                key += 1;
+            }
+        }
+        let keys: Vec<u64> = store.values.0.keys().copied().collect();
+        for key in keys {
+            if dice.below(3) == 0 {
+                store.remove(key);
+            }
+        }
+        check_all(&mut store, &mut dice);
+        if round % 5 == 4 {
+            store.settle();
+            store = Store::open(&store.disk, roomy()).unwrap();
+            check_all(&mut store, &mut dice);
+        }
+        store.journal.check();
+    }
+    let counters = store.journal.counters();
+    assert!(counters.fetches > 100 && counters.fetched_bytes > 1_000_000, "{counters:?}");
+}
+
+#[test]
+fn compactions_come_into_it() {
+    let mut dice = Dice(0xC0);
+    let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
+    for key in 0..1500 {
+        assert!(store.put(key, &value(key, 10_000)));
+        if key >= 4 && key % 25 != 0 {
+            store.remove(key - 1);
+        }
+        if key % 100 == 0 {
+            check_all(&mut store, &mut dice);
+        }
+    }
+    assert!(store.journal.counters().compactions > 0);
+    check_all(&mut store, &mut dice);
+}
+
+#[test]
+fn a_sequential_reader_needs_few_calls() {
+    let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
+    for key in 0..31 {
+        store.settle();
+        while store.journal.unwritten().bytes < 200_000 {
+            store.append_put(key * 1000 + u64::from(store.journal.unwritten().frames), &[7; 900]);
+        }
+    }
+    store.settle();
+    let last = store.journal.durable().written;
+    let (mut next, mut bytes) = (Lsn(1), 0);
+    while next <= last {
+        let found = fetched(&mut store, next, 256 * 1024);
+        bytes += found.iter().map(|(_, payload)| payload.len() as u64).sum::<u64>();
+        next = found.last().unwrap().0.next();
+    }
+    let counters = store.journal.counters();
+    assert!(counters.fetched_bytes < bytes * 3 / 2, "{counters:?} for {bytes}");
+    assert!(counters.fetches < bytes / (200 * 1024), "{counters:?} for {bytes}");
+}
+
+#[test]
+fn what_is_written_comes_back_while_more_is_being_written_behind_it() {
+    let mut store = opened();
+    for key in 0..50_u64 {
+        store.append_put(2 * key, &value(2 * key, 3000));
+        let first = store.journal.poll_write(store.now).unwrap();
+        store.append_put(2 * key + 1, &value(2 * key + 1, 3000));
+        let second = store.journal.poll_write(store.now).unwrap();
+        store.perform(second).unwrap();
+        let written = store.journal.durable().written;
+        assert_eq!(written.0, 2 * key, "the second is not yet written, for the first is not");
+        if written > Lsn::ZERO {
+            let found = fetched(&mut store, written, 100_000);
+            assert_eq!(found, [(written, payload(2 * key - 1, 3000))]);
+        }
+        store.perform(first).unwrap();
+        store.settle();
+    }
+}
+
+#[test]
+fn frames_of_a_chain_come_back_as_they_lie() {
+    let mut store = opened();
+    for key in 0..3 {
+        store.append_put(key, &value(key, 4000));
+    }
+    store.journal.end_chain();
+    store.settle();
+    let found = fetched(&mut store, Lsn(1), 1 << 20);
+    let expected: Vec<_> = (0..3).map(|key| (Lsn(key + 1), payload(key, 4000))).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_is_out_keeps_its_segment_while_it_is_compacted_recycled_and_settled() {
+    let mut store = opened();
+    for key in 0..10 {
+        assert!(store.put(key, &value(key, 4000)));
+    }
+    let name = oldest(&store);
+    let fetch = store.journal.fetch(Lsn(1), 0);
+    let last = store.journal.fetch(Lsn(10), usize::MAX);
+    for key in 1..10 {
+        store.remove(key);
+    }
+    // The value of the first is copied forward.
+    churn(&mut store, 400);
+    assert_ne!(store.values.0[&0].0, Lsn(1), "it lies elsewhere now");
+    let done = fetch.perform(&store.disk);
+    let found = store.journal.handle_fetch(done).unwrap();
+    assert_eq!(found.frames().next(), Some((Lsn(1), &payload(0, 4000)[..])));
+    churn(&mut store, 100);
+    let done = last.perform(&store.disk);
+    let found = store.journal.handle_fetch(done).unwrap();
+    assert_eq!(found.frames().next(), Some((Lsn(10), &payload(9, 4000)[..])));
+    churn(&mut store, 100);
+    assert_ne!(oldest(&store), name, "then it goes");
+}
+
+#[test]
+fn a_fault_fails_the_journal_or_does_no_harm() {
+    let mut dice = Dice(0xFA);
+    let (mut failed, mut harmless) = (0, 0);
+    let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
+    for key in 0..120 {
+        assert!(store.put(key, &value(key, dice.bytes())));
+    }
+    let frames = live_frames(&store);
+    let image = store.disk.image();
+    for round in 0..200 {
+        let mut store = Store::open(&image.image(), roomy()).unwrap();
+        let lsn = Lsn(1 + dice.below(120));
+        let fault = match round % 4 {
+            0 => Fault::Refused,
+            1 => Fault::Short(dice.below(120_000) as usize),
+            2 => Fault::Flipped(dice.below(80_000 * 8) as usize),
+            _ => Fault::None,
+        };
+        let disk = FaultyReads { disk: &store.disk, fault };
+        let done = store.journal.fetch(lsn, dice.below(100_000) as usize).perform(&disk);
+        match store.journal.handle_fetch(done) {
+            Ok(found) => {
+                harmless += 1;
+                assert!(!matches!(fault, Fault::Refused));
+                assert!(found.frames().next().is_some());
+                for (lsn, payload) in found.frames() {
+                    assert!(frames[&lsn] == payload, "{fault:?}: frame {lsn}");
+                }
+            }
+            Err(error) => {
+                failed += 1;
+                assert!(!matches!(fault, Fault::None), "{error}");
+                assert!(store.journal.poll_write(store.now).is_none(), "nothing more is done");
+                assert!(store.journal.poll_chore(store.now).is_none());
+            }
+        }
+    }
+    assert!(failed > 65 && harmless > 65, "{failed} failed, {harmless} did no harm");
+}
+
+#[test]
+fn a_bit_that_flips_in_the_frame_that_is_asked_for_is_always_seen() {
+    let mut store = opened();
+    for key in 0..4 {
+        store.append_put(key, &value(key, 40));
+    }
+    store.settle();
+    // Mark, then frames of 24 + 9 + 40 bytes: the third of them.
+    let from = (64 + 2 * 73) * 8;
+    for bit in from..from + 73 * 8 {
+        let mut again = Store::open(&store.disk.image(), always()).unwrap();
+        let disk = FaultyReads { disk: &again.disk, fault: Fault::Flipped(bit) };
+        let done = again.journal.fetch(Lsn(3), 0).perform(&disk);
+        let error = again.journal.handle_fetch(done).expect_err("a flipped bit");
+        assert!(error.to_string().contains("frame 3"), "{error}");
+        assert!(error.to_string().contains(".segment"), "{error}");
+    }
+}
+
+/// The device took a write and lost it, and what lies there was whole once: it was cut off.
+#[test]
+fn a_lost_write_over_a_batch_that_was_cut_off_is_seen() {
+    let disk = MemoryDisk::default();
+    let mut store = Store::open(&disk, always()).unwrap();
+    assert!(store.put(1, b"one"));
+    store.append_put(2, b"two");
+    let lost = store.journal.poll_write(store.now).unwrap();
+    store.append_put(3, b"old");
+    let kept = store.journal.poll_write(store.now).unwrap();
+    store.perform(kept).unwrap();
+    drop((lost, store));
+    let mut again = Store::open(&disk, always()).unwrap();
+    assert!(again.put(4, b"new"));
+    let before = disk.file(&oldest(&again)).borrow().clone();
+    assert!(again.put(5, b"new"));
+    *disk.file(&oldest(&again)).borrow_mut() = before;
+    let done = again.journal.fetch(Lsn(3), 0).perform(&disk);
+    again.journal.handle_fetch(done).expect_err("it is another's");
+}
+
+#[test]
+fn after_a_failure_what_was_out_comes_back_to_no_avail() {
+    let mut store = opened();
+    assert!(store.put(1, b"one"));
+    let out = store.journal.fetch(Lsn(1), 0);
+    let disk = FaultyReads { disk: &store.disk, fault: Fault::Refused };
+    let refused = store.journal.fetch(Lsn(1), 0).perform(&disk);
+    store.journal.handle_fetch(refused).expect_err("the disk failed");
+    let done = out.perform(&store.disk);
+    store.journal.handle_fetch(done).expect_err("a failure is final");
 }
