@@ -150,8 +150,8 @@ impl<F: Clone> Fetch<F> {
         payloads
     }
 
-    /// A write that the device took and lost may have been over batches that recovery cut off,
-    /// with the same positions: their epoch is an older one.
+    /// Where the device lost what was written over a batch that recovery cut off, a frame of the
+    /// same position may be there again: its epoch is an older one.
     fn frame_at(&self, stretch: Stretch<'_>, at: usize, lsn: Lsn) -> Found {
         match stretch.frame_at(at, lsn) {
             Found::Frame { epoch, .. } if !self.is_of_its_time(lsn, epoch) => Found::Other,
