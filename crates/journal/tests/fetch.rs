@@ -9,12 +9,12 @@
 
 mod store;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use journal::{Disk, DiskError, DiskErrorKind, JournalOptions, WriteMode};
+use journal::JournalOptions;
 use model::{Lsn, StorePolicy};
-use store::{MemoryDisk, MemoryFile, Store, tiny, value};
+use store::faulty::{Dice, Fault, FaultyDisk};
+use store::{MemoryDisk, Store, tiny, value};
 
 fn always() -> JournalOptions {
     tiny(StorePolicy::Always)
@@ -84,102 +84,10 @@ fn a_pin_on_what_still_lives_lets_go_without_harm() {
     assert_eq!(again.values.contents(), store.values.contents());
 }
 
-/// A disk whose reads go wrong.
-struct FaultyReads<'a> {
-    disk: &'a MemoryDisk,
-    fault: Fault,
-    /// Where the furthest byte that was asked for ends.
-    end: Cell<u64>,
-}
-
-impl<'a> FaultyReads<'a> {
-    fn new(disk: &'a MemoryDisk, fault: Fault) -> Self {
-        Self { disk, fault, end: Cell::new(0) }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    None,
-    /// The device refuses.
-    Refused,
-    /// It gives only the first so many bytes.
-    Short(usize),
-    /// It flips that bit of what is read, if so much is.
-    Flipped(usize),
-}
-
-impl Disk for FaultyReads<'_> {
-    type File = MemoryFile;
-
-    fn read(&self, file: &MemoryFile, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
-        self.end.set(self.end.get().max(offset + buffer.len() as u64));
-        let read = self.disk.read(file, offset, buffer)?;
-        match self.fault {
-            Fault::None => Ok(read),
-            Fault::Refused => Err(DiskError {
-                kind: DiskErrorKind::Failed,
-                operation: "read",
-                file: "a segment".into(),
-                cause: "input/output error".into(),
-            }),
-            Fault::Short(bytes) => Ok(read.min(bytes)),
-            Fault::Flipped(bit) => {
-                if let Some(byte) = buffer.get_mut(bit / 8) {
-                    *byte ^= 1 << (bit % 8);
-                }
-                Ok(read)
-            }
-        }
-    }
-
-    fn salt(&self) -> u64 {
-        unreachable!("a fetch only reads")
-    }
-    fn names(&self) -> Result<Vec<String>, DiskError> {
-        unreachable!("a fetch only reads")
-    }
-    fn create(&self, _: &str) -> Result<MemoryFile, DiskError> {
-        unreachable!("a fetch only reads")
-    }
-    fn open(&self, _: &str) -> Result<MemoryFile, DiskError> {
-        unreachable!("a fetch only reads")
-    }
-    fn length(&self, _: &MemoryFile) -> Result<u64, DiskError> {
-        unreachable!("a fetch only reads")
-    }
-    fn write(&self, _: &MemoryFile, _: u64, _: &[u8], _: WriteMode) -> Result<(), DiskError> {
-        unreachable!("a fetch only reads")
-    }
-    fn sync(&self, _: &MemoryFile) -> Result<(), DiskError> {
-        unreachable!("a fetch only reads")
-    }
-    fn sync_directory(&self) -> Result<(), DiskError> {
-        unreachable!("a fetch only reads")
-    }
-    fn rename(&self, _: &str, _: &str) -> Result<(), DiskError> {
-        unreachable!("a fetch only reads")
-    }
-    fn remove(&self, _: &str) -> Result<(), DiskError> {
-        unreachable!("a fetch only reads")
-    }
-}
-
-/// Xorshift: the same numbers each time.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-
-    fn bytes(&mut self) -> usize {
-        let largest = [100, 100, 2000, 2000, 60_000, 200_000][self.below(6) as usize];
-        self.below(largest) as usize
-    }
+/// From a few bytes to more than an index's step.
+fn any_bytes(dice: &mut Dice) -> usize {
+    let largest = [100, 100, 2000, 2000, 60_000, 200_000][dice.below(6) as usize];
+    dice.below(largest) as usize
 }
 
 /// Segments in which an index has several entries, and values that are longer than its steps.
@@ -242,10 +150,10 @@ fn every_frame_comes_back_however_large_over_rolls_compactions_and_restarts() {
     for round in 0..40 {
         for _ in 0..dice.below(60) {
             store.settle();
-            assert!(store.append_put(key, &value(key, dice.bytes())));
+            assert!(store.append_put(key, &value(key, any_bytes(&mut dice))));
             key += 1;
             while dice.below(3) > 0 && store.journal.room() == u64::MAX {
-                assert!(store.append_put(key, &value(key, dice.bytes())));
+                assert!(store.append_put(key, &value(key, any_bytes(&mut dice))));
                 key += 1;
             }
         }
@@ -333,7 +241,7 @@ fn blocks_that_are_not_written_are_not_read() {
     store.append_put(2, b"two");
     let flight = store.journal.poll_write(store.now).unwrap();
     store.append_put(3, b"three");
-    let disk = FaultyReads::new(&store.disk, Fault::None);
+    let disk = FaultyDisk::new(&store.disk, Fault::None);
     let done = store.journal.fetch(Lsn(1), 100_000).perform(&disk);
     assert_eq!(disk.end.get(), 2 * 4096, "the header's block and that of the first batch");
     assert_eq!(store.journal.handle_fetch(done).unwrap().frames().count(), 1);
@@ -385,7 +293,7 @@ fn a_fault_fails_the_journal_or_does_no_harm() {
     let (mut failed, mut harmless) = (0, 0);
     let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
     for key in 0..120 {
-        assert!(store.put(key, &value(key, dice.bytes())));
+        assert!(store.put(key, &value(key, any_bytes(&mut dice))));
     }
     let frames = live_frames(&store);
     let image = store.disk.image();
@@ -398,7 +306,7 @@ fn a_fault_fails_the_journal_or_does_no_harm() {
             2 => Fault::Flipped(dice.below(80_000 * 8) as usize),
             _ => Fault::None,
         };
-        let disk = FaultyReads::new(&store.disk, fault);
+        let disk = FaultyDisk::new(&store.disk, fault);
         let done = store.journal.fetch(lsn, dice.below(100_000) as usize).perform(&disk);
         match store.journal.handle_fetch(done) {
             Ok(found) => {
@@ -431,7 +339,7 @@ fn a_bit_that_flips_in_the_frame_that_is_asked_for_is_always_seen() {
     let from = (64 + 2 * 73) * 8;
     for bit in from..from + 73 * 8 {
         let mut again = Store::open(&store.disk.image(), always()).unwrap();
-        let disk = FaultyReads::new(&again.disk, Fault::Flipped(bit));
+        let disk = FaultyDisk::new(&again.disk, Fault::Flipped(bit));
         let done = again.journal.fetch(Lsn(3), 0).perform(&disk);
         let error = again.journal.handle_fetch(done).expect_err("a flipped bit");
         assert!(error.to_string().contains("frame 3"), "{error}");
@@ -467,7 +375,7 @@ fn after_a_failure_what_was_out_comes_back_to_no_avail() {
     let mut store = opened();
     assert!(store.put(1, b"one"));
     let out = store.journal.fetch(Lsn(1), 0);
-    let disk = FaultyReads::new(&store.disk, Fault::Refused);
+    let disk = FaultyDisk::new(&store.disk, Fault::Refused);
     let refused = store.journal.fetch(Lsn(1), 0).perform(&disk);
     store.journal.handle_fetch(refused).expect_err("the disk failed");
     let done = out.perform(&store.disk);

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+pub mod faulty;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
