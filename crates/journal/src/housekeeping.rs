@@ -671,4 +671,4 @@ const RETIRED_KEPT: usize = 2;
 const SPARES_KEPT: usize = 2;
 
 /// How long a full device is left alone.
-const FULL_DEVICE_RETRY: Nanos = Nanos::from_millis(250);
+pub(crate) const FULL_DEVICE_RETRY: Nanos = Nanos::from_millis(250);

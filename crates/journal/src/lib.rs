@@ -33,6 +33,7 @@ mod reader;
 mod recovery;
 mod segments;
 mod snapshot;
+mod spill;
 mod stretch;
 mod walk;
 
@@ -49,6 +50,10 @@ pub use inspect::{Found, inspect};
 pub use journal::{Journal, Unwritten, Write};
 pub use options::JournalOptions;
 pub use recovery::{Live, Recover, Recovered, verify};
+pub use spill::{
+    Spill, SpillCounters, SpillFetch, SpillFetchDone, SpillPlace, SpillRemoval, SpillRemovalDone,
+    SpillWrite, SpillWriteDone,
+};
 
 /// The unit of writing: batches begin at multiples of it and are padded to it.
 pub const BLOCK_BYTES: usize = 4096;

@@ -18,6 +18,7 @@ use crate::frame_index::FrameIndex;
 use crate::housekeeping::{Housekeeping, SlotFile};
 use crate::segments::{Segment, Segments, Spare};
 use crate::snapshot::{SLOT_NAMES, Slot, Snapshot, SnapshotHeader};
+use crate::spill::is_spill_name;
 use crate::walk::{Extent, SegmentFile, Tail, Walk};
 use crate::{BLOCK_BYTES, Disk, DiskError, Journal, JournalOptions, OpenError, WriteMode};
 
@@ -234,6 +235,12 @@ fn settle<D: Disk>(
     if let Some((slot, header)) = &reading.snapshot {
         seal_again(disk, slots.get(slot.index()), header)?;
     }
+    // What was only ever another process'.
+    reading
+        .names
+        .iter()
+        .filter(|name| is_spill_name(name))
+        .try_for_each(|name| disk.remove(name))?;
     let segments = arrange(disk, &options, opening, &reading)?;
     // The names of what was just created.
     disk.sync_directory()?;
