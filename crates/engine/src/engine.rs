@@ -25,6 +25,7 @@ use crate::session::{SessionSlot, Sessions};
 use crate::subscriptions::Subscriptions;
 use crate::timers::{Timer, Timers};
 use crate::topics::Topics;
+use crate::woken::Woken;
 use crate::{Effects, EngineOptions, QueuePolicies};
 
 /// Queues, leases and timers. See the crate's documentation for how to drive it.
@@ -103,14 +104,12 @@ pub(crate) struct Recovery {
     pub(crate) phantoms: BTreeMap<u64, QueueSlot>,
 }
 
-/// What a command or a timer comes to: what to answer, and which queue got a ready message or a
+/// What a command or a timer comes to: what to answer, and which queues got a ready message or a
 /// consumer who could take one. The caller hears first, then those who wait are served.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     answer: Option<(After, Reply)>,
-    woken: Option<QueueSlot>,
-    /// Where it is more than one.
-    woken_too: BTreeSet<QueueSlot>,
+    woken: Woken,
 }
 
 impl Engine {
@@ -407,9 +406,7 @@ impl Engine {
         }
         // Who is served may need another frame; but a list and its deadline are one.
         self.state_lifetimes(effects);
-        for queue in outcome.woken.into_iter().chain(outcome.woken_too) {
-            self.serve(queue, effects);
-        }
+        self.serve_all(outcome.woken, effects);
         self.end_frame(effects);
     }
 
@@ -429,10 +426,10 @@ impl Engine {
 }
 
 impl Outcome {
-    pub(crate) const NOTHING: Self = Self { answer: None, woken: None, woken_too: BTreeSet::new() };
+    pub(crate) const NOTHING: Self = Self { answer: None, woken: Woken::NONE };
 
     pub(crate) const fn reply(after: After, reply: Reply) -> Self {
-        Self { answer: Some((after, reply)), woken: None, woken_too: BTreeSet::new() }
+        Self { answer: Some((after, reply)), woken: Woken::NONE }
     }
 
     /// A refusal reflects nothing that could be undone, and never waits.
@@ -441,11 +438,7 @@ impl Outcome {
     }
 
     pub(crate) fn waking(mut self, queue: QueueSlot) -> Self {
-        if self.woken.is_some_and(|other| other != queue) {
-            self.woken_too.insert(queue);
-        } else {
-            self.woken = Some(queue);
-        }
+        self.woken.add(queue);
         self
     }
 
@@ -456,7 +449,7 @@ impl Outcome {
 
     /// It wakes what another wakes.
     pub(crate) fn waking_as(self, other: &Self) -> Self {
-        self.waking_all(other.woken.into_iter().chain(other.woken_too.iter().copied()))
+        self.waking_all(other.woken.iter())
     }
 
     /// It answers so.
@@ -464,8 +457,15 @@ impl Outcome {
         Self { answer: Some((after, reply)), ..self }
     }
 
-    pub(crate) fn waking_all(self, queues: impl IntoIterator<Item = QueueSlot>) -> Self {
-        queues.into_iter().fold(self, Self::waking)
+    pub(crate) fn waking_all(mut self, queues: impl IntoIterator<Item = QueueSlot>) -> Self {
+        self.woken.extend(queues);
+        self
+    }
+
+    /// Nothing was woken before.
+    pub(crate) fn waking_just(self, woken: Woken) -> Self {
+        assert_eq!(self.woken.count(), 0, "what is woken is told once");
+        Self { woken, ..self }
     }
 }
 

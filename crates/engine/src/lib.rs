@@ -129,6 +129,7 @@ mod topics;
 mod transactions;
 mod views;
 mod wire;
+mod woken;
 
 pub use codec::describe;
 pub use copies::Copies;

@@ -21,6 +21,7 @@ use crate::message::State;
 use crate::queue::QueueSlot;
 use crate::session::{ConsumerKey, SessionSlot, Wait};
 use crate::timers::Timer;
+use crate::woken::Woken;
 
 /// What a receive asks for beside a message.
 #[derive(Clone, Copy, Debug)]
@@ -140,13 +141,16 @@ impl Engine {
     /// Gives ready messages of a queue to those who wait for one, the longest waiting first; shows
     /// them to those who look on.
     pub(crate) fn serve(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        let mut left = limits::DELIVERIES_PER_STEP_MAX;
-        let mut woken = BTreeSet::new();
-        self.serve_one(slot, &mut left, &mut woken, effects);
-        // What is moved for one who waits may be what another waits for. It ends, for each of them
-        // waits no more.
-        while let Some(next) = woken.pop_first() {
-            self.serve_one(next, &mut left, &mut woken, effects);
+        self.serve_all(Woken::of(slot), effects);
+    }
+
+    /// The same for several queues, in their order.
+    pub(crate) fn serve_all(&mut self, mut woken: Woken, effects: &mut Effects) {
+        let mut left = limits::DELIVERIES_PER_STEP_MAX * woken.count();
+        // What is moved for one who waits may be what another waits for, who has his turn behind
+        // those for whom there was something before. It ends, for each of them waits no more.
+        while let Some(slot) = woken.pop() {
+            self.serve_one(slot, &mut left, &mut woken, effects);
         }
     }
 
@@ -156,11 +160,12 @@ impl Engine {
         &mut self,
         slot: QueueSlot,
         left: &mut usize,
-        woken: &mut BTreeSet<QueueSlot>,
+        woken: &mut Woken,
         effects: &mut Effects,
     ) {
         let mut is_done = false;
-        while *left > 0 {
+        let least = left.saturating_sub(limits::DELIVERIES_PER_STEP_MAX);
+        while *left > least {
             let Some((key, id)) = self.next_match(slot) else {
                 is_done = true;
                 break;

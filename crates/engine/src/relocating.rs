@@ -1,6 +1,5 @@
 //! Messages that go from one queue to another, as they are, without being stored again.
 
-use alloc::collections::BTreeSet;
 use alloc::vec;
 
 use model::{MessageId, PageEnd, QueueName, Refusal, Reply, limits};
@@ -12,6 +11,7 @@ use crate::message::State;
 use crate::queue::QueueSlot;
 use crate::seeking::{Sought, Stretch};
 use crate::targets::is_reserved;
+use crate::woken::Woken;
 
 /// What an operator asks to move.
 #[derive(Clone, Debug)]
@@ -75,16 +75,16 @@ impl Engine {
         if transfer.message.is_some() && stretch.found.is_empty() {
             return self.not_found();
         }
-        let mut woken = BTreeSet::from([sought.queue]);
+        let mut woken = Woken::of(sought.queue);
         let reply = self.move_found(&stretch, transfer, &mut woken, effects);
-        self.outcome_of(reply).waking_all(woken)
+        self.outcome_of(reply).waking_just(woken)
     }
 
     fn move_found(
         &mut self,
         stretch: &Stretch,
         transfer: &Transfer,
-        woken: &mut BTreeSet<QueueSlot>,
+        woken: &mut Woken,
         effects: &mut Effects,
     ) -> Reply {
         let mut count = 0;

@@ -16,11 +16,11 @@ use crate::engine::{Engine, Outcome};
 use crate::log::{CHANGED_BYTES_MAX, NoRoom};
 use crate::message::State;
 use crate::producing::Drafted;
-use crate::queue::QueueSlot;
 use crate::send_ids::{SendKey, Sent};
 use crate::session::SessionSlot;
 use crate::tally::{Records, Tally};
 use crate::targets::Target;
+use crate::woken::Woken;
 
 /// What was said in a transaction so far.
 #[derive(Debug, Default)]
@@ -143,10 +143,10 @@ impl Engine {
                 Ok(drafts) => drafts,
                 Err(refusal) => return self.undo(by, &transaction, refusal, effects),
             };
-        let mut woken = BTreeSet::new();
+        let mut woken = Woken::NONE;
         let mut ids = Vec::with_capacity(drafted.len());
         for (id, message) in drafted {
-            woken.insert(message.queue);
+            woken.add(message.queue);
             // A frame is as durable as the message asks; of a chain not even the last is there yet.
             let is_bound = span == Span::Frame && message.is_journalled();
             ids.extend((!is_bound).then_some(id));
@@ -166,7 +166,7 @@ impl Engine {
         };
         self.bind(&ids, whole);
         self.remember_all(sent, whole);
-        Outcome::reply(after.and(repeated), Reply::Done).waking_all(woken)
+        Outcome::reply(after.and(repeated), Reply::Done).waking_just(woken)
     }
 
     /// Nothing of it happens.
@@ -202,7 +202,7 @@ impl Engine {
         }
         let transaction = self.take_transaction(by, id);
         let woken = self.undo_all(by, &transaction, effects);
-        Outcome::reply(After::NOTHING, Reply::Done).waking_all(woken)
+        Outcome::reply(After::NOTHING, Reply::Done).waking_just(woken)
     }
 
     /// Ends all transactions of a session that closes. What they settled is still held, and
@@ -401,7 +401,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let woken = self.undo_all(by, transaction, effects);
-        Outcome::refused(refusal).waking_all(woken)
+        Outcome::refused(refusal).waking_just(woken)
     }
 
     /// Nothing of it happens. What it settled is as after a delivery that failed; that need not be
@@ -411,9 +411,9 @@ impl Engine {
         by: SessionSlot,
         transaction: &Transaction,
         effects: &mut Effects,
-    ) -> BTreeSet<QueueSlot> {
+    ) -> Woken {
         self.end_transaction(by, transaction);
-        let mut woken = BTreeSet::new();
+        let mut woken = Woken::NONE;
         // On a full device nothing is counted rather than no room found: a release is no record.
         let counts = self.log.surely_takes(transaction.settled.len() * CHANGED_BYTES_MAX);
         let settlement = if counts { Settlement::Fail } else { Settlement::Release };

@@ -84,9 +84,8 @@ const EXPECTED: [&str; 15] = [
 ];
 
 impl World {
-    /// In some worlds what is popped is leased, or queues go when they are empty. Then nothing is
-    /// inserted in the middle, for what is leased may come back on either side of it; or no two
-    /// queues get something in one command, for who is served first follows from where they are.
+    /// In some worlds queues go when they are empty, or what is popped is leased. Then nothing is
+    /// inserted in the middle, for what is leased may come back on either side of it.
     fn new(seed: u64) -> Self {
         let pop_lease = seed.is_multiple_of(3).then(|| Nanos::from_secs(2));
         let kept = seed % 4 < 3;
@@ -365,9 +364,7 @@ impl World {
     }
 
     fn list_command(&mut self, alone: bool) -> ListCommand {
-        let kept = self.options.queue_policies.of(&name("a")).kept;
-        // See `new`.
-        let queue = name(if alone || kept { self.rng.pick(&QUEUES) } else { "a" });
+        let queue = name(self.rng.pick(&QUEUES));
         let (origin, end, element) = (self.end(), self.end(), self.body().into());
         let (first, last) = (self.place(), self.place());
         let persistence = self.persistence();
@@ -381,12 +378,11 @@ impl World {
             9..12 => ListCommand::Pop { queue, end, max: self.rng.below(4) },
             12..16 => {
                 let queues = self.names();
-                let (max, wait) = (1 + self.rng.below(3), self.wait(true));
+                let (max, wait) = (1 + self.rng.below(3), self.wait());
                 ListCommand::PopFirst { queues, end, max, wait }
             }
             16..20 => {
-                let (to, wait) = (name(self.rng.pick(&QUEUES)), self.wait(kept));
-                let to = if alone || kept { to } else { queue.clone() };
+                let (to, wait) = (name(self.rng.pick(&QUEUES)), self.wait());
                 ListCommand::Move { from: queue, from_end: origin, to, to_end: end, wait }
             }
             20 if alone => ListCommand::CancelPop,
@@ -415,12 +411,11 @@ impl World {
         }
     }
 
-    fn wait(&mut self, may: bool) -> Option<Nanos> {
+    fn wait(&mut self) -> Option<Nanos> {
         match self.rng.below(4) {
             0 => Some(Nanos::ZERO),
-            1 if may => None,
-            _ if may => Some(Nanos(self.rng.below(3_000_000_000))),
-            _ => Some(Nanos::ZERO),
+            1 => None,
+            _ => Some(Nanos(self.rng.below(3_000_000_000))),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Such a command stands as a consumer of its own in each of its queues, in one line with all who
 //! wait there: who waits longest is served first. It gets what it asked for once, after the command
-//! that brought it has ended, in the same frame where that has room, and is a consumer no more.
+//! that brought it has ended, in the same frame where that has room, and is a consumer no more. Where
+//! one command brought something to several queues, they give in the order in which they got it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -28,8 +29,8 @@ pub(crate) struct Popping {
 /// What it asked for.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
-    /// Elements of the first of these that has any.
-    Elements { queues: Vec<QueueSlot>, hand: Hand },
+    /// Elements, of the list that gets some first.
+    Elements(Hand),
     /// That one is moved.
     Move(Way),
 }
@@ -45,7 +46,7 @@ impl Engine {
     ) -> Result<Outcome, Refusal> {
         self.stop_waiting(by, effects);
         let queues = self.queues_to_wait_in(by, names)?;
-        Ok(self.wait_in(by, &queues, Asked::Elements { queues: queues.clone(), hand }, wait))
+        Ok(self.wait_in(by, &queues, Asked::Elements(hand), wait))
     }
 
     pub(crate) fn wait_to_move(
@@ -78,15 +79,14 @@ impl Engine {
     ) -> Option<QueueSlot> {
         // What follows may need another frame; but a list and its deadline are one.
         self.state_lifetimes(effects);
-        let from = self.preferred(key, slot);
         let popping = self.end_popping(key).expect("invariant: it stands in the line");
         let floor = popping.floor;
         let (after, reply, woken) = match popping.asked {
-            Asked::Elements { hand, .. } => {
-                let queue = self.queues.at(from).name.clone();
-                self.make_way_for(hand.max.min(self.queues.at(from).counts.ready), effects);
+            Asked::Elements(hand) => {
+                let queue = self.queues.at(slot).name.clone();
+                self.make_way_for(hand.max.min(self.queues.at(slot).counts.ready), effects);
                 let Taken { elements, after } =
-                    self.take_elements(key.session, from, hand, effects);
+                    self.take_elements(key.session, slot, hand, effects);
                 (after, Reply::Popped { queue, elements }, None)
             }
             Asked::Move(way) => {
@@ -136,21 +136,6 @@ impl Engine {
 
     pub(crate) fn is_popping(&self, key: ConsumerKey) -> bool {
         self.sessions.consumer(key).is_some_and(|consumer| consumer.popping.is_some())
-    }
-
-    /// Of the queues that could serve a command which this one is about to, the one that it named
-    /// first.
-    fn preferred(&self, key: ConsumerKey, slot: QueueSlot) -> QueueSlot {
-        let Some(consumer) = self.sessions.consumer(key) else { return slot };
-        let Some(Asked::Elements { queues, .. }) = consumer.popping.as_ref().map(|it| &it.asked)
-        else {
-            return slot;
-        };
-        let here = queues.iter().copied().filter(|queue| consumer.watched.contains(queue));
-        let could = |queue: &QueueSlot| {
-            *queue == slot || self.next_match(*queue).is_some_and(|(first, _)| first == key)
-        };
-        here.into_iter().find(could).unwrap_or(slot)
     }
 
     /// Ends the frame where it could not take so many deletions.

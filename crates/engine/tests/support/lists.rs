@@ -288,49 +288,32 @@ impl Lists {
         }
     }
 
-    /// Gives what there is to who waits, after a command has ended.
+    /// Gives what there is to who waits, after a command has ended: first of the list that got
+    /// something first.
     pub(crate) fn serve_all(&mut self) {
-        let mut woken = std::mem::take(&mut self.woken);
-        // The first that got something, then the others by their names.
-        let rest: BTreeSet<_> = woken.split_off(woken.len().min(1)).into_iter().collect();
-        for queue in woken.into_iter().chain(rest) {
-            let mut next = BTreeSet::from([queue]);
-            while let Some(queue) = next.pop_first() {
-                while let Some(waiter) = self.first_waiter(&queue).filter(|_| self.may_take(&queue))
-                {
-                    next.extend(self.give(waiter, &queue));
-                }
+        while !self.woken.is_empty() {
+            let queue = self.woken.remove(0);
+            self.woken.retain(|other| *other != queue);
+            while let Some(waiter) = self.first_waiter(&queue).filter(|_| self.may_take(&queue)) {
+                self.give(waiter, &queue);
             }
         }
-        self.woken.clear();
     }
 
-    fn give(&mut self, waiter: usize, queue: &str) -> Option<String> {
+    fn give(&mut self, waiter: usize, queue: &str) {
         let command = self.waiters[waiter].command.clone();
-        let preferred = match &command {
-            ListCommand::PopFirst { queues, .. } => {
-                queues.iter().map(|queue| queue.as_str()).find(|other| {
-                    let first = || self.first_waiter(other) == Some(waiter);
-                    *other == queue || self.may_take(other) && first()
-                })
-            }
-            _ => None,
-        };
         let session = self.waiters.remove(waiter).session;
-        let (answer, woken) = match command {
+        let answer = match command {
             ListCommand::PopFirst { end, max, .. } => {
-                let from = preferred.unwrap().to_owned();
-                let elements = self.take(session, &from, end, max);
-                (Answer::Popped(from, elements), None)
+                let elements = self.take(session, queue, end, max);
+                Answer::Popped(queue.to_owned(), elements)
             }
-            ListCommand::Move { from_end, ref to, to_end, .. } => {
-                let answer = self.pass(queue, from_end, to.as_str(), to_end);
-                (answer, Some(to.to_string()))
+            ListCommand::Move { from_end, to, to_end, .. } => {
+                self.pass(queue, from_end, to.as_str(), to_end)
             }
             other => panic!("{other:?} does not wait"),
         };
         self.answers.push((session, answer));
-        woken
     }
 
     fn wait(
