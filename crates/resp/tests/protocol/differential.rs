@@ -94,10 +94,10 @@ fn waiting_clients_are_served_as_in_redis() {
             for _ in 0..150 {
                 let connection = random.below(CONNECTIONS);
                 if connection > 0 && !waiting[connection] {
-                    let command = waiting_command(seed % 2 == 0, &mut random);
+                    let command = waiting_command(&mut random);
                     waiting[connection] = pair.ask_waiting(connection, &command);
                 } else {
-                    let command = if seed % 2 == 1 && random.below(4) == 0 {
+                    let command = if random.below(4) == 0 {
                         one_transaction(&mut pair, &mut random)
                     } else {
                         command(&mut random)
@@ -244,20 +244,18 @@ fn locate(key: &str, element: &str, random: &mut Random) -> String {
     command
 }
 
-/// Either for several lists, or for one, of which a transaction may fill several: who waits for
-/// several that are filled at once gets what it named first, and in Redis what was filled first.
-fn waiting_command(several: bool, random: &mut Random) -> String {
+fn waiting_command(random: &mut Random) -> String {
     let (key, other) = (random.pick(&KEYS), random.pick(&KEYS));
     let (side, end) = (random.pick(&["LEFT", "RIGHT"]), random.pick(&["LEFT", "RIGHT"]));
     let letter = random.pick(&["L", "R"]);
     let count = 1 + random.below(3);
-    match (several, random.below(4)) {
-        (_, 0) => format!("B{letter}POP {key} 0"),
-        (true, 1) => format!("B{letter}POP {key} {other} 1000"),
-        (true, _) => format!("BLMPOP 0 2 {key} {other} {side} COUNT {count}"),
-        (false, 1) => format!("BLMOVE {key} {other} {side} {end} 0"),
-        (false, 2) => format!("BRPOPLPUSH {key} {other} 0"),
-        (false, _) => format!("BLMPOP 0 1 {key} {side} COUNT {count}"),
+    match random.below(6) {
+        0 => format!("B{letter}POP {key} 0"),
+        1 => format!("B{letter}POP {key} {other} 1000"),
+        2 => format!("BLMPOP 0 2 {key} {other} {side} COUNT {count}"),
+        3 => format!("BLMOVE {key} {other} {side} {end} 0"),
+        4 => format!("BRPOPLPUSH {key} {other} 0"),
+        _ => format!("BLMPOP 0 1 {key} {side} COUNT {count}"),
     }
 }
 
