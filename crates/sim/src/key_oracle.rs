@@ -5,6 +5,7 @@
 //! give. A batch is one step of its [`Chronicle`], so no recovery may show half of it.
 
 mod chronicle;
+mod turns;
 mod waiting;
 mod watching;
 
@@ -17,6 +18,7 @@ use crate::Fall;
 use crate::keyspace::{Asking, Keyspace, Picture, text};
 use crate::redis_client::{Asked, Meant, Value, Words, summary};
 use chronicle::Chronicle;
+use turns::Turns;
 use waiting::Waiting;
 use watching::{Seen, Versions};
 
@@ -27,6 +29,7 @@ pub struct KeyOracle {
     chronicle: Chronicle,
     /// Who waits for an element, the longest first.
     waiting: Vec<Waiting>,
+    turns: Turns,
     versions: Versions,
     /// What clients observe, by client.
     watches: BTreeMap<u64, Vec<Seen>>,
@@ -45,6 +48,7 @@ impl KeyOracle {
             keyspace: Keyspace::default(),
             chronicle: Chronicle::new(policy, lag),
             waiting: Vec::new(),
+            turns: Turns::default(),
             versions: Versions::default(),
             watches: BTreeMap::new(),
             settled: BTreeMap::new(),
@@ -55,6 +59,7 @@ impl KeyOracle {
     /// The session of a client asked the engine for something, whatever it was.
     pub fn commanded(&mut self, now: Nanos, client: u64) {
         self.pass(now);
+        self.turns = Turns::default();
         self.keyspace.settle(client);
         if self.record() {
             self.settled.insert(client, self.chronicle.len());
@@ -101,18 +106,23 @@ impl KeyOracle {
         let settled = self.settled.remove(&client).unwrap_or(0);
         let place = self.waiting.iter().position(|waiting| waiting.client == client);
         let place = place.unwrap_or_else(|| panic!("{client} does not wait and reads {value:?}"));
-        let waiting = self.waiting.remove(place);
-        let is_list = |key: &Rc<[u8]>| self.keyspace.is_list(key);
-        let mut lists = waiting.keys().iter().filter(|key| is_list(key)).peekable();
-        if lists.peek().is_none() {
+        let waiting = self.waiting.get(place).expect("invariant: it was just found").clone();
+        let Some(key) = waiting.key_of(value) else {
+            let could = waiting.keys().iter().any(|key| self.keyspace.is_list(key));
+            assert!(!could || self.turns.are_in_any_order(), "{client} reads what is not so");
             waiting.assert_over(now, value);
+            self.waiting.remove(place);
             return self.chronicle.last_change(waiting.keys()).max(settled);
-        }
-        // Where one step brought something to several, those who wait longer for one of them need
-        // not be served before it has its turn at another.
-        let longer = self.waiting.get(..place).unwrap_or_default();
-        let key = lists.find(|key| longer.iter().all(|other| !other.keys().contains(*key)));
-        let key = key.unwrap_or_else(|| panic!("{longer:?} waited longer than {client}"));
+        };
+        assert!(self.keyspace.is_list(key), "{client} waits for more than {key:?}");
+        let mut longer = self.waiting.iter().take(place);
+        let first = longer.find(|other| other.keys().contains(key));
+        assert!(first.is_none(), "{first:?} waited longer than {client}");
+        let Self { turns, waiting: all, keyspace, .. } = self;
+        turns.take(key, |key| {
+            keyspace.is_list(key) && all.iter().any(|waiting| waiting.keys().contains(key))
+        });
+        self.waiting.remove(place);
         let words = waiting.from(key);
         let needs = self.run(Asking { now, client }, &words, value);
         needs.max(settled)
@@ -135,6 +145,7 @@ impl KeyOracle {
         self.waiting.retain(|waiting| waiting.client != client);
         self.watches.remove(&client);
         self.settled.remove(&client);
+        self.turns.lose_order();
         self.change(|keyspace| keyspace.give_back(client));
     }
 
@@ -159,6 +170,7 @@ impl KeyOracle {
         self.keyspace = Keyspace::restored(&picture);
         while self.keyspace.pass(now) {}
         self.waiting.clear();
+        self.turns = Turns::default();
         self.watches.clear();
         self.settled.clear();
         self.births.clear();
@@ -239,10 +251,15 @@ impl KeyOracle {
         value
     }
 
-    /// Notes whose keys change by this.
+    /// Notes whose keys change by this, and which lists get something that others wait for.
     fn change(&mut self, change: impl FnOnce(&mut Keyspace)) {
         let before = self.keyspace.clone();
         change(&mut self.keyspace);
+        for key in self.waiting.iter().flat_map(Waiting::keys) {
+            if !before.is_list(key) && self.keyspace.is_list(key) {
+                self.turns.fill(key);
+            }
+        }
         self.versions.touch(&before, &self.keyspace);
     }
 

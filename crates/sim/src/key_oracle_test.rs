@@ -93,6 +93,37 @@ fn who_waits_longest_is_served_first_and_nobody_in_vain() {
 }
 
 #[test]
+fn the_list_that_got_something_first_serves_first() {
+    let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
+    oracle.waits(at(1), 1, &asked("BLPOP k l 0").words);
+    oracle.waits(at(2), 2, &asked("BLPOP k 0").words);
+    oracle.commanded(at(3), 3);
+    let all = batch(&["RPUSH l a", "RPUSH k b"]);
+    let done = Value::Array(vec![Value::Integer(1), Value::Integer(1)]);
+    oracle.answered(at(3), 3, &all, &done);
+    assert!(!passes(&oracle, |oracle| _ = oracle.served(at(3), 1, &popped("k", "b"))));
+    assert!(!passes(&oracle, |oracle| _ = oracle.served(at(3), 2, &popped("k", "b"))));
+    oracle.served(at(3), 1, &popped("l", "a"));
+    oracle.served(at(3), 2, &popped("k", "b"));
+    oracle.assert_served();
+}
+
+#[test]
+fn what_is_moved_for_one_who_waits_serves_behind_what_came_before() {
+    let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
+    oracle.waits(at(1), 1, &asked("BLMOVE k m LEFT LEFT 0").words);
+    oracle.waits(at(2), 2, &asked("BLPOP m l 0").words);
+    oracle.commanded(at(3), 3);
+    let all = batch(&["RPUSH k a", "RPUSH l b"]);
+    let done = Value::Array(vec![Value::Integer(1), Value::Integer(1)]);
+    oracle.answered(at(3), 3, &all, &done);
+    assert!(!passes(&oracle, |oracle| _ = oracle.served(at(3), 2, &popped("l", "b"))));
+    oracle.served(at(3), 1, &bulk("a"));
+    assert!(!passes(&oracle, |oracle| _ = oracle.served(at(3), 2, &popped("m", "a"))));
+    oracle.served(at(3), 2, &popped("l", "b"));
+}
+
+#[test]
 fn who_waits_is_served_though_another_of_its_keys_is_a_value_by_then() {
     let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
     oracle.waits(at(1), 1, &asked("BLPOP k l 0").words);

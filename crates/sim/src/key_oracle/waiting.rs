@@ -27,9 +27,20 @@ impl Waiting {
         Self { client, words: words.clone(), keys, until }
     }
 
-    /// The lists that it waits for, the preferred first.
+    /// The lists that it waits for.
     pub(super) fn keys(&self) -> &[Rc<[u8]>] {
         &self.keys
+    }
+
+    /// The list of which it got something, if it did, by what it reads.
+    pub(super) fn key_of(&self, value: &Value) -> Option<&Rc<[u8]>> {
+        let named = match value {
+            Value::Nil => return None,
+            Value::Array(all) => all.first(),
+            _ => None,
+        };
+        let named = self.keys.iter().find(|key| named == Some(&Value::Bulk(Rc::clone(key))));
+        named.or_else(|| self.keys.first())
     }
 
     /// The command as it is served from one of its lists: others may have become values meanwhile,
