@@ -63,7 +63,7 @@ impl Transaction {
             Does::Ask(plan) => match plan(Arguments::new(&words, shared)) {
                 Ok(plan) => {
                     commands.push(plan.command);
-                    Part::Asked(plan.wording)
+                    Part::Asked(plan.wording.at_once())
                 }
                 Err(fault) => Part::Failed(fault),
             },

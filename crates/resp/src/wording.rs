@@ -99,6 +99,11 @@ impl Wording {
         }
     }
 
+    /// The same in a transaction, where nothing waits and nothing has the form of it.
+    pub(crate) fn at_once(self) -> Self {
+        if let Self::OneAwaited = self { Self::One } else { self }
+    }
+
     /// What it holds in memory while its reply is awaited.
     pub(crate) fn held_bytes(&self) -> usize {
         match self {

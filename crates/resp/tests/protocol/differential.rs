@@ -90,6 +90,9 @@ fn waiting_clients_are_served_as_in_redis() {
             let ids: Vec<[String; 2]> = (0..CONNECTIONS)
                 .map(|at| pair.ask_apart(at, ["CLIENT ID"; 2]).map(number))
                 .collect();
+            if seed % 3 == 0 {
+                pair.ask_apart(0, ["HELLO 3", "HELLO 3"]);
+            }
             let mut waiting = [false; CONNECTIONS];
             for _ in 0..150 {
                 let connection = random.below(CONNECTIONS);
@@ -192,7 +195,8 @@ fn number(answer: Vec<u8>) -> String {
 fn one_transaction(pair: &mut Pair, random: &mut Random) -> String {
     pair.ask(0, "MULTI");
     for _ in 0..random.below(4) {
-        let command = command(random);
+        let waits = random.below(4) == 0;
+        let command = if waits { waiting_command(random) } else { command(random) };
         pair.ask(0, &command);
     }
     random.pick(&["EXEC", "EXEC", "DISCARD"]).into()
