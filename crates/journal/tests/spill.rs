@@ -210,7 +210,8 @@ fn a_full_device_takes_nothing_and_leaves_no_file_and_is_tried_again_later() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     let first = body(1, 1000);
     let place = put(&mut spill, &disk, &first);
-    disk.directory().quota = Some(disk.bytes() + 50_000);
+    // The rest of the first file fits in, and nothing behind it.
+    disk.directory().quota = Some(disk.bytes() + 100_000);
     let many: Vec<_> = (0..20).map(|key| body(key, 10_000)).collect();
     let write = spill.put(Nanos::ZERO, &many).unwrap();
     let refused = spill.handle_write(Nanos::ZERO, write.perform(&disk)).unwrap_err();
