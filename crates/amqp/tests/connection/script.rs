@@ -7,7 +7,8 @@
 //!   itself
 //! * `hold`: from here on replies have to be given by `reply`; `log <lsn>`: what puts, settlements
 //!   and commits wait for; `durable <lsn>`: that much is synced
-//! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `drain` (the server stores nothing more), `facts`
+//! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `drain` (the server stores nothing more),
+//!   `facts`
 
 use std::collections::VecDeque;
 use std::fmt::Write;
