@@ -15,6 +15,8 @@ pub(crate) const UNFINISHED_NAME: &str = "unfinished.segment";
 #[derive(Debug)]
 pub struct Chore<F> {
     pub(crate) work: Work<F>,
+    /// It would take more room than the log may: it fails as on a full device, untouched.
+    pub(crate) refused: bool,
 }
 
 /// A performed piece of housekeeping, to be handed back to the journal.
@@ -57,6 +59,9 @@ pub(crate) enum Product<F> {
 impl<F: Clone> Chore<F> {
     /// Does it; blocks as long as the disk does.
     pub fn perform<D: Disk<File = F>>(self, disk: &D) -> ChoreDone<F> {
+        if self.refused {
+            return ChoreDone { work: self.work, result: Err(over_limit()) };
+        }
         let result = match &self.work {
             Work::Prepare { header, old, bytes } => {
                 prepare(disk, header, old.as_ref(), *bytes).map(Product::File)
@@ -155,6 +160,11 @@ fn write_segment_header<D: Disk>(
     block.extend(&[0; BLOCK_BYTES]);
     header.encode(block.bytes_mut());
     disk.write(file, 0, block.bytes(), WriteMode::Synced)
+}
+
+fn over_limit() -> DiskError {
+    let (operation, file) = ("make room in", "the journal".into());
+    DiskError { kind: DiskErrorKind::Full, operation, file, cause: "it may take no more".into() }
 }
 
 /// An error that cannot be waited out: the files are not as they were.

@@ -27,7 +27,7 @@ pub(crate) struct Housekeeping<F> {
     snapshot_bytes_needed: u64,
     /// The newest whole snapshot; number 0 is none.
     snapshot: SnapshotHeader,
-    snapshot_slot: Slot,
+    pub(crate) snapshot_slot: Slot,
     stage: Stage,
     /// The last snapshot found no room: none begins before the device has some again.
     snapshot_gave_up: bool,
@@ -150,7 +150,7 @@ impl<F> Housekeeping<F> {
         self.snapshot_gave_up = false;
     }
 
-    fn slot(&self, slot: Slot) -> &SlotFile<F> {
+    pub(crate) fn slot(&self, slot: Slot) -> &SlotFile<F> {
         let [a, b] = &self.slots;
         match slot {
             Slot::A => a,
@@ -299,7 +299,8 @@ impl<F: Clone> Journal<F> {
     fn start(&mut self, work: Work<F>) -> Chore<F> {
         assert!(!self.house.busy, "one chore at a time");
         self.house.busy = true;
-        Chore { work }
+        let refused = self.exceeds_limit(&work);
+        Chore { work, refused }
     }
 
     /// A spare out of a file at hand needs no room on the device.
@@ -472,11 +473,14 @@ impl<F: Clone> Journal<F> {
     }
 
     fn remove_work(&mut self) -> Option<Work<F>> {
+        // On a full device others may need the room: a snapshot's file, say.
+        let is_pressed = self.house.device_is_full() || self.is_over_limit();
+        let (spares, retired) = if is_pressed { (1, 0) } else { (SPARES_KEPT, RETIRED_KEPT) };
         // What was made for a chain that did not come.
-        if self.house.wanted.is_none() && self.segments.spares() > RESERVED_SPARES + SPARES_KEPT {
+        if self.house.wanted.is_none() && self.segments.spares() > RESERVED_SPARES + spares {
             return self.segments.take_last_spare().map(|spare| Work::Remove { spare });
         }
-        let many = self.segments.retired() > RETIRED_KEPT;
+        let many = self.segments.retired() > retired;
         let spare = many.then(|| self.segments.take_retired()).flatten()?;
         Some(Work::Remove { spare })
     }
@@ -501,7 +505,9 @@ impl<F: Clone> Journal<F> {
             (Work::Read { number, offset, expected, .. }, Product::Bytes(bytes)) => {
                 return self.finish_read(number, offset, expected, &bytes);
             }
-            (Work::Remove { .. } | Work::Prepare { .. } | Work::Read { .. }, _) => {}
+            // Where the device was full it is not any more.
+            (Work::Remove { .. }, _) => self.house.found_room(),
+            (Work::Prepare { .. } | Work::Read { .. }, _) => {}
         }
         Ok(OldFrames::default())
     }
@@ -510,8 +516,9 @@ impl<F: Clone> Journal<F> {
         if old.is_some() {
             self.counters.segments_recycled += 1;
         }
-        let initialised = old.map_or(bytes, |old| old.initialised);
-        self.segments.add_spare(Spare { life, file, initialised });
+        let (initialised, file_bytes) =
+            old.map_or((bytes, bytes), |old| (old.initialised, old.file_bytes));
+        self.segments.add_spare(Spare { life, file, initialised, file_bytes });
         self.house.found_room();
     }
 

@@ -296,7 +296,7 @@ impl<F: Clone> Journal<F> {
             segments: self.segments.len() as u64,
             segments_too_large: self.segments.too_large() as u64,
             live_bytes: self.segments.live_bytes(),
-            disk_bytes: self.segments.file_bytes() + self.house.slot_bytes(),
+            disk_bytes: self.disk_bytes(),
             unsynced_bytes: self.unsynced_bytes,
             ..self.counters
         }

@@ -28,6 +28,7 @@ mod gate;
 mod housekeeping;
 mod inspect;
 mod journal;
+mod limit;
 mod options;
 mod reader;
 mod recovery;

@@ -4,6 +4,7 @@ use model::{StorePolicy, limits};
 
 use crate::BLOCK_BYTES;
 use crate::format::MARK_BYTES;
+use crate::segments::RESERVED_SPARES;
 
 /// Sizes and policy of a journal. They may differ from one opening to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub struct JournalOptions {
     pub batch_bytes: usize,
     /// Batches that may be written at once.
     pub writes_in_flight_max: usize,
+    /// Bytes that segments and snapshots may take together; beyond, it is as if the device was
+    /// full. At least [`JournalOptions::disk_bytes_min`]; `None`: as many as the device has.
+    pub disk_bytes_max: Option<u64>,
 }
 
 impl JournalOptions {
@@ -38,6 +42,7 @@ impl JournalOptions {
             frame_payload_bytes_max: limits::MESSAGE_BYTES_DEFAULT + FRAME_OVERHEAD_BYTES,
             batch_bytes: 1024 * 1024,
             writes_in_flight_max: 2,
+            disk_bytes_max: None,
         }
     }
 
@@ -75,6 +80,13 @@ impl JournalOptions {
         self
     }
 
+    /// The least that a log of these sizes can be held to: what holds messages, what is being
+    /// compacted, what follows, and the reserves for settling.
+    #[must_use]
+    pub fn disk_bytes_min(&self) -> u64 {
+        self.segment_bytes * 4 + self.reserve_bytes * RESERVED_SPARES as u64
+    }
+
     /// Bytes that a batch with only the largest frame takes.
     pub(crate) fn largest_batch_bytes(&self) -> u64 {
         let bytes = self.frame_payload_bytes_max + crate::FRAME_HEADER_BYTES;
@@ -110,6 +122,8 @@ impl JournalOptions {
         assert!(self.segment_bytes <= u64::from(u32::MAX), "offsets in a batch are 32 bits");
         assert!(self.batch_bytes >= 2 * BLOCK_BYTES, "a batch is more than its mark and padding");
         assert!(self.writes_in_flight_max > 0, "something can be written");
+        let least = self.disk_bytes_min();
+        assert!(self.disk_bytes_max.is_none_or(|most| most >= least), "the log has to fit");
     }
 }
 

@@ -301,21 +301,22 @@ fn arrange<D: Disk>(
     let mut idle = Vec::new();
     for (index, (found, frames)) in reading.files.iter().zip(&reading.indexes).enumerate() {
         let tail = reading.tail.filter(|tail| index <= tail.index);
-        let SegmentFile { life, ref file, bytes: initialised, first } = *found;
+        let SegmentFile { life, ref file, bytes, first } = *found;
         // An older version's segment that no frame came to be in has no place in the log.
         let used = |mark: &Mark| life.takes_batches() || mark.lsn < reading.next;
         match (tail, first.filter(used)) {
             (Some(tail), Some(mark)) => {
                 // Behind the end a crash may have left blocks that the length tells of and that
                 // were never written: they are filled again.
-                let end = if index == tail.index { tail.offset } else { initialised };
+                let end = if index == tail.index { tail.offset } else { bytes };
                 let first = mark.lsn;
                 let found = segment(life, file.clone(), first, end, end);
-                table.insert(first, Segment { index: frames.clone(), ..found });
+                let index = frames.clone();
+                table.insert(first, Segment { file_bytes: bytes, index, ..found });
             }
             _ => {
-                let initialised = initialised.min(options.reserve_bytes);
-                idle.push(Spare { life, file: file.clone(), initialised });
+                let initialised = bytes.min(options.reserve_bytes);
+                idle.push(Spare { life, file: file.clone(), initialised, file_bytes: bytes });
             }
         }
     }
@@ -327,17 +328,20 @@ fn arrange<D: Disk>(
     {
         let file = disk.open(&next_number.file_name())?;
         let life = Life::new(next_number, opening.salt);
-        idle.push(Spare { life, file, initialised: bytes });
+        idle.push(Spare { life, file, initialised: bytes, file_bytes: bytes });
         next_number = SegmentNumber(next_number.0 + 1);
     }
     let newest = table.last_key_value().map(|(_, segment)| segment.life);
     if !newest.is_some_and(Life::takes_batches) {
         // A full device may have no room for a new file.
         let old = idle.pop();
-        let bytes = old.as_ref().map_or(options.reserve_bytes, |old| old.initialised);
+        let (bytes, file_bytes) = old
+            .as_ref()
+            .map_or((options.reserve_bytes, 0), |old| (old.initialised, old.file_bytes));
         let file = prepare(disk, &header(next_number), old.as_ref(), bytes)?;
         let life = Life::new(next_number, opening.salt);
         let first = segment(life, file, reading.next, BLOCK_BYTES as u64, bytes);
+        let first = Segment { file_bytes: bytes.max(file_bytes), ..first };
         let before = table.insert(reading.next, first);
         assert!(before.is_none(), "the log goes on behind all its segments");
         next_number = SegmentNumber(next_number.0 + 1);
@@ -352,6 +356,7 @@ fn segment<F>(life: Life, file: F, first: Lsn, end: u64, initialised: u64) -> Se
         first,
         end,
         initialised,
+        file_bytes: initialised,
         live: LiveRecords::NONE,
         died_at: Lsn::ZERO,
         too_large: false,

@@ -23,6 +23,8 @@ pub(crate) struct Segment<F> {
     pub(crate) end: u64,
     /// Up to here it may be written: these bytes are allocated and were written before.
     pub(crate) initialised: u64,
+    /// Bytes of its file; behind a recovered end some of them may never have been written.
+    pub(crate) file_bytes: u64,
     /// The records in it that still matter.
     pub(crate) live: LiveRecords,
     /// The last frame appended when its last record ceased to matter.
@@ -42,6 +44,8 @@ pub(crate) struct Spare<F> {
     pub(crate) life: Life,
     pub(crate) file: F,
     pub(crate) initialised: u64,
+    /// Bytes of its file, which may be more.
+    pub(crate) file_bytes: u64,
 }
 
 impl<F> Segment<F> {
@@ -52,6 +56,12 @@ impl<F> Segment<F> {
 }
 
 impl<F> Spare<F> {
+    /// A segment in which nothing matters any more.
+    fn of(segment: Segment<F>) -> Self {
+        let Segment { life, file, initialised, file_bytes, .. } = segment;
+        Self { life, file, initialised, file_bytes }
+    }
+
     /// Bytes for batches that it offers.
     pub(crate) fn rest(&self) -> u64 {
         self.initialised.saturating_sub(BLOCK_BYTES as u64)
@@ -147,8 +157,7 @@ impl<F: Clone> Segments<F> {
         assert!(spare.life.takes_batches(), "a spare is of the version that is written");
         if let Some(empty) = self.table.remove(&first) {
             assert_eq!(empty.pins, 0, "what holds no frame is not read");
-            let Segment { life, file, initialised, .. } = empty;
-            self.retired.push(Spare { life, file, initialised });
+            self.retired.push(Spare::of(empty));
         }
         let segment = Segment {
             life: spare.life,
@@ -156,6 +165,7 @@ impl<F: Clone> Segments<F> {
             first,
             end: BLOCK_BYTES as u64,
             initialised: spare.initialised,
+            file_bytes: spare.file_bytes,
             live: LiveRecords::NONE,
             died_at: Lsn::ZERO,
             too_large: false,
@@ -170,10 +180,12 @@ impl<F: Clone> Segments<F> {
         if let Some(segment) = self.table.values_mut().find(|segment| segment.life.number == number)
         {
             segment.initialised = initialised;
+            segment.file_bytes = segment.file_bytes.max(initialised);
         }
         if let Some(spare) = self.spares.iter_mut().find(|spare| spare.life.number == number) {
             assert!(initialised > spare.initialised, "what is filled stays filled");
             spare.initialised = initialised;
+            spare.file_bytes = spare.file_bytes.max(initialised);
         }
     }
 
@@ -247,8 +259,15 @@ impl<F: Clone> Segments<F> {
 
     /// Bytes of all segment files.
     pub(crate) fn file_bytes(&self) -> u64 {
-        let idle = self.spares.iter().chain(&self.retired);
-        self.held_bytes() + idle.map(|spare| spare.initialised).sum::<u64>()
+        let idle = self.spares.iter().chain(&self.retired).map(|spare| spare.file_bytes);
+        self.table.values().map(|segment| segment.file_bytes).chain(idle).sum()
+    }
+
+    /// Bytes of the file of the segment or spare of that number.
+    pub(crate) fn file_bytes_of(&self, number: SegmentNumber) -> Option<u64> {
+        let segment = self.numbered(number).map(|segment| segment.file_bytes);
+        let spare = || self.spares.iter().find(|spare| spare.life.number == number);
+        segment.or_else(|| spare().map(|spare| spare.file_bytes))
     }
 
     /// How many hold frames.
@@ -276,8 +295,7 @@ impl<F: Clone> Segments<F> {
             .collect();
         for first in dead {
             let segment = self.table.remove(&first).expect("invariant: it was just found");
-            let Segment { life, file, initialised, .. } = segment;
-            self.retired.push(Spare { life, file, initialised });
+            self.retired.push(Spare::of(segment));
         }
     }
 
@@ -335,6 +353,7 @@ impl<F: Clone> Segments<F> {
         for (first, segment) in &self.table {
             assert_eq!(*first, segment.first, "the table is by first frame");
             assert!(segment.end <= segment.initialised, "nothing lies beyond what is allocated");
+            assert!(segment.initialised <= segment.file_bytes, "what is filled is in the file");
             let LiveRecords { count, bytes } = segment.live;
             assert_eq!(count == 0, bytes == 0, "each record that matters takes bytes");
             assert!(count < segment.initialised, "no more matters than fits in");
