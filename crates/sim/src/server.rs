@@ -163,20 +163,13 @@ impl<D: Disk> Server<D> {
         self.amqp_connections.insert(id, AmqpConnection::new(id, self.now));
     }
 
-    /// A client is gone.
+    /// A client is gone, as the broker hears once it is not stalled; until then answers may come for
+    /// it, which nobody reads.
     pub fn disconnect(&mut self, id: u64, outside: &mut Outside) {
         self.tick(outside);
-        if let Some(connection) = self.connections.remove(&id) {
-            connection.session.close(&mut self.shared);
+        if !self.leaving.contains(&id) {
+            self.leaving.push(id);
         }
-        if let Some(connection) = self.redis_connections.remove(&id) {
-            connection.close(&mut self.redis_shared);
-        }
-        self.amqp_connections.remove(&id);
-        outside.clients.remove(&id);
-        outside.amqp_clients.remove(&id);
-        outside.redis_clients.remove(&id);
-        self.leaving.push(id);
         self.bid_farewell(outside);
     }
 
@@ -324,6 +317,7 @@ impl<D: Disk> Server<D> {
         while self.has_leaving() && !self.broker.stalled() {
             self.stepped_at = self.now;
             let id = self.leaving.remove(0);
+            self.forget(id, outside);
             outside.oracle.closed(self.now, id);
             outside.keys.closed(self.now, id);
             let mut outputs = Vec::new();
@@ -331,6 +325,19 @@ impl<D: Disk> Server<D> {
             self.committing.remove(&id);
             self.route(None, outputs, outside);
         }
+    }
+
+    fn forget(&mut self, id: u64, outside: &mut Outside) {
+        if let Some(connection) = self.connections.remove(&id) {
+            connection.session.close(&mut self.shared);
+        }
+        if let Some(connection) = self.redis_connections.remove(&id) {
+            connection.close(&mut self.redis_shared);
+        }
+        self.amqp_connections.remove(&id);
+        outside.clients.remove(&id);
+        outside.amqp_clients.remove(&id);
+        outside.redis_clients.remove(&id);
     }
 
     fn oldest(&self) -> Option<Nanos> {
@@ -465,11 +472,6 @@ impl<D: Disk> Server<D> {
         let id = output.session.0;
         let command = self.committing.remove(&id).expect("invariant: only a commit waits");
         (self.appended, self.stepped_at) = (0, self.now);
-        if !outside.amqp_clients.contains_key(&id) {
-            // It is gone, of which the broker has not heard yet.
-            outside.oracle.commanded(self.now, id, &command, Some(&output.reply));
-            return;
-        }
         self.judge(id, &command, Some(&output), outside);
         if let Some(connection) = self.amqp_connections.get_mut(&id) {
             connection.handle_reply(output.after, output.reply);
