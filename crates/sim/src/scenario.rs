@@ -89,6 +89,11 @@ impl Scenario {
             scenario.faults.retain(|fault| *fault != Fault::Full);
         }
         scenario.invite_redis(&mut rng, tight);
+        if scenario.quota.is_some() && rng.coin() {
+            // The same, but for a bound that stays, and that the journal knows.
+            let most = tight.max(scenario.journal.disk_bytes_min());
+            (scenario.quota, scenario.journal.disk_bytes_max) = (None, Some(most));
+        }
         scenario
     }
 

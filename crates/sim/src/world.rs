@@ -37,6 +37,8 @@ pub struct World<D: Disk> {
     /// How and when the last process fell, until the next has recovered.
     fallen: Option<(Fall, Nanos)>,
     next_client: u64,
+    /// Bytes of all files when the last process began.
+    used_at_start: u64,
     tally: Tally,
 }
 
@@ -90,6 +92,7 @@ impl<D: Disk> World<D> {
             server: None,
             fallen: None,
             next_client: 1,
+            used_at_start: 0,
             tally: Tally::default(),
             scenario,
         }
@@ -207,6 +210,11 @@ impl<D: Disk> World<D> {
             }
             self.progress();
         }
+    }
+
+    /// Processes from the next one on hold the log to so many bytes.
+    pub fn hold_disk_to(&mut self, bytes: Option<u64>) {
+        self.scenario.journal.disk_bytes_max = bytes;
     }
 
     /// The process falls, and with it what was under way at the disk.
@@ -357,6 +365,17 @@ impl<D: Disk> World<D> {
         }
         server.turn(&mut self.outside);
         server.broker.check();
+        self.check_space();
+    }
+
+    /// Segments and snapshots take no more than they may or did at the start, and no other file
+    /// grows.
+    fn check_space(&self) {
+        let used = self.faulty.used();
+        if let Some(most) = self.scenario.journal.disk_bytes_max {
+            let allowed = most.max(self.used_at_start) + EPOCH_BYTES;
+            assert!(used <= allowed, "{used} bytes instead of {allowed}");
+        }
     }
 
     /// The disk performs a call, or the broker hears of one.
@@ -391,7 +410,8 @@ impl<D: Disk> World<D> {
             return self.read_redis_client(id, bytes.len() as u64);
         }
         let Outside { clients, oracle, .. } = &mut self.outside;
-        let client = clients.get_mut(&id).expect("invariant: connected");
+        // Who has left may have been there when the turn began.
+        let Some(client) = clients.get_mut(&id) else { return };
         for (answer, changes) in client.read(&bytes) {
             if self.scenario.trace {
                 eprintln!("{} client {id} reads {}", self.now, answer.summary());
@@ -502,6 +522,7 @@ impl<D: Disk> World<D> {
         if self.scenario.policy == StorePolicy::Memory {
             return Ok(Broker::in_memory(options.engine));
         }
+        self.used_at_start = self.faulty.used();
         let look = || broker::verify(&self.disk, options.clone());
         let seen = self.faulty.undisturbed(look);
         let (broker, recovery) = Broker::open(&self.disk, options)?;
@@ -749,6 +770,9 @@ fn deliver<D: Disk>(id: u64, client: &mut Client, bytes: usize, server: &mut Ser
         server.half_close(id);
     }
 }
+
+/// The file that counts openings.
+const EPOCH_BYTES: u64 = 8;
 
 /// More messages than there are.
 const ALL: u32 = 100_000;

@@ -1,13 +1,36 @@
-//! A full disk: puts are refused, everything else goes on, and puts work again once there is room.
+//! A full disk, or a log that may take no more: puts are refused, everything else goes on, and puts
+//! work again once there is room.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use model::{Nanos, Persistence, StorePolicy};
-use sim::{Character, FaultyDisk, Scenario, Wish, World};
+use sim::{Character, Fall, FaultyDisk, Scenario, Wish, World};
 
 const POLICIES: [StorePolicy; 3] =
     [StorePolicy::Always, StorePolicy::Periodic(Nanos::from_millis(25)), StorePolicy::Never];
+
+/// What there is too little of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Device,
+    Limit,
+}
+
+const BOUNDS: [Bound; 2] = [Bound::Device, Bound::Limit];
+
+/// A world that runs, with room for so many bytes.
+fn world(policy: StorePolicy, bound: Bound, bytes: u64) -> (World<FaultyDisk>, FaultyDisk) {
+    let disk = FaultyDisk::new(1);
+    let mut scenario = scenario(policy);
+    match bound {
+        Bound::Device => disk.set_quota(Some(bytes)),
+        Bound::Limit => scenario.journal.disk_bytes_max = Some(bytes),
+    }
+    let mut world = World::new(scenario, disk.clone(), disk.clone());
+    world.start();
+    (world, disk)
+}
 
 fn scenario(policy: StorePolicy) -> Scenario {
     let mut scenario = Scenario::new(1);
@@ -48,19 +71,16 @@ fn delete(world: &mut World<FaultyDisk>, client: u64, id: u64) {
 
 /// One client, one message at a time: the worst case, since each delete takes a block of its own.
 fn drain_one_by_one(bytes: usize, order: impl Fn(&mut Vec<u64>)) {
-    for policy in POLICIES {
-        let disk = FaultyDisk::new(1);
-        disk.set_quota(Some(1536 * 1024));
-        let mut world = World::new(scenario(policy), disk.clone(), disk.clone());
-        world.start();
+    for (policy, bound) in POLICIES.into_iter().flat_map(|policy| BOUNDS.map(|it| (policy, it))) {
+        let (mut world, _) = world(policy, bound, 1536 * 1024);
         let client = world.connect(Character::Anyone);
         let mut ids = fill(&mut world, client, bytes);
-        assert!(ids.len() > 20, "{policy:?}: only {} fit", ids.len());
+        assert!(ids.len() > 20, "{policy:?}, {bound:?}: only {} fit", ids.len());
         order(&mut ids);
         ids.iter().for_each(|id| delete(&mut world, client, *id));
         world.pass(Nanos::SECOND);
-        let again = fill(&mut world, client, bytes);
-        assert!(again.len() * 2 > ids.len(), "{policy:?}: {} then {}", ids.len(), again.len());
+        let again = fill(&mut world, client, bytes).len();
+        assert!(again * 2 > ids.len(), "{policy:?}, {bound:?}: {} then {again}", ids.len());
     }
 }
 
@@ -87,10 +107,7 @@ fn a_full_disk_of_small_messages_is_drained_crosswise() {
 
 #[test]
 fn puts_are_accepted_once_there_is_room() {
-    let disk = FaultyDisk::new(1);
-    disk.set_quota(Some(1024 * 1024));
-    let mut world = World::new(scenario(StorePolicy::Always), disk.clone(), disk.clone());
-    world.start();
+    let (mut world, disk) = world(StorePolicy::Always, Bound::Device, 1024 * 1024);
     let client = world.connect(Character::Anyone);
     let ids = fill(&mut world, client, 5000);
     disk.set_quota(Some(4 * 1024 * 1024));
@@ -103,10 +120,7 @@ fn puts_are_accepted_once_there_is_room() {
 #[test]
 fn workers_that_only_release_do_not_use_up_the_room_for_deletes() {
     for bytes in [100, 10_000] {
-        let disk = FaultyDisk::new(1);
-        disk.set_quota(Some(1536 * 1024));
-        let mut world = World::new(scenario(StorePolicy::Always), disk.clone(), disk.clone());
-        world.start();
+        let (mut world, _) = world(StorePolicy::Always, Bound::Device, 1536 * 1024);
         let client = world.connect(Character::Anyone);
         let ids = fill(&mut world, client, bytes);
         let watched: Rc<BTreeSet<Rc<str>>> = Rc::new([Rc::from("default")].into());
@@ -124,4 +138,42 @@ fn workers_that_only_release_do_not_use_up_the_room_for_deletes() {
         // What a refused release leaves leased is this client's to delete, like the rest.
         ids.iter().for_each(|id| delete(&mut world, client, *id));
     }
+}
+
+#[test]
+fn what_large_messages_leave_is_room_for_small_ones() {
+    for bound in BOUNDS {
+        // Small messages need more of the snapshots' files, for which dead segments have to go.
+        let (mut world, _) = world(StorePolicy::Always, bound, 1280 * 1024);
+        let client = world.connect(Character::Anyone);
+        for id in fill(&mut world, client, 10_000) {
+            delete(&mut world, client, id);
+        }
+        world.pass(Nanos::SECOND);
+        let small = fill(&mut world, client, 10).len();
+        assert!(small > 150, "{bound:?}: only {small} fit");
+    }
+}
+
+#[test]
+fn a_limit_holds_over_restarts_and_may_be_lowered() {
+    let (mut world, disk) = world(StorePolicy::Always, Bound::Limit, 3 * 1024 * 1024);
+    let client = world.connect(Character::Anyone);
+    let stored = fill(&mut world, client, 5000);
+    world.fall(Fall::Process);
+    world.start();
+    let client = world.connect(Character::Anyone);
+    let more = fill(&mut world, client, 5000);
+    assert!(more.len() < stored.len() / 8, "{} and then {}", stored.len(), more.len());
+    world.fall(Fall::Power);
+    world.hold_disk_to(Some(1536 * 1024));
+    world.start();
+    let client = world.connect(Character::Anyone);
+    assert_eq!(fill(&mut world, client, 5000), [], "what is there is too much already");
+    for id in stored.into_iter().chain(more) {
+        delete(&mut world, client, id);
+    }
+    world.pass(Nanos::SECOND);
+    assert!(fill(&mut world, client, 5000).len() > 20, "what fits is taken again");
+    assert!(disk.used() < 1600 * 1024, "{} bytes are not given back", disk.used());
 }
