@@ -347,6 +347,10 @@ pub(crate) struct Tuning {
     /// Bytes of a journal segment, the unit in which disk space comes free [default: 16777216]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_SEGMENT_BYTES")]
     pub(crate) segment_bytes: Option<u64>,
+    /// Bytes that the journal may take on the device, such as 500M or 10G: at the limit it takes
+    /// only what deletes, until there is room again [default: as many as there are]
+    #[arg(long, value_name = "BYTES", env = "DUNLIN_DISK_LIMIT", value_parser = parse::bytes)]
+    pub(crate) disk_limit: Option<u64>,
     /// Connections that may be open; more are closed at once [default: 10000]
     #[arg(long, value_name = "N", env = "DUNLIN_MAX_CONNECTIONS")]
     pub(crate) max_connections: Option<usize>,

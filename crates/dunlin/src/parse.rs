@@ -98,6 +98,20 @@ pub(crate) fn property(text: &str) -> Result<(String, String), String> {
     pair.ok_or_else(|| format!("`{text}` is not NAME=VALUE"))
 }
 
+/// `500M`: a number of bytes, or of KiB, MiB or GiB.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (text.get(..at), 1 << 10),
+        Some((at, 'M' | 'm')) => (text.get(..at), 1 << 20),
+        Some((at, 'G' | 'g')) => (text.get(..at), 1 << 30),
+        _ => (Some(text), 1),
+    };
+    let number = number.and_then(|number| number.parse::<u64>().ok());
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| format!("{text} is no size, write it as 65536, 64K, 500M or 10G"))
+}
+
 /// The bytes of a base64 text.
 pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
@@ -266,6 +280,17 @@ mod tests {
             assert!(duration(wrong).unwrap_err().contains("use a number"), "{wrong}");
         }
         assert!(duration("999999h").is_err());
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let sizes = [("7", 7), ("64K", 65_536), ("3m", 3 << 20), ("10G", 10 << 30)];
+        for (text, size) in sizes {
+            assert_eq!(bytes(text), Ok(size));
+        }
+        for wrong in ["", "K", "-1", "1.5G", "1T", "99999999999999G", "1 G", "\u{e9}"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

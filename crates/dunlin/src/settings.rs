@@ -25,6 +25,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         threads: tuning.threads.unwrap_or_else(threads_default),
         journal_io: tuning.journal_io.unwrap_or_default(),
         segment_bytes: tuning.segment_bytes,
+        disk_limit: tuning.disk_limit,
         queues: parse::queue_policies(&serve.queue.unwrap_or_default()),
         dead_letter_queue: serve.dead_letter_queue,
         send_id_window: serve.send_id_window,
@@ -72,6 +73,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
             threads: above.threads.or(below.threads),
             journal_io: above.journal_io.or(below.journal_io),
             segment_bytes: above.segment_bytes.or(below.segment_bytes),
+            disk_limit: above.disk_limit.or(below.disk_limit),
             max_connections: above.max_connections.or(below.max_connections),
             max_output_bytes: above.max_output_bytes.or(below.max_output_bytes),
             max_buffered_bytes: above.max_buffered_bytes.or(below.max_buffered_bytes),
@@ -94,6 +96,7 @@ struct File {
     threads: Option<usize>,
     journal_io: Option<String>,
     segment_bytes: Option<u64>,
+    disk_limit: Option<Bytes>,
     max_connections: Option<usize>,
     max_output_bytes: Option<usize>,
     max_buffered_bytes: Option<usize>,
@@ -105,6 +108,23 @@ struct File {
     list_head: Option<String>,
     #[serde(default)]
     queues: BTreeMap<String, Queue>,
+}
+
+/// A size: a number, or a text such as "10G".
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Bytes {
+    Count(u64),
+    Text(String),
+}
+
+impl Bytes {
+    fn count(self) -> Result<u64, String> {
+        match self {
+            Self::Count(bytes) => Ok(bytes),
+            Self::Text(text) => parse::bytes(&text),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -156,6 +176,7 @@ fn parse(file: File) -> Result<Serve, String> {
             threads: file.threads,
             journal_io: word("journal-io", file.journal_io, str::parse)?,
             segment_bytes: file.segment_bytes,
+            disk_limit: named("disk-limit", file.disk_limit.map(Bytes::count).transpose())?,
             max_connections: file.max_connections,
             max_output_bytes: file.max_output_bytes,
             max_buffered_bytes: file.max_buffered_bytes,
@@ -212,6 +233,7 @@ mod tests {
             half-sent-timeout = 'never'\n idle-timeout = '9s'
             dead-letter-queue = 'dead'\n send-id-window = '7s'\n send-ids-max = 6
  list-head = 'left'
+            disk-limit = '2G'
             [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
             pop-lease = '30s'";
         let config = config(file(text).unwrap()).unwrap();
@@ -232,6 +254,7 @@ mod tests {
         assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
         assert_eq!(config.send_id_window.unwrap().as_secs(), 7);
         assert_eq!(config.send_ids_max, Some(6));
+        assert_eq!(config.disk_limit, Some(2 << 30));
         assert_eq!(config.list_head, server::Side::Left);
     }
 
@@ -251,6 +274,8 @@ mod tests {
         assert!(error.starts_with("queues.a: "), "{error}");
         let error = file("[queues.a]\ndead-letters = 'burn'").unwrap_err();
         assert!(error.starts_with("queues.a: ") && error.contains("park"), "{error}");
+        let error = file("disk-limit = '2X'").unwrap_err();
+        assert!(error.starts_with("disk-limit: ") && error.contains("10G"), "{error}");
         let error = file("send-ids-max = 1000001").unwrap_err();
         assert!(error.starts_with("send-ids-max: ") && error.contains("1000000"), "{error}");
         let error = file("dead-letter-queue = ''").unwrap_err();

@@ -284,3 +284,40 @@ fn processor_ticks(pid: u32) -> u64 {
     let fields: Vec<_> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
+
+/// Files of the journal, the largest and all together.
+fn journal_bytes(directory: &Directory) -> u64 {
+    let files = std::fs::read_dir(directory.0.join("dunlin-data")).unwrap();
+    files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+}
+
+#[test]
+fn a_disk_limit_holds_and_deleting_makes_room() {
+    let directory = Directory::new("disk-limit");
+    let limits = ["--disk-limit", "12M", "--segment-bytes", "1", "--max-message-bytes", "65535"];
+    let server = serve(&directory, &limits);
+    let mut client = server.connect();
+    let body = "x".repeat(60_000);
+    let stored = (1..1000).take_while(|_| client.put(&body) != "OUT_OF_MEMORY").count();
+    assert!((40..200).contains(&stored), "{stored} messages of 60,000 bytes fit into 12 MiB");
+    let most = (12 << 20) + 4096;
+    assert!(journal_bytes(&directory) <= most, "{} bytes", journal_bytes(&directory));
+    for id in 1..=stored {
+        assert_eq!(client.ask(&format!("delete {id}")), "DELETED");
+    }
+    // It takes messages again by itself; until then it says that it does not.
+    while client.put(&body) == "OUT_OF_MEMORY" {}
+    assert!(journal_bytes(&directory) <= most, "{} bytes", journal_bytes(&directory));
+    server.signal(Signal::TERM);
+    assert_eq!(server.end().0.code(), Some(0));
+}
+
+#[test]
+fn a_disk_limit_that_no_journal_fits_into_is_refused() {
+    let directory = Directory::new("disk-limit-small");
+    let mut command = dunlin(&directory);
+    command.arg("serve").args(ANY).args(["--disk-limit", "64M"]);
+    let (code, _, stderr) = run(command);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("--disk-limit") && stderr.contains("--max-message-bytes"), "{stderr}");
+}

@@ -33,7 +33,8 @@ impl<G: Gateway> App<G> {
             Readiness::Draining => Err(Problem::unready("draining", DRAINING)),
             Readiness::Full => Err(Problem::unready(
                 "store-full",
-                "the device is full: receive and delete messages or give it more space",
+                "the device is full, or the journal as large as --disk-limit lets it be: receive \
+                 and delete messages or let it have more",
             )),
         }
     }

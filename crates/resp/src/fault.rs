@@ -51,8 +51,8 @@ impl Fault {
                 Self::of("WRONGTYPE Operation against a key holding the wrong kind of value")
             }
             Refusal::StoreFull => Self::of(
-                "OOM command not allowed when used memory > 'maxmemory': the journal is full, and \
-                 takes only what deletes",
+                "OOM command not allowed when used memory > 'maxmemory': the journal is full \
+                 (the device, or --disk-limit), and takes only what deletes",
             ),
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
             Refusal::TooManyQueues => Self::of("ERR too many queues"),

@@ -29,6 +29,8 @@ pub struct Config {
     pub journal_io: Choice,
     /// Bytes of a journal segment, as far as the largest message allows; `None`: the usual.
     pub segment_bytes: Option<u64>,
+    /// Bytes that the journal may take on the device; `None`: as many as there are.
+    pub disk_limit: Option<u64>,
     /// Rules of single queues.
     pub queues: QueuePolicies,
     /// Where dead letters go; `None`: where the engine says.
@@ -56,6 +58,7 @@ impl Default for Config {
             threads: threads_default(),
             journal_io: Choice::Auto,
             segment_bytes: None,
+            disk_limit: None,
             queues: QueuePolicies::default(),
             dead_letter_queue: None,
             send_id_window: None,

@@ -43,6 +43,13 @@ pub enum StartError {
         /// What was asked for.
         asked: usize,
     },
+    /// A journal whose segments have room for the largest message does not fit into so little.
+    DiskLimit {
+        /// What was asked for.
+        asked: u64,
+        /// The least that is possible.
+        least: u64,
+    },
     /// The system refuses what every server needs: threads, descriptors.
     System(io::Error),
 }
@@ -84,6 +91,11 @@ impl fmt::Display for StartError {
                 f,
                 "{asked} bytes are too few for answers, choose {} or more",
                 crate::buffered::ALLOWED_BYTES_MIN
+            ),
+            Self::DiskLimit { asked, least } => write!(
+                f,
+                "{asked} bytes are too few for the journal: let it have {least} (--disk-limit), or \
+                 allow smaller messages (--max-message-bytes) and segments (--segment-bytes)"
             ),
             Self::MessageBytes { asked } => write!(
                 f,

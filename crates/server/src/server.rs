@@ -248,6 +248,14 @@ fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
+fn check_disk_limit(journal: &JournalOptions) -> Result<(), StartError> {
+    let least = journal.disk_bytes_min();
+    match journal.disk_bytes_max {
+        Some(asked) if asked < least => Err(StartError::DiskLimit { asked, least }),
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError> {
     if config.policy == StorePolicy::Memory {
         return Ok(None);
@@ -260,6 +268,7 @@ pub(crate) fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError>
 /// Recovers the broker and puts around it what the threads share.
 pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
     let options = broker_options(config);
+    check_disk_limit(&options.journal)?;
     let segment_bytes = disk.as_ref().map_or(0, |_| options.journal.segment_bytes);
     let clock = Clock::new();
     let broker = open_broker(config, disk.as_ref(), options, &clock)?;
@@ -330,12 +339,23 @@ fn broker_options(config: &Config) -> BrokerOptions {
         .into_iter()
         .fold(config.limits.message_bytes, usize::max);
     let journal = JournalOptions::new(config.policy).with_message_bytes_max(largest);
-    let journal = match config.segment_bytes {
+    let segment_bytes = config.segment_bytes.or(config.disk_limit.map(|most| {
+        // So many that one which is nearly empty does not matter, where messages let them.
+        (most / SEGMENTS_IN_LIMIT).min(journal.segment_bytes)
+    }));
+    let journal = match segment_bytes {
         Some(bytes) => journal.with_segment_bytes(bytes),
         None => journal,
     };
-    BrokerOptions { engine, journal: journal.with_transactions() }
+    let journal = journal.with_transactions();
+    BrokerOptions {
+        engine,
+        journal: JournalOptions { disk_bytes_max: config.disk_limit, ..journal },
+    }
 }
+
+/// Segments that a limit of the disk has room for, unless they have to be larger.
+const SEGMENTS_IN_LIMIT: u64 = 32;
 
 fn open_broker(
     config: &Config,

@@ -17,7 +17,7 @@ pub(crate) fn draining() -> Error {
 /// What the peer is told when the engine refuses.
 pub(crate) fn error(refusal: &Refusal) -> Error {
     let (condition, description) = match refusal {
-        Refusal::StoreFull => (condition::RESOURCE_LIMIT_EXCEEDED, "the store is full"),
+        Refusal::StoreFull => (condition::RESOURCE_LIMIT_EXCEEDED, FULL),
         Refusal::TooManyQueues => (condition::RESOURCE_LIMIT_EXCEEDED, "too many queues"),
         Refusal::TooManyWatched => (condition::RESOURCE_LIMIT_EXCEEDED, "too many queues watched"),
         Refusal::TooManySubscriptions => {
@@ -61,6 +61,9 @@ fn selector(position: usize, reason: &str) -> Error {
     let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
     Error::new(condition::INVALID_FIELD, format!("selector, at byte {position}: {reason}"))
 }
+
+/// Which of the two it is, only the journal knows.
+const FULL: &str = "the store is full (the device, or --disk-limit)";
 
 /// A refusal has to fit into the smallest frame, with what else stands there.
 const REASON_CHARS_MAX: usize = 80;
