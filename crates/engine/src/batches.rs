@@ -38,6 +38,9 @@ impl Engine {
         if let Err(refusal) = self.check_batch(&commands) {
             return Outcome::refused(refusal);
         }
+        if let Some((_, refusal)) = self.lacks_place(&self.demand_of_batch(by, &commands)) {
+            return Outcome::refused(refusal);
+        }
         self.log.begin_batch();
         let mut batch = Outcome::NOTHING;
         let (mut after, mut replies) = (After::NOTHING, Vec::with_capacity(commands.len()));

@@ -1,5 +1,7 @@
 //! Every invariant of the engine, spelled out. Tests and the simulation check after each step.
 
+use alloc::collections::BTreeMap;
+
 use model::{Lsn, MessageId, Nanos};
 
 use crate::dead_letters::SCARCE_RETRY;
@@ -278,7 +280,9 @@ impl Engine {
         let mut totals = Counts::default();
         let mut reordered = 0;
         let mut picture = 0;
+        let mut bytes = BTreeMap::<_, u64>::new();
         for (number, message) in self.messages.iter_from(0) {
+            *bytes.entry(message.queue).or_default() += message.body_bytes();
             picture += self.picture_bytes_of(message);
             let id = MessageId(number);
             if self.is_doomed(id) {
@@ -299,6 +303,10 @@ impl Engine {
         assert_eq!(totals, self.totals.counts, "messages by state");
         assert_eq!(totals.sum(), self.messages.len() as u64, "messages in all");
         assert_eq!(reordered, self.reordered.len(), "messages out of their order");
+        for (slot, queue) in self.queues.iter() {
+            let bytes = bytes.get(&slot).copied().unwrap_or(0);
+            assert_eq!(queue.body_bytes, bytes, "bytes of bodies in {}", queue.name);
+        }
         let by_queue = self.queues.iter().map(|(_, queue)| queue.counts);
         let by_queue = by_queue.fold(Counts::default(), |sum, counts| sum.plus(&counts));
         assert_eq!(by_queue, totals, "messages by state, summed over queues");

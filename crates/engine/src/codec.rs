@@ -37,7 +37,8 @@
 //!           follow, in this order
 //!           bit 0  failed deliveries varint of at most 2^32 - 1
 //!           bit 1  expires u64
-//!           bit 2  dead letter: reason byte (0 expired, 1 attempts, 2 rejected, 3 undeliverable)
+//!           bit 2  dead letter: reason byte (0 expired, 1 attempts, 2 rejected, 3 undeliverable,
+//!                  4 overflow)
 //!                  · at u64 · attempts varint · from bytes (UTF-8)
 //!           bit 3  in Changed: the queue that it was moved to, bytes (UTF-8)
 //!           bit 4  in ENVELOPE: format byte

@@ -33,6 +33,8 @@ use crate::{Effects, EngineOptions, QueuePolicies};
 pub struct Engine {
     pub(crate) policy: StorePolicy,
     pub(crate) queue_policies: QueuePolicies,
+    /// Some queues may not hold any number of messages.
+    pub(crate) is_bounded: bool,
     pub(crate) formats: Formats,
     pub(crate) dead_letter_queue: QueueName,
     pub(crate) messages: Pages<Box<Message>>,
@@ -119,6 +121,7 @@ impl Engine {
         Self {
             policy: options.policy,
             queues: Queues::new(&options.queue_policies),
+            is_bounded: options.queue_policies.are_bounded(),
             queue_policies: options.queue_policies,
             formats: options.formats,
             dead_letter_queue: options.dead_letter_queue,
@@ -208,7 +211,10 @@ impl Engine {
         let arrived = says_arrived(&command);
         let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
         let first = effects.outputs.len();
-        let outcome = self.dispatch(slot, command, effects);
+        let outcome = match self.lacks_place_for(slot, &command) {
+            Some(refusal) => self.refuse_send(slot, &command, refusal, effects),
+            None => self.dispatch(slot, command, effects),
+        };
         self.conclude(session, outcome, effects);
         if floor != After::NOTHING {
             self.raise_answers(slot, floor, first, effects);

@@ -126,6 +126,7 @@ fn put_dead(out: &mut Vec<u8>, dead: &DeadView<'_>) {
         DeadReason::Attempts => 1,
         DeadReason::Rejected => 2,
         DeadReason::Undeliverable => 3,
+        DeadReason::Overflow => 4,
     });
     out.extend_from_slice(&dead.at.0.to_le_bytes());
     put_varint(out, dead.attempts.into());
@@ -138,6 +139,7 @@ fn dead<'a>(reader: &mut Reader<'a>) -> Result<DeadView<'a>, RecordError> {
         1 => DeadReason::Attempts,
         2 => DeadReason::Rejected,
         3 => DeadReason::Undeliverable,
+        4 => DeadReason::Overflow,
         _ => return Err(RecordError::Invalid("reason")),
     };
     let at = Nanos(reader.fixed()?);

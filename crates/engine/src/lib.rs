@@ -77,6 +77,7 @@ mod administration;
 mod awaiting;
 mod batch_load;
 mod batches;
+mod bounds;
 mod browsing;
 mod check;
 mod check_keys;
@@ -118,6 +119,7 @@ mod send_id_record;
 mod send_ids;
 mod session;
 mod settling;
+mod shedding;
 mod slab;
 mod snapshot;
 mod subscriptions;
@@ -136,7 +138,7 @@ pub use copies::Copies;
 pub use effects::{Effects, FrameEnd, Freed, Grown};
 pub use engine::Engine;
 pub use key_records::{DeadlineView, Over, ValueView};
-pub use model::{DeadLetters, QueuePolicy, ReleaseOrder};
+pub use model::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use policy::{EngineOptions, QueuePolicies};
 pub use record::{
     Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,

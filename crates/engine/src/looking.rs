@@ -72,6 +72,7 @@ impl Engine {
             deleted_total: queue.deleted_total,
             paused_total: queue.paused_total,
             pause: queue.pause.map_or(Nanos::ZERO, |pause| pause.asked),
+            body_bytes: queue.body_bytes,
             pause_left: queue.pause.map_or(Nanos::ZERO, |pause| pause.until.since(self.latest)),
         };
         let reply = Reply::QueueStatistics(Box::new(statistics));

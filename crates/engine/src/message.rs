@@ -271,6 +271,10 @@ impl Message {
         }
     }
 
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body.len() as u64
+    }
+
     pub(crate) fn is_journalled(&self) -> bool {
         self.durability != Durability::None
     }

@@ -24,8 +24,9 @@ impl Engine {
     pub(crate) fn leave(&mut self, id: MessageId) -> State {
         let message = self.living(id);
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
-        let (slot, expires) = (message.queue, message.expires());
+        let (slot, expires, bytes) = (message.queue, message.expires(), message.body_bytes());
         let queue = self.queues.at_mut(slot);
+        queue.body_bytes -= bytes;
         let forgets_at = queue.forgets_at();
         let doomed = state == State::Ready && queue.is_doomed(priority, order);
         queue.counts.subtract(state, priority, doomed);
@@ -94,8 +95,9 @@ impl Engine {
         let message = self.living_mut(id);
         message.set_state(state);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
-        let expires = message.expires();
+        let (expires, bytes) = (message.expires(), message.body_bytes());
         let queue = self.queues.at_mut(slot);
+        queue.body_bytes += bytes;
         let forgets_at = queue.forgets_at();
         queue.counts.add(state, priority);
         self.totals.counts.add(state, priority);

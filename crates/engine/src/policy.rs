@@ -57,6 +57,12 @@ impl QueuePolicies {
         self.named.get(queue).copied().unwrap_or(self.default)
     }
 
+    /// Whether any queue has bounds.
+    pub(crate) fn are_bounded(&self) -> bool {
+        let mut all = self.named.values().chain([&self.default]);
+        all.any(|policy| policy.bounds.is_bounded())
+    }
+
     /// Keeps this queue, whatever else its rules are.
     pub fn keep(&mut self, queue: QueueName) {
         self.named.entry(queue).or_insert(self.default).kept = true;

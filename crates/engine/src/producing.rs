@@ -336,6 +336,26 @@ impl Engine {
 
     /// Who takes what is published to that name, whether or not there is such a topic.
     fn takers(&mut self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> Takers {
+        let (mut takers, steps) = self.find_takers(by, name, new);
+        let (of_patterns, looked) = self.matching_patterns(name);
+        takers.of_patterns = of_patterns;
+        self.took_steps(steps + looked);
+        takers
+    }
+
+    /// The queues of all subscriptions of a topic that take a message.
+    pub(crate) fn takers_of_topic(
+        &self,
+        by: SessionSlot,
+        name: &QueueName,
+        new: &NewMessage,
+    ) -> impl Iterator<Item = QueueSlot> + use<> {
+        let (Takers { durable, others, .. }, _) = self.find_takers(by, name, new);
+        durable.into_iter().chain(others)
+    }
+
+    /// Who takes it but for those of patterns, and how many steps it took to find them.
+    fn find_takers(&self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> (Takers, usize) {
         let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
         let client = self.sessions.at(by).client.as_ref();
         let mut takers = Takers::default();
@@ -355,10 +375,7 @@ impl Engine {
             let durable = entry.asks.is_durable();
             if durable { &mut takers.durable } else { &mut takers.others }.push(entry.queue);
         }
-        let (of_patterns, looked) = self.matching_patterns(name);
-        takers.of_patterns = of_patterns;
-        self.took_steps(steps + looked);
-        takers
+        (takers, steps)
     }
 
     /// A new message as records describe it, but for its place.

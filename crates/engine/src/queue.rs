@@ -49,6 +49,8 @@ pub(crate) struct Queue {
     pub(crate) resumes: Option<Nanos>,
     pub(crate) pause: Option<Pause>,
     pub(crate) counts: Counts,
+    /// Of the bodies of all its messages.
+    pub(crate) body_bytes: u64,
     pub(crate) producers: u64,
     /// Messages for it in transactions that are open.
     pub(crate) uncommitted: u64,
@@ -127,6 +129,7 @@ impl Queue {
             resumes: None,
             pause: None,
             counts: Counts::default(),
+            body_bytes: 0,
             producers: 0,
             uncommitted: 0,
             consumers: BTreeSet::new(),

@@ -150,6 +150,7 @@ impl Engine {
         // What is moved for one who waits may be what another waits for, who has his turn behind
         // those for whom there was something before. It ends, for each of them waits no more.
         while let Some(slot) = woken.pop() {
+            self.shed(slot, &mut woken, effects);
             self.serve_one(slot, &mut left, &mut woken, effects);
         }
     }

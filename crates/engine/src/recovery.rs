@@ -134,6 +134,8 @@ impl Engine {
             return Err(RecordError::WrongBody(id));
         }
         message.body = body();
+        let (slot, bytes) = (message.queue, message.body_bytes());
+        self.queues.at_mut(slot).body_bytes += bytes;
         message.body_missing = false;
         self.recovery.bodies_missing -= 1;
         Ok(())

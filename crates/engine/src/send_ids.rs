@@ -163,6 +163,11 @@ impl Engine {
         self.send_ids.find(key, self.latest).copied()
     }
 
+    /// Whether it was sent before.
+    pub(crate) fn was_sent(&self, key: Option<&SendKey>) -> bool {
+        key.is_some_and(|key| self.send_ids.find(key, self.latest).is_some())
+    }
+
     /// What the record of a name may take beside that of the message.
     pub(crate) fn send_id_bytes_max(key: Option<&SendKey>) -> usize {
         let texts = key.map(|(to, id)| to.name().as_str().len() + id.len());

@@ -88,6 +88,16 @@ impl Transaction {
         self.puts.iter().map(|(target, _)| *target)
     }
 
+    /// What it would put.
+    pub(crate) fn puts(&self) -> impl Iterator<Item = (&Target, &NewMessage)> {
+        self.puts.iter().map(|(target, message)| (target, message))
+    }
+
+    /// What it would say of what it settles.
+    pub(crate) fn settlements(&self) -> impl Iterator<Item = &(MessageId, Settlement)> {
+        self.settled.iter()
+    }
+
     /// What it would settle.
     pub(crate) fn settled(&self) -> impl Iterator<Item = MessageId> {
         self.settled.iter().map(|(id, _)| *id)

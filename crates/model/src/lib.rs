@@ -47,8 +47,8 @@ pub use live::LiveRecords;
 pub use message::{
     Format, Formats, NewMessage, PRIORITY_DEFAULT, PayloadReader, PropertyReader, Value,
 };
-pub use output::{Delivery, Output, Refusal, Reply};
-pub use policy::{DeadLetters, QueuePolicy, ReleaseOrder};
+pub use output::{Bound, Delivery, Output, QueueFull, Refusal, Reply};
+pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use settlement::{DeadLetter, DeadReason, Settlement};
 pub use statistics::{BrokerStatistics, MessageState, MessageStatistics, QueueStatistics};
 pub use subscription::{ClientName, Subscription, SubscriptionName};

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 use crate::{
@@ -283,4 +284,39 @@ pub enum Refusal {
     SendIdTooLong,
     /// The queue has consumers, or somebody holds messages of it, or it goes with a session.
     QueueInUse,
+    /// A queue, or a subscription of a topic, holds as much as its rules allow.
+    QueueFull(Box<QueueFull>),
+}
+
+/// Which bound of which queue is in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueFull {
+    /// The queue, or the topic of the subscription.
+    pub queue: QueueName,
+    /// Its bound.
+    pub bound: Bound,
+}
+
+/// What a queue may hold, as its rules say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// So many messages.
+    Messages(u64),
+    /// So many bytes of bodies.
+    Bytes(u64),
+}
+
+impl fmt::Display for QueueFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue {} is full: {}", self.queue, self.bound)
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Messages(count) => write!(f, "max-messages={count}"),
+            Self::Bytes(bytes) => write!(f, "max-bytes={bytes}"),
+        }
+    }
 }

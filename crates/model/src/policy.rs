@@ -18,6 +18,49 @@ pub struct QueuePolicy {
     /// command says that it has arrived, and so does the end of that time while the session lives.
     /// A session that ends before returns it. `None`: what is taken is gone at once.
     pub pop_lease: Option<Nanos>,
+    /// How much it may hold.
+    pub bounds: QueueBounds,
+}
+
+/// How much a queue may hold, or each subscription of a topic, and what becomes of what is sent
+/// beyond that. Counted is all that is stored, in whatever state. What the broker itself moves
+/// there (dead letters, what a client gives back) is never held off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueBounds {
+    /// Messages; `None`: any number.
+    pub messages_max: Option<u64>,
+    /// Bytes of their bodies; `None`: any number.
+    pub bytes_max: Option<u64>,
+    /// What becomes of what does not fit.
+    pub when_full: WhenFull,
+}
+
+impl QueueBounds {
+    /// Whether there is any.
+    #[must_use]
+    pub const fn is_bounded(&self) -> bool {
+        self.messages_max.is_some() || self.bytes_max.is_some()
+    }
+
+    /// Whether they are kept by what is not stored.
+    #[must_use]
+    pub const fn holds_off(&self) -> bool {
+        self.is_bounded() && matches!(self.when_full, WhenFull::Reject)
+    }
+}
+
+/// What becomes of what a queue has no place for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// It is stored, and the oldest ready messages of the least urgent priority are deleted until
+    /// it fits: the new one itself, where all others are held, delayed or buried.
+    DropOldest,
+    /// The same, but that these become dead letters; where dead letters are dropped, and in the
+    /// queue of dead letters itself, they are deleted.
+    DeadLetter,
 }
 
 impl Default for QueuePolicy {
@@ -28,6 +71,7 @@ impl Default for QueuePolicy {
             attempts_max: ATTEMPTS_MAX,
             dead_letters: DeadLetters::default(),
             pop_lease: None,
+            bounds: QueueBounds::default(),
         }
     }
 }

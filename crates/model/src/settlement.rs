@@ -27,6 +27,8 @@ pub enum DeadReason {
     Rejected,
     /// A consumer said that it can never deal with it.
     Undeliverable,
+    /// Its queue had no place for all that was sent.
+    Overflow,
 }
 
 impl DeadReason {
@@ -38,6 +40,7 @@ impl DeadReason {
             Self::Attempts => "attempts",
             Self::Rejected => "rejected",
             Self::Undeliverable => "undeliverable",
+            Self::Overflow => "overflow",
         }
     }
 }

@@ -77,6 +77,8 @@ pub struct QueueStatistics {
     pub pause: Nanos,
     /// How much of it is left.
     pub pause_left: Nanos,
+    /// Bytes of the bodies of all its messages.
+    pub body_bytes: u64,
 }
 
 /// All queues together.

@@ -286,6 +286,7 @@ fn queue_statistics(name: &str) -> QueueStatistics {
         paused_total: 31,
         pause: Nanos::from_secs(32),
         pause_left: Nanos(31_999_999_999),
+        body_bytes: 33,
     }
 }
 

@@ -470,6 +470,7 @@ impl Naive {
         let watching = || consumers().filter(|consumer| consumer.watched.contains(name));
         let producers = self.sessions.values().flat_map(|session| session.producers.values());
         let (pause, until) = queue.pause.unwrap_or_default();
+        let bodies = self.messages.values().filter(|message| message.queue == *name);
         let statistics = QueueStatistics {
             queue: name.clone(),
             urgent: counts.urgent,
@@ -485,6 +486,7 @@ impl Naive {
             paused_total: queue.paused_total,
             pause,
             pause_left: until.since(self.now),
+            body_bytes: bodies.map(|message| message.body.len() as u64).sum(),
         };
         Some((self.after_all(), Reply::QueueStatistics(Box::new(statistics))))
     }

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
-//!       [pop-lease=T] [frame=BYTES] [window=T] [ids=N]  begins, with an empty engine
+//!       [pop-lease=T] [frame=BYTES] [window=T] [ids=N] [max-messages=N] [max-bytes=N]
+//!       [full=drop-oldest|dead-letter]                  begins, with an empty engine; the bounds
+//!                                                       are of all queues but DLQ
 //! SESSION open | SESSION close | SESSION dismiss
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
@@ -57,8 +59,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use engine::{
-    DeadLetters, DeadView, Effects, Engine, EngineOptions, Place, QueuePolicies, QueuePolicy,
-    RecordView, ReleaseOrder, Standing, StoredState, describe,
+    DeadLetters, DeadView, Effects, Engine, EngineOptions, Place, QueueBounds, QueuePolicies,
+    QueuePolicy, RecordView, ReleaseOrder, Standing, StoredState, WhenFull, describe,
 };
 use model::{
     After, Command, ConsumerMode, DeadReason, Destination, Durability, Format, Formats, LinkId,
@@ -377,15 +379,41 @@ impl<'a> Words<'a> {
             Some(other) => panic!("{other}"),
         };
         let pop_lease = self.named.get("pop-lease").map(|span| time(span));
-        let policy =
-            QueuePolicy { release_order, dead_letters, pop_lease, ..QueuePolicy::default() };
+        let bounds = self.queue_bounds();
+        let policy = QueuePolicy {
+            release_order,
+            dead_letters,
+            pop_lease,
+            bounds,
+            ..QueuePolicy::default()
+        };
         let default =
             QueuePolicy { attempts_max: attempts.unwrap_or(policy.attempts_max), ..policy };
-        let mut policies = QueuePolicies { default, named: BTreeMap::new() };
+        let unbounded = QueuePolicy { bounds: QueueBounds::default(), ..default };
+        let named = BTreeMap::from([(QueueName::new("DLQ").unwrap(), unbounded)]);
+        let mut policies = QueuePolicies { default, named };
         if let Some(queue) = self.named.get("kept") {
             policies.keep(QueueName::new(queue).unwrap());
         }
         policies
+    }
+}
+
+/// What a queue may hold.
+impl Words<'_> {
+    fn queue_bounds(&self) -> QueueBounds {
+        let number = |name| self.named.get(name).map(|number: &&str| number.parse().unwrap());
+        let when_full = match self.named.get("full") {
+            None => WhenFull::Reject,
+            Some(&"drop-oldest") => WhenFull::DropOldest,
+            Some(&"dead-letter") => WhenFull::DeadLetter,
+            Some(other) => panic!("{other}"),
+        };
+        QueueBounds {
+            messages_max: number("max-messages"),
+            bytes_max: number("max-bytes"),
+            when_full,
+        }
     }
 }
 

@@ -1,0 +1,284 @@
+//! What bounded queues have a place for: held against it before a command stores anything, so that
+//! what is refused leaves nothing behind.
+//!
+//! A command is counted as a whole: a transaction without what it accepts in the same queue, a
+//! batch without what it takes. What takes no message of a sender's, as a renaming, is not counted,
+//! nor is what the broker moves by itself. Who subscribes to a pattern holds nobody off.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+
+use model::{
+    Bound, Command, Destination, End, ListCommand, NewMessage, QueueBounds, QueueFull, QueueName,
+    Refusal, Settlement, TransactionId,
+};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::queue::{Queue, QueueSlot};
+use crate::session::SessionSlot;
+use crate::targets::Target;
+
+/// Messages, and bytes of their bodies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A queue, or one that is not there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Site<'c> {
+    There(QueueSlot),
+    New(&'c QueueName),
+}
+
+/// What a command stores in queues that hold senders off, and nothing where all the others are.
+#[derive(Debug, Default)]
+pub(crate) struct Demand<'c> {
+    stored: BTreeMap<Site<'c>, Amount>,
+    /// What leaves with it.
+    settled: BTreeMap<QueueSlot, Amount>,
+}
+
+impl Amount {
+    pub(crate) fn one(bytes: usize) -> Self {
+        Self { messages: 1, bytes: bytes as u64 }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self {
+            messages: self.messages.saturating_sub(other.messages),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    /// The bound that it is beyond.
+    pub(crate) fn exceeds(self, bounds: &QueueBounds) -> Option<Bound> {
+        let messages = bounds.messages_max.filter(|max| self.messages > *max);
+        let bytes = bounds.bytes_max.filter(|max| self.bytes > *max);
+        messages.map(Bound::Messages).or(bytes.map(Bound::Bytes))
+    }
+}
+
+impl<'c> Demand<'c> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stored.is_empty()
+    }
+
+    /// Where a queue sheds what it has no place for, only what never has one matters.
+    fn add(&mut self, site: Site<'c>, amount: Amount, bounds: &QueueBounds) {
+        let is_too_large = bounds.bytes_max.is_some_and(|max| amount.bytes > max);
+        if bounds.holds_off() {
+            let stored = self.stored.entry(site).or_default();
+            *stored = stored.and(amount);
+        } else if is_too_large {
+            self.stored.insert(site, Amount { messages: 0, ..amount });
+        }
+    }
+}
+
+impl Queue {
+    /// All that is stored in it.
+    pub(crate) fn held(&self) -> Amount {
+        Amount { messages: self.counts.sum(), bytes: self.body_bytes }
+    }
+}
+
+impl Engine {
+    /// Why a command may not be done: a queue has no place for what it stores.
+    pub(crate) fn lacks_place_for(&self, by: SessionSlot, command: &Command) -> Option<Refusal> {
+        let demand = self.demand_of(by, command);
+        self.lacks_place(&demand).map(|(_, refusal)| refusal)
+    }
+
+    /// A command is not done; a transaction is rolled back.
+    pub(crate) fn refuse_send(
+        &mut self,
+        by: SessionSlot,
+        command: &Command,
+        refusal: Refusal,
+        effects: &mut Effects,
+    ) -> Outcome {
+        match command {
+            Command::Commit { transaction } => {
+                self.refuse_commit(by, *transaction, refusal, effects)
+            }
+            _ => Outcome::refused(refusal),
+        }
+    }
+
+    /// What a command would store where that is bounded; nothing where it was stored before, for
+    /// who sends again is to be told so.
+    pub(crate) fn demand_of<'c>(&self, by: SessionSlot, command: &'c Command) -> Demand<'c> {
+        let mut demand = Demand::default();
+        if self.is_bounded {
+            match command {
+                Command::Commit { transaction } => {
+                    self.add_transaction(by, *transaction, &mut demand);
+                }
+                command => self.add_demand(by, command, &mut demand),
+            }
+        }
+        demand
+    }
+
+    /// The same of all commands of a batch.
+    pub(crate) fn demand_of_batch<'c>(
+        &self,
+        by: SessionSlot,
+        commands: &'c [Command],
+    ) -> Demand<'c> {
+        let mut demand = Demand::default();
+        if self.is_bounded {
+            commands.iter().for_each(|command| self.add_demand(by, command, &mut demand));
+        }
+        demand
+    }
+
+    /// The first queue without a place for it.
+    pub(crate) fn lacks_place(&self, demand: &Demand<'_>) -> Option<(Option<QueueSlot>, Refusal)> {
+        demand.stored.iter().find_map(|(site, amount)| {
+            let (slot, name, bounds, before) = match site {
+                Site::There(slot) => {
+                    let queue = self.queues.at(*slot);
+                    let settled = demand.settled.get(slot).copied().unwrap_or_default();
+                    (Some(*slot), &queue.name, queue.policy.bounds, queue.held().without(settled))
+                }
+                Site::New(name) => {
+                    (None, *name, self.queue_policies.of(name).bounds, Amount::default())
+                }
+            };
+            // What sheds makes a place, but not for what fits into no queue of its kind.
+            let before = if bounds.holds_off() { before } else { Amount::default() };
+            let bound = before.and(*amount).exceeds(&bounds)?;
+            let full = QueueFull { queue: name.clone(), bound };
+            Some((slot, Refusal::QueueFull(Box::new(full))))
+        })
+    }
+
+    fn add_demand<'c>(&self, by: SessionSlot, command: &'c Command, demand: &mut Demand<'c>) {
+        match command {
+            Command::Put { link, message, transaction: None } => {
+                let target = self.sessions.at(by).producers.get(link);
+                target.into_iter().for_each(|to| self.add_put(by, *to, message, demand));
+            }
+            Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
+                match self.queues.find(name.as_str()) {
+                    Some(slot) => self.add_put(by, Target::Queue(slot), message, demand),
+                    None => self.add_named(name, Amount::one(message.body.len()), demand),
+                }
+            }
+            Command::PutTo { to: Destination::Topic(name), message, transaction: None }
+            | Command::Publish { topic: name, message } => {
+                self.add_copies(by, name, message, demand);
+            }
+            Command::List(command) => self.add_elements(command, demand),
+            _ => {}
+        }
+    }
+
+    fn add_elements<'c>(&self, command: &'c ListCommand, demand: &mut Demand<'c>) {
+        match command {
+            ListCommand::Push { queue, elements, only_existing, .. } => {
+                let slot = self.queues.find(queue.as_str());
+                let is_there = slot.is_some_and(|slot| self.queues.at(slot).counts.ready > 0);
+                if is_there || !only_existing {
+                    let amounts = elements.iter().map(|element| Amount::one(element.len()));
+                    amounts.for_each(|amount| self.add_named(queue, amount, demand));
+                }
+            }
+            ListCommand::Insert { queue, element, .. } => {
+                self.add_named(queue, Amount::one(element.len()), demand);
+            }
+            ListCommand::Replace { queue, element, .. } => {
+                let amount = Amount { messages: 0, ..Amount::one(element.len()) };
+                self.add_named(queue, amount, demand);
+            }
+            ListCommand::Move { from, from_end, to, .. } if from != to => {
+                if let Some(bytes) = self.outermost_bytes(from, *from_end) {
+                    self.add_named(to, Amount { messages: 1, bytes }, demand);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Of the body of the message at an end of a list.
+    fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
+        let slot = self.queues.find(name.as_str())?;
+        let (_, order) = self.queues.at(slot).ready.at_end(end)?;
+        Some(self.living(self.message_of(order)).body_bytes())
+    }
+
+    fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut Demand<'_>) {
+        let Some(transaction) = self.sessions.at(by).transactions.get(&id) else { return };
+        for (target, message) in transaction.puts().filter(|(target, _)| !self.is_gone(**target)) {
+            self.add_put(by, *target, message, demand);
+        }
+        if demand.is_empty() {
+            return;
+        }
+        for (id, settlement) in transaction.settlements() {
+            let Some(message) = self.messages.get(id.0) else { continue };
+            if *settlement == Settlement::Accept {
+                let settled = demand.settled.entry(message.queue).or_default();
+                *settled = settled.and(Amount { messages: 1, bytes: message.body_bytes() });
+            }
+        }
+    }
+
+    fn add_put(
+        &self,
+        by: SessionSlot,
+        target: Target,
+        message: &NewMessage,
+        demand: &mut Demand<'_>,
+    ) {
+        match target {
+            Target::Topic(slot) => {
+                self.add_copies(by, &self.topics.at(slot).name, message, demand);
+            }
+            Target::Queue(slot) => {
+                let key = self.send_key(target, message);
+                if !self.was_sent(key.as_ref()) {
+                    self.add_stored(slot, Amount::one(message.body.len()), demand);
+                }
+            }
+        }
+    }
+
+    fn add_copies(
+        &self,
+        by: SessionSlot,
+        topic: &QueueName,
+        message: &NewMessage,
+        demand: &mut Demand<'_>,
+    ) {
+        let holds_off = self.queue_policies.of(topic).bounds.holds_off();
+        if !holds_off || self.was_sent(self.topic_send_key(topic, message).as_ref()) {
+            return;
+        }
+        for slot in self.takers_of_topic(by, topic, message) {
+            self.add_stored(slot, Amount::one(message.body.len()), demand);
+        }
+    }
+
+    fn add_named<'c>(&self, name: &'c QueueName, amount: Amount, demand: &mut Demand<'c>) {
+        match self.queues.find(name.as_str()) {
+            Some(slot) => self.add_stored(slot, amount, demand),
+            None => {
+                let bounds = self.queue_policies.of(name).bounds;
+                demand.add(Site::New(name), amount, &bounds);
+            }
+        }
+    }
+
+    fn add_stored(&self, slot: QueueSlot, amount: Amount, demand: &mut Demand<'_>) {
+        demand.add(Site::There(slot), amount, &self.queues.at(slot).policy.bounds);
+    }
+}

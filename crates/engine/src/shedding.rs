@@ -1,0 +1,68 @@
+//! What a queue holds beyond its bounds goes, where its rules say so: after it was stored, in the
+//! same frame where that has room, and before anybody waits for it.
+//!
+//! What goes is of the least urgent priority that is ready, and there the older of the first and
+//! the last: a queue loses from its head, a list that grows at its head from its tail.
+
+use model::{DeadReason, MessageId, WhenFull};
+
+use crate::Effects;
+use crate::engine::Engine;
+use crate::queue::{Queue, QueueSlot};
+use crate::woken::Woken;
+
+impl Queue {
+    fn sheds(&self) -> bool {
+        let bounds = &self.policy.bounds;
+        bounds.is_bounded() && !bounds.holds_off() && !self.is_leaving()
+    }
+
+    fn is_beyond_bounds(&self) -> bool {
+        self.held().exceeds(&self.policy.bounds).is_some()
+    }
+}
+
+impl Engine {
+    /// Lets a queue hold no more than it may, or goes on with that by time. Which queue got what
+    /// it lost is added to `woken`.
+    pub(crate) fn shed(&mut self, slot: QueueSlot, woken: &mut Woken, effects: &mut Effects) {
+        if !self.is_bounded {
+            return;
+        }
+        for _ in 0..SHED_PER_STEP_MAX {
+            let Some(queue) = self.queues.get(slot).filter(|queue| queue.sheds()) else { return };
+            if !queue.is_beyond_bounds() {
+                return;
+            }
+            let Some(id) = self.least_needed(queue) else { return };
+            if !self.log.takes_change() {
+                break;
+            }
+            let parks = queue.policy.bounds.when_full == WhenFull::DeadLetter;
+            if parks && self.living(id).is_journalled() && self.log.is_scarce() {
+                // It takes more room than it frees; who sends is told that there is none.
+                return;
+            }
+            self.leave(id);
+            if parks && self.living(id).dead().is_none() {
+                woken.extend(self.park(id, DeadReason::Overflow, effects));
+            } else {
+                self.finish(id, effects);
+            }
+        }
+        self.resume_later(slot);
+    }
+
+    fn least_needed(&self, queue: &Queue) -> Option<MessageId> {
+        let (priority, last) = queue.ready.last()?;
+        let (_, first) = queue.ready.first_from(priority, i64::MIN)?;
+        let (first, last) = (self.message_of(first), self.message_of(last));
+        let bytes_max = queue.policy.bounds.bytes_max.unwrap_or(u64::MAX);
+        // Nothing makes a place for what is larger than the bounds: a subscription's copy.
+        let is_too_large = self.living(last).body_bytes() > bytes_max;
+        Some(if is_too_large { last } else { first.min(last) })
+    }
+}
+
+/// Messages that one step takes out of a queue; it goes on in the next.
+const SHED_PER_STEP_MAX: usize = 1_024;
