@@ -31,7 +31,10 @@ pub(crate) fn word(out: &mut Vec<u8>, word: &str) {
 /// memory that the server does not have.
 pub(crate) fn refusal(refusal: &Refusal) -> &'static str {
     match refusal {
-        Refusal::StoreFull | Refusal::TooManyQueues | Refusal::TooManyWatched => OUT_OF_MEMORY,
+        Refusal::StoreFull
+        | Refusal::QueueFull(_)
+        | Refusal::TooManyQueues
+        | Refusal::TooManyWatched => OUT_OF_MEMORY,
         // Such a name is nobody's to choose, or another client's: to this one it is none.
         Refusal::NoSuchDestination | Refusal::OfAnotherSession => BAD_FORMAT,
         _ => INTERNAL_ERROR,

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use model::{
     AdminCommand, Command, DeadLetters, Envelopes, MessageId, MessageState, Nanos, QueueName,
     QueuePolicy, QueueStatistics, ReleaseOrder, Reply, Shown, SubscriptionName,
-    SubscriptionStatistics, limits,
+    SubscriptionStatistics, WhenFull, limits,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -257,6 +257,7 @@ fn statistics(queue: &QueueStatistics) -> Map<String, Json> {
         ("stored_total", queue.messages_total.into()),
         ("deleted_total", queue.deleted_total.into()),
         ("paused_millis", millis(queue.pause_left).into()),
+        ("body_bytes", queue.body_bytes.into()),
     ];
     pairs.map(|(name, value): (&str, Json)| (name.to_owned(), value)).into_iter().collect()
 }
@@ -270,11 +271,19 @@ fn policy_json(policy: &QueuePolicy) -> Json {
         DeadLetters::Park => "park",
         DeadLetters::Drop => "drop",
     };
+    let when_full = match policy.bounds.when_full {
+        WhenFull::Reject => "reject",
+        WhenFull::DropOldest => "drop-oldest",
+        WhenFull::DeadLetter => "dead-letter",
+    };
     json!({
         "release_order": release_order,
         "kept": policy.kept,
         "attempts_max": policy.attempts_max,
         "dead_letters": dead_letters,
+        "max_messages": policy.bounds.messages_max,
+        "max_bytes": policy.bounds.bytes_max,
+        "when_full": when_full,
     })
 }
 

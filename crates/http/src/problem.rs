@@ -3,7 +3,7 @@
 
 use hyper::StatusCode;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use model::Refusal;
+use model::{QueueFull, Refusal};
 use serde_json::json;
 
 use crate::body::{Answer, Body};
@@ -107,6 +107,18 @@ impl Problem {
         )
     }
 
+    fn queue_full(full: &QueueFull) -> Self {
+        let kind = "queue-full";
+        let detail =
+            format!("{full}; nothing was stored, try again when messages of it were settled");
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, kind, "The queue is full", detail)
+    }
+
+    /// Nothing has to change but that time passes, or others go on.
+    fn is_passing(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE || self.kind == "queue-full"
+    }
+
     /// As an answer.
     pub(crate) fn answer(&self) -> Answer {
         let text = json!({
@@ -122,7 +134,7 @@ impl Problem {
         if let Some(allow) = self.allow {
             headers.insert(ALLOW, HeaderValue::from_static(allow));
         }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        if self.is_passing() {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         answer
@@ -153,6 +165,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::StoreFull => Self::full(),
+            Refusal::QueueFull(full) => Self::queue_full(&full),
             Refusal::TransactionTooLarge | Refusal::BatchTooLarge => Self::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too-large",
@@ -200,6 +213,17 @@ pub(crate) type Result<T> = std::result::Result<T, Problem>;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_finds_a_queue_full_is_told_which_and_when_to_come_back() {
+        let queue = model::QueueName::new("jobs").unwrap();
+        let full = QueueFull { queue, bound: model::Bound::Bytes(9) };
+        let problem = Problem::from(Refusal::QueueFull(Box::new(full)));
+        assert!(problem.detail.starts_with("queue jobs is full: max-bytes=9; "), "{problem:?}");
+        let answer = problem.answer();
+        assert_eq!(answer.status(), 507);
+        assert_eq!(answer.headers()[RETRY_AFTER], "1");
+    }
 
     #[test]
     fn every_trouble_says_what_to_do() {

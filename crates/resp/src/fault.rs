@@ -54,6 +54,7 @@ impl Fault {
                 "OOM command not allowed when used memory > 'maxmemory': the journal is full \
                  (the device, or --disk-limit), and takes only what deletes",
             ),
+            Refusal::QueueFull(full) => Self(Cow::Owned(Vec::from(format!("OOM {full}")))),
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
             Refusal::TooManyQueues => Self::of("ERR too many queues"),
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(
@@ -101,6 +102,12 @@ mod tests {
         };
         starts(Refusal::WrongKind, "WRONGTYPE Operation against a key holding");
         starts(Refusal::StoreFull, "OOM command not allowed");
+        let queue = model::QueueName::new("jobs").unwrap();
+        let full = model::QueueFull { queue, bound: model::Bound::Messages(7) };
+        starts(
+            Refusal::QueueFull(alloc::boxed::Box::new(full)),
+            "OOM queue jobs is full: max-messages=7",
+        );
         starts(Refusal::NoSuchPlace, "ERR index out of range");
         starts(Refusal::ListTooLong, "ERR the list is too long");
     }

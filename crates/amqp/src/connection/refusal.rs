@@ -18,6 +18,9 @@ pub(crate) fn draining() -> Error {
 pub(crate) fn error(refusal: &Refusal) -> Error {
     let (condition, description) = match refusal {
         Refusal::StoreFull => (condition::RESOURCE_LIMIT_EXCEEDED, FULL),
+        Refusal::QueueFull(full) => {
+            return Error::new(condition::RESOURCE_LIMIT_EXCEEDED, format!("{full}"));
+        }
         Refusal::TooManyQueues => (condition::RESOURCE_LIMIT_EXCEEDED, "too many queues"),
         Refusal::TooManyWatched => (condition::RESOURCE_LIMIT_EXCEEDED, "too many queues watched"),
         Refusal::TooManySubscriptions => {
