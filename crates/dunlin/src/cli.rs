@@ -290,9 +290,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES")]
     pub(crate) max_message_bytes: Option<usize>,
     /// Rules of a queue, as NAME:release-order=back|front, NAME:attempts-max=N (failed deliveries
-    /// until a message is a dead letter; 0: any number), NAME:dead-letters=park|drop or
+    /// until a message is a dead letter; 0: any number), NAME:dead-letters=park|drop,
     /// NAME:pop-lease=TIME (an element popped by the Redis protocol comes back if its connection
-    /// ends within that time and before its next command); NAME * is for all others
+    /// ends within that time and before its next command), NAME:max-messages=N, NAME:max-bytes=N
+    /// (what it may hold, or each subscription of a topic of that name) or
+    /// NAME:when-full=reject|drop-oldest|dead-letter; NAME * is for all others
     #[arg(
         long,
         value_name = "NAME:SETTING",
@@ -491,6 +493,8 @@ Every setting is also a variable (shown above) and a key of the TOML file, named
   attempts-max = 5
   dead-letters = \"park\"
   pop-lease = \"30s\"
+  max-messages = 100000
+  when-full = \"drop-oldest\"
 Flags overrule variables, variables the file, the file the defaults.
 
 Once all listeners accept, one line a listener and then `ready` go to standard output:
@@ -505,6 +509,7 @@ Examples:
   dunlin serve --data /var/lib/dunlin --sync 25ms
   dunlin serve --store none --listen beanstalkd=0.0.0.0:11300
   dunlin serve --queue 'retries:release-order=back'
+  dunlin serve --queue 'prices:max-messages=1000,when-full=drop-oldest'
 
 Exit status: 0 stopped in good order, 1 did not start, 2 wrong settings, 74 the journal could not
 be written, 130 stopped at once by a second SIGINT";

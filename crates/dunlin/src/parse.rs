@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use engine::{DeadLetters, QueuePolicies, QueuePolicy, ReleaseOrder};
+use engine::{DeadLetters, QueuePolicies, QueuePolicy, ReleaseOrder, WhenFull};
 use model::{Nanos, QueueName, StorePolicy, limits};
 use server::{Listen, Protocol, Side};
 
@@ -162,11 +162,19 @@ pub(crate) fn list_head(text: &str) -> Result<Side, String> {
     }
 }
 
-/// `NAME:SETTING=VALUE`, with `*` for all queues that are not named.
+/// `NAME:SETTING=VALUE`, with `*` for all queues that are not named; without a name it is about
+/// the one named before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSetting {
-    queue: Option<QueueName>,
+    whose: Whose,
     rule: QueueRule,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Whose {
+    One(QueueName),
+    AllOthers,
+    AsBefore,
 }
 
 /// One rule of a queue.
@@ -176,33 +184,54 @@ pub(crate) enum QueueRule {
     AttemptsMax(u32),
     DeadLetters(DeadLetters),
     PopLease(Nanos),
+    MessagesMax(u64),
+    BytesMax(u64),
+    WhenFull(WhenFull),
 }
 
 pub(crate) fn queue(text: &str) -> Result<QueueSetting, String> {
-    let parts = text.rsplit_once(':').and_then(|(name, setting)| {
-        let (key, value) = setting.split_once('=')?;
-        Some((name, key, value))
-    });
-    let (name, key, value) = parts.ok_or_else(|| format!("`{text}` is not NAME:SETTING=VALUE"))?;
+    let (name, setting) =
+        text.rsplit_once(':').map_or((None, text), |(name, setting)| (Some(name), setting));
+    let parts = setting.split_once('=');
+    let (key, value) = parts.ok_or_else(|| format!("`{text}` is not NAME:SETTING=VALUE"))?;
     let rule = match key {
         "release-order" => QueueRule::ReleaseOrder(release_order(value)?),
         "attempts-max" => QueueRule::AttemptsMax(attempts_max(value)?),
         "dead-letters" => QueueRule::DeadLetters(dead_letters(value)?),
         "pop-lease" => QueueRule::PopLease(pop_lease(value)?),
+        "max-messages" => QueueRule::MessagesMax(bound(value)?),
+        "max-bytes" => QueueRule::BytesMax(bound(value)?),
+        "when-full" => QueueRule::WhenFull(when_full(value)?),
         _ => {
-            let known = "release-order, attempts-max, dead-letters and pop-lease";
+            let known = "release-order, attempts-max, dead-letters, pop-lease, max-messages, \
+                         max-bytes and when-full";
             return Err(format!("`{key}` is no setting of a queue; there are {known}"));
         }
     };
-    queue_setting(name, rule)
+    match name {
+        Some(name) => queue_setting(name, rule),
+        None => Ok(QueueSetting { whose: Whose::AsBefore, rule }),
+    }
 }
 
 pub(crate) fn queue_setting(name: &str, rule: QueueRule) -> Result<QueueSetting, String> {
-    let queue = match name {
-        "*" => None,
-        name => Some(queue_name(name)?),
+    let whose = match name {
+        "*" => Whose::AllOthers,
+        name => Whose::One(queue_name(name)?),
     };
-    Ok(QueueSetting { queue, rule })
+    Ok(QueueSetting { whose, rule })
+}
+
+/// Each setting with the name that it is about.
+pub(crate) fn attributed(settings: Vec<QueueSetting>) -> Result<Vec<QueueSetting>, String> {
+    let mut before = None;
+    let attributed = settings.into_iter().map(|QueueSetting { whose, rule }| {
+        let whose = if whose == Whose::AsBefore { before.clone() } else { Some(whose) };
+        before = whose.clone();
+        let whose = whose.ok_or("the first setting of a queue is not NAME:SETTING=VALUE")?;
+        Ok(QueueSetting { whose, rule })
+    });
+    attributed.collect()
 }
 
 pub(crate) fn queue_name(text: &str) -> Result<QueueName, String> {
@@ -229,6 +258,23 @@ pub(crate) fn dead_letters(text: &str) -> Result<DeadLetters, String> {
     }
 }
 
+/// What a queue may hold: none of it would make it useless.
+pub(crate) fn bound(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("`{text}` is no bound of a queue: use a number above 0"))
+}
+
+pub(crate) fn when_full(text: &str) -> Result<WhenFull, String> {
+    match text {
+        "reject" => Ok(WhenFull::Reject),
+        "drop-oldest" => Ok(WhenFull::DropOldest),
+        "dead-letter" => Ok(WhenFull::DeadLetter),
+        _ => Err(format!(
+            "`{text}` is nothing to do with a full queue: use reject, drop-oldest or dead-letter"
+        )),
+    }
+}
+
 /// How long what is taken from a list stays leased.
 pub(crate) fn pop_lease(text: &str) -> Result<Nanos, String> {
     let span = duration(text)?;
@@ -238,16 +284,20 @@ pub(crate) fn pop_lease(text: &str) -> Result<Nanos, String> {
 /// The rules of all queues; of two for one thing the later holds.
 pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
     let mut policies = QueuePolicies::default();
-    for QueueSetting { queue, rule } in settings {
-        let policy: &mut QueuePolicy = match queue {
-            Some(name) => policies.named.entry(name.clone()).or_default(),
-            None => &mut policies.default,
+    for QueueSetting { whose, rule } in settings {
+        let policy: &mut QueuePolicy = match whose {
+            Whose::One(name) => policies.named.entry(name.clone()).or_default(),
+            Whose::AllOthers => &mut policies.default,
+            Whose::AsBefore => unreachable!("settings were attributed"),
         };
         match *rule {
             QueueRule::ReleaseOrder(order) => policy.release_order = order,
             QueueRule::AttemptsMax(attempts) => policy.attempts_max = attempts,
             QueueRule::DeadLetters(what) => policy.dead_letters = what,
             QueueRule::PopLease(span) => policy.pop_lease = Some(span),
+            QueueRule::MessagesMax(count) => policy.bounds.messages_max = Some(count),
+            QueueRule::BytesMax(bytes) => policy.bounds.bytes_max = Some(bytes),
+            QueueRule::WhenFull(what) => policy.bounds.when_full = what,
         }
     }
     policies
@@ -355,9 +405,25 @@ mod tests {
             "a:attempts-max=-1",
             "a:dead-letters=burn",
             "a:pop-lease=0s",
+            "a:max-messages=0",
+            "a:max-bytes=1k",
+            "a:when-full=burn",
         ] {
             assert!(queue(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_setting_without_a_name_is_about_the_queue_before() {
+        let texts = ["a:max-messages=5", "max-bytes=7", "when-full=drop-oldest", "*:max-bytes=9"];
+        let settings = attributed(texts.map(|text| queue(text).unwrap()).to_vec()).unwrap();
+        let policies = queue_policies(&settings);
+        let bounds = policies.of(&QueueName::new("a").unwrap()).bounds;
+        assert_eq!((bounds.messages_max, bounds.bytes_max), (Some(5), Some(7)));
+        assert_eq!(bounds.when_full, WhenFull::DropOldest);
+        assert_eq!(policies.default.bounds.bytes_max, Some(9));
+        let nobodys = attributed(vec![queue("max-bytes=7").unwrap()]);
+        assert!(nobodys.unwrap_err().contains("NAME:SETTING"));
     }
 
     #[test]

@@ -13,7 +13,8 @@ use crate::parse::{self, QueueRule, QueueSetting};
 /// The configuration that a server is started with.
 pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
     let file = serve.config.as_deref().map_or_else(|| Ok(Serve::default()), read)?;
-    let serve = overrule(serve, file);
+    let given = parse::attributed(serve.queue.unwrap_or_default()).map_err(Error::Settings)?;
+    let serve = overrule(Serve { queue: Some(given), ..serve }, file);
     let tuning = &serve.tuning;
     let limits = Limits::default();
     let limit = |given: Option<Limit>, default| given.map_or(default, |limit| limit.0);
@@ -134,6 +135,9 @@ struct Queue {
     attempts_max: Option<u32>,
     dead_letters: Option<String>,
     pop_lease: Option<String>,
+    max_messages: Option<u64>,
+    max_bytes: Option<u64>,
+    when_full: Option<String>,
 }
 
 fn read(path: &Path) -> Result<Serve, Error> {
@@ -190,11 +194,17 @@ fn queue_settings(name: &str, queue: &Queue) -> Result<Vec<QueueSetting>, String
     let order = queue.release_order.as_deref().map(parse::release_order).transpose()?;
     let letters = queue.dead_letters.as_deref().map(parse::dead_letters).transpose()?;
     let lease = queue.pop_lease.as_deref().map(parse::pop_lease).transpose()?;
+    let bound = |number: Option<u64>| number.map(|it| parse::bound(&it.to_string())).transpose();
+    let (messages, bytes) = (bound(queue.max_messages)?, bound(queue.max_bytes)?);
+    let when_full = queue.when_full.as_deref().map(parse::when_full).transpose()?;
     let rules = [
         order.map(QueueRule::ReleaseOrder),
         queue.attempts_max.map(QueueRule::AttemptsMax),
         letters.map(QueueRule::DeadLetters),
         lease.map(QueueRule::PopLease),
+        messages.map(QueueRule::MessagesMax),
+        bytes.map(QueueRule::BytesMax),
+        when_full.map(QueueRule::WhenFull),
     ];
     rules.into_iter().flatten().map(|rule| parse::queue_setting(name, rule)).collect()
 }
@@ -235,7 +245,7 @@ mod tests {
  list-head = 'left'
             disk-limit = '2G'
             [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
-            pop-lease = '30s'";
+            pop-lease = '30s'\n max-messages = 8\n max-bytes = 9\n when-full = 'drop-oldest'";
         let config = config(file(text).unwrap()).unwrap();
         assert_eq!(config.data, Path::new("/d"));
         assert_eq!(config.policy, StorePolicy::Periodic(Nanos::from_millis(25)));
@@ -251,6 +261,9 @@ mod tests {
         assert_eq!(policy.release_order, engine::ReleaseOrder::Back);
         assert_eq!((policy.attempts_max, policy.dead_letters), (3, engine::DeadLetters::Drop));
         assert_eq!(policy.pop_lease, Some(Nanos::from_secs(30)));
+        let bounds = policy.bounds;
+        assert_eq!((bounds.messages_max, bounds.bytes_max), (Some(8), Some(9)));
+        assert_eq!(bounds.when_full, engine::WhenFull::DropOldest);
         assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
         assert_eq!(config.send_id_window.unwrap().as_secs(), 7);
         assert_eq!(config.send_ids_max, Some(6));
@@ -272,6 +285,8 @@ mod tests {
         assert!(error.starts_with("sync: ") && error.contains("25ms"), "{error}");
         let error = file("[queues.a]\nrelease-order = 'up'").unwrap_err();
         assert!(error.starts_with("queues.a: "), "{error}");
+        let error = file("[queues.a]\nmax-bytes = 0").unwrap_err();
+        assert!(error.starts_with("queues.a: ") && error.contains("above 0"), "{error}");
         let error = file("[queues.a]\ndead-letters = 'burn'").unwrap_err();
         assert!(error.starts_with("queues.a: ") && error.contains("park"), "{error}");
         let error = file("disk-limit = '2X'").unwrap_err();
