@@ -254,7 +254,7 @@ fn one_file_is_filled_before_the_next_is_begun() {
 #[test]
 fn a_body_of_any_length_comes_back() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
-    for bytes in [0, 1, 55, 56, 57, 4087, 4088, 4089, 65_536, 16 * 1024 * 1024] {
+    for bytes in [0, 1, 55, 56, 57, 4023, 4024, 4025, 4096, 65_536, 16 * 1024 * 1024] {
         let body = body(7, bytes);
         let place = put(&mut spill, &disk, &body);
         assert!(fetched(&mut spill, &disk, place).unwrap() == body, "{bytes} bytes");
@@ -267,7 +267,7 @@ fn every_flipped_bit_of_a_record_is_seen() {
     for bytes in [40, 5000] {
         let place = put(&mut spill, &disk, &body(1, bytes));
         // Of a long body the same bit of the second read flips too.
-        for bit in 0..(8 + bytes).min(4096) * 8 {
+        for bit in 0..(8 + bytes).min(4032) * 8 {
             let faulty = FaultyDisk::new(&disk, Fault::Flipped(bit));
             let error = fetched(&mut spill, &faulty, place).expect_err("a flipped bit");
             assert!(error.to_string().contains(".spill"), "{error}");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::format::u32_at;
 use crate::spill::place::{FileNumber, UNIT_BYTES};
-use crate::{Disk, DiskError, DiskErrorKind, SpillPlace, WriteMode};
+use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, SpillPlace, WriteMode};
 
 /// Bodies to be written.
 #[derive(Debug)]
@@ -203,8 +203,9 @@ const HEAD_BYTES: usize = 8;
 
 const UNIT: usize = UNIT_BYTES as usize;
 
-/// Most bodies are shorter, and what the kernel reads is a page anyway.
-const FIRST_READ_BYTES: usize = 4096;
+/// Most bodies are shorter, and what the kernel reads is a page anyway. No whole block: that might
+/// be read past the page cache, which is where bodies are.
+const FIRST_READ_BYTES: usize = BLOCK_BYTES - UNIT;
 
 /// Bodies are copied together up to about so much for one write: what relieves memory should not
 /// need much itself.
