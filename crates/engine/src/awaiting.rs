@@ -5,7 +5,7 @@
 //! Meanwhile nothing can be added to the transaction, nobody sees anything of it, and everybody
 //! else is served. It goes with its session like any other.
 
-use model::{ChainRoom, Nanos, Refusal, TransactionId};
+use model::{After, ChainRoom, Nanos, Refusal, TransactionId};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -36,11 +36,16 @@ impl Engine {
     pub fn commit_awaiting(&mut self, now: Nanos, has_room: bool, effects: &mut Effects) {
         self.advance(now);
         let Some((by, id)) = self.awaiting.pop_front() else { return };
+        let ticket = self.sessions.at(by).transactions.get(&id).and_then(|it| it.ticket);
         let session = self.sessions.at(by).id;
         let outcome = if has_room {
             self.commit_now(by, id, Span::Chain, effects)
         } else {
             self.refuse_commit(by, id, Refusal::StoreFull, effects)
+        };
+        let outcome = match ticket {
+            Some(ticket) => outcome.late(ticket, After::NOTHING),
+            None => outcome,
         };
         self.conclude(session, outcome, effects);
     }

@@ -38,8 +38,9 @@ impl Engine {
         if let Err(refusal) = self.check_batch(&commands) {
             return Outcome::refused(refusal);
         }
-        if let Some((_, refusal)) = self.lacks_place(&self.demand_of_batch(by, &commands)) {
-            return Outcome::refused(refusal);
+        let demand = self.demand_of_batch(by, &commands);
+        if let Some(lack) = self.lacks_place(&demand, u64::MAX) {
+            return Outcome::refused(lack.refusal);
         }
         self.log.begin_batch();
         let mut batch = Outcome::NOTHING;

@@ -10,7 +10,7 @@ use alloc::collections::BTreeMap;
 
 use model::{
     Bound, Command, Destination, End, ListCommand, NewMessage, QueueBounds, QueueFull, QueueName,
-    Refusal, Settlement, TransactionId,
+    Refusal, Settlement, TransactionId, WhenFull,
 };
 
 use crate::Effects;
@@ -39,6 +39,18 @@ pub(crate) struct Demand<'c> {
     stored: BTreeMap<Site<'c>, Amount>,
     /// What leaves with it.
     settled: BTreeMap<QueueSlot, Amount>,
+    /// How many parts were counted.
+    pub(crate) parts: usize,
+}
+
+/// A queue has no place for a command.
+#[derive(Debug)]
+pub(crate) struct Lack {
+    pub(crate) refusal: Refusal,
+    /// Where it may wait for one, if it ever can be done.
+    pub(crate) waits_at: Option<QueueSlot>,
+    /// Of the bodies that it would store.
+    pub(crate) bytes: u64,
 }
 
 impl Amount {
@@ -72,6 +84,7 @@ impl<'c> Demand<'c> {
 
     /// Where a queue sheds what it has no place for, only what never has one matters.
     fn add(&mut self, site: Site<'c>, amount: Amount, bounds: &QueueBounds) {
+        self.parts += 1;
         let is_too_large = bounds.bytes_max.is_some_and(|max| amount.bytes > max);
         if bounds.holds_off() {
             let stored = self.stored.entry(site).or_default();
@@ -90,10 +103,14 @@ impl Queue {
 }
 
 impl Engine {
-    /// Why a command may not be done: a queue has no place for what it stores.
-    pub(crate) fn lacks_place_for(&self, by: SessionSlot, command: &Command) -> Option<Refusal> {
+    /// Why a command may not be done now: a queue has no place for what it stores.
+    pub(crate) fn lacks_place_for(&mut self, by: SessionSlot, command: &Command) -> Option<Lack> {
+        if !self.is_bounded {
+            return None;
+        }
         let demand = self.demand_of(by, command);
-        self.lacks_place(&demand).map(|(_, refusal)| refusal)
+        self.totals.steps += demand.parts as u64;
+        self.lacks_place(&demand, u64::MAX)
     }
 
     /// A command is not done; a transaction is rolled back.
@@ -140,25 +157,47 @@ impl Engine {
         demand
     }
 
-    /// The first queue without a place for it.
-    pub(crate) fn lacks_place(&self, demand: &Demand<'_>) -> Option<(Option<QueueSlot>, Refusal)> {
-        demand.stored.iter().find_map(|(site, amount)| {
-            let (slot, name, bounds, before) = match site {
-                Site::There(slot) => {
-                    let queue = self.queues.at(*slot);
-                    let settled = demand.settled.get(slot).copied().unwrap_or_default();
-                    (Some(*slot), &queue.name, queue.policy.bounds, queue.held().without(settled))
-                }
-                Site::New(name) => {
-                    (None, *name, self.queue_policies.of(name).bounds, Amount::default())
-                }
-            };
-            // What sheds makes a place, but not for what fits into no queue of its kind.
-            let before = if bounds.holds_off() { before } else { Amount::default() };
-            let bound = before.and(*amount).exceeds(&bounds)?;
-            let full = QueueFull { queue: name.clone(), bound };
-            Some((slot, Refusal::QueueFull(Box::new(full))))
-        })
+    /// The first queue without a place for what a send with this ticket stores.
+    pub(crate) fn lacks_place(&self, demand: &Demand<'_>, ticket: u64) -> Option<Lack> {
+        let mut stored = demand.stored.iter();
+        let (full, waits_at) = stored.find_map(|(site, amount)| match site {
+            Site::New(name) => {
+                let bound = amount.exceeds(&self.queue_policies.of(name).bounds)?;
+                Some((QueueFull { queue: (*name).clone(), bound }, None))
+            }
+            Site::There(slot) => {
+                let settled = demand.settled.get(slot).copied().unwrap_or_default();
+                let queue = self.queues.at(*slot);
+                let (bound, waits) = self.bound_of(queue, *amount, settled, ticket)?;
+                let full = QueueFull { queue: queue.name.clone(), bound };
+                Some((full, waits.then_some(*slot)))
+            }
+        })?;
+        let bytes = demand.stored.values().map(|amount| amount.bytes).sum();
+        Some(Lack { refusal: Refusal::QueueFull(Box::new(full)), waits_at, bytes })
+    }
+
+    /// The bound that is in the way, and whether that may pass.
+    fn bound_of(
+        &self,
+        queue: &Queue,
+        amount: Amount,
+        settled: Amount,
+        ticket: u64,
+    ) -> Option<(Bound, bool)> {
+        let bounds = &queue.policy.bounds;
+        if let Some(bound) = amount.without(settled).exceeds(bounds) {
+            return Some((bound, false));
+        }
+        // What sheds makes a place for all that could ever have one.
+        if !bounds.holds_off() {
+            return None;
+        }
+        let exceeded = queue.held().without(settled).and(amount).exceeds(bounds);
+        let is_slow = || self.is_behind(queue).then_some(bounds.target_age).flatten();
+        let waited_for = || queue.is_waited_for(ticket).then(|| bounds.first()).flatten();
+        let bound = exceeded.or_else(|| is_slow().map(Bound::Age)).or_else(waited_for)?;
+        Some((bound, bounds.when_full == WhenFull::Pace))
     }
 
     fn add_demand<'c>(&self, by: SessionSlot, command: &'c Command, demand: &mut Demand<'c>) {

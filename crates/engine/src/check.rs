@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use model::{Lsn, MessageId, Nanos};
+use model::{Command, Lsn, MessageId, Nanos};
 
 use crate::dead_letters::SCARCE_RETRY;
 use crate::engine::Engine;
@@ -40,6 +40,7 @@ impl Engine {
         self.check_publishing();
         self.send_ids.check(self.latest);
         self.check_transactions();
+        self.check_pacing();
         self.check_lists();
     }
 
@@ -52,11 +53,32 @@ impl Engine {
             waiting += usize::from(transaction.waits);
         }
         assert_eq!(bytes, self.totals.uncommitted_bytes, "what is open is counted");
-        assert_eq!(waiting, self.awaiting.len(), "who waits for room is known");
+        let paced = self.pacing.sends.values();
+        let paced = paced.filter(|paced| matches!(paced.command, Command::Commit { .. })).count();
+        assert_eq!(waiting, self.awaiting.len() + paced, "who waits for room is known");
         for (session, id) in &self.awaiting {
             let transaction = self.sessions.at(*session).transactions.get(id);
             assert!(transaction.is_some_and(|it| it.waits), "who waits for room has committed");
         }
+    }
+
+    fn check_pacing(&self) {
+        for (ticket, paced) in &self.pacing.sends {
+            let line = &self.queues.at(paced.at).line;
+            assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
+            let known = self.sessions.at(paced.by).paced.contains(ticket);
+            assert!(known, "a session knows what it has waiting");
+        }
+        let lines = self.queues.iter().map(|(_, queue)| queue.line.tickets.len());
+        assert_eq!(lines.sum::<usize>(), self.pacing.sends.len(), "who is in a line waits");
+        for (_, queue) in self.queues.iter() {
+            let waits = !queue.line.tickets.is_empty();
+            assert_eq!(queue.line.due.is_some(), waits, "a line goes on by its timer");
+        }
+        let sessions = self.sessions.iter().map(|(_, session)| session.paced.len());
+        assert_eq!(sessions.sum::<usize>(), self.pacing.sends.len(), "each is of one session");
+        let bytes = self.pacing.sends.values().map(|paced| paced.bytes);
+        assert_eq!(bytes.sum::<u64>(), self.pacing.bytes, "bytes that wait for a place");
     }
 
     fn check_message(&self, id: MessageId, message: &Message) {
@@ -192,6 +214,7 @@ impl Engine {
             + self.check_timer(Timer::Expire(slot), queue.first_expiry())
             + self.check_timer(Timer::Resume(slot), queue.resumes)
             + self.check_timer(Timer::End(slot), queue.lifetime.at)
+            + self.check_timer(Timer::Admit(slot), queue.line.due)
     }
 
     /// Gives the number of its timers.

@@ -16,6 +16,7 @@ use crate::keys::Keys;
 use crate::lists::{is_for_list_link, says_arrived};
 use crate::log::Log;
 use crate::message::Message;
+use crate::pacing::Pacing;
 use crate::pages::Pages;
 use crate::queue::{Counts, QueueSlot, Queues};
 use crate::receiving::Wanted;
@@ -54,6 +55,7 @@ pub struct Engine {
     pub(crate) log: Log,
     /// Commits that wait for room, the first to come first.
     pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
+    pub(crate) pacing: Pacing,
     pub(crate) next: Next,
     /// The latest moment it was told.
     pub(crate) latest: Nanos,
@@ -137,6 +139,7 @@ impl Engine {
             send_ids: SendIds::new(options.send_id_window, options.send_ids_max),
             log: Log::new(options.policy, options.frame_bytes_max),
             awaiting: VecDeque::new(),
+            pacing: Pacing::new(options.pace_max),
             next: Next { message: 1, front: -1, buried: 1, ticket: 1, temporary: 1 },
             latest: Nanos::ZERO,
             totals: Totals::default(),
@@ -174,6 +177,7 @@ impl Engine {
         self.advance(now);
         let Some(slot) = self.sessions.slot(session) else { return };
         self.took_steps(limits::COMMAND_STEPS);
+        self.stop_pacing(slot);
         self.drop_transactions(slot);
         self.stop_observing(slot);
         self.sessions.at_mut(slot).popped.clear();
@@ -212,7 +216,7 @@ impl Engine {
         let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
         let first = effects.outputs.len();
         let outcome = match self.lacks_place_for(slot, &command) {
-            Some(refusal) => self.refuse_send(slot, &command, refusal, effects),
+            Some(lack) => self.pace(slot, command, lack, floor, effects),
             None => self.dispatch(slot, command, effects),
         };
         self.conclude(session, outcome, effects);
@@ -306,7 +310,12 @@ impl Engine {
         }
     }
 
-    fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
+    pub(crate) fn dispatch(
+        &mut self,
+        by: SessionSlot,
+        command: Command,
+        effects: &mut Effects,
+    ) -> Outcome {
         self.took_steps(limits::COMMAND_STEPS);
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),
@@ -394,6 +403,7 @@ impl Engine {
             Timer::Resume(queue) => self.resume(queue),
             Timer::Browse(consumer) => return self.browse(consumer, effects),
             Timer::Delay(queue) => self.end_delay(queue),
+            Timer::Admit(queue) => return self.admit_next(queue, effects),
             Timer::Pause(queue) => self.end_pause(queue),
             Timer::Lease(holder) if self.sessions.at(holder).closing.is_some() => {
                 return self.go_on_closing(holder, effects);
@@ -456,6 +466,11 @@ impl Outcome {
     /// It wakes what another wakes.
     pub(crate) fn waking_as(self, other: &Self) -> Self {
         self.waking_all(other.woken.iter())
+    }
+
+    /// What it answers, which is left to the caller.
+    pub(crate) fn take_answer(&mut self) -> Option<(After, Reply)> {
+        self.answer.take()
     }
 
     /// It answers so.

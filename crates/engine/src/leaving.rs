@@ -32,6 +32,7 @@ impl Engine {
             self.list_ended(slot);
         }
         self.queues.begin_leaving(slot);
+        self.made_place(slot);
         let forgets_at = self.queues.at(slot).forgets_at();
         self.timers.change(Timer::Forget(slot), None, forgets_at);
         self.remove_if_idle(slot);

@@ -176,6 +176,7 @@ impl Engine {
         if order != place_of(id) {
             self.reordered.remove(order as u64);
         }
+        self.drained_one(message.queue);
         message
     }
 

@@ -21,6 +21,8 @@ pub struct EngineOptions {
     pub send_id_window: Nanos,
     /// How many of them; the oldest are forgotten first.
     pub send_ids_max: usize,
+    /// How long who waits for a place in a queue waits while nobody who waits there goes on.
+    pub pace_max: Nanos,
 }
 
 impl EngineOptions {
@@ -36,6 +38,7 @@ impl EngineOptions {
             frame_bytes_max: FRAME_BYTES_MAX,
             send_id_window: SEND_ID_WINDOW,
             send_ids_max: SEND_IDS_MAX,
+            pace_max: PACE_MAX,
         }
     }
 }
@@ -84,6 +87,9 @@ const SEND_ID_WINDOW: Nanos = Nanos::from_secs(5 * 60);
 
 /// As many as are sent in the window at 333 messages/s; some 40 MB where a name has 36 bytes.
 const SEND_IDS_MAX: usize = 100_000;
+
+/// Shorter than most clients wait for an answer, longer than most consumers stand still.
+const PACE_MAX: Nanos = Nanos::from_secs(30);
 
 /// As in Artemis.
 const DEAD_LETTER_QUEUE: &str = "DLQ";

@@ -6,9 +6,11 @@ use core::ops::Bound;
 
 use model::{MessageId, Nanos, QueueName, QueuePolicy, limits};
 
+use crate::draining::Drain;
 use crate::key_records::Over;
 use crate::message::{Message, State};
 use crate::order_set::OrderSet;
+use crate::pacing::Line;
 use crate::policy::QueuePolicies;
 use crate::record::{Envelope, Place, RecordView};
 use crate::session::{ConsumerKey, SessionSlot};
@@ -51,6 +53,10 @@ pub(crate) struct Queue {
     pub(crate) counts: Counts,
     /// Of the bodies of all its messages.
     pub(crate) body_bytes: u64,
+    /// Who waits for a place in it.
+    pub(crate) line: Line,
+    /// How fast messages leave it, where that is asked.
+    pub(crate) drain: Drain,
     pub(crate) producers: u64,
     /// Messages for it in transactions that are open.
     pub(crate) uncommitted: u64,
@@ -130,6 +136,8 @@ impl Queue {
             pause: None,
             counts: Counts::default(),
             body_bytes: 0,
+            line: Line::default(),
+            drain: Drain::default(),
             producers: 0,
             uncommitted: 0,
             consumers: BTreeSet::new(),
@@ -229,7 +237,7 @@ impl Queue {
             Role::Leaving => false,
         };
         let pointed = self.producers + self.uncommitted + self.counts.sum();
-        !stays && pointed == 0 && self.consumers.is_empty()
+        !stays && pointed == 0 && self.consumers.is_empty() && self.line.tickets.is_empty()
     }
 }
 

@@ -48,6 +48,7 @@ impl Engine {
         if self.living(id).is_journalled() {
             self.log.room = self.log.room.saturating_sub(RELOCATION_BYTES_MAX);
         }
+        self.drained_one(from);
         self.remove_if_idle(from);
     }
 

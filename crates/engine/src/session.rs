@@ -50,6 +50,8 @@ pub(crate) struct Session {
     pub(crate) settling: BTreeSet<MessageId>,
     /// Of what it leases, what it took from lists: gone with its next command.
     pub(crate) popped: BTreeSet<MessageId>,
+    /// Its sends that wait for a place.
+    pub(crate) paced: BTreeSet<u64>,
     /// The keys that it observes.
     pub(crate) observing: Option<Box<Observing>>,
     /// The temporary destinations that go with it.
@@ -138,6 +140,7 @@ impl Sessions {
             transactions: BTreeMap::new(),
             settling: BTreeSet::new(),
             popped: BTreeSet::new(),
+            paced: BTreeSet::new(),
             observing: None,
             temporary: BTreeSet::new(),
             closing: None,
@@ -167,6 +170,7 @@ impl Sessions {
         let session = self.at_mut(slot);
         assert!(session.margins.is_empty(), "a session closes without waits");
         assert!(session.transactions.is_empty(), "a session closes without transactions");
+        assert!(session.paced.is_empty(), "a session closes without sends that wait");
         session.closing = Some(held);
         let (id, client) = (session.id, session.client.take());
         self.ids.remove(&id);

@@ -33,6 +33,8 @@ pub(crate) enum Timer {
     Resume(QueueSlot),
     /// The consumer goes on to look at its queue.
     Browse(ConsumerKey),
+    /// Who waits for a place in the queue goes on, or gives up.
+    Admit(QueueSlot),
     /// The margin before the session's first lease ends begins, and the consumer asked to know.
     Margin(ConsumerKey),
     /// The consumer has waited long enough.

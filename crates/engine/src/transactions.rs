@@ -9,7 +9,9 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{After, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits};
+use model::{
+    After, Command, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits,
+};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -34,8 +36,10 @@ pub(crate) struct Transaction {
     tally: Tally,
     /// A part was refused.
     doomed: bool,
-    /// It was committed, and waits for room: nothing can be added to it.
+    /// It was committed, and waits for room or for a place: nothing can be added to it.
     pub(crate) waits: bool,
+    /// Its commit was said to wait, and is answered as the one of this ticket.
+    pub(crate) ticket: Option<u64>,
 }
 
 /// What a part of a transaction counts for.
@@ -224,6 +228,21 @@ impl Engine {
             self.end_transaction(by, transaction);
         }
         assert!(self.sessions.at(by).settling.is_empty(), "only transactions hold what is settled");
+    }
+
+    /// Whether a command is a commit that waits for a place.
+    pub(crate) fn set_waits(&mut self, by: SessionSlot, command: &Command, waits: bool) {
+        let Command::Commit { transaction } = command else { return };
+        if let Some(transaction) = self.sessions.at_mut(by).transactions.get_mut(transaction) {
+            transaction.waits = waits;
+        }
+    }
+
+    /// If a commit that waited for a place waits for room now, it is answered as that.
+    pub(crate) fn answer_late(&mut self, by: SessionSlot, id: TransactionId, ticket: u64) {
+        if let Some(transaction) = self.sessions.at_mut(by).transactions.get_mut(&id) {
+            transaction.ticket = Some(ticket);
+        }
     }
 
     /// A part that is refused dooms its transaction.

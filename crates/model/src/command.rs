@@ -9,8 +9,9 @@ use crate::{
     NewMessage, QueueName, Settlement, Subscription, SubscriptionName, TransactionId,
 };
 
-/// A wish of one session. Each is answered by exactly one [`crate::Reply`], at once, but for
-/// [`Command::Receive`] and commands on lists that wait, whose answer may come later, and
+/// A wish of one session. Each is answered by exactly one [`crate::Reply`], at once, but for what a
+/// bounded queue has no place for: that is answered `Waits` at once and `Late` when it was done or
+/// given up; for [`Command::Receive`] and commands on lists that wait, whose answer may come later, and
 /// [`Command::Credit`], which brings deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {

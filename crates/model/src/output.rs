@@ -131,6 +131,18 @@ pub enum Reply {
     Batch(Vec<Self>),
     /// What was observed has changed: the batch was not done.
     Stale,
+    /// A queue has no place yet for what was sent: the answer comes later, as `Late`.
+    Waits {
+        /// Which of the sends that wait it is.
+        ticket: u64,
+    },
+    /// The answer to a command that waited.
+    Late {
+        /// Which.
+        ticket: u64,
+        /// What came of it.
+        reply: Box<Self>,
+    },
 }
 
 impl Reply {
@@ -304,6 +316,8 @@ pub enum Bound {
     Messages(u64),
     /// So many bytes of bodies.
     Bytes(u64),
+    /// As many as are taken out of it in so long.
+    Age(Nanos),
 }
 
 impl fmt::Display for QueueFull {
@@ -317,6 +331,7 @@ impl fmt::Display for Bound {
         match self {
             Self::Messages(count) => write!(f, "max-messages={count}"),
             Self::Bytes(bytes) => write!(f, "max-bytes={bytes}"),
+            Self::Age(age) => write!(f, "target-age={}ms", age.0 / 1_000_000),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The rules of a queue, which its operator chooses.
 
-use crate::Nanos;
+use crate::{Bound, Nanos};
 
 /// The rules of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,27 +33,41 @@ pub struct QueueBounds {
     pub bytes_max: Option<u64>,
     /// What becomes of what does not fit.
     pub when_full: WhenFull,
+    /// Senders are held off so that messages wait no longer than this, as far as can be foreseen:
+    /// no more may be there than have left in that time, and nothing is taken while the oldest has
+    /// waited longer. It means nothing where `when_full` is to shed.
+    pub target_age: Option<Nanos>,
 }
 
 impl QueueBounds {
     /// Whether there is any.
     #[must_use]
     pub const fn is_bounded(&self) -> bool {
-        self.messages_max.is_some() || self.bytes_max.is_some()
+        self.messages_max.is_some() || self.bytes_max.is_some() || self.target_age.is_some()
+    }
+
+    /// One that there is.
+    #[must_use]
+    pub fn first(&self) -> Option<Bound> {
+        let messages = self.messages_max.map(Bound::Messages);
+        let bytes = || self.bytes_max.map(Bound::Bytes);
+        messages.or_else(bytes).or_else(|| self.target_age.map(Bound::Age))
     }
 
     /// Whether they are kept by what is not stored.
     #[must_use]
     pub const fn holds_off(&self) -> bool {
-        self.is_bounded() && matches!(self.when_full, WhenFull::Reject)
+        self.is_bounded() && matches!(self.when_full, WhenFull::Pace | WhenFull::Reject)
     }
 }
 
 /// What becomes of what a queue has no place for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It is refused.
+    /// It waits for a place, in a line; a batch is refused.
     #[default]
+    Pace,
+    /// It is refused.
     Reject,
     /// It is stored, and the oldest ready messages of the least urgent priority are deleted until
     /// it fits: the new one itself, where all others are held, delayed or buried.

@@ -3,7 +3,7 @@
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
 //!       [pop-lease=T] [frame=BYTES] [window=T] [ids=N] [max-messages=N] [max-bytes=N]
-//!       [full=drop-oldest|dead-letter]                  begins, with an empty engine; the bounds
+//!       [full=pace|drop-oldest|dead-letter] [age=T]                  begins, with an empty engine; the bounds
 //!                                                       are of all queues but DLQ
 //! SESSION open | SESSION close | SESSION dismiss
 //! SESSION producer|watch|unwatch LINK QUEUE
@@ -405,6 +405,7 @@ impl Words<'_> {
         let number = |name| self.named.get(name).map(|number: &&str| number.parse().unwrap());
         let when_full = match self.named.get("full") {
             None => WhenFull::Reject,
+            Some(&"pace") => WhenFull::Pace,
             Some(&"drop-oldest") => WhenFull::DropOldest,
             Some(&"dead-letter") => WhenFull::DeadLetter,
             Some(other) => panic!("{other}"),
@@ -413,6 +414,7 @@ impl Words<'_> {
             messages_max: number("max-messages"),
             bytes_max: number("max-bytes"),
             when_full,
+            target_age: self.named.get("age").map(|span| time(span)),
         }
     }
 }

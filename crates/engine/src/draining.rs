@@ -1,0 +1,114 @@
+//! How fast messages leave a queue, and whether more than that are in it.
+//!
+//! The rate is a count: of the messages that left within the last target age. As long as no more
+//! than that are in the queue, each waits no longer, if things go on as they did. From nothing it
+//! grows as fast as who consumes can take: what left counts as what may be there next.
+
+use model::{MessageId, Nanos};
+
+use crate::engine::Engine;
+use crate::queue::{Queue, QueueSlot};
+
+/// Messages that left lately.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Drain {
+    /// In each of the last slices of the target age; by the slice's number.
+    counts: [u64; SLICES],
+    /// The number of the latest slice.
+    slice: u64,
+}
+
+impl Drain {
+    fn advance(&mut self, now: Nanos, age: Nanos) {
+        let slice = slice_of(now, age);
+        let passed = slice.saturating_sub(self.slice).min(SLICES as u64);
+        for number in (slice + 1 - passed)..=slice {
+            *self.count_of(number) = 0;
+        }
+        self.slice = self.slice.max(slice);
+    }
+
+    fn add_one(&mut self, now: Nanos, age: Nanos) {
+        self.advance(now, age);
+        *self.count_of(self.slice) += 1;
+    }
+
+    /// How many left within the target age before now.
+    fn count(mut self, now: Nanos, age: Nanos) -> u64 {
+        self.advance(now, age);
+        self.counts.iter().sum()
+    }
+
+    fn count_of(&mut self, slice: u64) -> &mut u64 {
+        let index = (slice % SLICES as u64) as usize;
+        self.counts.get_mut(index).expect("invariant: the index is below the number of slices")
+    }
+}
+
+impl Engine {
+    /// A message is in a queue no more.
+    pub(crate) fn drained_one(&mut self, slot: QueueSlot) {
+        if !self.is_bounded {
+            return;
+        }
+        let now = self.latest;
+        let queue = self.queues.at_mut(slot);
+        if let Some(age) = queue.policy.bounds.target_age {
+            queue.drain.add_one(now, age);
+        }
+        self.made_place(slot);
+    }
+
+    /// Whether a message that came now would wait longer than it should. Nobody can tell where
+    /// there are no consumers: then only while the oldest has waited longer.
+    pub(crate) fn is_behind(&self, queue: &Queue) -> bool {
+        let Some(age) = queue.policy.bounds.target_age else { return false };
+        if self.oldest_ready(queue).is_some_and(|created| self.latest.since(created) > age) {
+            return true;
+        }
+        let drained = queue.drain.count(self.latest, age);
+        let is_consumed = drained > 0 || !queue.consumers.is_empty();
+        let there = queue.counts.ready + queue.counts.leased;
+        is_consumed && there >= drained.max(THERE_ALWAYS)
+    }
+
+    /// When the older of the two outermost came.
+    fn oldest_ready(&self, queue: &Queue) -> Option<Nanos> {
+        let ends = [queue.ready.first()?, queue.ready.last()?];
+        let oldest: MessageId = ends.map(|(_, order)| self.message_of(order)).into_iter().min()?;
+        Some(self.living(oldest).created)
+    }
+}
+
+fn slice_of(now: Nanos, age: Nanos) -> u64 {
+    now.0 / (age.0 / SLICES as u64).max(1)
+}
+
+const SLICES: usize = 8;
+
+/// Messages that may be there however slowly they leave: enough to begin with.
+const THERE_ALWAYS: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_left_counts_for_as_long_as_messages_may_wait() {
+        let age = Nanos::from_secs(8);
+        let at = Nanos::from_millis;
+        let mut drain = Drain::default();
+        for _ in 0..3 {
+            drain.add_one(at(100_500), age);
+        }
+        drain.add_one(at(104_000), age);
+        assert_eq!(drain.count(at(104_000), age), 4);
+        assert_eq!(drain.count(at(107_999), age), 4);
+        assert_eq!(drain.count(at(108_000), age), 1);
+        assert_eq!(drain.count(at(111_999), age), 1);
+        assert_eq!(drain.count(at(112_000), age), 0);
+        assert_eq!(drain.count(at(900_000), age), 0);
+        drain.add_one(at(900_000), age);
+        assert_eq!(drain.count(at(900_000), age), 1);
+    }
+}

@@ -1,0 +1,243 @@
+//! Sends that wait for a place in a queue, in the order in which they came.
+//!
+//! Each is answered at once that it waits, and later with what came of it. It is stored, and
+//! counts, when its turn comes; until then nothing is known of it but here. Who comes while others
+//! wait goes behind them, though there be a place, so that no sender overtakes itself or another.
+//!
+//! A line goes on by its timer, which is due as soon as a message has left its queue, a send a
+//! time: so others are served in between, those who take before those who bring. As long as a
+//! line goes on everybody in it waits; when it has not for as long as the operator says, whoever
+//! has waited so long is refused. A session that ends takes its sends out of all lines.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::{After, Command, Destination, Nanos, Refusal, Reply, limits};
+
+use crate::Effects;
+use crate::bounds::Lack;
+use crate::engine::{Engine, Outcome};
+use crate::queue::{Queue, QueueSlot};
+use crate::session::SessionSlot;
+use crate::targets::Target;
+use crate::timers::Timer;
+
+/// All sends that wait, by ticket: the first to come first.
+#[derive(Debug)]
+pub(crate) struct Pacing {
+    pub(crate) sends: BTreeMap<u64, Paced>,
+    /// Bytes of the bodies of all of them.
+    pub(crate) bytes: u64,
+    next: u64,
+    /// How long a line may stand still.
+    still_max: Nanos,
+}
+
+/// One that waits.
+#[derive(Debug)]
+pub(crate) struct Paced {
+    pub(crate) by: SessionSlot,
+    pub(crate) command: Command,
+    pub(crate) bytes: u64,
+    /// The queue that has no place for it.
+    pub(crate) at: QueueSlot,
+    since: Nanos,
+    /// What its answer waits for besides.
+    floor: After,
+}
+
+/// Who waits for a place in one queue.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    pub(crate) tickets: BTreeSet<u64>,
+    /// When it went on last.
+    moved: Nanos,
+    /// When its timer is due; set while somebody waits.
+    pub(crate) due: Option<Nanos>,
+}
+
+impl Pacing {
+    pub(crate) fn new(still_max: Nanos) -> Self {
+        Self { sends: BTreeMap::new(), bytes: 0, next: 1, still_max }
+    }
+
+    fn takes(&self, bytes: u64) -> bool {
+        self.sends.len() < limits::PACED_SENDS_MAX
+            && self.bytes + bytes <= limits::PACED_BYTES_MAX as u64
+    }
+}
+
+impl Queue {
+    /// Somebody waits for a place who came before this one.
+    pub(crate) fn is_waited_for(&self, ticket: u64) -> bool {
+        self.line.tickets.first().is_some_and(|first| *first < ticket)
+    }
+}
+
+impl Engine {
+    /// A command that a queue has no place for waits, or is refused.
+    pub(crate) fn pace(
+        &mut self,
+        by: SessionSlot,
+        command: Command,
+        lack: Lack,
+        floor: After,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let Some(at) = lack.waits_at.filter(|_| self.pacing.takes(lack.bytes)) else {
+            return self.refuse_send(by, &command, lack.refusal, effects);
+        };
+        let ticket = self.pacing.next;
+        self.pacing.next += 1;
+        self.set_waits(by, &command, true);
+        let command = self.addressed(by, command);
+        let paced = Paced { by, command, bytes: lack.bytes, at, since: self.latest, floor };
+        self.pacing.bytes += paced.bytes;
+        self.pacing.sends.insert(ticket, paced);
+        self.sessions.at_mut(by).paced.insert(ticket);
+        self.enter_line(at, ticket);
+        Outcome::reply(After::NOTHING, Reply::Waits { ticket })
+    }
+
+    /// A message has left a queue, or the queue is about to go: who waits for a place may go on.
+    pub(crate) fn made_place(&mut self, slot: QueueSlot) {
+        let line = &self.queues.at(slot).line;
+        if !line.tickets.is_empty() && line.due.is_some_and(|due| due > self.latest) {
+            self.set_due(slot, Some(self.latest));
+        }
+    }
+
+    /// The first of those who wait goes on, or is refused; or goes on waiting, by time.
+    pub(crate) fn admit_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        // What goes on may have to be a frame of its own.
+        self.end_frame(effects);
+        let first = self.queues.at(slot).line.tickets.first().copied();
+        let ticket = first.expect("invariant: the timer is set while somebody waits");
+        match self.lack_of(ticket) {
+            None => self.go_on(ticket, effects),
+            Some(lack) if lack.waits_at.is_some_and(|at| at != slot) => {
+                let at = lack.waits_at.unwrap_or(slot);
+                self.leave_line(slot, ticket);
+                if let Some(paced) = self.pacing.sends.get_mut(&ticket) {
+                    paced.at = at;
+                }
+                self.enter_line(at, ticket);
+                self.remove_if_idle(slot);
+            }
+            Some(lack) if lack.waits_at.is_none() || self.deadline(slot) <= self.latest => {
+                self.give_up_send(ticket, lack.refusal, effects);
+            }
+            Some(_) => self.set_due(slot, Some(self.deadline(slot))),
+        }
+    }
+
+    /// What a session that closes has waiting never happens.
+    pub(crate) fn stop_pacing(&mut self, by: SessionSlot) {
+        for ticket in core::mem::take(&mut self.sessions.at_mut(by).paced) {
+            let paced = self.take_paced(ticket);
+            self.set_waits(by, &paced.command, false);
+            self.remove_if_idle(paced.at);
+        }
+    }
+
+    fn lack_of(&mut self, ticket: u64) -> Option<Lack> {
+        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        let demand = self.demand_of(paced.by, &paced.command);
+        let steps = demand.parts;
+        let lack = self.lacks_place(&demand, ticket);
+        self.took_steps(steps);
+        lack
+    }
+
+    fn go_on(&mut self, ticket: u64, effects: &mut Effects) {
+        let paced = self.leave_pacing(ticket);
+        let Paced { by, command, at, floor, .. } = paced;
+        self.queues.at_mut(at).line.moved = self.latest;
+        let session = self.sessions.at(by).id;
+        let outcome = if let Command::Commit { transaction } = command {
+            let outcome = self.commit(by, transaction, effects);
+            self.answer_late(by, transaction, ticket);
+            outcome
+        } else {
+            self.dispatch(by, command, effects)
+        };
+        self.conclude(session, outcome.late(ticket, floor), effects);
+        self.remove_if_idle(at);
+    }
+
+    fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
+        let Paced { by, command, at, floor, .. } = self.leave_pacing(ticket);
+        let session = self.sessions.at(by).id;
+        let outcome = self.refuse_send(by, &command, refusal, effects);
+        self.conclude(session, outcome.late(ticket, floor), effects);
+        self.remove_if_idle(at);
+    }
+
+    fn leave_pacing(&mut self, ticket: u64) -> Paced {
+        let paced = self.take_paced(ticket);
+        self.sessions.at_mut(paced.by).paced.remove(&ticket);
+        self.set_waits(paced.by, &paced.command, false);
+        paced
+    }
+
+    fn take_paced(&mut self, ticket: u64) -> Paced {
+        let paced = self.pacing.sends.remove(&ticket);
+        let paced = paced.expect("invariant: who is in a line waits");
+        self.pacing.bytes -= paced.bytes;
+        self.leave_line(paced.at, ticket);
+        paced
+    }
+
+    fn enter_line(&mut self, slot: QueueSlot, ticket: u64) {
+        let line = &mut self.queues.at_mut(slot).line;
+        let is_first = line.tickets.first().is_none_or(|first| *first > ticket);
+        line.tickets.insert(ticket);
+        if is_first {
+            self.set_due(slot, Some(self.deadline(slot)));
+        }
+    }
+
+    /// The next one has its turn at once.
+    fn leave_line(&mut self, slot: QueueSlot, ticket: u64) {
+        let now = self.latest;
+        let line = &mut self.queues.at_mut(slot).line;
+        let was_there = line.tickets.remove(&ticket);
+        assert!(was_there, "who waits is in the line");
+        let due = (!line.tickets.is_empty()).then_some(now);
+        self.set_due(slot, due);
+    }
+
+    /// When the first in the line has waited long enough while nobody went on.
+    fn deadline(&self, slot: QueueSlot) -> Nanos {
+        let line = &self.queues.at(slot).line;
+        let first = line.tickets.first().and_then(|first| self.pacing.sends.get(first));
+        first.map_or(self.latest, |first| first.since.max(line.moved) + self.pacing.still_max)
+    }
+
+    fn set_due(&mut self, slot: QueueSlot, due: Option<Nanos>) {
+        let before = core::mem::replace(&mut self.queues.at_mut(slot).line.due, due);
+        self.timers.change(Timer::Admit(slot), before, due);
+    }
+
+    /// The same command, whatever becomes of the link that it came by.
+    fn addressed(&self, by: SessionSlot, command: Command) -> Command {
+        let Command::Put { link, message, transaction } = command else { return command };
+        let to = match self.sessions.at(by).producers.get(&link) {
+            Some(Target::Queue(slot)) => Destination::Queue(self.queues.at(*slot).name.clone()),
+            Some(Target::Topic(slot)) => Destination::Topic(self.topics.at(*slot).name.clone()),
+            None => return Command::Put { link, message, transaction },
+        };
+        Command::PutTo { to, message, transaction }
+    }
+}
+
+impl Outcome {
+    /// It answers what was said to wait, if it answers now.
+    pub(crate) fn late(mut self, ticket: u64, floor: After) -> Self {
+        if let Some((after, reply)) = self.take_answer() {
+            let reply = Reply::Late { ticket, reply: Box::new(reply) };
+            return self.answering(after.and(floor), reply);
+        }
+        self
+    }
+}
