@@ -7,7 +7,7 @@
 use model::{MessageId, Nanos};
 
 use crate::engine::Engine;
-use crate::queue::{Queue, QueueSlot};
+use crate::queue::{Queue, QueueSlot, Role};
 
 /// Messages that left lately.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,9 +60,13 @@ impl Engine {
     }
 
     /// Whether a message that came now would wait longer than it should. Nobody can tell where
-    /// there are no consumers: then only while the oldest has waited longer.
+    /// there are no consumers: then only while the oldest has waited longer, and never where it is
+    /// for a subscriber who is away.
     pub(crate) fn is_behind(&self, queue: &Queue) -> bool {
         let Some(age) = queue.policy.bounds.target_age else { return false };
+        if queue.consumers.is_empty() && matches!(queue.role, Role::Subscription { .. }) {
+            return false;
+        }
         if self.oldest_ready(queue).is_some_and(|created| self.latest.since(created) > age) {
             return true;
         }

@@ -73,6 +73,7 @@ impl Engine {
             paused_total: queue.paused_total,
             pause: queue.pause.map_or(Nanos::ZERO, |pause| pause.asked),
             body_bytes: queue.body_bytes,
+            paced: queue.line.tickets.len() as u64,
             pause_left: queue.pause.map_or(Nanos::ZERO, |pause| pause.until.since(self.latest)),
         };
         let reply = Reply::QueueStatistics(Box::new(statistics));

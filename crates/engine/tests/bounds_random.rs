@@ -57,7 +57,8 @@ fn queues_hold_what_their_bounds_allow() {
         let messages_max = (!rng.one_in(4)).then(|| 1 + rng.below(12));
         let bytes_max = (messages_max.is_none() || rng.one_in(2)).then(|| 10 + rng.below(60));
         eprintln!("seed {seed}: {when_full:?} {messages_max:?} {bytes_max:?}");
-        let mut world = World::new(rng, QueueBounds { messages_max, bytes_max, when_full });
+        let bounds = QueueBounds { messages_max, bytes_max, when_full, target_age: None };
+        let mut world = World::new(rng, bounds);
         for _ in 0..STEPS {
             world.step();
             world.check();

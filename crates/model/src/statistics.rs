@@ -79,6 +79,8 @@ pub struct QueueStatistics {
     pub pause_left: Nanos,
     /// Bytes of the bodies of all its messages.
     pub body_bytes: u64,
+    /// Sends that wait for a place in it.
+    pub paced: u64,
 }
 
 /// All queues together.

@@ -1,0 +1,278 @@
+//! Random senders to narrow queues that pace them: no queue ever holds too much, nobody overtakes,
+//! nobody is forgotten, and nobody waits where there is a place.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+mod support;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
+use model::{
+    Command, Destination, LinkId, MessageId, Nanos, NewMessage, Output, QueueName, Refusal, Reply,
+    SessionId, StorePolicy, TransactionId,
+};
+use support::Rng;
+
+const QUEUES: [&str; 3] = ["a", "b", "c"];
+const SESSIONS: u64 = 4;
+const STEPS: usize = 1_500;
+const PACE_MAX: Nanos = Nanos::from_secs(5);
+const WORKER: SessionId = SessionId(100);
+
+/// What a session sent and has not been told about: where to, and its numbers.
+#[derive(Clone, Debug)]
+struct Waiting {
+    by: SessionId,
+    queues: Vec<(&'static str, u64)>,
+    bytes: usize,
+    since: Nanos,
+}
+
+struct World {
+    rng: Rng,
+    now: Nanos,
+    bounds: QueueBounds,
+    engine: Engine,
+    effects: Effects,
+    sent: u64,
+    transactions: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    /// What was stored of each queue and not taken, in order.
+    stored: BTreeMap<&'static str, VecDeque<(u64, usize)>>,
+    seen: BTreeMap<&'static str, u64>,
+}
+
+#[test]
+fn senders_wait_in_order_and_are_never_forgotten() {
+    let mut seen = BTreeMap::new();
+    for seed in 0..40 {
+        eprintln!("seed {seed}");
+        let mut world = World::new(Rng(seed));
+        for _ in 0..STEPS {
+            world.step();
+            world.check();
+        }
+        for (what, count) in world.seen {
+            *seen.entry(what).or_insert(0) += count;
+        }
+    }
+    for what in ["at once", "waits", "later", "refused", "gone", "taken"] {
+        assert!(seen.get(what).is_some_and(|count| *count > 100), "{what}: {seen:?}");
+    }
+}
+
+impl World {
+    fn new(mut rng: Rng) -> Self {
+        let messages_max = (!rng.one_in(4)).then(|| 1 + rng.below(5));
+        let bytes_max = (messages_max.is_none() || rng.one_in(2)).then(|| 24 + rng.below(40));
+        let when_full = WhenFull::Pace;
+        let bounds = QueueBounds { messages_max, bytes_max, when_full, target_age: None };
+        let bounded = QueuePolicy { bounds, ..QueuePolicy::default() };
+        let named = QUEUES.map(|queue| (name(queue), bounded)).into();
+        let queue_policies = QueuePolicies { named, ..QueuePolicies::default() };
+        let options = EngineOptions::new(StorePolicy::Always);
+        let options = EngineOptions { queue_policies, pace_max: PACE_MAX, ..options };
+        let mut engine = Engine::new(options);
+        engine.open_session(WORKER);
+        let mut world = Self {
+            rng,
+            now: Nanos::SECOND,
+            bounds,
+            engine,
+            effects: Effects::default(),
+            sent: 0,
+            transactions: 0,
+            waiting: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            seen: BTreeMap::new(),
+        };
+        for (queue, link) in QUEUES.iter().zip(0..) {
+            world.ask(WORKER, Command::Watch { link: LinkId(link), queue: name(queue) });
+        }
+        world
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(12) {
+            0..5 => self.put(),
+            5 => self.commit(),
+            6..9 => self.take(),
+            9 if self.rng.one_in(6) => self.close(),
+            10 if self.rng.one_in(10) => self.now = self.now + PACE_MAX,
+            _ => self.now = self.now + Nanos(self.rng.below(400_000_000)),
+        }
+        self.pass_time();
+    }
+
+    fn session(&mut self) -> SessionId {
+        let session = SessionId(1 + self.rng.below(SESSIONS));
+        self.engine.open_session(session);
+        session
+    }
+
+    fn put(&mut self) {
+        let (by, queue) = (self.session(), self.rng.pick(&QUEUES));
+        let bytes = 8 + self.rng.below(12) as usize;
+        self.sent += 1;
+        let message = NewMessage::new(body(self.sent, bytes));
+        let to = Destination::Queue(name(queue));
+        let reply = self.ask(by, Command::PutTo { to, message, transaction: None }).unwrap();
+        let sent = Waiting { by, queues: vec![(queue, self.sent)], bytes, since: self.now };
+        self.note(reply, sent);
+    }
+
+    /// One message for each of some queues.
+    fn commit(&mut self) {
+        let (by, bytes) = (self.session(), 8 + self.rng.below(12) as usize);
+        self.transactions += 1;
+        let transaction = TransactionId(self.transactions);
+        self.ask(by, Command::Begin { transaction });
+        let count = 1 + self.rng.below(QUEUES.len() as u64) as usize;
+        let mut queues = Vec::new();
+        for queue in &QUEUES[..count] {
+            self.sent += 1;
+            queues.push((*queue, self.sent));
+            let message = NewMessage::new(body(self.sent, bytes));
+            let to = Destination::Queue(name(queue));
+            let transaction = Some(transaction);
+            self.ask(by, Command::PutTo { to, message, transaction });
+        }
+        let reply = self.ask(by, Command::Commit { transaction }).unwrap();
+        let since = self.now;
+        self.note(reply, Waiting { by, queues, bytes, since });
+    }
+
+    fn note(&mut self, reply: Reply, sent: Waiting) {
+        match reply {
+            Reply::Waits { ticket } => {
+                assert!(self.is_held_off(&sent), "{sent:?} waits though there is a place");
+                self.saw("waits");
+                assert!(self.waiting.insert(ticket, sent).is_none(), "a ticket is given once");
+            }
+            Reply::Stored { .. } | Reply::Done => {
+                self.saw("at once");
+                self.store(sent);
+            }
+            reply => panic!("{reply:?}: it would fit into an empty queue"),
+        }
+    }
+
+    fn store(&mut self, sent: Waiting) {
+        for (queue, number) in sent.queues {
+            self.stored.entry(queue).or_default().push_back((number, sent.bytes));
+        }
+    }
+
+    /// The worker takes the first of a queue, which has to be the first that was stored.
+    fn take(&mut self) {
+        let link = LinkId(self.rng.below(QUEUES.len() as u64) as u32);
+        let queue = QUEUES[link.0 as usize];
+        let (wait, margin, lease) = (Some(Nanos::ZERO), Nanos::ZERO, None);
+        let reply = self.ask(WORKER, Command::Receive { link, wait, margin, lease }).unwrap();
+        let first = self.stored.get_mut(queue).and_then(VecDeque::pop_front);
+        let Some((number, bytes)) = first else {
+            assert!(matches!(reply, Reply::TimedOut { .. }), "{reply:?}");
+            return;
+        };
+        let Reply::Delivered(delivery) = reply else { panic!("{reply:?}") };
+        assert_eq!(*delivery.body, *body(number, bytes), "{queue} gives in the order of coming");
+        self.saw("taken");
+        self.delete(delivery.message);
+    }
+
+    fn delete(&mut self, message: MessageId) {
+        assert_eq!(self.ask(WORKER, Command::Delete { message }), Some(Reply::Done));
+    }
+
+    fn close(&mut self) {
+        let session = self.session();
+        self.engine.close_session(self.now, session, &mut self.effects);
+        let before = self.waiting.len();
+        self.waiting.retain(|_, sent| sent.by != session);
+        *self.seen.entry("gone").or_default() += (before - self.waiting.len()) as u64;
+        self.hear();
+    }
+
+    fn pass_time(&mut self) {
+        while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.hear();
+        }
+    }
+
+    /// What comes late.
+    fn hear(&mut self) {
+        for Output { session, reply, .. } in std::mem::take(&mut self.effects.outputs) {
+            let Reply::Late { ticket, reply } = reply else { panic!("{reply:?} to {session:?}") };
+            let sent = self.waiting.remove(&ticket).expect("who is answered late waits");
+            assert_eq!(sent.by, session);
+            match *reply {
+                Reply::Refused(Refusal::QueueFull(_)) => {
+                    assert!(self.now.since(sent.since) >= PACE_MAX, "{sent:?} has waited so long");
+                    self.saw("refused");
+                }
+                Reply::Stored { .. } | Reply::Done => {
+                    self.saw("later");
+                    self.store(sent);
+                }
+                reply => panic!("{reply:?}"),
+            }
+        }
+        self.effects.clear();
+    }
+
+    /// Within its bounds; and who waits has somebody before, or finds no place.
+    fn check(&self) {
+        self.engine.check();
+        for queue in QUEUES {
+            let (count, bytes) = self.held(queue);
+            assert!(count <= self.bounds.messages_max.unwrap_or(u64::MAX), "{queue}: {count}");
+            assert!(bytes <= self.bounds.bytes_max.unwrap_or(u64::MAX), "{queue}: {bytes} bytes");
+        }
+        if let Some((ticket, first)) = self.waiting.first_key_value() {
+            let finds = first.queues.iter().all(|(queue, _)| self.fits(queue, first.bytes));
+            assert!(!finds, "{ticket} waits longest, though there is a place for {first:?}");
+        }
+    }
+
+    fn held(&self, queue: &str) -> (u64, u64) {
+        let all = self.stored.get(queue).into_iter().flatten();
+        all.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + *bytes as u64))
+    }
+
+    fn fits(&self, queue: &str, more: usize) -> bool {
+        let (count, bytes) = self.held(queue);
+        count < self.bounds.messages_max.unwrap_or(u64::MAX)
+            && bytes + more as u64 <= self.bounds.bytes_max.unwrap_or(u64::MAX)
+    }
+
+    /// A queue has no place for it, or somebody waits for one there already.
+    fn is_held_off(&self, sent: &Waiting) -> bool {
+        sent.queues.iter().any(|(queue, _)| {
+            let others = self.waiting.values().flat_map(|other| &other.queues);
+            !self.fits(queue, sent.bytes) || others.clone().any(|(other, _)| other == queue)
+        })
+    }
+
+    fn saw(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    fn ask(&mut self, by: SessionId, command: Command) -> Option<Reply> {
+        self.engine.handle(self.now, by, command, &mut self.effects);
+        let outputs = std::mem::take(&mut self.effects.outputs);
+        self.effects.clear();
+        assert!(outputs.len() <= 1, "who waits is served by time: {outputs:?}");
+        outputs.into_iter().next().map(|output| output.reply)
+    }
+}
+
+fn name(text: &str) -> QueueName {
+    QueueName::new(text).unwrap()
+}
+
+/// Tells the number, in so many bytes.
+fn body(number: u64, bytes: usize) -> Arc<[u8]> {
+    format!("{number:0bytes$}").into_bytes().into()
+}
