@@ -97,7 +97,7 @@ enum Awaited {
     Use(QueueName),
     Watch(QueueName),
     Ignore(QueueName),
-    /// The only one that may come later.
+    /// One that may come at any time, as may that to a put.
     Receive,
     Lease,
     Kick(Kicking),
@@ -168,6 +168,12 @@ impl Session {
     /// # Panics
     /// When no reply is awaited: the peer would take it for the answer to something else.
     pub fn handle_reply(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+        let reply = match reply {
+            // A put waits for a place in its tube, and the connection with it.
+            Reply::Waits { .. } => return,
+            Reply::Late { reply, .. } => *reply,
+            reply => reply,
+        };
         let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
         assert!(!matches!(awaited, Awaited::Nothing), "invariant: a reply answers a command");
         match (awaited, reply) {

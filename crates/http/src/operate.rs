@@ -258,6 +258,7 @@ fn statistics(queue: &QueueStatistics) -> Map<String, Json> {
         ("deleted_total", queue.deleted_total.into()),
         ("paused_millis", millis(queue.pause_left).into()),
         ("body_bytes", queue.body_bytes.into()),
+        ("paced", queue.paced.into()),
     ];
     pairs.map(|(name, value): (&str, Json)| (name.to_owned(), value)).into_iter().collect()
 }
@@ -272,6 +273,7 @@ fn policy_json(policy: &QueuePolicy) -> Json {
         DeadLetters::Drop => "drop",
     };
     let when_full = match policy.bounds.when_full {
+        WhenFull::Pace => "pace",
         WhenFull::Reject => "reject",
         WhenFull::DropOldest => "drop-oldest",
         WhenFull::DeadLetter => "dead-letter",
@@ -284,6 +286,7 @@ fn policy_json(policy: &QueuePolicy) -> Json {
         "max_messages": policy.bounds.messages_max,
         "max_bytes": policy.bounds.bytes_max,
         "when_full": when_full,
+        "target_age_millis": policy.bounds.target_age.map(millis),
     })
 }
 

@@ -84,6 +84,8 @@ pub struct Connection {
     /// What the engine is to be asked next.
     work: VecDeque<Work>,
     awaited: VecDeque<Awaited>,
+    /// The same of what waits for a place in a queue, by ticket.
+    paced: BTreeMap<u64, Awaited>,
     /// All that any reply has depended on so far.
     latest: After,
     batch: Option<Batch>,
@@ -154,6 +156,7 @@ impl Connection {
             transactions: BTreeMap::new(),
             work: VecDeque::new(),
             awaited: VecDeque::new(),
+            paced: BTreeMap::new(),
             latest: After::NOTHING,
             batch: None,
             held_bytes: 0,

@@ -1,5 +1,6 @@
 //! What the engine's replies mean: each but the unsolicited ones answers the command that was
-//! polled first of those that are not answered.
+//! polled first of those that are not answered. Who is told that a message waits for a place in
+//! its queue has it unsettled until then, and its link gets no credit for it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -29,12 +30,25 @@ impl Connection {
             Reply::Delivered(delivery) => self.take_delivery(after, delivery),
             Reply::Drained { link, delivered } => self.take_drained(after, link, delivered),
             Reply::ConsumerClosed { link } => self.lose_consumer(link),
+            Reply::Waits { ticket } => {
+                let awaited = self.next_awaited();
+                self.paced.insert(ticket, awaited);
+                None
+            }
+            Reply::Late { ticket, reply } => {
+                let awaited = self.paced.remove(&ticket);
+                let awaited = awaited.expect("invariant: what comes late was said to wait");
+                if is_over { None } else { self.answer_awaited(awaited, after, *reply) }
+            }
             reply => {
-                let awaited = self.awaited.pop_front();
-                let awaited = awaited.expect("invariant: the engine replies once to a command");
+                let awaited = self.next_awaited();
                 if is_over { None } else { self.answer_awaited(awaited, after, reply) }
             }
         }
+    }
+
+    fn next_awaited(&mut self) -> Awaited {
+        self.awaited.pop_front().expect("invariant: the engine replies once to a command")
     }
 
     fn answer_awaited(&mut self, awaited: Awaited, after: After, reply: Reply) -> Told {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use amqp::{Connection, Event, InputBuffer, Options};
 use model::{
-    After, Command, DeadLetter, DeadReason, Delivery, Destination, Draining, Durability, LinkId,
-    Lsn, MessageId, Nanos, QueueName, Refusal, Reply, SessionId, Subscription,
+    After, Bound, Command, DeadLetter, DeadReason, Delivery, Destination, Draining, Durability,
+    LinkId, Lsn, MessageId, Nanos, QueueFull, QueueName, Refusal, Reply, SessionId, Subscription,
 };
 
 use crate::peer::{self, Words};
@@ -129,6 +129,19 @@ impl World {
                 let command = self.asked.pop_front().expect("the engine was asked");
                 let reply = reply(words, &command);
                 self.reply(at(words), reply);
+            }
+            "waits" => {
+                self.asked.pop_front().expect("the engine was asked");
+                self.reply(at(words), Reply::Waits { ticket: words.number(1) });
+            }
+            "late" => {
+                let reply = match words.at(2) {
+                    "stored" => Reply::Stored { message: MessageId(1) },
+                    "done" => Reply::Done,
+                    _ => Reply::Refused(full()),
+                };
+                let late = Reply::Late { ticket: words.number(1), reply: Box::new(reply) };
+                self.reply(at(words), late);
             }
             "deliver" => self.reply(at(words), Reply::Delivered(Box::new(delivery(words)))),
             "drained" => {
@@ -285,6 +298,11 @@ fn reply(words: &Words<'_>, command: &Command) -> Reply {
         }),
         other => panic!("no such reply: {other}"),
     }
+}
+
+fn full() -> Refusal {
+    let queue = QueueName::new("orders").unwrap();
+    Refusal::QueueFull(Box::new(QueueFull { queue, bound: Bound::Messages(1_000) }))
 }
 
 fn queue(name: &str) -> Destination {

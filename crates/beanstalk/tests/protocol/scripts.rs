@@ -214,6 +214,11 @@ fn reply(text: &str) -> Reply {
         "stored" => Reply::Stored { message: message() },
         "refused" => Reply::Refused(refusal(words[1])),
         "delivered" => Reply::Delivered(Box::new(Delivery::new(message(), body().into()))),
+        "waits" => Reply::Waits { ticket: 7 },
+        "late" => {
+            let (_, what) = text.split_once(' ').unwrap();
+            Reply::Late { ticket: 7, reply: Box::new(reply(what)) }
+        }
         "timed-out" => Reply::TimedOut { link: None },
         "lease-ending" => Reply::LeaseEnding,
         "not-found" => Reply::NotFound,
@@ -287,6 +292,7 @@ fn queue_statistics(name: &str) -> QueueStatistics {
         pause: Nanos::from_secs(32),
         pause_left: Nanos(31_999_999_999),
         body_bytes: 33,
+        paced: 34,
     }
 }
 

@@ -161,6 +161,8 @@ impl Session {
         match reply {
             Reply::Delivered(delivery) => self.deliver(&delivery, shared, out),
             Reply::ConsumerClosed { link } => self.forget(link, shared),
+            Reply::Waits { .. } => self.wait_for_place(shared),
+            Reply::Late { reply, .. } => self.answer(*reply, shared, out),
             // A command that waits is answered by neither of these.
             Reply::Done | Reply::NotFound if self.quiet > 0 => self.quiet -= 1,
             reply => self.answer(reply, shared, out),
@@ -433,6 +435,17 @@ impl Session {
             self.awaited = Awaited::Plan(wording);
         }
         Step::Ask(command)
+    }
+
+    /// A list has no place yet for what was pushed.
+    fn wait_for_place(&mut self, shared: &mut Shared) {
+        match core::mem::replace(&mut self.awaited, Awaited::Nothing) {
+            Awaited::Plan(wording) | Awaited::Waiting(wording) => {
+                shared.clients.at_mut(self.slot).set_blocked(true);
+                self.awaited = Awaited::Waiting(wording);
+            }
+            _ => unreachable!("only what stores something waits for a place"),
+        }
     }
 
     fn answer(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
