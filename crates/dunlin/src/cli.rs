@@ -293,8 +293,10 @@ pub(crate) struct Serve {
     /// until a message is a dead letter; 0: any number), NAME:dead-letters=park|drop,
     /// NAME:pop-lease=TIME (an element popped by the Redis protocol comes back if its connection
     /// ends within that time and before its next command), NAME:max-messages=N, NAME:max-bytes=N
-    /// (what it may hold, or each subscription of a topic of that name) or
-    /// NAME:when-full=reject|drop-oldest|dead-letter; NAME * is for all others
+    /// (what it may hold, or each subscription of a topic of that name),
+    /// NAME:when-full=pace|reject|drop-oldest|dead-letter (pace: who sends waits) or
+    /// NAME:target-age=TIME (senders are paced so that messages wait no longer); NAME * is for all
+    /// others
     #[arg(
         long,
         value_name = "NAME:SETTING",
@@ -332,6 +334,15 @@ pub(crate) struct Serve {
         value_parser = parse::send_ids_max
     )]
     pub(crate) send_ids_max: Option<usize>,
+    /// Refuse what waits for a place in a full queue when nothing that waits there has gone on for
+    /// so long [default: 30s]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DUNLIN_PACE_MAX",
+        value_parser = parse::duration
+    )]
+    pub(crate) pace_max: Option<Duration>,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
 }

@@ -187,6 +187,7 @@ pub(crate) enum QueueRule {
     MessagesMax(u64),
     BytesMax(u64),
     WhenFull(WhenFull),
+    TargetAge(Nanos),
 }
 
 pub(crate) fn queue(text: &str) -> Result<QueueSetting, String> {
@@ -198,13 +199,14 @@ pub(crate) fn queue(text: &str) -> Result<QueueSetting, String> {
         "release-order" => QueueRule::ReleaseOrder(release_order(value)?),
         "attempts-max" => QueueRule::AttemptsMax(attempts_max(value)?),
         "dead-letters" => QueueRule::DeadLetters(dead_letters(value)?),
-        "pop-lease" => QueueRule::PopLease(pop_lease(value)?),
+        "pop-lease" => QueueRule::PopLease(span(value)?),
         "max-messages" => QueueRule::MessagesMax(bound(value)?),
         "max-bytes" => QueueRule::BytesMax(bound(value)?),
         "when-full" => QueueRule::WhenFull(when_full(value)?),
+        "target-age" => QueueRule::TargetAge(span(value)?),
         _ => {
             let known = "release-order, attempts-max, dead-letters, pop-lease, max-messages, \
-                         max-bytes and when-full";
+                         max-bytes, when-full and target-age";
             return Err(format!("`{key}` is no setting of a queue; there are {known}"));
         }
     };
@@ -266,17 +268,19 @@ pub(crate) fn bound(text: &str) -> Result<u64, String> {
 
 pub(crate) fn when_full(text: &str) -> Result<WhenFull, String> {
     match text {
+        "pace" => Ok(WhenFull::Pace),
         "reject" => Ok(WhenFull::Reject),
         "drop-oldest" => Ok(WhenFull::DropOldest),
         "dead-letter" => Ok(WhenFull::DeadLetter),
         _ => Err(format!(
-            "`{text}` is nothing to do with a full queue: use reject, drop-oldest or dead-letter"
+            "`{text}` is nothing to do with a full queue: use pace, reject, drop-oldest or \
+             dead-letter"
         )),
     }
 }
 
-/// How long what is taken from a list stays leased.
-pub(crate) fn pop_lease(text: &str) -> Result<Nanos, String> {
+/// How long what is taken from a list stays leased, or messages are to wait.
+pub(crate) fn span(text: &str) -> Result<Nanos, String> {
     let span = duration(text)?;
     Ok(Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
 }
@@ -298,6 +302,7 @@ pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
             QueueRule::MessagesMax(count) => policy.bounds.messages_max = Some(count),
             QueueRule::BytesMax(bytes) => policy.bounds.bytes_max = Some(bytes),
             QueueRule::WhenFull(what) => policy.bounds.when_full = what,
+            QueueRule::TargetAge(span) => policy.bounds.target_age = Some(span),
         }
     }
     policies

@@ -31,6 +31,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         dead_letter_queue: serve.dead_letter_queue,
         send_id_window: serve.send_id_window,
         send_ids_max: serve.send_ids_max,
+        pace_max: serve.pace_max,
         list_head: serve.list_head.unwrap_or_default(),
         limits: Limits {
             connections: tuning.max_connections.unwrap_or(limits.connections),
@@ -69,6 +70,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         dead_letter_queue: upper.dead_letter_queue.or(lower.dead_letter_queue),
         send_id_window: upper.send_id_window.or(lower.send_id_window),
         send_ids_max: upper.send_ids_max.or(lower.send_ids_max),
+        pace_max: upper.pace_max.or(lower.pace_max),
         list_head: upper.list_head.or(lower.list_head),
         tuning: Tuning {
             threads: above.threads.or(below.threads),
@@ -106,6 +108,7 @@ struct File {
     dead_letter_queue: Option<String>,
     send_id_window: Option<String>,
     send_ids_max: Option<usize>,
+    pace_max: Option<String>,
     list_head: Option<String>,
     #[serde(default)]
     queues: BTreeMap<String, Queue>,
@@ -138,6 +141,7 @@ struct Queue {
     max_messages: Option<u64>,
     max_bytes: Option<u64>,
     when_full: Option<String>,
+    target_age: Option<String>,
 }
 
 fn read(path: &Path) -> Result<Serve, Error> {
@@ -170,6 +174,7 @@ fn parse(file: File) -> Result<Serve, String> {
         max_message_bytes: file.max_message_bytes,
         queue: Some(queues),
         dead_letter_queue: word("dead-letter-queue", file.dead_letter_queue, parse::queue_name)?,
+        pace_max: word("pace-max", file.pace_max, parse::duration)?,
         send_id_window: word("send-id-window", file.send_id_window, parse::send_id_window)?,
         send_ids_max: named(
             "send-ids-max",
@@ -193,10 +198,11 @@ fn parse(file: File) -> Result<Serve, String> {
 fn queue_settings(name: &str, queue: &Queue) -> Result<Vec<QueueSetting>, String> {
     let order = queue.release_order.as_deref().map(parse::release_order).transpose()?;
     let letters = queue.dead_letters.as_deref().map(parse::dead_letters).transpose()?;
-    let lease = queue.pop_lease.as_deref().map(parse::pop_lease).transpose()?;
+    let lease = queue.pop_lease.as_deref().map(parse::span).transpose()?;
     let bound = |number: Option<u64>| number.map(|it| parse::bound(&it.to_string())).transpose();
     let (messages, bytes) = (bound(queue.max_messages)?, bound(queue.max_bytes)?);
     let when_full = queue.when_full.as_deref().map(parse::when_full).transpose()?;
+    let age = queue.target_age.as_deref().map(parse::span).transpose()?;
     let rules = [
         order.map(QueueRule::ReleaseOrder),
         queue.attempts_max.map(QueueRule::AttemptsMax),
@@ -205,6 +211,7 @@ fn queue_settings(name: &str, queue: &Queue) -> Result<Vec<QueueSetting>, String
         messages.map(QueueRule::MessagesMax),
         bytes.map(QueueRule::BytesMax),
         when_full.map(QueueRule::WhenFull),
+        age.map(QueueRule::TargetAge),
     ];
     rules.into_iter().flatten().map(|rule| parse::queue_setting(name, rule)).collect()
 }
@@ -242,10 +249,12 @@ mod tests {
             max-buffered-bytes = 5
             half-sent-timeout = 'never'\n idle-timeout = '9s'
             dead-letter-queue = 'dead'\n send-id-window = '7s'\n send-ids-max = 6
+            pace-max = '5s'
  list-head = 'left'
             disk-limit = '2G'
             [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
-            pop-lease = '30s'\n max-messages = 8\n max-bytes = 9\n when-full = 'drop-oldest'";
+            pop-lease = '30s'\n max-messages = 8\n max-bytes = 9\n when-full = 'drop-oldest'\n target-age = '8s'
+            ";
         let config = config(file(text).unwrap()).unwrap();
         assert_eq!(config.data, Path::new("/d"));
         assert_eq!(config.policy, StorePolicy::Periodic(Nanos::from_millis(25)));
@@ -264,9 +273,11 @@ mod tests {
         let bounds = policy.bounds;
         assert_eq!((bounds.messages_max, bounds.bytes_max), (Some(8), Some(9)));
         assert_eq!(bounds.when_full, engine::WhenFull::DropOldest);
+        assert_eq!(bounds.target_age, Some(Nanos::from_secs(8)));
         assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
         assert_eq!(config.send_id_window.unwrap().as_secs(), 7);
         assert_eq!(config.send_ids_max, Some(6));
+        assert_eq!(config.pace_max.unwrap().as_secs(), 5);
         assert_eq!(config.disk_limit, Some(2 << 30));
         assert_eq!(config.list_head, server::Side::Left);
     }

@@ -40,6 +40,9 @@ pub struct Config {
     pub send_id_window: Option<Duration>,
     /// How many of them; `None`: as many as the engine says.
     pub send_ids_max: Option<usize>,
+    /// How long who waits for a place in a queue waits while nobody there goes on; `None`: as long
+    /// as the engine says.
+    pub pace_max: Option<Duration>,
     /// Which side of a list by the Redis protocol is the head of the queue.
     pub list_head: Side,
     /// What peers may cost.
@@ -63,6 +66,7 @@ impl Default for Config {
             dead_letter_queue: None,
             send_id_window: None,
             send_ids_max: None,
+            pace_max: None,
             list_head: Side::default(),
             limits: Limits::default(),
             log: Log::Stderr,

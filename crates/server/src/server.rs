@@ -333,6 +333,7 @@ fn broker_options(config: &Config) -> BrokerOptions {
         dead_letter_queue,
         send_id_window: config.send_id_window.map_or(engine.send_id_window, nanos),
         send_ids_max: config.send_ids_max.unwrap_or(engine.send_ids_max),
+        pace_max: config.pace_max.map_or(engine.pace_max, nanos),
         ..engine
     };
     let largest = [config.limits.amqp_message_bytes, config.limits.redis_message_bytes]

@@ -139,6 +139,7 @@ impl Desk {
     pub(crate) fn stop_waits(&mut self, locked: &mut Locked<'_>) {
         self.stopping = true;
         self.end_waits(locked);
+        self.stop_paced();
         for ticket in self.followers.tickets() {
             self.stop_following(locked, ticket);
         }
@@ -224,6 +225,7 @@ impl Desk {
             Reply::TimedOut { link: Some(link) } | Reply::ConsumerClosed { link } => {
                 self.receives.note(link, after, None);
             }
+            Reply::Late { ticket, reply } => self.note_admitted(ticket, after, *reply),
             reply => self.note_late(after, reply),
         }
     }
@@ -245,5 +247,6 @@ const fn is_event(reply: &Reply) -> bool {
             | Reply::TimedOut { .. }
             | Reply::ConsumerClosed { .. }
             | Reply::Drained { .. }
+            | Reply::Late { .. }
     )
 }

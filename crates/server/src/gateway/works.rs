@@ -1,6 +1,6 @@
 //! Work of the gateway's tasks: commands one after the other, or a transaction.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use http_api::{Settling, Step, Token, Trouble, Work};
 use model::{After, Command, Destination, MessageId, NewMessage, Reply, Settlement, TransactionId};
@@ -17,6 +17,10 @@ pub(crate) struct Works {
     /// A commit whose answer comes later. There is one at most: nothing in such an answer says
     /// which commit it is for.
     late: Option<Working>,
+    /// What waits for a place in a queue, by ticket.
+    paced: BTreeMap<u64, Working>,
+    /// What waited for one and can go on.
+    admitted: VecDeque<Working>,
     /// Transactions that are ready to be committed when that is answered.
     parked: VecDeque<Working>,
     transactions: u64,
@@ -31,9 +35,21 @@ struct Working {
     reply: WorkReply,
 }
 
+/// Whether work goes on after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    GoOn,
+    /// The step waits for a place in a queue.
+    Wait {
+        ticket: u64,
+    },
+}
+
 impl Works {
     pub(crate) fn is_going_on(&self) -> bool {
-        self.begun.is_some() || (self.late.is_none() && !self.parked.is_empty())
+        self.begun.is_some()
+            || !self.admitted.is_empty()
+            || (self.late.is_none() && !self.parked.is_empty())
     }
 }
 
@@ -67,6 +83,9 @@ impl Desk {
         if let Some(working) = self.works.begun.take() {
             return self.work_on(locked, working);
         }
+        if let Some(working) = self.works.admitted.pop_front() {
+            return self.work_on(locked, working);
+        }
         if let Some(working) = self.works.parked.pop_front() {
             self.commit(locked, working);
         }
@@ -76,6 +95,30 @@ impl Desk {
     pub(crate) fn note_late(&mut self, after: After, reply: Reply) {
         if let Some(working) = self.works.late.take() {
             self.committed(working, after, reply);
+        }
+    }
+
+    /// The answer to what was said to wait. Whom it is for may have been told that the server
+    /// stops.
+    pub(crate) fn note_admitted(&mut self, ticket: u64, after: After, reply: Reply) {
+        let Some(mut working) = self.works.paced.remove(&ticket) else { return };
+        if working.transaction.is_some() {
+            return self.committed(working, after, reply);
+        }
+        working.waits.add(after);
+        match reply {
+            Reply::Refused(refusal) => self.end_work(working, Err(Trouble::Refused(refusal))),
+            reply => {
+                working.replies.push(reply);
+                self.works.admitted.push_back(working);
+            }
+        }
+    }
+
+    /// Nobody waits any longer: what the next start finds of it is what was stored.
+    pub(crate) fn stop_paced(&mut self) {
+        for (_, working) in std::mem::take(&mut self.works.paced) {
+            self.end_work(working, Err(Trouble::Stopping));
         }
     }
 
@@ -94,8 +137,13 @@ impl Desk {
                 self.works.begun = Some(working);
                 return;
             }
-            if let Err(trouble) = self.do_step(locked, &mut working, step) {
-                return self.give_up(locked, working, trouble);
+            match self.do_step(locked, &mut working, step) {
+                Ok(Pace::GoOn) => {}
+                Ok(Pace::Wait { ticket }) => {
+                    self.works.paced.insert(ticket, working);
+                    return;
+                }
+                Err(trouble) => return self.give_up(locked, working, trouble),
             }
         }
         if working.transaction.is_some() {
@@ -110,7 +158,7 @@ impl Desk {
         locked: &mut Locked<'_>,
         working: &mut Working,
         step: Step,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Pace, Trouble> {
         match step {
             Step::Put { to, message, count } => {
                 if count > 1 {
@@ -119,13 +167,16 @@ impl Desk {
                 }
                 self.put(locked, working, to, message)
             }
-            Step::Settle { token, settling } => self.settle(locked, working, token, settling),
+            Step::Settle { token, settling } => {
+                self.settle(locked, working, token, settling)?;
+                Ok(Pace::GoOn)
+            }
             Step::Command(command) => {
                 if let Some((after, reply)) = self.call(locked, command) {
                     working.waits.add(after);
                     working.replies.push(reply);
                 }
-                Ok(())
+                Ok(Pace::GoOn)
             }
         }
     }
@@ -136,23 +187,24 @@ impl Desk {
         working: &mut Working,
         to: Destination,
         message: NewMessage,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Pace, Trouble> {
         if locked.core.commons.draining.has_begun() {
             return Err(Trouble::Draining);
         }
         let transaction = working.transaction;
         let Some((after, reply)) = self.call(locked, Command::PutTo { to, message, transaction })
         else {
-            return Ok(());
+            return Ok(Pace::GoOn);
         };
         working.waits.add(after);
         match reply {
             Reply::Refused(refusal) => Err(Trouble::Refused(refusal)),
+            Reply::Waits { ticket } => Ok(Pace::Wait { ticket }),
             reply => {
                 if transaction.is_none() {
                     working.replies.push(reply);
                 }
-                Ok(())
+                Ok(Pace::GoOn)
             }
         }
     }
@@ -195,6 +247,9 @@ impl Desk {
             return self.works.parked.push_back(working);
         }
         match self.call(locked, Command::Commit { transaction }) {
+            Some((_, Reply::Waits { ticket })) => {
+                self.works.paced.insert(ticket, working);
+            }
             Some((after, reply)) => self.committed(working, after, reply),
             None => self.works.late = Some(working),
         }
