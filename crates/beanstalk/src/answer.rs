@@ -33,6 +33,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::StoreFull
         | Refusal::QueueFull(_)
+        | Refusal::MemoryFull
         | Refusal::TooManyQueues
         | Refusal::TooManyWatched => OUT_OF_MEMORY,
         // Such a name is nobody's to choose, or another client's: to this one it is none.

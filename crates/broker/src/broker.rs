@@ -7,9 +7,13 @@ use journal::{
     Chore, ChoreDone, Counters, Disk, DiskError, Durable, Journal, JournalFailed, JournalOptions,
     OldFrames, OpenError, Readiness, Unwritten, Write,
 };
-use model::{BrokerStatistics, Command, LiveRecords, Lsn, Nanos, Output, SessionId, StorePolicy};
+use model::{
+    BrokerStatistics, Command, Formats, LiveRecords, Lsn, Nanos, Output, SessionId, StorePolicy,
+};
 
+use crate::fetching::Fetching;
 use crate::recovery::{Recovery, recover};
+use crate::returning::Returning;
 
 /// What can be chosen about a broker.
 #[derive(Clone, Debug)]
@@ -22,14 +26,20 @@ pub struct BrokerOptions {
 
 /// An engine and its log. See the crate's documentation for the order of calls.
 pub struct Broker<F> {
-    engine: Engine,
-    journal: Option<Journal<F>>,
-    effects: Effects,
+    pub(crate) engine: Engine,
+    pub(crate) journal: Option<Journal<F>>,
+    pub(crate) effects: Effects,
     /// The snapshot that is being taken.
     snapshot: Option<SnapshotCursor>,
     chunk: Vec<u8>,
     /// Sessions that ended while the log took nothing: what they held is for later.
     ended: VecDeque<(SessionId, Fault)>,
+    /// Replies whose bodies are to be fetched.
+    pub(crate) returning: Returning,
+    pub(crate) fetching: Fetching,
+    /// Bodies were away when the engine was stepped: what it says may name some.
+    had_away: bool,
+    pub(crate) formats: Formats,
     /// Time never goes back, whatever the clock of this start says.
     started_at: Nanos,
 }
@@ -48,7 +58,8 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn in_memory(options: EngineOptions) -> Self {
         let options = EngineOptions { policy: StorePolicy::Memory, ..options };
-        Self::new(Engine::new(options), None, Nanos::ZERO)
+        let formats = options.formats;
+        Self::new(Engine::new(options), formats, None, Nanos::ZERO)
     }
 
     /// A broker with its log in a directory, recovered from what is there.
@@ -59,11 +70,17 @@ impl<F: Clone> Broker<F> {
         disk: &D,
         options: BrokerOptions,
     ) -> Result<(Self, Recovery), OpenError> {
+        let formats = options.engine.formats;
         let (engine, journal, recovery) = recover(disk, options)?;
-        Ok((Self::new(engine, Some(journal), recovery.latest), recovery))
+        Ok((Self::new(engine, formats, Some(journal), recovery.latest), recovery))
     }
 
-    fn new(engine: Engine, journal: Option<Journal<F>>, started_at: Nanos) -> Self {
+    fn new(
+        engine: Engine,
+        formats: Formats,
+        journal: Option<Journal<F>>,
+        started_at: Nanos,
+    ) -> Self {
         Self {
             engine,
             journal,
@@ -71,6 +88,10 @@ impl<F: Clone> Broker<F> {
             snapshot: None,
             chunk: Vec::new(),
             ended: VecDeque::new(),
+            returning: Returning::default(),
+            fetching: Fetching::default(),
+            had_away: false,
+            formats,
             started_at,
         }
     }
@@ -231,6 +252,18 @@ impl<F: Clone> Broker<F> {
         self.engine.statistics()
     }
 
+    /// Bytes of memory that messages take: see [`Engine::memory_bytes`].
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.engine.memory_bytes()
+    }
+
+    /// Messages whose bodies have left memory.
+    #[must_use]
+    pub fn away(&self) -> u64 {
+        self.engine.away()
+    }
+
     /// What all calls so far have cost the engine: see [`Engine::steps`].
     #[must_use]
     pub fn steps(&self) -> u64 {
@@ -265,8 +298,10 @@ impl<F: Clone> Broker<F> {
         outputs: &mut Vec<Output>,
     ) {
         if self.stalled() {
+            self.forget_replies(session);
             return self.ended.push_back((session, fault));
         }
+        self.forget_replies(session);
         self.tell_room();
         match fault {
             Fault::Theirs => self.engine.close_session(now, session, &mut self.effects),
@@ -276,7 +311,7 @@ impl<F: Clone> Broker<F> {
         self.commit_awaiting(now, outputs);
     }
 
-    fn journal_mut(&mut self) -> &mut Journal<F> {
+    pub(crate) fn journal_mut(&mut self) -> &mut Journal<F> {
         self.journal.as_mut().expect("invariant: only a log hands out writes and chores")
     }
 
@@ -285,6 +320,8 @@ impl<F: Clone> Broker<F> {
         if let Some(journal) = &self.journal {
             self.engine.set_room(journal.room());
             self.engine.set_settling_room(journal.settling_room());
+            self.engine.set_written(journal.durable().written);
+            self.had_away = self.engine.has_away();
         }
     }
 
@@ -307,6 +344,9 @@ impl<F: Clone> Broker<F> {
             // Here, so that whoever asks whether the log is stalled before the next command is
             // told by the same numbers as that command.
             journal.need_for_snapshot(self.engine.snapshot_bytes_max());
+        }
+        if self.had_away || !self.returning.is_empty() {
+            self.hold_back(outputs);
         }
         outputs.append(&mut self.effects.outputs);
         self.effects.clear();

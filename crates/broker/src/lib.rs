@@ -8,14 +8,18 @@
 //! handle / handle_timeout -> outputs          (wait at the gate for durable())
 //! poll_write -> Write::perform  -> handle_write   moves durable()
 //! poll_chore -> Chore::perform  -> handle_chore   keeps room and bounds space
+//! poll_fetch -> Fetch::perform  -> handle_fetch   brings back bodies that left memory, and outputs
 //! ```
 //! Feed no command while [`Broker::stalled`].
 
 mod broker;
+mod fetching;
 mod recovery;
+mod returning;
 
 pub use broker::{Broker, BrokerOptions};
 pub use journal::{
-    Chore, ChoreDone, Counters, Durable, Gate, JournalFailed, OpenError, Unwritten, Write,
+    Chore, ChoreDone, Counters, Durable, Fetch, FetchDone, Gate, JournalFailed, OpenError,
+    Unwritten, Write,
 };
 pub use recovery::{Recovery, verify};

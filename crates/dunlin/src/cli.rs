@@ -364,6 +364,11 @@ pub(crate) struct Tuning {
     /// only what deletes, until there is room again [default: as many as there are]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_DISK_LIMIT", value_parser = parse::bytes)]
     pub(crate) disk_limit: Option<u64>,
+    /// Bytes of memory that messages and connections may take, such as 256M or 4G, 64M at least:
+    /// beyond it what the journal has leaves memory, and what would still not fit is refused
+    /// [default: a quarter of the machine's]
+    #[arg(long, value_name = "BYTES", env = "DUNLIN_MEMORY_LIMIT", value_parser = parse::memory)]
+    pub(crate) memory_limit: Option<u64>,
     /// Connections that may be open; more are closed at once [default: 10000]
     #[arg(long, value_name = "N", env = "DUNLIN_MAX_CONNECTIONS")]
     pub(crate) max_connections: Option<usize>,

@@ -112,6 +112,15 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text} is no size, write it as 65536, 64K, 500M or 10G"))
 }
 
+/// A size of memory that a broker can live in.
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    let least = server::MEMORY_LIMIT_MIN;
+    match bytes(text)? {
+        bytes if bytes < least => Err(format!("{text} is too little, give it {least} at least")),
+        bytes => Ok(bytes),
+    }
+}
+
 /// The bytes of a base64 text.
 pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);

@@ -27,6 +27,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         journal_io: tuning.journal_io.unwrap_or_default(),
         segment_bytes: tuning.segment_bytes,
         disk_limit: tuning.disk_limit,
+        memory_limit: tuning.memory_limit,
         queues: parse::queue_policies(&serve.queue.unwrap_or_default()),
         dead_letter_queue: serve.dead_letter_queue,
         send_id_window: serve.send_id_window,
@@ -77,6 +78,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
             journal_io: above.journal_io.or(below.journal_io),
             segment_bytes: above.segment_bytes.or(below.segment_bytes),
             disk_limit: above.disk_limit.or(below.disk_limit),
+            memory_limit: above.memory_limit.or(below.memory_limit),
             max_connections: above.max_connections.or(below.max_connections),
             max_output_bytes: above.max_output_bytes.or(below.max_output_bytes),
             max_buffered_bytes: above.max_buffered_bytes.or(below.max_buffered_bytes),
@@ -100,6 +102,7 @@ struct File {
     journal_io: Option<String>,
     segment_bytes: Option<u64>,
     disk_limit: Option<Bytes>,
+    memory_limit: Option<Bytes>,
     max_connections: Option<usize>,
     max_output_bytes: Option<usize>,
     max_buffered_bytes: Option<usize>,
@@ -127,6 +130,14 @@ impl Bytes {
         match self {
             Self::Count(bytes) => Ok(bytes),
             Self::Text(text) => parse::bytes(&text),
+        }
+    }
+
+    /// The same of a size of memory.
+    fn memory(self) -> Result<u64, String> {
+        match self {
+            Self::Count(bytes) => parse::memory(&bytes.to_string()),
+            Self::Text(text) => parse::memory(&text),
         }
     }
 }
@@ -186,6 +197,7 @@ fn parse(file: File) -> Result<Serve, String> {
             journal_io: word("journal-io", file.journal_io, str::parse)?,
             segment_bytes: file.segment_bytes,
             disk_limit: named("disk-limit", file.disk_limit.map(Bytes::count).transpose())?,
+            memory_limit: named("memory-limit", file.memory_limit.map(Bytes::memory).transpose())?,
             max_connections: file.max_connections,
             max_output_bytes: file.max_output_bytes,
             max_buffered_bytes: file.max_buffered_bytes,
@@ -252,6 +264,7 @@ mod tests {
             pace-max = '5s'
  list-head = 'left'
             disk-limit = '2G'
+            memory-limit = '256M'
             [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
             pop-lease = '30s'\n max-messages = 8\n max-bytes = 9\n when-full = 'drop-oldest'\n target-age = '8s'
             ";
@@ -279,6 +292,7 @@ mod tests {
         assert_eq!(config.send_ids_max, Some(6));
         assert_eq!(config.pace_max.unwrap().as_secs(), 5);
         assert_eq!(config.disk_limit, Some(2 << 30));
+        assert_eq!(config.memory_limit, Some(256 << 20));
         assert_eq!(config.list_head, server::Side::Left);
     }
 
@@ -300,6 +314,8 @@ mod tests {
         assert!(error.starts_with("queues.a: ") && error.contains("above 0"), "{error}");
         let error = file("[queues.a]\ndead-letters = 'burn'").unwrap_err();
         assert!(error.starts_with("queues.a: ") && error.contains("park"), "{error}");
+        let error = file("memory-limit = 1000").unwrap_err();
+        assert!(error.starts_with("memory-limit: ") && error.contains("at least"), "{error}");
         let error = file("disk-limit = '2X'").unwrap_err();
         assert!(error.starts_with("disk-limit: ") && error.contains("10G"), "{error}");
         let error = file("send-ids-max = 1000001").unwrap_err();

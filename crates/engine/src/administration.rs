@@ -73,7 +73,7 @@ impl Engine {
 
     /// What is over is not shown, for nobody may receive it any more.
     fn page(&mut self, sought: &Sought<'_>) -> Outcome {
-        let Stretch { found, mut next } = self.seek(sought);
+        let Stretch { found, mut next, .. } = self.seek(sought);
         let mut messages = Vec::with_capacity(found.len());
         let mut bytes = 0;
         for (place, id) in found {

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{After, Command, ListCommand, QueueName, Refusal, Reply, limits};
+use model::{After, Command, Element, ListCommand, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -154,9 +154,14 @@ const fn is_range(command: &ListCommand) -> bool {
 }
 
 /// Whether all ranges of a batch together are not too much for one reply.
+/// The payload, or as much as it may be.
+pub(crate) fn shown_bytes_of(element: &Element) -> usize {
+    element.body.away().map_or(element.payload.len(), |away| away.bytes as usize)
+}
+
 fn shows_no_more(reply: &Reply, shown_bytes: &mut usize) -> bool {
     if let Reply::Elements(elements) = reply {
-        *shown_bytes += elements.iter().map(|element| element.payload.len()).sum::<usize>();
+        *shown_bytes += elements.iter().map(shown_bytes_of).sum::<usize>();
     }
     *shown_bytes <= limits::LIST_REPLY_BYTES_MAX
 }

@@ -38,6 +38,8 @@ enum Stop {
     End,
     /// It is enough for one step.
     Tired,
+    /// A body that it would look into is away.
+    Awaits(MessageId),
 }
 
 impl Browsing {
@@ -60,8 +62,13 @@ impl Engine {
                 }
             }
         }
-        if stop != Stop::Tired {
-            self.end_drain(key, effects);
+        match stop {
+            Stop::Full | Stop::End => self.end_drain(key, effects),
+            Stop::Tired => {}
+            Stop::Awaits(id) => {
+                self.want(id);
+                self.awaited.browsers.insert(key);
+            }
         }
         self.rest(key, stop);
     }
@@ -89,13 +96,14 @@ impl Engine {
         let (priority, order) = browsing.next;
         let found = self.queues.at(feed.queue).ready.first_from(priority, order);
         let (priority, order) = found.ok_or(Stop::End)?;
-        browsing.next = (priority, order + 1);
         let id = whose_place(&self.reordered, order);
         let message = self.messages.get(id.0).ok_or(Stop::End)?;
-        let is_wanted = browsing
-            .selector
-            .as_ref()
-            .is_none_or(|selector| matches(selector, &self.formats, message.format, &message.body));
+        let is_wanted = match (&browsing.selector, message.body.here()) {
+            (None, _) => true,
+            (Some(selector), Some(body)) => matches(selector, &self.formats, message.format, body),
+            (Some(_), None) => return Err(Stop::Awaits(id)),
+        };
+        browsing.next = (priority, order + 1);
         let is_over = message.expires().is_some_and(|at| at <= self.latest);
         Ok((is_wanted && !is_over).then_some(id))
     }

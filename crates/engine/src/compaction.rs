@@ -32,12 +32,12 @@ impl Engine {
         let mut result = Ok(());
         for record in Records::new(payload) {
             match record {
-                Ok((RecordView::Message { envelope, .. }, _)) => {
-                    self.restate_record(&[envelope.message], lsn, effects);
+                Ok((RecordView::Message { envelope, body }, _)) => {
+                    self.restate_record(&[envelope.message], body, lsn, effects);
                 }
-                Ok((RecordView::Shared { copies, .. }, _)) => {
+                Ok((RecordView::Shared { copies, body }, _)) => {
                     let ids: Vec<_> = copies.iter().map(|copy| copy.message).collect();
-                    self.restate_record(&ids, lsn, effects);
+                    self.restate_record(&ids, body, lsn, effects);
                 }
                 Ok(_) => {}
                 Err(error) => result = Err(error),
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// States anew what lives of a record that stored these messages.
-    fn restate_record(&mut self, ids: &[MessageId], lsn: Lsn, effects: &mut Effects) {
+    fn restate_record(&mut self, ids: &[MessageId], body: &[u8], lsn: Lsn, effects: &mut Effects) {
         let stays = |id: &&MessageId| self.must_restate(**id, lsn, effects);
         let living: Vec<_> = ids.iter().filter(stays).copied().collect();
         let Some(first) = living.first() else { return };
@@ -92,17 +92,30 @@ impl Engine {
         let growth = unrecorded_bytes_max(2);
         self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
         let placed = match living[..] {
-            [id] => self.restate_message(id, effects),
-            _ => self.restate_copies(*first, &living, effects),
+            [id] => self.restate_message(id, body, effects),
+            _ => self.restate_copies(*first, &living, body, effects),
         };
+        self.bring_restated(&living, body);
         assert!(u64::from(placed.bytes) <= bytes + growth, "its room was known");
     }
 
-    fn restate_message(&mut self, id: MessageId, effects: &mut Effects) -> Placed {
+    /// The new record cannot be read back yet: its body is here until then.
+    fn bring_restated(&mut self, ids: &[MessageId], body: &[u8]) {
+        let mut shared = None;
+        for id in ids {
+            if self.living(*id).body.here().is_none() {
+                let body = shared.get_or_insert_with(|| Arc::<[u8]>::from(body));
+                let body = Arc::clone(body);
+                self.bring(*id, body);
+            }
+        }
+    }
+
+    fn restate_message(&mut self, id: MessageId, body: &[u8], effects: &mut Effects) -> Placed {
         // Not `living`: the log is borrowed beside it.
         let message = self.messages.get(id.0).expect("invariant: what is restated lives");
         let envelope = Envelope { group: 0, ..self.queues.envelope_of(id, message) };
-        let record = RecordView::Message { envelope, body: &message.body };
+        let record = RecordView::Message { envelope, body };
         let placed = self.log.append(&record, message.durability, effects);
         self.move_records(&[id], 0, placed, effects);
         placed
@@ -113,6 +126,7 @@ impl Engine {
         &mut self,
         first: MessageId,
         living: &[MessageId],
+        body: &[u8],
         effects: &mut Effects,
     ) -> Placed {
         let mut draft = CopiesDraft::default();
@@ -122,8 +136,7 @@ impl Engine {
             draft.push(&self.queues.envelope_of(id, message));
             level = level.max(message.durability);
         }
-        let body = Arc::clone(&self.living(first).body);
-        let record = RecordView::Shared { copies: draft.copies(), body: &body };
+        let record = RecordView::Shared { copies: draft.copies(), body };
         let placed = self.log.append(&record, level, effects);
         self.move_records(living, first.0, placed, effects);
         placed

@@ -11,10 +11,12 @@ use model::{
     SessionId, Settlement, StorePolicy, TransactionId, limits,
 };
 
+use crate::awaited::Awaited;
 use crate::groups::Groups;
 use crate::keys::Keys;
 use crate::lists::{is_for_list_link, says_arrived};
 use crate::log::Log;
+use crate::memory::{Memory, adds, transaction_of};
 use crate::message::Message;
 use crate::pacing::Pacing;
 use crate::pages::Pages;
@@ -49,6 +51,8 @@ pub struct Engine {
     pub(crate) sessions: Sessions,
     pub(crate) timers: Timers,
     pub(crate) groups: Groups,
+    pub(crate) memory: Memory,
+    pub(crate) awaited: Awaited,
     /// Which sessions observe which keys.
     pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
     pub(crate) send_ids: SendIds,
@@ -96,7 +100,7 @@ pub(crate) struct Totals {
 /// How far recovery has come.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    /// Messages whose body is still in the log.
+    /// Messages whose body was not seen in the log yet.
     pub(crate) bodies_missing: u64,
     /// The last frame replayed.
     pub(crate) replayed: Lsn,
@@ -135,6 +139,8 @@ impl Engine {
             sessions: Sessions::new(),
             timers: Timers::default(),
             groups: Groups::default(),
+            memory: Memory::new(options.memory_limit, options.log_bodies_max),
+            awaited: Awaited::default(),
             observed: BTreeMap::new(),
             send_ids: SendIds::new(options.send_id_window, options.send_ids_max),
             log: Log::new(options.policy, options.frame_bytes_max),
@@ -178,6 +184,7 @@ impl Engine {
         let Some(slot) = self.sessions.slot(session) else { return };
         self.took_steps(limits::COMMAND_STEPS);
         self.stop_pacing(slot);
+        self.drop_awaiting(session);
         self.drop_transactions(slot);
         self.stop_observing(slot);
         self.sessions.at_mut(slot).popped.clear();
@@ -212,6 +219,16 @@ impl Engine {
         let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link(&command)) else {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
         };
+        let command = match self.memory.has_away() {
+            true => self.unless_awaiting(slot, command, effects),
+            false => Some(command),
+        };
+        let Some(command) = command else { return };
+        if self.is_memory_full() && adds(&command) {
+            let transaction = transaction_of(&command);
+            let outcome = self.refuse_part(slot, transaction, Refusal::MemoryFull);
+            return self.conclude(session, outcome, effects);
+        }
         let arrived = says_arrived(&command);
         let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
         let first = effects.outputs.len();
@@ -228,7 +245,8 @@ impl Engine {
     /// When [`Engine::handle_timeout`] is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        self.timers.first().map(|(at, _)| at)
+        let disturbed = self.awaited.is_disturbed().then_some(self.latest);
+        disturbed.or_else(|| self.timers.first().map(|(at, _)| at))
     }
 
     /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things, and fewer where
@@ -236,6 +254,9 @@ impl Engine {
     /// while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
         self.advance(now);
+        if self.awaited.is_disturbed() {
+            return self.go_on_looking(now, effects);
+        }
         let last_step = self.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             match self.timers.first() {

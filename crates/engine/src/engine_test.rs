@@ -11,6 +11,7 @@ use std::string::String;
 use model::{ConsumerMode, Destination, LinkId, NewMessage, QueueName, Settlement, TransactionId};
 
 use super::*;
+use crate::message::Stored;
 use crate::session::ConsumerKey;
 use crate::{FrameEnd, QueuePolicies, RecordView, describe};
 
@@ -132,7 +133,7 @@ fn times_saturate() {
 #[test]
 fn check_sees_what_is_wrong() {
     type Damage = fn(&mut Engine);
-    let damages: [(&str, Damage); 20] = [
+    let damages: [(&str, Damage); 22] = [
         ("messages by state", |engine| engine.totals.counts.ready += 1),
         ("ready in default", |engine| engine.queue().counts.ready += 1),
         ("is in the index of its state", |engine| {
@@ -145,6 +146,12 @@ fn check_sees_what_is_wrong() {
         ("lies in a frame that exists", |engine| engine.message(3).location = Lsn(99)),
         ("is in the log as it should", |engine| engine.message(3).location = Lsn::ZERO),
         ("has its body", |engine| engine.message(3).body_missing = true),
+        ("bodies are counted", |engine| {
+            engine.message(3).body = Stored::Away { bytes: 1 };
+        }),
+        ("bodies that may leave are counted", |engine| {
+            engine.memory.movable += 1;
+        }),
         ("no timer is set for nothing", |engine| {
             engine.timers.change(Timer::Pause(QueueSlot(0)), None, Some(Nanos::SECOND));
         }),

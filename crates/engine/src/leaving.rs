@@ -5,12 +5,14 @@
 //! stays held and goes when it comes back. None of this is journalled: memory-only messages never
 //! are, and those of a durable subscription went with its Unsubscribed record.
 
+use alloc::sync::Arc;
+
 use model::{After, Durability, Lsn, MessageId, Reply};
 
 use crate::Effects;
 use crate::engine::Engine;
 use crate::log::Placed;
-use crate::message::{Message, State};
+use crate::message::{Message, State, Stored};
 use crate::queue::{QueueSlot, Role};
 use crate::session::ConsumerKey;
 use crate::timers::Timer;
@@ -99,11 +101,16 @@ impl Engine {
     pub(crate) fn forget_record(&mut self, id: MessageId, effects: &mut Effects) {
         let bytes = self.picture_bytes_of(self.living(id));
         self.totals.picture_bytes -= bytes;
-        let Some(message) = self.messages.get_mut(id.0) else { return };
+        let Some(mut message) = self.messages.remove(id.0) else { return };
         assert!(self.queues.at(message.queue).is_leaving(), "what stays keeps its record");
-        self.groups.release(message, effects);
+        self.groups.release(&message, effects);
+        self.move_out(id, &message);
         message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
         message.durability = Durability::None;
+        // Nobody will be given it.
+        message.body = Stored::Here(Arc::default());
+        self.settle_in(id, &message);
+        self.messages.insert(id.0, message);
     }
 
     fn lose_queue(&mut self, key: ConsumerKey, slot: QueueSlot, effects: &mut Effects) {

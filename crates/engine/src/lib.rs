@@ -74,6 +74,7 @@
 extern crate alloc;
 
 mod administration;
+mod awaited;
 mod awaiting;
 mod batch_load;
 mod batches;
@@ -100,6 +101,7 @@ mod lists;
 mod log;
 mod looking;
 mod matching;
+mod memory;
 mod message;
 mod moving;
 mod order_set;
@@ -135,6 +137,7 @@ mod views;
 mod wire;
 mod woken;
 
+pub use awaited::stored_body;
 pub use codec::describe;
 pub use copies::Copies;
 pub use effects::{Effects, FrameEnd, Freed, Grown};

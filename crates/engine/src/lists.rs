@@ -14,9 +14,7 @@ mod popping;
 mod pushing;
 mod waiting;
 
-use alloc::sync::Arc;
-
-use model::{After, Body, Element, End, ListCommand, MessageId, QueueName, Refusal, Reply};
+use model::{After, Element, End, ListCommand, MessageId, QueueName, Refusal, Reply};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -154,7 +152,7 @@ impl Engine {
     pub(crate) fn element_of(&self, id: MessageId) -> Element {
         let message = self.living(id);
         let (format, payload) = (message.format, self.payload_of(message));
-        Element { format, payload, body: Body::Here(Arc::clone(&message.body)) }
+        Element { format, payload, body: Self::body_of(id, message) }
     }
 
     /// A count reflects all that was changed.

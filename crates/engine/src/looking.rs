@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 use core::ops::Range;
 
 use model::{
-    Format, LinkId, MessageId, MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal,
-    Reply,
+    LinkId, MessageId, MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
+    payload_of,
 };
 
 use crate::engine::{Engine, Outcome};
@@ -91,12 +91,10 @@ impl Engine {
         Outcome::reply(self.log.after_all(), Reply::Queues(names))
     }
 
-    /// Which bytes of a body other protocols see.
+    /// Which bytes of a body other protocols see; none of one that is away.
     pub(crate) fn payload_of(&self, message: &Message) -> Range<usize> {
-        if message.format == Format::RAW {
-            return 0..message.body.len();
-        }
-        (self.formats.payload)(message.format, &message.body)
+        let body = message.body.here();
+        body.map_or(0..0, |body| payload_of(message.format, body, &self.formats))
     }
 
     fn peek_queue(

@@ -33,7 +33,7 @@ use crate::session::SessionSlot;
 /// A million of these lie in memory, each with a body of its own: see the size below.
 #[derive(Debug)]
 pub(crate) struct Message {
-    pub(crate) body: Arc<[u8]>,
+    pub(crate) body: Stored,
     pub(crate) created: Nanos,
     pub(crate) lease: Nanos,
     /// The frame with its Message record; [`Lsn::ZERO`] where nothing is journalled.
@@ -53,8 +53,35 @@ pub(crate) struct Message {
     kind: Kind,
     pub(crate) durability: Durability,
     pub(crate) format: Format,
-    /// In recovery: the body is still in the log.
+    /// In recovery: the body was not seen in the log yet.
     pub(crate) body_missing: bool,
+}
+
+/// The body of a message.
+#[derive(Debug)]
+pub(crate) enum Stored {
+    /// It.
+    Here(Arc<[u8]>),
+    /// Only the log has it; it has so many bytes at most.
+    Away { bytes: u32 },
+}
+
+impl Stored {
+    /// It, if it is here.
+    pub(crate) const fn here(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Self::Here(body) => Some(body),
+            Self::Away { .. } => None,
+        }
+    }
+
+    /// How many bytes it has, at most.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Here(body) => body.len(),
+            Self::Away { bytes } => *bytes as usize,
+        }
+    }
 }
 
 /// The allocator adds 8 bytes and rounds up to 16: 96 for this, 128 for a body of 100, 8 for the
@@ -132,7 +159,7 @@ pub(crate) struct History {
 
 impl Message {
     /// A message as a record describes it, not yet in the log.
-    pub(crate) fn new(envelope: &Envelope<'_>, queue: QueueSlot, body: Arc<[u8]>) -> Self {
+    pub(crate) fn new(envelope: &Envelope<'_>, queue: QueueSlot, body: Stored) -> Self {
         let mut message = Self {
             body,
             created: envelope.created,

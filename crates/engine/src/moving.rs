@@ -172,6 +172,7 @@ impl Engine {
     pub(crate) fn take(&mut self, id: MessageId) -> Box<Message> {
         let message = self.messages.remove(id.0).expect("invariant: only a living message goes");
         self.picture_changed(&message, false);
+        self.move_out(id, &message);
         let order = message.order(id);
         if order != place_of(id) {
             self.reordered.remove(order as u64);
@@ -186,6 +187,18 @@ impl Engine {
         change(self.living_mut(id));
         let now = self.picture_bytes_of(self.living(id));
         self.totals.picture_bytes = self.totals.picture_bytes + now - before;
+    }
+
+    /// Gives a message that is in no index to another queue.
+    pub(crate) fn change_queue(&mut self, id: MessageId, to: QueueSlot) {
+        let Some(mut message) = self.messages.remove(id.0) else { return };
+        self.move_out(id, &message);
+        let before = self.picture_bytes_of(&message);
+        message.queue = to;
+        let now = self.picture_bytes_of(&message);
+        self.totals.picture_bytes = self.totals.picture_bytes + now - before;
+        self.settle_in(id, &message);
+        self.messages.insert(id.0, message);
     }
 
     /// Gives a message that is in no index another place among the ready.

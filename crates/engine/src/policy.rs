@@ -23,6 +23,11 @@ pub struct EngineOptions {
     pub send_ids_max: usize,
     /// How long who waits for a place in a queue waits while nobody who waits there goes on.
     pub pace_max: Nanos,
+    /// Bytes of memory that messages may take: beyond it bodies that the log has leave, and what
+    /// would still not fit is refused.
+    pub memory_limit: u64,
+    /// Bytes of these that bodies may take which the log has too, whatever else is free.
+    pub log_bodies_max: u64,
 }
 
 impl EngineOptions {
@@ -39,6 +44,8 @@ impl EngineOptions {
             send_id_window: SEND_ID_WINDOW,
             send_ids_max: SEND_IDS_MAX,
             pace_max: PACE_MAX,
+            memory_limit: u64::MAX,
+            log_bodies_max: u64::MAX,
         }
     }
 }

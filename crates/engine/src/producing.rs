@@ -19,7 +19,7 @@ use crate::copies::CopiesDraft;
 use crate::engine::{Engine, Outcome};
 use crate::log::{NoRoom, Placed};
 use crate::matching::matches;
-use crate::message::{Message, place_of};
+use crate::message::{Message, Stored, place_of};
 use crate::queue::QueueSlot;
 use crate::record::{Counters, Envelope, Place, RecordView, Standing, StoredState};
 use crate::send_ids::Sent;
@@ -228,6 +228,7 @@ impl Engine {
         let (state, slot) = (message.state(), message.queue);
         let order = message.order(id);
         self.picture_changed(&message, true);
+        self.settle_in(id, &message);
         self.messages.insert(id.0, message);
         if order != place_of(id) {
             self.reordered.insert(order as u64, id);
@@ -252,7 +253,7 @@ impl Engine {
         let mut envelope =
             Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
         envelope.standing.order = spot.order.unwrap_or(envelope.standing.order);
-        let mut message = Message::new(&envelope, slot, Arc::clone(&new.body));
+        let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
         if level != Durability::None {
             let record = RecordView::Message { envelope, body: &new.body };
             message
@@ -290,7 +291,7 @@ impl Engine {
         for (slot, told) in others.into_iter().map(|slot| (slot, None)).chain(told) {
             let id = MessageId(self.next.message);
             let envelope = self.envelope_of_new(id, Durability::None, new);
-            let mut message = Message::new(&envelope, slot, Arc::clone(&new.body));
+            let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
             if let Some(topic) = told {
                 message.history_mut().topic = Some(topic.clone());
             }
@@ -325,7 +326,7 @@ impl Engine {
         for (&slot, number) in slots.iter().zip(first..) {
             let id = MessageId(number);
             let envelope = self.envelope_of_new(id, level, new);
-            let mut message = Message::new(&envelope, slot, Arc::clone(&new.body));
+            let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
             message.set_stored(first, placed);
             self.groups.join(first, placed);
             drafted.push((id, Box::new(message)));

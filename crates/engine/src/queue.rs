@@ -8,6 +8,7 @@ use model::{MessageId, Nanos, QueueName, QueuePolicy, limits};
 
 use crate::draining::Drain;
 use crate::key_records::Over;
+use crate::memory::Residents;
 use crate::message::{Message, State};
 use crate::order_set::OrderSet;
 use crate::pacing::Line;
@@ -50,6 +51,7 @@ pub(crate) struct Queue {
     /// When it goes on with what was too much for one step.
     pub(crate) resumes: Option<Nanos>,
     pub(crate) pause: Option<Pause>,
+    pub(crate) residents: Residents,
     pub(crate) counts: Counts,
     /// Of the bodies of all its messages.
     pub(crate) body_bytes: u64,
@@ -134,6 +136,7 @@ impl Queue {
             browsers: BTreeSet::new(),
             resumes: None,
             pause: None,
+            residents: Residents::default(),
             counts: Counts::default(),
             body_bytes: 0,
             line: Line::default(),

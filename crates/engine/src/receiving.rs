@@ -8,11 +8,10 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{
-    After, Body, Delivery, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits,
+    After, Delivery, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits,
 };
 
 use crate::Effects;
@@ -181,10 +180,12 @@ impl Engine {
             *left = left.saturating_sub(1 + steps / STEPS_PER_DELIVERY);
         }
         let Some(queue) = self.queues.get(slot) else { return };
-        if is_done && !queue.is_scanning() {
-            self.end_drains(slot, effects);
-        } else {
+        if !is_done || queue.is_scanning() {
             self.resume_later(slot);
+        } else if queue.has_unseen() {
+            self.await_unseen(slot);
+        } else {
+            self.end_drains(slot, effects);
         }
         self.show_to_browsers(slot, effects);
     }
@@ -459,7 +460,7 @@ impl Engine {
             dead: message.dead().cloned().map(Box::new),
             format: message.format,
             payload: self.payload_of(message),
-            body: Body::Here(Arc::clone(&message.body)),
+            body: Self::body_of(id, message),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::copies::Copies;
 use crate::engine::{Engine, Recovery};
 use crate::log::Placed;
 use crate::matching::parse_selector;
-use crate::message::{Message, State, place_of};
+use crate::message::{Message, State, Stored, place_of};
 use crate::queue::QueueSlot;
 use crate::record::{Envelope, Place, RecordError, RecordView, Standing, StoredState};
 use crate::registration::SubscriptionView;
@@ -30,6 +30,7 @@ impl Engine {
     /// # Errors
     /// When the chunk is damaged or holds a message that is there already.
     pub fn load(&mut self, chunk: &[u8]) -> Result<(), RecordError> {
+        self.memory.written = Lsn(u64::MAX);
         for record in Records::new(chunk) {
             let (record, size) = record?;
             match record {
@@ -133,11 +134,14 @@ impl Engine {
         if placed.bytes != message.record_bytes {
             return Err(RecordError::WrongBody(id));
         }
-        message.body = body();
-        let (slot, bytes) = (message.queue, message.body_bytes());
-        self.queues.at_mut(slot).body_bytes += bytes;
+        let (slot, before) = (message.queue, message.body_bytes());
         message.body_missing = false;
         self.recovery.bodies_missing -= 1;
+        self.bring_behind(id, body());
+        let now = self.living(id).body_bytes();
+        let queue = self.queues.at_mut(slot);
+        queue.body_bytes = queue.body_bytes + now - before;
+        self.trim();
         Ok(())
     }
 
@@ -167,6 +171,7 @@ impl Engine {
             self.remove_if_idle(slot);
         }
         self.log.last = last;
+        self.memory.written = last;
         self.recovery = Recovery { chains_cut: self.recovery.chains_cut, ..Recovery::default() };
         Ok(())
     }
@@ -202,15 +207,17 @@ impl Engine {
         };
         self.check_places(id, slot, &envelope.standing)?;
         let body_missing = body.is_none();
-        let mut message = Message::new(envelope, slot, body.unwrap_or_default());
+        let body = body.map_or(Stored::Away { bytes: placed.bytes }, Stored::Here);
+        let mut message = Message::new(envelope, slot, body);
         message.set_placed(envelope.group, placed);
         message.body_missing = body_missing;
+        self.recovery.bodies_missing += u64::from(body_missing);
         if envelope.group != 0 {
             self.groups.join(envelope.group, placed);
         }
-        self.recovery.bodies_missing += u64::from(body_missing);
         self.latest = self.latest.max(envelope.created);
         self.picture_changed(&message, true);
+        self.settle_in(id, &message);
         self.messages.insert(id.0, Box::new(message));
         self.settle_recovered(id, &envelope.standing);
         if body_missing {
@@ -348,8 +355,8 @@ impl Engine {
         self.leave(id);
         self.reorder(id, place_of(id));
         self.check_places(id, slot, standing)?;
+        self.change_queue(id, slot);
         self.amend(id, |message| {
-            message.queue = slot;
             message.assume(id, standing);
             if moved.is_some() {
                 message.history_mut().moved = true;

@@ -38,6 +38,7 @@ impl Engine {
             return Err(RecordError::OutOfOrder(lsn));
         }
         self.recovery.replayed = lsn;
+        self.set_written(Lsn(u64::MAX));
         let Some(Link { first, more, records }) = Link::of(payload)? else {
             self.drop_chain();
             return self.replay_records(lsn, payload, fuzzy);

@@ -1,7 +1,5 @@
 //! Messages that go from one queue to another, as they are, without being stored again.
 
-use alloc::vec;
-
 use model::{MessageId, PageEnd, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
@@ -38,10 +36,8 @@ impl Engine {
     ) {
         let from = self.living(id).queue;
         self.reorder(id, order);
-        self.amend(id, |message| {
-            message.queue = to;
-            message.history_mut().moved = true;
-        });
+        self.change_queue(id, to);
+        self.amend(id, |message| message.history_mut().moved = true);
         self.queues.at_mut(to).messages_total += 1;
         self.enter(id, State::Ready);
         self.journal_change(id, effects);
@@ -153,7 +149,7 @@ impl Engine {
             place: message.order(id) as u64,
             message: id,
         });
-        Stretch { found: place.map_or(vec![], |place| vec![(place, id)]), next: None }
+        Stretch::of(place.map(|place| (place, id)))
     }
 }
 

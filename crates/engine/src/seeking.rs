@@ -40,9 +40,24 @@ pub(crate) struct Stretch {
     pub(crate) found: Vec<(PageEnd, MessageId)>,
     /// Where the step ended; `None`: there is nothing behind it.
     pub(crate) next: Option<PageEnd>,
+    /// What ended the step, where that is a body which is away.
+    unseen: Option<Unseen>,
+}
+
+/// A message whose body is away and was to be looked into.
+#[derive(Clone, Copy, Debug)]
+struct Unseen {
+    message: MessageId,
+    /// Nothing was looked at before.
+    is_first: bool,
 }
 
 impl Stretch {
+    /// This one message, or nothing.
+    pub(crate) fn of(found: Option<(PageEnd, MessageId)>) -> Self {
+        Self { found: found.into_iter().collect(), ..Self::default() }
+    }
+
     /// The answer once the first so many of these have been changed.
     pub(crate) fn reply(&self, count: usize) -> Reply {
         let last = count.checked_sub(1).and_then(|last| self.found.get(last));
@@ -78,9 +93,14 @@ impl Engine {
                 if cost >= COST_MAX || stretch.found.len() >= sought.max {
                     return (stretch, cost);
                 }
-                stretch.next = Some(place);
                 let message = self.living(place.message);
                 let is_its = state != MessageState::Leased || is_held_in(sought.queue, message);
+                if is_its && sought.selector.is_some() && message.body.here().is_none() {
+                    let is_first = stretch.next.is_none();
+                    stretch.unseen = Some(Unseen { message: place.message, is_first });
+                    return (stretch, cost);
+                }
+                stretch.next = Some(place);
                 cost += if is_its && sought.selector.is_some() { COST_OF_SELECTOR } else { 1 };
                 if is_its && self.is_wanted(sought.selector, message) {
                     stretch.found.push((place, place.message));
@@ -92,8 +112,15 @@ impl Engine {
     }
 
     pub(crate) fn is_wanted(&self, selector: Option<&Selector>, message: &Message) -> bool {
-        selector
-            .is_none_or(|selector| matches(selector, &self.formats, message.format, &message.body))
+        selector.is_none_or(|selector| {
+            let body = message.body.here().expect("invariant: who looks into a body awaits it");
+            matches(selector, &self.formats, message.format, body)
+        })
+    }
+
+    /// The message that stops a look before it has looked at anything: its body is away.
+    pub(crate) fn stopped_at_once(&self, sought: &Sought<'_>) -> Option<MessageId> {
+        self.look(sought).0.unseen.filter(|unseen| unseen.is_first).map(|unseen| unseen.message)
     }
 
     /// The places to look at for messages in this state, in their order.

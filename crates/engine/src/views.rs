@@ -5,16 +5,20 @@
 //! When the first such consumer comes, the view is made in steps: it is valid up to where the scan
 //! has come, and nothing behind that is delivered, for something before it may be missing.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use model::{MessageId, Refusal, limits};
+use model::{Formats, MessageId, Refusal, limits};
 use selector::Selector;
 
 use crate::engine::Engine;
 use crate::matching::matches;
+use crate::message::Message;
 use crate::moving::whose_place;
 use crate::order_set::OrderSet;
+use crate::pages::Pages;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::ConsumerKey;
 
@@ -30,19 +34,61 @@ pub(crate) struct View {
     pub(crate) consumers: u64,
     /// The next place to look at; `None` when all have been looked at.
     pub(crate) scan: Option<(u32, i64)>,
+    /// Ready ones before `scan`, and some behind it, that could not be looked into: their bodies
+    /// were away.
+    pub(crate) unseen: OrderSet,
 }
 
 impl View {
     fn new(selector: Selector) -> Self {
         let (ready, waiting) = (OrderSet::default(), BTreeMap::new());
-        Self { selector, ready, waiting, consumers: 0, scan: Some((0, i64::MIN)) }
+        let unseen = OrderSet::default();
+        Self { selector, ready, waiting, consumers: 0, scan: Some((0, i64::MIN)), unseen }
     }
 
     /// The first one, if it is certain that it is.
     pub(crate) fn next_ready(&self) -> Option<(u32, i64)> {
         let first = self.ready.first()?;
         let certain = self.scan.is_none_or(|scan| first < scan);
-        certain.then_some(first)
+        let seen = self.unseen.first().is_none_or(|unseen| first < unseen);
+        (certain && seen).then_some(first)
+    }
+}
+
+impl View {
+    /// A ready message is shown if it matches, or passed by if its body is away.
+    fn look_into(&mut self, message: &Message, place: (u32, i64), formats: &Formats) {
+        let (priority, order) = place;
+        match message.body.here() {
+            Some(body) if !matches(&self.selector, formats, message.format, body) => {}
+            Some(_) => {
+                self.ready.insert(priority, order);
+            }
+            None => {
+                self.unseen.insert(priority, order);
+            }
+        }
+    }
+
+    /// Looks at those that were passed by, as far as their bodies are here now; how many.
+    fn look_again(
+        &mut self,
+        messages: &Pages<Box<Message>>,
+        reordered: &Pages<MessageId>,
+        formats: &Formats,
+        max: usize,
+    ) -> usize {
+        let mut looked = 0;
+        while let Some((priority, order)) = self.unseen.first()
+            && looked < max
+        {
+            looked += 1;
+            let message = messages.get(whose_place(reordered, order).0);
+            let Some(message) = message.filter(|it| it.body.here().is_some()) else { break };
+            self.unseen.remove(priority, order);
+            self.look_into(message, (priority, order), formats);
+        }
+        looked
     }
 }
 
@@ -51,6 +97,7 @@ impl Queue {
     pub(crate) fn leave_views(&mut self, priority: u32, order: i64) -> u64 {
         for view in self.views.values_mut() {
             view.ready.remove(priority, order);
+            view.unseen.remove(priority, order);
         }
         self.views.len() as u64
     }
@@ -58,6 +105,11 @@ impl Queue {
     /// A view is still being made.
     pub(crate) fn is_scanning(&self) -> bool {
         self.views.values().any(|view| view.scan.is_some())
+    }
+
+    /// A view has not looked into all messages that it has passed by.
+    pub(crate) fn has_unseen(&self) -> bool {
+        self.views.values().any(|view| view.unseen.first().is_some())
     }
 
     /// One more consumer has this selector.
@@ -96,9 +148,7 @@ impl Engine {
         let Some(message) = messages.get(id.0) else { return };
         let (priority, order) = (message.priority, message.order(id));
         for view in views.values_mut() {
-            if matches(&view.selector, formats, message.format, &message.body) {
-                view.ready.insert(priority, order);
-            }
+            view.look_into(message, (priority, order), formats);
         }
         let count = views.len();
         self.took_steps(count);
@@ -119,11 +169,20 @@ impl Engine {
                 let Some((priority, order)) = found else { break };
                 let id = whose_place(reordered, order);
                 let Some(message) = messages.get(id.0) else { continue };
-                if matches(&view.selector, formats, message.format, &message.body) {
-                    view.ready.insert(priority, order);
-                }
+                view.look_into(message, (priority, order), formats);
             }
+            looked += view.look_again(messages, reordered, formats, limits::SCAN_MESSAGES_MAX);
         }
         self.took_steps(looked);
+    }
+
+    /// What views of a queue have not seen is waited for.
+    pub(crate) fn await_unseen(&mut self, slot: QueueSlot) {
+        let views = self.queues.at(slot).views.values();
+        let unseen: Vec<_> = views.filter_map(|view| view.unseen.first()).collect();
+        for (_, order) in unseen {
+            self.want(self.message_of(order));
+        }
+        self.awaited.queues.insert(slot);
     }
 }

@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
-    Command, Destination, End, KeyCommand, ListCommand, Lsn, Nanos, NewMessage, Output,
+    Command, Destination, End, Formats, KeyCommand, ListCommand, Lsn, Nanos, NewMessage, Output,
     Persistence, QueueName, Reply, SessionId, StorePolicy,
 };
 use support::Rng;
 use support::lists::{Answer, Lists};
 use support::log::{Log, Snapshot};
+use support::paging;
 
 const QUEUES: [&str; 4] = ["a", "b", "c", "d"];
 const BODIES: [&[u8]; 4] = [b"w", b"x", b"y", b"z"];
@@ -65,7 +66,8 @@ fn seeds() -> u64 {
 }
 
 /// What must have happened often enough for the test to mean something.
-const EXPECTED: [&str; 15] = [
+const EXPECTED: [&str; 16] = [
+    "came back",
     "batch",
     "count",
     "crash",
@@ -94,7 +96,12 @@ impl World {
         if kept {
             QUEUES.iter().for_each(|queue| queue_policies.keep(name(queue)));
         }
-        let options = EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Always) };
+        let log_bodies_max = if seed.is_multiple_of(2) { u64::MAX } else { 0 };
+        let options = EngineOptions {
+            queue_policies,
+            log_bodies_max,
+            ..EngineOptions::new(StorePolicy::Always)
+        };
         let now = Nanos::SECOND;
         Self {
             rng: Rng(seed),
@@ -136,7 +143,9 @@ impl World {
     fn pass_time(&mut self) {
         self.now = self.now + Nanos(1 + self.rng.below(300_000_000));
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
+            paging::before(&mut self.engine);
             self.engine.handle_timeout(self.now, &mut self.effects);
+            self.after();
         }
         self.lists.pass_time(self.now);
         self.compare(None);
@@ -246,14 +255,28 @@ impl World {
             by = *holder;
             self.saw("leased came back");
         }
+        paging::before(&mut self.engine);
         self.engine.close_session(self.now, by, &mut self.effects);
+        self.after();
         self.lists.close(by);
         self.compare(None);
     }
 
     fn handle(&mut self, by: SessionId, command: Command) {
         self.engine.open_session(by);
+        // What was not compared yet is not in the log.
+        if self.effects.is_empty() {
+            paging::before(&mut self.engine);
+        }
         self.engine.handle(self.now, by, command, &mut self.effects);
+        self.after();
+    }
+
+    /// Bodies come back where somebody needs them.
+    fn after(&mut self) {
+        let Self { engine, log, now, effects, .. } = self;
+        let came = paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, *now, effects);
+        (0..came).for_each(|_| self.saw("came back"));
     }
 
     /// The command is answered so, and then who waits is.
@@ -342,7 +365,7 @@ impl World {
                 let expected = &self.durable[&end];
                 for queue in QUEUES {
                     let expected = expected.get(queue).cloned().unwrap_or_default();
-                    let found = all_of(&mut recovered, self.now, queue);
+                    let found = all_of(&mut recovered, &self.log, self.now, queue);
                     assert_eq!(found, expected, "{queue} after {end}");
                 }
             }
@@ -444,12 +467,13 @@ impl World {
     }
 }
 
-fn all_of(engine: &mut Engine, now: Nanos, queue: &str) -> Vec<Vec<u8>> {
+fn all_of(engine: &mut Engine, log: &Log, now: Nanos, queue: &str) -> Vec<Vec<u8>> {
     let (reader, mut effects) = (SessionId(u64::MAX), Effects::default());
     let (queue, origin) = (name(queue), End::Head);
     let range = ListCommand::Range { queue, origin, first: 0, last: -1 };
     engine.open_session(reader);
     engine.handle(now, reader, Command::List(Box::new(range)), &mut effects);
+    paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, now, &mut effects);
     engine.close_session(now, reader, &mut effects);
     match answer_of(&effects.outputs[0].reply) {
         Answer::Elements(elements) => elements,

@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use model::{
-    AdminCommand, Command, Destination, Durability, LinkId, MessageId, MessageState, Nanos,
-    NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
+    AdminCommand, Command, Destination, Durability, Formats, LinkId, MessageId, MessageState,
+    Nanos, NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId,
+    StorePolicy,
 };
 use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
 use support::naive::{Naive, State};
+use support::paging;
 
 const SESSIONS: u64 = 4;
 const LINKS: u64 = 2;
@@ -74,7 +76,8 @@ fn seeds() -> u64 {
 }
 
 /// What must have happened often enough for the test to mean something.
-const EXPECTED: [&str; 19] = [
+const EXPECTED: [&str; 20] = [
+    "came back",
     "Done",
     "Stored",
     "NoSuchLink",
@@ -102,7 +105,9 @@ impl World {
             default: QueuePolicy { release_order, ..QueuePolicy::default() },
             ..QueuePolicies::default()
         };
-        let options = EngineOptions { queue_policies, ..EngineOptions::new(policy) };
+        let log_bodies_max = if seed.is_multiple_of(2) { u64::MAX } else { 0 };
+        let options =
+            EngineOptions { queue_policies, log_bodies_max, ..EngineOptions::new(policy) };
         Self {
             rng: Rng(seed),
             now: Nanos::SECOND,
@@ -156,13 +161,29 @@ impl World {
 
     fn close_session(&mut self) {
         let session = self.session();
+        self.before();
         self.engine.close_session(self.now, session, &mut self.effects);
+        self.after();
         let expected = self.naive.close_session(self.now, session);
         self.absorb(&expected);
     }
 
+    /// Bodies leave memory.
+    fn before(&mut self) {
+        paging::before(&mut self.engine);
+    }
+
+    /// They come back where somebody needs them.
+    fn after(&mut self) {
+        let Self { engine, log, now, effects, .. } = self;
+        let came = paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, *now, effects);
+        (0..came).for_each(|_| self.saw("came back"));
+    }
+
     fn timeout(&mut self) {
+        self.before();
         self.engine.handle_timeout(self.now, &mut self.effects);
+        self.after();
         let expected = self.naive.timeout(self.now);
         self.absorb(&expected);
     }
@@ -173,7 +194,9 @@ impl World {
     }
 
     fn run(&mut self, session: SessionId, command: Command) {
+        self.before();
         self.engine.handle(self.now, session, command.clone(), &mut self.effects);
+        self.after();
         let expected = self.naive.handle(self.now, session, &command);
         assert_eq!(self.effects.outputs, expected, "{session:?} {command:?}");
         for output in &expected {
@@ -239,14 +262,14 @@ impl World {
     /// Rebuilds the engine from its log, with and without a snapshot: nothing durable differs.
     fn check_recovery(&mut self) {
         self.settle_time();
-        let expected = contents(&mut self.engine, self.now);
+        let expected = contents(&mut self.engine, &self.log, self.now);
         let snapshot = self.whole.clone();
         for snapshot in [None, snapshot.as_ref()] {
             let mut recovered = self.log.recover(self.options.clone(), snapshot);
             recovered.check();
             assert!(recovered.latest_time() <= self.now);
             recovered.handle_timeout(self.now, &mut Effects::default());
-            assert_eq!(contents(&mut recovered, self.now), expected);
+            assert_eq!(contents(&mut recovered, &self.log, self.now), expected);
             self.log.clone().relearn(&recovered);
         }
     }
@@ -403,13 +426,14 @@ impl World {
 }
 
 /// What must be the same after a crash: all but the counters that only leases move.
-fn contents(engine: &mut Engine, now: Nanos) -> Vec<(MessageId, Durable)> {
+fn contents(engine: &mut Engine, log: &Log, now: Nanos) -> Vec<(MessageId, Durable)> {
     let reader = SessionId(u64::MAX);
     let mut bodies = BTreeMap::new();
     for (id, _) in durable(engine, |_| Vec::new()) {
         let mut effects = Effects::default();
         engine.open_session(reader);
         engine.handle(now, reader, Command::Peek(Peek::Message(id)), &mut effects);
+        paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, now, &mut effects);
         engine.close_session(now, reader, &mut effects);
         let Reply::Found { element, .. } = &effects.outputs[0].reply else {
             panic!("message {id} is found");

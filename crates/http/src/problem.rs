@@ -119,6 +119,15 @@ impl Problem {
         self.status == StatusCode::SERVICE_UNAVAILABLE || self.kind == "queue-full"
     }
 
+    fn memory_full() -> Self {
+        Self::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "memory-full",
+            "The broker's memory is full",
+            "nothing was stored; receive and delete messages or give it a larger --memory-limit",
+        )
+    }
+
     /// As an answer.
     pub(crate) fn answer(&self) -> Answer {
         let text = json!({
@@ -166,6 +175,7 @@ impl From<Refusal> for Problem {
         match refusal {
             Refusal::StoreFull => Self::full(),
             Refusal::QueueFull(full) => Self::queue_full(&full),
+            Refusal::MemoryFull => Self::memory_full(),
             Refusal::TransactionTooLarge | Refusal::BatchTooLarge => Self::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too-large",
@@ -231,6 +241,7 @@ mod tests {
         let cases = [
             (Trouble::LeaseOver(token), 410, "receive again"),
             (Trouble::Refused(Refusal::StoreFull), 507, "delete messages"),
+            (Trouble::Refused(Refusal::MemoryFull), 507, "--memory-limit"),
             (Trouble::Refused(Refusal::TransactionTooLarge), 413, "in parts"),
             (Trouble::Refused(Refusal::TooManyQueues), 409, "queues"),
             (Trouble::Busy, 503, "try again"),

@@ -16,12 +16,14 @@ pub enum Body {
 }
 
 /// Where the bytes of a message are that left memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Away {
     /// The frame that has them.
     pub lsn: Lsn,
     /// Whose they are: a frame may have several.
     pub message: MessageId,
+    /// How many they are at most.
+    pub bytes: u32,
 }
 
 /// Bytes that a reply shows, and what they are.
@@ -42,6 +44,15 @@ impl Body {
         match self {
             Self::Here(_) => None,
             Self::Away(away) => Some(*away),
+        }
+    }
+
+    /// How many bytes they are, at most.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        match self {
+            Self::Here(body) => body.len(),
+            Self::Away(away) => away.bytes as usize,
         }
     }
 

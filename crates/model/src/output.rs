@@ -234,6 +234,8 @@ impl Delivery {
 pub enum Refusal {
     /// The journal has no room for another message until space returns; deletes still work.
     StoreFull,
+    /// The broker's memory is full of what cannot leave it; deletes still work.
+    MemoryFull,
     /// There are [`crate::limits::QUEUES_MAX`] queues, or topics, or this session has
     /// [`crate::limits::SESSION_TEMPORARY_MAX`] temporary ones.
     TooManyQueues,

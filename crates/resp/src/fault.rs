@@ -55,6 +55,10 @@ impl Fault {
                  (the device, or --disk-limit), and takes only what deletes",
             ),
             Refusal::QueueFull(full) => Self(Cow::Owned(Vec::from(format!("OOM {full}")))),
+            Refusal::MemoryFull => Self::of(
+                "OOM command not allowed when used memory > 'maxmemory': see --memory-limit; take \
+                 or delete messages",
+            ),
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
             Refusal::TooManyQueues => Self::of("ERR too many queues"),
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(
@@ -108,6 +112,7 @@ mod tests {
             Refusal::QueueFull(alloc::boxed::Box::new(full)),
             "OOM queue jobs is full: max-messages=7",
         );
+        starts(Refusal::MemoryFull, "OOM command not allowed");
         starts(Refusal::NoSuchPlace, "ERR index out of range");
         starts(Refusal::ListTooLong, "ERR the list is too long");
     }

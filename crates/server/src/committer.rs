@@ -24,6 +24,21 @@ pub(crate) fn commit(hub: &Hub) {
     }
 }
 
+/// Reads back what left memory, until the server ends.
+pub(crate) fn read_back(hub: &Hub) {
+    let Some(disk) = &hub.disk else { return };
+    let mut core = hub.lock();
+    while let Some((locked, fetch)) = hub.wait_for_fetch(core) {
+        drop(locked);
+        let done = fetch.perform(disk);
+        core = hub.lock();
+        if let Err(failed) = hub.complete_fetch(&mut core, done) {
+            drop(core);
+            return hub.fail(Failure::Journal(failed.to_string()));
+        }
+    }
+}
+
 /// Does the journal's chores one after the other until the server ends: filling segments ahead,
 /// snapshots, compaction.
 pub(crate) fn keep_house(hub: &Hub) {

@@ -31,6 +31,8 @@ pub struct Config {
     pub segment_bytes: Option<u64>,
     /// Bytes that the journal may take on the device; `None`: as many as there are.
     pub disk_limit: Option<u64>,
+    /// Bytes of memory that messages and connections may take; `None`: a quarter of the machine's.
+    pub memory_limit: Option<u64>,
     /// Rules of single queues.
     pub queues: QueuePolicies,
     /// Where dead letters go; `None`: where the engine says.
@@ -62,6 +64,7 @@ impl Default for Config {
             journal_io: Choice::Auto,
             segment_bytes: None,
             disk_limit: None,
+            memory_limit: None,
             queues: QueuePolicies::default(),
             dead_letter_queue: None,
             send_id_window: None,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use broker::{Broker, Chore, ChoreDone, JournalFailed, Write};
+use broker::{Broker, Chore, ChoreDone, Fetch, FetchDone, JournalFailed, Write};
 use disk::{File, RealDisk};
 use journal::DiskError;
 use model::{Nanos, Output, SessionId};
@@ -148,6 +148,27 @@ impl Core {
 
     pub(crate) const fn take_chore(&mut self) -> Option<Chore<File>> {
         self.chore.take()
+    }
+
+    /// The next piece of the log that is to be read back, unless one is.
+    pub(crate) fn poll_fetch(&mut self) -> Option<Fetch<File>> {
+        self.broker.poll_fetch()
+    }
+
+    /// Whether there is something to be read back.
+    pub(crate) fn wants_fetch(&mut self) -> bool {
+        self.broker.wants_fetch()
+    }
+
+    /// Hands what was read back to the broker; what was waited for goes out.
+    pub(crate) fn complete_fetch(
+        &mut self,
+        done: FetchDone<File>,
+        posts: &[Post],
+    ) -> Result<(), JournalFailed> {
+        self.broker.handle_fetch(done, &mut self.outputs)?;
+        self.post_outputs(usize::MAX, posts);
+        Ok(())
     }
 
     /// Hands a performed chore back to the broker.

@@ -59,15 +59,27 @@ pub struct Counters {
     pub connections: usize,
     /// Bytes in their buffers now.
     pub buffered_bytes: usize,
+    /// Bytes of memory that may be used.
+    pub memory_limit: u64,
+    /// Bytes that messages and connections use of it now.
+    pub memory_bytes: u64,
+    /// Messages whose bytes have left memory.
+    pub bodies_away: u64,
 }
 
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { journal, disk, latencies, connections, buffered_bytes } = self;
+        let Self { journal, disk, latencies, connections, buffered_bytes, .. } = self;
+        let Self { memory_limit, memory_bytes, bodies_away, .. } = self;
         let mean = journal.frames as f64 / journal.batches.max(1) as f64;
         writeln!(
             f,
             "counters: {connections} connections, {buffered_bytes} bytes in their buffers"
+        )?;
+        writeln!(
+            f,
+            "counters: {memory_bytes} bytes of memory of {memory_limit}, {bodies_away} messages \
+             on the disk only"
         )?;
         writeln!(
             f,
@@ -141,6 +153,9 @@ mod tests {
             latencies,
             connections: 3,
             buffered_bytes: 4,
+            memory_limit: 6,
+            memory_bytes: 5,
+            bodies_away: 2,
         };
         let text = counters.to_string();
         assert!(text.contains("7 syncs"), "{text}");

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use broker::{Chore, ChoreDone, JournalFailed};
+use broker::{Chore, ChoreDone, Fetch, FetchDone, JournalFailed};
 use disk::{File, RealDisk};
 use journal::{DiskError, Durable};
 use model::{Lsn, Nanos, SessionId};
@@ -26,6 +26,8 @@ pub(crate) struct Hub {
     work: Condvar,
     /// The housekeeper waits here for a chore.
     chores: Condvar,
+    /// The reader waits here for something to be read back.
+    fetches: Condvar,
     /// Whoever stops the server waits here for writes and chores to end.
     settled: Condvar,
     /// Of each reactor, and last that of the gateway.
@@ -51,6 +53,7 @@ pub(crate) struct Hub {
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
+    memory_limit: u64,
     pub(crate) log: Log,
 }
 
@@ -63,6 +66,8 @@ pub(crate) struct Parts {
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
+    /// Bytes that everything together may take.
+    pub(crate) memory_limit: u64,
     pub(crate) log: Log,
 }
 
@@ -93,13 +98,14 @@ pub(crate) enum Commit {
 
 impl Hub {
     pub(crate) fn new(core: Core, parts: Parts) -> Self {
-        let Parts { posts, inbox, gauges, disk, clock, limits, log } = parts;
+        let Parts { posts, inbox, gauges, disk, clock, limits, memory_limit, log } = parts;
         let durable = core.broker.durable();
         let reactors = posts.len() - 1;
         Self {
             core: Mutex::new(core),
             work: Condvar::new(),
             chores: Condvar::new(),
+            fetches: Condvar::new(),
             settled: Condvar::new(),
             posts,
             written: AtomicU64::new(durable.written.0),
@@ -118,6 +124,7 @@ impl Hub {
             disk,
             clock,
             limits,
+            memory_limit,
             log,
         }
     }
@@ -264,9 +271,43 @@ impl Hub {
     }
 
     fn offer_chore(&self, core: &mut Core, now: Nanos) {
-        if self.disk.is_some() && core.poll_chore(now) {
+        if self.disk.is_none() {
+            return;
+        }
+        if core.poll_chore(now) {
             self.chores.notify_one();
         }
+        if core.wants_fetch() {
+            self.fetches.notify_one();
+        }
+    }
+
+    /// The next piece of the log for the reader, waiting for one; `None` when the server ends.
+    pub(crate) fn wait_for_fetch<'a>(
+        &self,
+        mut core: MutexGuard<'a, Core>,
+    ) -> Option<(MutexGuard<'a, Core>, Fetch<File>)> {
+        while self.phase() < Phase::Halted {
+            if let Some(fetch) = core.poll_fetch() {
+                return Some((core, fetch));
+            }
+            core = self.fetches.wait(core).expect(POISONED);
+        }
+        None
+    }
+
+    /// Hands what was read back to the broker, and what waited for it to whom it concerns.
+    ///
+    /// # Errors
+    /// The disk failed: nothing more may be confirmed.
+    pub(crate) fn complete_fetch(
+        &self,
+        core: &mut Core,
+        done: FetchDone<File>,
+    ) -> Result<(), JournalFailed> {
+        core.complete_fetch(done, &self.posts)?;
+        self.publish_deadline(core);
+        Ok(())
     }
 
     /// Everybody may see how durable the log is now, and those who wait for it are woken; tells
@@ -309,6 +350,9 @@ impl Hub {
             latencies: core.latencies.clone(),
             connections: self.connections.load(Ordering::Relaxed),
             buffered_bytes: self.buffered.bytes(),
+            memory_limit: self.memory_limit,
+            memory_bytes: core.broker.memory_bytes() + self.buffered.bytes() as u64,
+            bodies_away: core.broker.away(),
         }
     }
 }
@@ -408,6 +452,7 @@ impl Hub {
         drop(self.core.lock());
         self.work.notify_all();
         self.chores.notify_all();
+        self.fetches.notify_all();
         self.settled.notify_all();
     }
 

@@ -33,6 +33,7 @@ mod held;
 mod hub;
 mod listener;
 mod log;
+mod memory;
 mod outgoing;
 mod peer;
 mod post;
@@ -45,5 +46,6 @@ pub use config::{Config, Limits, Listen, Protocol, THREADS_MAX, threads_default}
 pub use counters::{Counters, Latencies};
 pub use error::{Failure, StartError};
 pub use log::Log;
+pub use memory::MEMORY_LIMIT_MIN;
 pub use resp::Side;
 pub use server::{Remote, Running, Server};

@@ -14,7 +14,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::buffered::ALLOWED_BYTES_MIN;
 use crate::clock::{Clock, nanos};
-use crate::committer::{COMMITTERS, commit, keep_house};
+use crate::committer::{COMMITTERS, commit, keep_house, read_back};
 use crate::config::{CONNECTIONS_MAX, Config, Limits, Listen, Protocol, THREADS_MAX};
 use crate::core::Core;
 use crate::counters::Counters;
@@ -23,6 +23,7 @@ use crate::facts::{JournalGauges, ProcessFacts};
 use crate::gateway::{HttpThread, Inbox};
 use crate::hub::{Hub, Parts, Phase};
 use crate::listener::{Acceptor, Listener};
+use crate::memory::MemoryShares;
 use crate::peer::Commons;
 use crate::post::Post;
 use crate::reactor::Reactor;
@@ -131,6 +132,7 @@ impl Running {
             self.writers.push(self.spawn(format!("committer-{index}"), commit)?);
         }
         self.writers.push(self.spawn("housekeeper".into(), keep_house)?);
+        self.writers.push(self.spawn("reader".into(), read_back)?);
         Ok(())
     }
 
@@ -285,14 +287,16 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let inbox = Arc::new(Inbox::default());
     posts.push(Post::of_task(inbox.bell()));
     let core = Core::new(broker, commons, posts.len());
-    let (limits, log) = (config.limits, config.log);
-    Ok(Hub::new(core, Parts { posts, inbox, gauges, disk, clock, limits, log }))
+    let shares = MemoryShares::of(config);
+    let limits = Limits { buffered_bytes: shares.buffers, ..config.limits };
+    let (memory_limit, log) = (shares.limit, config.log);
+    Ok(Hub::new(core, Parts { posts, inbox, gauges, disk, clock, limits, memory_limit, log }))
 }
 
 fn http_options(config: &Config) -> http_api::Options {
     http_api::Options {
         message_bytes_max: config.limits.amqp_message_bytes,
-        buffered_bytes: config.limits.buffered_bytes,
+        buffered_bytes: MemoryShares::of(config).buffers,
         half_sent: config.limits.half_sent,
         stop: config.limits.stop,
         any_host: config.insecure,
@@ -334,6 +338,7 @@ fn broker_options(config: &Config) -> BrokerOptions {
         send_id_window: config.send_id_window.map_or(engine.send_id_window, nanos),
         send_ids_max: config.send_ids_max.unwrap_or(engine.send_ids_max),
         pace_max: config.pace_max.map_or(engine.pace_max, nanos),
+        memory_limit: MemoryShares::of(config).messages,
         ..engine
     };
     let largest = [config.limits.amqp_message_bytes, config.limits.redis_message_bytes]

@@ -143,6 +143,23 @@ impl FaultyDisk {
         state.stopped = true;
     }
 
+    /// Lets someone read of whom nobody takes notice: no fault strikes, and nothing is counted.
+    pub fn unnoticed<T>(&self, read: impl FnOnce() -> T) -> T {
+        let noticed = |state: &mut State| {
+            let faults = (std::mem::take(&mut state.faults), state.random.take());
+            (faults, std::mem::take(&mut state.stopped), std::mem::take(&mut state.trace))
+        };
+        let (calls, before) = {
+            let mut state = self.0.borrow_mut();
+            (state.calls, noticed(&mut state))
+        };
+        let read = read();
+        let mut state = self.0.borrow_mut();
+        state.calls = calls;
+        ((state.faults, state.random), state.stopped, state.trace) = before;
+        read
+    }
+
     /// Lets somebody look who is not part of the simulation: no fault strikes, nothing is counted
     /// or drawn.
     ///

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use broker::Broker;
 use model::{
     BrokerStatistics, Command, ConsumerMode, Delivery, Destination, LinkId, ListCommand, MessageId,
     MessageState, MessageStatistics, Nanos, NewMessage, Output, Peek, Persistence, QueueName,
@@ -13,7 +12,7 @@ use model::{
 use crate::history::{DEAD_LETTERS, Dead, Found};
 use crate::redis_workload::{self, is_list};
 use crate::registration::{self, name};
-use crate::{Content, Kept, Standing, workload};
+use crate::{Content, Kept, Paged, Standing, workload};
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +30,7 @@ pub struct Inspection {
 ///
 /// # Panics
 /// When the broker holds something that no id leads to, or a reply is held back.
-pub fn inspect<F: Clone>(broker: &mut Broker<F>, now: Nanos, last_id: u64) -> Inspection {
+pub fn inspect<F: Clone>(broker: &mut Paged<F>, now: Nanos, last_id: u64) -> Inspection {
     let mut outputs = Vec::new();
     broker.handle_timeout(now, &mut outputs);
     assert!(outputs.is_empty(), "nobody is there to hear of a delay's end: {outputs:?}");
@@ -71,11 +70,7 @@ fn queues() -> impl Iterator<Item = QueueName> {
 }
 
 /// What is known of each message without its being delivered.
-fn by_their_ids<F: Clone>(
-    broker: &mut Broker<F>,
-    now: Nanos,
-    last_id: u64,
-) -> BTreeMap<u64, Found> {
+fn by_their_ids<F: Clone>(broker: &mut Paged<F>, now: Nanos, last_id: u64) -> BTreeMap<u64, Found> {
     let ids = 1..=last_id + IDS_BEYOND;
     let message = |broker: &mut _, id| Some((id, message(broker, now, MessageId(id))?));
     let found = ids.filter_map(|id| message(broker, id));
@@ -93,7 +88,7 @@ fn by_their_ids<F: Clone>(
     found
 }
 
-fn elements<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> u64 {
+fn elements<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> u64 {
     let mut length = |name: &str| {
         let command = ListCommand::Length { queue: registration::name(name) };
         match ask(broker, now, Command::List(Box::new(command))) {
@@ -105,7 +100,7 @@ fn elements<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> u64 {
     redis_workload::names().map(&mut length).sum()
 }
 
-fn message<F: Clone>(broker: &mut Broker<F>, now: Nanos, message: MessageId) -> Option<Kept> {
+fn message<F: Clone>(broker: &mut Paged<F>, now: Nanos, message: MessageId) -> Option<Kept> {
     let statistics = match ask(broker, now, Command::MessageStatistics { message }) {
         Reply::MessageStatistics(statistics) => statistics,
         Reply::NotFound => return None,
@@ -130,7 +125,7 @@ fn message<F: Clone>(broker: &mut Broker<F>, now: Nanos, message: MessageId) -> 
 
 /// Looks at what is ready in a queue.
 fn browse<F: Clone>(
-    broker: &mut Broker<F>,
+    broker: &mut Paged<F>,
     now: Nanos,
     queue: QueueName,
     found: &mut BTreeMap<u64, Found>,
@@ -151,7 +146,7 @@ fn browse<F: Clone>(
 /// Takes what is ready in a subscription, and gives it back, but for the probe, whose number it
 /// says.
 fn take_and_return<F: Clone>(
-    broker: &mut Broker<F>,
+    broker: &mut Paged<F>,
     now: Nanos,
     subscription: &Subscription,
     found: &mut BTreeMap<u64, Found>,
@@ -178,7 +173,7 @@ fn take_and_return<F: Clone>(
 }
 
 /// All that a consumer that was just opened gets.
-fn deliveries<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> Vec<Delivery> {
+fn deliveries<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Vec<Delivery> {
     let mut outputs = Vec::new();
     let credit = Command::Credit { link: LOOKING, limit: u64::MAX, drain: false };
     broker.handle(now, ANCHOR, credit, &mut outputs);
@@ -213,14 +208,14 @@ fn show(delivery: &Delivery, queue: Rc<str>, found: &mut BTreeMap<u64, Found>) {
 }
 
 /// The id that the next message gets, found out by one that leaves no trace.
-pub(crate) fn next_id<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> u64 {
+pub(crate) fn next_id<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> u64 {
     let reply = probe(broker, now, Destination::Queue(name("probe")));
     let Reply::Stored { message } = reply else { panic!("{reply:?} to a put in memory") };
     assert_eq!(ask(broker, now, Command::Delete { message }), Reply::Done);
     message.0 + 1
 }
 
-fn probe<F: Clone>(broker: &mut Broker<F>, now: Nanos, to: Destination) -> Reply {
+fn probe<F: Clone>(broker: &mut Paged<F>, now: Nanos, to: Destination) -> Reply {
     let message = NewMessage {
         persistence: Persistence::NonPersistent,
         ..NewMessage::new(b"probe".as_slice().into())
@@ -228,7 +223,7 @@ fn probe<F: Clone>(broker: &mut Broker<F>, now: Nanos, to: Destination) -> Reply
     ask(broker, now, Command::PutTo { to, message, transaction: None })
 }
 
-pub(crate) fn ask<F: Clone>(broker: &mut Broker<F>, now: Nanos, command: Command) -> Reply {
+pub(crate) fn ask<F: Clone>(broker: &mut Paged<F>, now: Nanos, command: Command) -> Reply {
     let mut outputs = Vec::new();
     broker.handle(now, ANCHOR, command, &mut outputs);
     let Some(Output { session: ANCHOR, after, reply }) = outputs.pop() else {

@@ -2,15 +2,14 @@
 
 use std::rc::Rc;
 
-use broker::Broker;
 use model::{Command, End, KeyCommand, KeyKind, Lifetime, ListCommand, Nanos, QueueName, Reply};
 
 use crate::inspection::ask;
 use crate::redis_workload::is_list;
-use crate::{Picture, Shape, Shown};
+use crate::{Paged, Picture, Shape, Shown};
 
 /// The lists and values of clients of Redis, as of `now`.
-pub(crate) fn picture<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> Picture {
+pub(crate) fn picture<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Picture {
     let names = KeyCommand::Names { after: None, max: NAMES_MAX, kind: None };
     let Reply::Names { names, next: None } = ask(broker, now, key(names)) else {
         panic!("there are few names");
@@ -19,7 +18,7 @@ pub(crate) fn picture<F: Clone>(broker: &mut Broker<F>, now: Nanos) -> Picture {
     Picture(ours.map(|name| (name.as_str().into(), shown(broker, now, &name))).collect())
 }
 
-fn shown<F: Clone>(broker: &mut Broker<F>, now: Nanos, name: &QueueName) -> Shown {
+fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Shown {
     let kind = ask(broker, now, key(KeyCommand::Kind { name: name.clone() }));
     let content = match kind {
         Reply::Kind(Some(KeyKind::List)) => Shape::List(list(broker, now, name)),
@@ -33,7 +32,7 @@ fn shown<F: Clone>(broker: &mut Broker<F>, now: Nanos, name: &QueueName) -> Show
 }
 
 /// The left end first: the right one is the queue's head.
-fn list<F: Clone>(broker: &mut Broker<F>, now: Nanos, name: &QueueName) -> Vec<Rc<[u8]>> {
+fn list<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Vec<Rc<[u8]>> {
     let queue = name.clone();
     let range = ListCommand::Range { queue, origin: End::Tail, first: 0, last: -1 };
     match ask(broker, now, Command::List(Box::new(range))) {
@@ -42,7 +41,7 @@ fn list<F: Clone>(broker: &mut Broker<F>, now: Nanos, name: &QueueName) -> Vec<R
     }
 }
 
-fn value<F: Clone>(broker: &mut Broker<F>, now: Nanos, name: &QueueName) -> Rc<[u8]> {
+fn value<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Rc<[u8]> {
     match ask(broker, now, key(KeyCommand::Value { name: name.clone(), take: false })) {
         Reply::Value(Some(value)) => Rc::from(&*value),
         other => panic!("{name} is a value and {other:?}"),

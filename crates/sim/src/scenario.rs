@@ -37,6 +37,8 @@ pub struct Scenario {
     pub fall: Option<Fall>,
     /// Bytes that the disk has room for, at times.
     pub quota: Option<u64>,
+    /// Bodies leave memory as soon as the log has them.
+    pub bodies_leave: bool,
     /// What senders ask of the store, one drawn for each message.
     pub persistences: Vec<Persistence>,
     /// Defects for tests of the oracle.
@@ -76,6 +78,7 @@ impl Scenario {
             falls_per_thousand: rng.pick(&[0, 3, 10, 30]),
             fall: None,
             quota: rng.chance(3, 4).then_some(tight),
+            bodies_leave: false,
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             defects: ServerDefects::default(),
             trace: false,
@@ -94,6 +97,7 @@ impl Scenario {
             let most = tight.max(scenario.journal.disk_bytes_min());
             (scenario.quota, scenario.journal.disk_bytes_max) = (None, Some(most));
         }
+        scenario.bodies_leave = rng.coin();
         scenario
     }
 
@@ -119,6 +123,7 @@ impl Scenario {
             engine: EngineOptions {
                 queue_policies: queue_policies(),
                 formats: Formats { property, payload },
+                log_bodies_max: if self.bodies_leave { 0 } else { u64::MAX },
                 ..EngineOptions::new(self.policy)
             },
             journal: self.journal.clone(),

@@ -15,12 +15,12 @@ mod split_commits;
 use std::collections::BTreeMap;
 
 use beanstalk::{Facts, InputBuffer, JournalFacts, Session, Shared};
-use broker::{Broker, Chore, ChoreDone, JournalFailed, Write};
+use broker::{Chore, ChoreDone, JournalFailed, Write};
 use journal::{Disk, DiskError, Gate};
 use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
 
 use crate::inspection::next_id;
-use crate::{AmqpClient, Client, KeyOracle, Oracle, RedisClient, Rng};
+use crate::{AmqpClient, Client, KeyOracle, Oracle, Paged, RedisClient, Rng};
 use amqp_connection::AmqpConnection;
 pub use list_defects::ListDefect;
 use redis_connection::RedisConnection;
@@ -57,7 +57,7 @@ pub struct ServerDefects {
 /// A running process.
 pub struct Server<D: Disk> {
     /// The state machine under test.
-    pub broker: Broker<D::File>,
+    pub broker: Paged<D::File>,
     /// The virtual time.
     pub now: Nanos,
     /// A defect for tests of the oracle: nothing is held at the gate.
@@ -114,7 +114,7 @@ enum Housekeeping<D: Disk> {
 impl<D: Disk> Server<D> {
     /// A process that has just recovered.
     pub fn new(
-        broker: Broker<D::File>,
+        broker: Paged<D::File>,
         now: Nanos,
         policy: StorePolicy,
         defects: ServerDefects,

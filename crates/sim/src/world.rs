@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use broker::{Broker, JournalFailed};
+use broker::{Broker, Fetch, JournalFailed};
 use journal::Disk;
 use model::{Nanos, StorePolicy, Subscription};
 
@@ -20,8 +20,8 @@ use crate::server::Server;
 use crate::workload::{Character, QUEUES};
 use crate::{
     AmqpClient, AmqpWish, Answer, Client, Fall, Fault, FaultyDisk, KeyOracle, Oracle, Outside,
-    RedisClient, Rng, Scenario, Subscribing, Told, Value, Verdict, Wish, Words, amqp_workload,
-    key_inspection, redis_client, redis_workload,
+    Paged, RedisClient, Rng, Scenario, Subscribing, Told, Value, Verdict, Wish, Words,
+    amqp_workload, key_inspection, redis_client, redis_workload,
 };
 
 /// One simulation.
@@ -30,7 +30,7 @@ pub struct World<D: Disk> {
     rng: Rng,
     now: Nanos,
     /// What the broker sees: the faulty disk, or something that lies about it.
-    disk: D,
+    disk: Rc<D>,
     faulty: FaultyDisk,
     outside: Outside,
     server: Option<Server<D>>,
@@ -71,7 +71,7 @@ pub struct Tally {
     pub keys: u64,
 }
 
-impl<D: Disk> World<D> {
+impl<D: Disk + 'static> World<D> {
     /// A world before its first process. `disk` is `faulty` as the broker shall see it.
     pub fn new(scenario: Scenario, faulty: FaultyDisk, disk: D) -> Self {
         faulty.set_trace(scenario.trace);
@@ -79,7 +79,7 @@ impl<D: Disk> World<D> {
         Self {
             rng: Rng::new(scenario.seed).fork(),
             now: Nanos::from_secs(1_000_000),
-            disk,
+            disk: Rc::new(disk),
             faulty,
             outside: Outside {
                 clients: BTreeMap::new(),
@@ -226,7 +226,7 @@ impl<D: Disk> World<D> {
             self.tally.snapshots += counters.snapshots;
             self.tally.segments_recycled += counters.segments_recycled;
             self.tally.compactions += counters.compactions;
-            let (disk, rng) = (&self.disk, &mut self.rng);
+            let (disk, rng) = (&*self.disk, &mut self.rng);
             self.faulty.in_flight(|| server.perform_rest(disk, rng));
         }
         match fall {
@@ -384,7 +384,7 @@ impl<D: Disk> World<D> {
         if !server.is_busy() {
             return self.turn();
         }
-        let outcome = server.progress(&self.disk, &mut self.rng);
+        let outcome = server.progress(&*self.disk, &mut self.rng);
         if let Err(failed) = outcome {
             self.trace(|| format!("the process stops: {failed}"));
             self.tally.failures += 1;
@@ -523,9 +523,9 @@ impl<D: Disk> World<D> {
             return Ok(Broker::in_memory(options.engine));
         }
         self.used_at_start = self.faulty.used();
-        let look = || broker::verify(&self.disk, options.clone());
+        let look = || broker::verify(&*self.disk, options.clone());
         let seen = self.faulty.undisturbed(look);
-        let (broker, recovery) = Broker::open(&self.disk, options)?;
+        let (broker, recovery) = Broker::open(&*self.disk, options)?;
         assert_eq!(seen.ok(), Some(recovery), "who verifies sees what recovery finds");
         Ok(broker)
     }
@@ -538,19 +538,22 @@ impl<D: Disk> World<D> {
             while broker.stalled()
                 && let Some(chore) = broker.poll_chore(now)
             {
-                let done = chore.perform(&self.disk);
+                let done = chore.perform(&*self.disk);
                 broker.handle_chore(now, done)?;
             }
             let mut outputs = Vec::new();
             broker.handle_timeout(now, &mut outputs);
             assert!(outputs.is_empty(), "nobody is there to hear of it: {outputs:?}");
             let Some(write) = broker.poll_write(now) else { return Ok(broker) };
-            let result = write.perform(&self.disk);
+            let result = write.perform(&*self.disk);
             broker.handle_write(now, write, result)?;
         }
     }
 
-    fn welcome(&mut self, mut broker: Broker<D::File>) {
+    fn welcome(&mut self, broker: Broker<D::File>) {
+        let (disk, faulty) = (Rc::clone(&self.disk), self.faulty.clone());
+        let reader = move |fetch: Fetch<D::File>| faulty.unnoticed(|| fetch.perform(&*disk));
+        let mut broker = Paged::new(broker, Rc::new(reader));
         let found = inspect(&mut broker, self.now, self.outside.oracle.last_id());
         let subscriptions = found.subscriptions.len();
         self.trace(|| format!("recovered {} things", found.found.len()));

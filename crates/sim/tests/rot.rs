@@ -1,10 +1,11 @@
 //! Rot at rest: a journal with a flipped bit is refused, by file and offset, or read exactly.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use broker::{Broker, OpenError};
+use broker::{Broker, Fetch, OpenError};
 use model::{Nanos, Persistence, StorePolicy};
-use sim::{Character, Fall, FaultyDisk, Kept, Rng, Scenario, Wish, World, inspect};
+use sim::{Character, Fall, FaultyDisk, Kept, Paged, Rng, Scenario, Wish, World, inspect};
 
 /// Far behind every delay of the messages.
 const NOW: Nanos = Nanos(u64::MAX / 2);
@@ -49,7 +50,9 @@ fn open(disk: &FaultyDisk) -> Result<BTreeMap<u64, Kept>, OpenError> {
     let recovery = opened.as_ref().map(|(_, recovery)| recovery);
     assert_eq!(seen.as_ref().ok(), recovery.as_ref().ok().copied());
     assert_eq!(seen.err().map(said), recovery.err().map(said));
-    let (mut broker, _) = opened?;
+    let (broker, _) = opened?;
+    let disk = disk.clone();
+    let mut broker = Paged::new(broker, Rc::new(move |fetch: Fetch<_>| fetch.perform(&disk)));
     let found = inspect(&mut broker, NOW, LAST_ID).found.into_iter();
     Ok(found.map(|(id, found)| (id, found.kept)).collect())
 }

@@ -17,6 +17,9 @@ pub(crate) fn draining() -> Error {
 /// What the peer is told when the engine refuses.
 pub(crate) fn error(refusal: &Refusal) -> Error {
     let (condition, description) = match refusal {
+        Refusal::MemoryFull => {
+            (condition::RESOURCE_LIMIT_EXCEEDED, "the broker's memory is full: see --memory-limit")
+        }
         Refusal::StoreFull => (condition::RESOURCE_LIMIT_EXCEEDED, FULL),
         Refusal::QueueFull(full) => {
             return Error::new(condition::RESOURCE_LIMIT_EXCEEDED, format!("{full}"));

@@ -10,6 +10,7 @@ use core::ops::Range;
 
 use model::{End, MessageId, QueueName, Refusal, Reply, limits};
 
+use crate::batches::shown_bytes_of;
 use crate::engine::{Engine, Outcome};
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
@@ -112,7 +113,7 @@ impl Engine {
         let mut elements = Vec::with_capacity(count as usize);
         for id in self.elements_from(slot, span.origin, first).take(count as usize) {
             let element = self.element_of(id);
-            bytes += element.payload.len();
+            bytes += shown_bytes_of(&element);
             elements.push(element);
         }
         self.took_steps(elements.len());
@@ -200,8 +201,11 @@ impl Engine {
 
     fn equals(&self, id: MessageId, element: &[u8]) -> bool {
         let message = self.living(id);
-        message.body.len() >= element.len()
-            && message.body.get(self.payload_of(message)) == Some(element)
+        let Some(body) = message.body.here() else {
+            assert!(message.body.len() < element.len(), "what is compared is here");
+            return false;
+        };
+        body.len() >= element.len() && body.get(self.payload_of(message)) == Some(element)
     }
 
     fn listed(&self, elements: Vec<model::Element>) -> Outcome {

@@ -108,6 +108,11 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         let to = self.find_or_create(way.to)?;
+        if self.queues.at(to).is_memory_only() && self.living(id).body.here().is_none() {
+            // Seldom: a move that waited, to where nothing is stored, of what came back from a
+            // lease. A command that need not wait is done when it is here.
+            return Err(Refusal::StoreFull);
+        }
         self.end_list_if_over(to);
         self.took_steps(1);
         let element = self.element_of(id);
@@ -234,7 +239,9 @@ impl Engine {
         if message.is_journalled() {
             self.totals.picture_bytes -= bytes;
             let after = self.journal_deletion(id, &message, effects);
+            self.move_out(id, &message);
             message.keep_in_memory(after.lsn);
+            self.settle_in(id, &message);
         }
         self.messages.insert(id.0, message);
     }

@@ -42,6 +42,12 @@ pub(crate) struct Durable {
 }
 
 impl Log {
+    /// What a frame has.
+    pub(crate) fn payload(&self, lsn: Lsn) -> Vec<u8> {
+        let found = self.frames.iter().rev().find(|(frame, _)| frame.lsn == lsn);
+        found.unwrap_or_else(|| panic!("frame {lsn} is there")).1.clone()
+    }
+
     /// Takes in the frames and freed places of a step.
     pub(crate) fn absorb(&mut self, effects: &Effects) {
         let mut start = 0;

@@ -8,6 +8,7 @@ pub(crate) mod log;
 pub(crate) mod naive;
 pub(crate) mod naive_keys;
 pub(crate) mod operating;
+pub(crate) mod paging;
 pub(crate) mod script;
 
 /// Numbers from a seed (SplitMix64): the same on every machine.

@@ -23,11 +23,21 @@ pub(crate) fn of(broker: BrokerStatistics, counters: &Counters) -> Figures {
 
 fn samples(counters: &Counters) -> Vec<Sample> {
     let Counters { journal, disk, connections, buffered_bytes, .. } = counters;
+    let Counters { memory_limit, memory_bytes, bodies_away, .. } = counters;
     let sum = |name, help, value| Sample { name, help, is_counter: true, value };
     let gauge = |name, help, value| Sample { name, help, is_counter: false, value };
     vec![
         gauge("connections", "Connections that are open.", *connections as u64),
         gauge("buffered_bytes", "Bytes in the buffers of connections.", *buffered_bytes as u64),
+        gauge("memory_limit_bytes", "Bytes of memory that may be used.", *memory_limit),
+        gauge("memory_bytes", "Bytes that messages and connections use of it.", *memory_bytes),
+        gauge(
+            "messages_away",
+            "Messages whose bytes have left memory and come back from the log.",
+            *bodies_away,
+        ),
+        sum("log_fetches_total", "Reads of the log for such messages.", journal.fetches),
+        sum("log_fetched_bytes_total", "Bytes of these.", journal.fetched_bytes),
         sum("log_frames_total", "Frames appended to the log.", journal.frames),
         sum("log_payload_bytes_total", "Bytes in these frames.", journal.payload_bytes),
         sum("log_batches_total", "Batches of frames written.", journal.batches),

@@ -14,14 +14,14 @@ use crate::gateway::inbox::WorkReply;
 pub(crate) struct Works {
     /// Cut off where a turn ended.
     begun: Option<Working>,
-    /// A commit whose answer comes later. There is one at most: nothing in such an answer says
-    /// which commit it is for.
+    /// A commit, or a command of an operator, whose answer comes later. There is one at most:
+    /// nothing in such an answer says what it is for.
     late: Option<Working>,
     /// What waits for a place in a queue, by ticket.
     paced: BTreeMap<u64, Working>,
     /// What waited for one and can go on.
     admitted: VecDeque<Working>,
-    /// Transactions that are ready to be committed when that is answered.
+    /// What goes on when that is answered: with a commit, or such a command, or behind one.
     parked: VecDeque<Working>,
     transactions: u64,
 }
@@ -43,6 +43,8 @@ enum Pace {
     Wait {
         ticket: u64,
     },
+    /// The step's answer comes later.
+    Late,
 }
 
 impl Works {
@@ -78,7 +80,7 @@ impl Desk {
         self.work_on(locked, working);
     }
 
-    /// Goes on with what was cut off, or with a commit that waited for another.
+    /// Goes on with what was cut off, or waited for another's answer.
     pub(crate) fn go_on_working(&mut self, locked: &mut Locked<'_>) {
         if let Some(working) = self.works.begun.take() {
             return self.work_on(locked, working);
@@ -87,15 +89,19 @@ impl Desk {
             return self.work_on(locked, working);
         }
         if let Some(working) = self.works.parked.pop_front() {
-            self.commit(locked, working);
+            self.work_on(locked, working);
         }
     }
 
-    /// The answer to a commit that comes later.
+    /// The answer that comes later.
     pub(crate) fn note_late(&mut self, after: After, reply: Reply) {
-        if let Some(working) = self.works.late.take() {
-            self.committed(working, after, reply);
+        let Some(mut working) = self.works.late.take() else { return };
+        if working.transaction.is_some() {
+            return self.committed(working, after, reply);
         }
+        working.waits.add(after);
+        working.replies.push(reply);
+        self.works.parked.push_front(working);
     }
 
     /// The answer to what was said to wait. Whom it is for may have been told that the server
@@ -137,8 +143,16 @@ impl Desk {
                 self.works.begun = Some(working);
                 return;
             }
+            if matches!(step, Step::Command(_)) && self.works.late.is_some() {
+                working.steps.push_front(step);
+                return self.works.parked.push_back(working);
+            }
             match self.do_step(locked, &mut working, step) {
                 Ok(Pace::GoOn) => {}
+                Ok(Pace::Late) => {
+                    self.works.late = Some(working);
+                    return;
+                }
                 Ok(Pace::Wait { ticket }) => {
                     self.works.paced.insert(ticket, working);
                     return;
@@ -165,20 +179,23 @@ impl Desk {
                     let (to, message) = (to.clone(), message.clone());
                     working.steps.push_front(Step::Put { to, message, count: count - 1 });
                 }
-                self.put(locked, working, to, message)
+                return self.put(locked, working, to, message);
             }
-            Step::Settle { token, settling } => {
-                self.settle(locked, working, token, settling)?;
-                Ok(Pace::GoOn)
-            }
+            Step::Settle { token, settling } => self.settle(locked, working, token, settling)?,
             Step::Command(command) => {
-                if let Some((after, reply)) = self.call(locked, command) {
-                    working.waits.add(after);
-                    working.replies.push(reply);
+                // Bodies that are shown may have to come back from the log.
+                let shows = matches!(command, Command::Admin(_) | Command::Peek(_));
+                match self.call(locked, command) {
+                    Some((after, reply)) => {
+                        working.waits.add(after);
+                        working.replies.push(reply);
+                    }
+                    None if shows => return Ok(Pace::Late),
+                    None => {}
                 }
-                Ok(Pace::GoOn)
             }
         }
+        Ok(Pace::GoOn)
     }
 
     fn put(

@@ -1,7 +1,8 @@
 //! Defects for tests of the oracle of keys: what a careless engine would do.
 
-use broker::Broker;
 use model::{Command, End, ListCommand, Nanos, Output, Persistence, Reply, SessionId};
+
+use crate::Paged;
 
 /// What is wrong with lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl ListDefect {
     /// Does what is asked, in its way; the answer comes first.
     pub(super) fn handle<F: Clone>(
         self,
-        broker: &mut Broker<F>,
+        broker: &mut Paged<F>,
         now: Nanos,
         session: SessionId,
         command: Command,
@@ -68,7 +69,7 @@ fn another_pop(list: &ListCommand) -> Option<Command> {
 }
 
 fn split<F: Clone>(
-    broker: &mut Broker<F>,
+    broker: &mut Paged<F>,
     now: Nanos,
     session: SessionId,
     commands: &[Command],

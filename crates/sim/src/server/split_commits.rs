@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use broker::Broker;
 use model::{After, Command, Nanos, Output, Reply, SessionId, Settlement, TransactionId};
+
+use crate::Paged;
 
 /// What was said in open transactions.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ impl SplitCommits {
     /// Does what is asked, or some of it; the answer comes first.
     pub(super) fn handle<F: Clone>(
         &mut self,
-        broker: &mut Broker<F>,
+        broker: &mut Paged<F>,
         now: Nanos,
         session: SessionId,
         mut command: Command,

@@ -1,0 +1,359 @@
+//! What the engine keeps in memory, and what leaves it.
+//!
+//! Messages stay; the bodies of journalled ones leave while they need more room than there is, for
+//! the log has them. Of the queue that holds the most those go first that are the last to be
+//! asked for: the newest, or those that came back for a reader who is far ahead. A body leaves only
+//! when its frame can be read back.
+//!
+//! Who is given a message whose body is away is given [`model::Away`] instead, and the caller
+//! fills that in. Only what looks into bodies itself waits for them here: see `awaited.rs`.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::sync::Arc;
+
+use model::{Away, Body, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits};
+
+use crate::engine::Engine;
+use crate::message::{Message, Stored};
+use crate::queue::{Queue, QueueSlot};
+
+/// How much there is, and what may leave.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// Bytes that everything together may take.
+    limit: u64,
+    /// And of these, bodies that may leave.
+    movable_max: u64,
+    /// A queue with less than this is not asked to let bodies leave.
+    fat_bytes: u64,
+    /// Frames up to this one can be read back.
+    pub(crate) written: Lsn,
+    /// Bytes of bodies that may leave.
+    pub(crate) movable: u64,
+    /// Bytes of bodies that only memory has.
+    fixed: u64,
+    /// Messages whose body has left.
+    away: u64,
+    /// Queues with bodies that may leave, by the magnitude of their bytes.
+    fat: BTreeSet<(u32, QueueSlot)>,
+    /// Bodies that do not leave, for somebody waits for more.
+    pub(crate) kept: BTreeSet<MessageId>,
+}
+
+/// The bodies of a queue's messages that are here and may leave.
+#[derive(Debug, Default)]
+pub(crate) struct Residents {
+    /// The last is the first to leave. Some may be gone, or here twice.
+    line: VecDeque<MessageId>,
+    count: usize,
+    bytes: u64,
+}
+
+impl Residents {
+    /// Too many of the line are gone.
+    fn is_stale(&self) -> bool {
+        self.line.len() > 2 * self.count + STALE_MAX
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(limit: u64, movable_max: u64) -> Self {
+        Self {
+            limit,
+            movable_max,
+            fat_bytes: (limit.min(movable_max) / 4096).clamp(1, FAT_BYTES_MAX),
+            written: Lsn::ZERO,
+            movable: 0,
+            fixed: 0,
+            away: 0,
+            fat: BTreeSet::new(),
+            kept: BTreeSet::new(),
+        }
+    }
+
+    /// Whether any body has left.
+    pub(crate) const fn has_away(&self) -> bool {
+        self.away > 0
+    }
+
+    /// Zero where it is too little to look for: queues come and go with a few messages all the
+    /// time.
+    const fn magnitude(&self, bytes: u64) -> u32 {
+        u64::BITS - (bytes / self.fat_bytes).leading_zeros()
+    }
+
+    fn weigh(&mut self, slot: QueueSlot, before: u64, now: u64) {
+        let (from, to) = (self.magnitude(before), self.magnitude(now));
+        if from != to {
+            self.fat.remove(&(from, slot));
+            if to > 0 {
+                self.fat.insert((to, slot));
+            }
+        }
+    }
+}
+
+/// Whether a command brings something that memory is to keep.
+pub(crate) fn adds(command: &Command) -> bool {
+    match command {
+        Command::Put { .. } | Command::PutTo { .. } | Command::Publish { .. } => true,
+        Command::List(command) => matches!(
+            **command,
+            ListCommand::Push { .. } | ListCommand::Insert { .. } | ListCommand::Replace { .. }
+        ),
+        Command::Key(command) => matches!(**command, KeyCommand::SetValue { .. }),
+        Command::Batch { commands } => commands.iter().any(adds),
+        _ => false,
+    }
+}
+
+/// The transaction that it is a part of.
+pub(crate) const fn transaction_of(command: &Command) -> Option<TransactionId> {
+    match command {
+        Command::Put { transaction, .. } | Command::PutTo { transaction, .. } => *transaction,
+        _ => None,
+    }
+}
+
+/// What a body in memory takes, with what the allocator adds.
+const fn charge(bytes: usize) -> u64 {
+    bytes as u64 + BODY_BYTES_BESIDE
+}
+
+impl Engine {
+    /// Tells up to which frame the log can be read back. Bodies leave memory now, where it is too
+    /// full.
+    pub fn set_written(&mut self, written: Lsn) {
+        self.memory.written = written;
+        self.trim();
+    }
+
+    /// Bytes of memory that messages take, with those of transactions that are open.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.movable + self.resting_bytes()
+    }
+
+    /// Whether any message's body has left memory: an answer may then name it in place of its
+    /// bytes.
+    #[must_use]
+    pub const fn has_away(&self) -> bool {
+        self.memory.has_away()
+    }
+
+    /// How many bodies have left memory.
+    #[must_use]
+    pub const fn away(&self) -> u64 {
+        self.memory.away
+    }
+
+    /// Whether nothing new is taken: all that may leave memory could not make room for it.
+    pub(crate) fn is_memory_full(&self) -> bool {
+        let limit = self.memory.limit;
+        let stuck = self.memory.movable.saturating_sub(self.movable_max());
+        self.resting_bytes() >= limit / 8 * 7 || stuck > limit / 4
+    }
+
+    /// What does not leave.
+    fn resting_bytes(&self) -> u64 {
+        let messages = self.messages.len() as u64 * MESSAGE_BYTES;
+        self.memory.fixed + messages + self.totals.uncommitted_bytes as u64
+    }
+
+    /// A message comes into its queue.
+    pub(crate) fn settle_in(&mut self, id: MessageId, message: &Message) {
+        self.settle_at(id, message, VecDeque::push_back);
+    }
+
+    fn settle_at(&mut self, id: MessageId, message: &Message, push: Push) {
+        let Stored::Here(body) = &message.body else {
+            self.memory.away += 1;
+            return;
+        };
+        let bytes = charge(body.len());
+        if !message.is_journalled() {
+            self.memory.fixed += bytes;
+            return;
+        }
+        let slot = message.queue;
+        let Queue { residents, .. } = self.queues.at_mut(slot);
+        let before = residents.bytes;
+        residents.bytes += bytes;
+        residents.count += 1;
+        push(&mut residents.line, id);
+        let is_stale = residents.is_stale();
+        self.memory.movable += bytes;
+        self.memory.weigh(slot, before, before + bytes);
+        if is_stale {
+            self.drop_stale(slot);
+        }
+    }
+
+    /// A message goes out of its queue.
+    pub(crate) fn move_out(&mut self, id: MessageId, message: &Message) {
+        let Stored::Here(body) = &message.body else {
+            self.memory.away -= 1;
+            self.awaited.has_left((message.location, id));
+            return;
+        };
+        let bytes = charge(body.len());
+        if !message.is_journalled() {
+            self.memory.fixed -= bytes;
+            return;
+        }
+        let residents = &mut self.queues.at_mut(message.queue).residents;
+        let before = residents.bytes;
+        residents.bytes -= bytes;
+        residents.count -= 1;
+        let is_stale = residents.is_stale();
+        self.memory.movable -= bytes;
+        self.memory.weigh(message.queue, before, before - bytes);
+        if is_stale {
+            self.drop_stale(message.queue);
+        }
+    }
+
+    /// What a reader gets for the body of a message.
+    pub(crate) fn body_of(id: MessageId, message: &Message) -> Body {
+        match &message.body {
+            Stored::Here(body) => Body::Here(Arc::clone(body)),
+            Stored::Away { bytes } => {
+                Body::Away(Away { lsn: message.location, message: id, bytes: *bytes })
+            }
+        }
+    }
+
+    /// The body of a message that is away has come.
+    pub(crate) fn bring(&mut self, id: MessageId, body: Arc<[u8]>) {
+        // Whoever reads on asks for it before others.
+        self.with_body(id, Stored::Here(body), VecDeque::push_front);
+    }
+
+    /// The same where nobody reads yet.
+    pub(crate) fn bring_behind(&mut self, id: MessageId, body: Arc<[u8]>) {
+        self.with_body(id, Stored::Here(body), VecDeque::push_back);
+    }
+
+    /// Lets bodies leave until the rest fits, as far as they can be read back.
+    pub(crate) fn trim(&mut self) {
+        while self.memory.movable > self.movable_max() {
+            let Some((_, slot)) = self.memory.fat.last().copied() else { break };
+            if !self.put_away_last(slot) {
+                break;
+            }
+        }
+    }
+
+    /// Bytes of bodies that may be here: what the rest leaves, and never nothing.
+    pub(crate) fn movable_max(&self) -> u64 {
+        let Memory { limit, movable_max, .. } = self.memory;
+        limit.saturating_sub(self.resting_bytes()).max(limit / 8).min(movable_max)
+    }
+
+    /// False where the last of a queue's bodies cannot leave yet.
+    fn put_away_last(&mut self, slot: QueueSlot) -> bool {
+        loop {
+            let Some(id) = self.queues.at_mut(slot).residents.line.pop_back() else {
+                unreachable!("a queue with bodies has them in line")
+            };
+            if !self.is_resident(slot, id) {
+                continue;
+            }
+            if !self.put_away(id) {
+                self.queues.at_mut(slot).residents.line.push_back(id);
+                return false;
+            }
+            return true;
+        }
+    }
+
+    /// The body of a message leaves, if it can be read back and nobody waits for it.
+    fn put_away(&mut self, id: MessageId) -> bool {
+        let message = self.living(id);
+        if message.location > self.memory.written || self.memory.kept.contains(&id) {
+            return false;
+        }
+        let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
+        self.with_body(id, Stored::Away { bytes }, VecDeque::push_back);
+        true
+    }
+
+    /// Gives a message its body in another form.
+    fn with_body(&mut self, id: MessageId, body: Stored, push: Push) {
+        let Some(mut message) = self.messages.remove(id.0) else { return };
+        self.move_out(id, &message);
+        message.body = body;
+        self.settle_at(id, &message, push);
+        self.messages.insert(id.0, message);
+    }
+
+    fn is_resident(&self, slot: QueueSlot, id: MessageId) -> bool {
+        self.messages.get(id.0).is_some_and(|message| {
+            message.queue == slot && message.is_journalled() && message.body.here().is_some()
+        })
+    }
+
+    /// Whoever is gone is in line no more.
+    fn drop_stale(&mut self, slot: QueueSlot) {
+        let line = core::mem::take(&mut self.queues.at_mut(slot).residents.line);
+        let mut seen = BTreeSet::new();
+        let mut kept: VecDeque<_> =
+            line.into_iter().filter(|id| self.is_resident(slot, *id) && seen.insert(*id)).collect();
+        kept.shrink_to(2 * kept.len() + STALE_MAX);
+        self.took_steps(kept.len() / 16);
+        self.queues.at_mut(slot).residents.line = kept;
+    }
+
+    /// What is counted is what is there.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub(crate) fn check_memory(&self) {
+        let (mut away, mut fixed) = (0, 0);
+        let mut residents = alloc::collections::BTreeMap::<QueueSlot, (usize, u64)>::new();
+        for (_, message) in self.messages.iter_from(0) {
+            match &message.body {
+                Stored::Away { .. } => {
+                    assert!(message.is_journalled(), "what is away is in the log");
+                    away += 1;
+                }
+                Stored::Here(body) if message.is_journalled() => {
+                    let (count, bytes) = residents.entry(message.queue).or_default();
+                    *count += 1;
+                    *bytes += charge(body.len());
+                }
+                Stored::Here(body) => fixed += charge(body.len()),
+            }
+        }
+        assert_eq!((away, fixed), (self.memory.away, self.memory.fixed), "bodies are counted");
+        let all: u64 = residents.values().map(|(_, bytes)| bytes).sum();
+        assert_eq!(all, self.memory.movable, "bodies that may leave are counted");
+        for (slot, queue) in self.queues.iter() {
+            let Residents { line, count, bytes } = &queue.residents;
+            let found = residents.remove(&slot).unwrap_or_default();
+            assert_eq!((*count, *bytes), found, "bodies of {} are counted", queue.name);
+            assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
+            let magnitude = self.memory.magnitude(*bytes);
+            let is_fat = self.memory.fat.contains(&(magnitude, slot));
+            assert_eq!(is_fat, magnitude > 0, "queues with bodies are known");
+        }
+        assert!(residents.is_empty(), "bodies are of queues");
+    }
+}
+
+/// Where in a line.
+type Push = fn(&mut VecDeque<MessageId>, MessageId);
+
+/// The most that is left to a queue without asking it.
+const FAT_BYTES_MAX: u64 = 4096;
+
+/// A message in memory, with its places in the indexes, but for its body.
+const MESSAGE_BYTES: u64 = 128;
+
+/// The allocator's share of a body, and its counts.
+const BODY_BYTES_BESIDE: u64 = 32;
+
+/// Entries of a line that may be stale, beside as many as are not.
+const STALE_MAX: usize = 64;
+
+const _: () = assert!(limits::MESSAGE_BYTES_MAX <= u32::MAX as usize, "a length fits");

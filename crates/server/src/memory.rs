@@ -1,0 +1,57 @@
+//! How the memory that the server was given is shared out.
+
+use crate::Config;
+
+/// The least that can be asked for.
+pub const MEMORY_LIMIT_MIN: u64 = 64 * 1024 * 1024;
+
+/// Bytes of memory, and who may have how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryShares {
+    /// All of it.
+    pub(crate) limit: u64,
+    /// For the buffers of connections.
+    pub(crate) buffers: usize,
+    /// For messages.
+    pub(crate) messages: u64,
+}
+
+impl MemoryShares {
+    /// What is left when the log has what it needs for batches, and connections what they may
+    /// have: an eighth, unless they were given less.
+    pub(crate) fn of(config: &Config) -> Self {
+        let limit = config.memory_limit.unwrap_or_else(quarter_of_machine).max(MEMORY_LIMIT_MIN);
+        let buffers = (limit / 8).min(config.limits.buffered_bytes as u64);
+        let log = (limit / 4).min(LOG_BYTES_MAX);
+        let messages = limit - buffers - log;
+        let buffers = usize::try_from(buffers).unwrap_or(config.limits.buffered_bytes);
+        Self { limit, buffers, messages }
+    }
+}
+
+fn quarter_of_machine() -> u64 {
+    let system = rustix::system::sysinfo();
+    let unit = u64::from(system.mem_unit.max(1));
+    // The type of this field is that of the platform.
+    #[allow(clippy::useless_conversion, reason = "it is 32 bits wide elsewhere")]
+    let total = u64::from(system.totalram);
+    total.saturating_mul(unit) / 4
+}
+
+/// Batches that wait to be written, and those that are being written.
+const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_it_is_shared_out() {
+        for limit in [None, Some(0), Some(256 << 20), Some(u64::MAX)] {
+            let shares = MemoryShares::of(&Config { memory_limit: limit, ..Config::default() });
+            assert!(shares.limit >= MEMORY_LIMIT_MIN, "{shares:?}");
+            assert!(shares.messages >= shares.limit / 2, "{shares:?}");
+            assert!(shares.messages + shares.buffers as u64 <= shares.limit, "{shares:?}");
+        }
+    }
+}

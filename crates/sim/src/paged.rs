@@ -1,0 +1,90 @@
+//! A broker whose bodies come back at once: whoever watches what it says sees it in the order in
+//! which it was said, whether or not something had to be read back for it.
+//!
+//! The reads are never disturbed. What becomes of those that fail, and of replies that wait, is
+//! tested beside the journal and the broker.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+use broker::{Broker, Fetch, FetchDone};
+use model::{Command, Nanos, Output, SessionId};
+
+/// Reads from a disk that does as it is told.
+pub type Reader<F> = Rc<dyn Fn(Fetch<F>) -> FetchDone<F>>;
+
+/// See the module.
+pub struct Paged<F> {
+    broker: Broker<F>,
+    reader: Reader<F>,
+    /// Bodies that were read back.
+    pub fetches: u64,
+}
+
+impl<F: Clone> Paged<F> {
+    /// A broker whose log is read by this one.
+    pub fn new(mut broker: Broker<F>, reader: Reader<F>) -> Self {
+        broker.keep_order();
+        Self { broker, reader, fetches: 0 }
+    }
+
+    /// See [`Broker::handle`].
+    pub fn handle(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        command: Command,
+        outputs: &mut Vec<Output>,
+    ) {
+        self.broker.handle(now, session, command, outputs);
+        self.settle(now, outputs);
+    }
+
+    /// See [`Broker::handle_timeout`].
+    pub fn handle_timeout(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
+        self.broker.handle_timeout(now, outputs);
+        self.settle(now, outputs);
+    }
+
+    /// See [`Broker::close_session`].
+    pub fn close_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
+        self.broker.close_session(now, session, outputs);
+        self.settle(now, outputs);
+    }
+
+    fn settle(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
+        loop {
+            if let Some(fetch) = self.broker.poll_fetch() {
+                self.fetches += 1;
+                let done = (self.reader)(fetch);
+                let taken = self.broker.handle_fetch(done, outputs);
+                taken.expect("what was written is read back");
+            } else if self.broker.goes_on() {
+                self.broker.handle_timeout(now, outputs);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+impl<F> Deref for Paged<F> {
+    type Target = Broker<F>;
+
+    fn deref(&self) -> &Broker<F> {
+        &self.broker
+    }
+}
+
+impl<F> DerefMut for Paged<F> {
+    fn deref_mut(&mut self) -> &mut Broker<F> {
+        &mut self.broker
+    }
+}
+
+impl<F> fmt::Debug for Paged<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Paged")
+    }
+}
