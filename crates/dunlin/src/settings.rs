@@ -266,7 +266,8 @@ mod tests {
             disk-limit = '2G'
             memory-limit = '256M'
             [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
-            pop-lease = '30s'\n max-messages = 8\n max-bytes = 9\n when-full = 'drop-oldest'\n target-age = '8s'
+            pop-lease = '30s'\n max-messages = 8\n max-bytes = 9
+            when-full = 'drop-oldest'\n target-age = '8s'
             ";
         let config = config(file(text).unwrap()).unwrap();
         assert_eq!(config.data, Path::new("/d"));

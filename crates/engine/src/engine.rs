@@ -331,12 +331,17 @@ impl Engine {
         }
     }
 
-    pub(crate) fn dispatch(
+    /// Does what a session asked before, and what had to wait.
+    pub(crate) fn do_now(
         &mut self,
         by: SessionSlot,
         command: Command,
         effects: &mut Effects,
     ) -> Outcome {
+        self.dispatch(by, command, effects)
+    }
+
+    fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
         self.took_steps(limits::COMMAND_STEPS);
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),

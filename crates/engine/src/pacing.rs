@@ -159,7 +159,7 @@ impl Engine {
             self.answer_late(by, transaction, ticket);
             outcome
         } else {
-            self.dispatch(by, command, effects)
+            self.do_now(by, command, effects)
         };
         self.conclude(session, outcome.late(ticket, floor), effects);
         self.remove_if_idle(at);

@@ -108,9 +108,10 @@ fn a_request_waits_while_others_are_answered() {
 }
 
 fn post(body: &str) -> String {
+    let length = body.len();
     format!(
-        "POST /queues/default/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
+        "POST /queues/default/messages HTTP/1.1\r\nhost: localhost\r\n\
+         content-length: {length}\r\n\r\n{body}"
     )
 }
 

@@ -3,8 +3,8 @@
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
 //!       [pop-lease=T] [frame=BYTES] [window=T] [ids=N] [max-messages=N] [max-bytes=N]
-//!       [full=pace|drop-oldest|dead-letter] [age=T]                  begins, with an empty engine; the bounds
-//!                                                       are of all queues but DLQ
+//!       [full=pace|drop-oldest|dead-letter] [age=T]     begins, with an empty engine; the
+//!                                                       bounds are of all queues but DLQ
 //! SESSION open | SESSION close | SESSION dismiss
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
