@@ -256,7 +256,7 @@ impl Engine {
 
     fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut Demand<'_>) {
         let Some(transaction) = self.sessions.at(by).transactions.get(&id) else { return };
-        for (target, message) in transaction.puts().filter(|(target, _)| !self.is_gone(**target)) {
+        for (target, message) in transaction.puts() {
             self.add_put(by, *target, message, demand);
         }
         if demand.is_empty() {
@@ -279,6 +279,8 @@ impl Engine {
         demand: &mut Demand<'_>,
     ) {
         match target {
+            // It is refused otherwise, or passed over in a transaction.
+            _ if self.is_gone(target) => {}
             Target::Topic(slot) => {
                 self.add_copies(by, &self.topics.at(slot).name, message, demand);
             }
