@@ -147,7 +147,8 @@ fn check_sees_what_is_wrong() {
         ("is in the log as it should", |engine| engine.message(3).location = Lsn::ZERO),
         ("has its body", |engine| engine.message(3).body_missing = true),
         ("bodies are counted", |engine| {
-            engine.message(3).body = Stored::Away { bytes: 1 };
+            let bytes = engine.message(3).body.len() as u32;
+            engine.message(3).body = Stored::Away { bytes };
         }),
         ("bodies that may leave are counted", |engine| {
             engine.memory.movable += 1;

@@ -107,8 +107,11 @@ impl Engine {
         self.move_out(id, &message);
         message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
         message.durability = Durability::None;
-        // Nobody will be given it.
-        message.body = Stored::Here(Arc::default());
+        if message.body.here().is_none() {
+            // Nobody will be given it.
+            self.queues.at_mut(message.queue).body_bytes -= message.body_bytes();
+            message.body = Stored::Here(Arc::default());
+        }
         self.settle_in(id, &message);
         self.messages.insert(id.0, message);
     }
