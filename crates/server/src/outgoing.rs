@@ -18,10 +18,9 @@ impl Outgoing {
     /// Lets a session append; what it appends depends on `after`.
     pub(crate) fn say<R>(&mut self, after: After, say: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let before = self.bytes.len();
-        let result = say(&mut self.bytes);
-        assert!(self.bytes.len() >= before, "a session only appends");
+        let result = self.append(say);
         if self.bytes.len() > before {
-            self.gate.push(after, self.base + self.bytes.len() as u64);
+            self.gate.push(after, self.end());
         }
         result
     }
@@ -29,8 +28,20 @@ impl Outgoing {
     /// Lets a session append the answer to a command that may take several replies: where this one
     /// adds nothing, what comes behind it waits for it all the same.
     pub(crate) fn say_in_parts(&mut self, after: After, say: impl FnOnce(&mut Vec<u8>)) {
-        self.say(after, say);
-        self.gate.push(after, self.base + self.bytes.len() as u64);
+        self.append(say);
+        self.gate.push(after, self.end());
+    }
+
+    fn append<R>(&mut self, say: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let before = self.bytes.len();
+        let result = say(&mut self.bytes);
+        assert!(self.bytes.len() >= before, "a session only appends");
+        result
+    }
+
+    /// The stream offset behind the last byte.
+    fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
     }
 
     /// The bytes that may leave now.
