@@ -21,6 +21,9 @@ const WORDS_MAX: i64 = 1024 * 1024;
 /// Bytes of one command, each word with its overhead.
 pub(crate) const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Of a line, behind its first digit, are looked at to see whether it is a short one.
+const SHORT_LINE_BYTES: usize = 8;
+
 const LINE_END: &[u8; 2] = b"\r\n";
 
 /// Takes commands out of the input.
@@ -120,11 +123,39 @@ impl Reader {
     }
 
     fn begin(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
-        match input.unread().first() {
+        match input.unread().first().copied() {
             None => Ok(Progress::NeedMore),
+            Some(b'*') if self.take_whole(input) => Ok(Progress::Whole),
             Some(b'*') => self.count(input),
             Some(_) => self.inline(input),
         }
+    }
+
+    /// Takes a command that is there as a whole and like most others, with one look at each byte
+    /// and without a step for each piece. Any other it leaves untouched.
+    fn take_whole(&mut self, input: &mut InputBuffer) -> bool {
+        let Some(taken) = self.copy_whole(input.unread()) else {
+            self.words.clear();
+            return false;
+        };
+        input.consume(taken);
+        true
+    }
+
+    /// Copies the words of a whole command; tells how many bytes it has.
+    fn copy_whole(&mut self, unread: &[u8]) -> Option<usize> {
+        let (count, mut at) = short_line(unread, b'*')?;
+        for _ in 0..count {
+            let (bytes, start) = short_line(unread.get(at..)?, b'$')?;
+            let word = unread.get(at + start..)?.get(..bytes + LINE_END.len())?;
+            if bytes > self.bulk_bytes_max {
+                return None;
+            }
+            self.words.extend(word.get(..bytes)?);
+            self.words.end_word();
+            at += start + word.len();
+        }
+        (self.words.cost_bytes() <= COMMAND_BYTES_MAX).then_some(at)
     }
 
     fn count(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
@@ -210,6 +241,23 @@ impl Reader {
         input.consume(end + 1);
         Ok(Progress::Whole)
     }
+}
+
+/// The number of a line that begins with `mark`, and the bytes of that line; nothing where it is
+/// longer than most, is no such line, or has not come as a whole.
+fn short_line(unread: &[u8], mark: u8) -> Option<(usize, usize)> {
+    let [found, first @ b'1'..=b'9', rest @ ..] = unread else { return None };
+    let mut number = usize::from(first - b'0');
+    for (index, byte) in rest.iter().take(SHORT_LINE_BYTES).enumerate() {
+        match byte {
+            b'0'..=b'9' => number = number * 10 + usize::from(byte - b'0'),
+            b'\r' if *found == mark && rest.len() > index + 1 => {
+                return Some((number, 2 + index + LINE_END.len()));
+            }
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// The first line without its end, if both bytes of that have come.

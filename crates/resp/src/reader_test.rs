@@ -43,6 +43,8 @@ fn arrays_of_bulk_strings_are_commands() {
     check(b"*2\r\n$3\r\nGET\r\n$0\r\n\r\n*1\r\n$1\r\nx\r\n", &[&["GET", ""], &["x"]], None);
     check(b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n", &[&["GET", "a\r\nb"]], None);
     check(b"*0\r\n*-1\r\n", &[&[], &[]], None);
+    check(b"*1\r\n$2\r\nab--*1\r\n$1--c\r\n", &[&["ab"]], Some(ProtocolError::InvalidLength));
+    check(b"*02\r\n", &[], Some(ProtocolError::InvalidCount));
 }
 
 #[test]
