@@ -77,8 +77,10 @@ pub(crate) enum Group {
 
 impl Spec {
     /// Finds the command that these words begin with, and sees that they are as many as it takes.
-    pub(crate) fn find(words: &Words) -> Result<&'static Self, Fault> {
-        let spec = lookup_word(words.word(0)).ok_or_else(|| unknown(words))?;
+    /// The client's last command is looked at first: most clients repeat themselves.
+    pub(crate) fn find(words: &Words, last: Option<&'static Self>) -> Result<&'static Self, Fault> {
+        let repeated = last.filter(|spec| words.is(0, spec.name));
+        let spec = repeated.or_else(|| lookup_word(words.word(0))).ok_or_else(|| unknown(words))?;
         spec.check_arity(words)?;
         if !matches!(spec.does, Does::Subcommands(_)) || words.len() == 1 {
             return Ok(spec);
@@ -92,6 +94,11 @@ impl Spec {
     /// Whether it may store something.
     pub(crate) fn may_store(&self) -> bool {
         self.flags.contains(&"denyoom")
+    }
+
+    /// Whether it is asked of the engine as soon as it has come.
+    pub(crate) const fn asks_engine(&self) -> bool {
+        matches!(self.does, Does::Ask(_))
     }
 
     fn check_arity(&self, words: &Words) -> Result<(), Fault> {

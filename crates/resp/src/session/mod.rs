@@ -60,6 +60,8 @@ pub struct Session {
     half_sent: bool,
     has_more: bool,
     closing: bool,
+    /// The command that it gave last.
+    last: Option<&'static Spec>,
     /// What time it was last.
     now: Nanos,
 }
@@ -121,6 +123,7 @@ impl Session {
             half_sent: false,
             has_more: false,
             closing: false,
+            last: None,
             now,
         }
     }
@@ -261,7 +264,8 @@ impl Session {
 
     fn read(&mut self, input: &mut InputBuffer, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
         if let Some(words) = self.postponed.take() {
-            return self.execute(&words, shared, out);
+            let found = Spec::find(&words, self.last);
+            return self.execute(&words, found, shared, out);
         }
         let progress = self.reader.read(input);
         self.half_sent =
@@ -269,10 +273,11 @@ impl Session {
         match progress {
             Ok(Progress::Whole) => {
                 let words = self.reader.take_words();
-                if self.popped && !asks_engine(&words) {
+                let found = Spec::find(&words, self.last);
+                if self.popped && !found.as_ref().is_ok_and(|spec| spec.asks_engine()) {
                     return self.postpone(words);
                 }
-                let step = self.execute(&words, shared, out);
+                let step = self.execute(&words, found, shared, out);
                 self.reader.give_back(words);
                 step
             }
@@ -298,7 +303,13 @@ impl Session {
         Step::GoOn
     }
 
-    fn execute(&mut self, words: &Words, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    fn execute(
+        &mut self,
+        words: &Words,
+        found: Result<&'static Spec, Fault>,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) -> Step {
         if words.is_empty() {
             return Step::GoOn;
         }
@@ -308,7 +319,7 @@ impl Session {
             return Step::GoOn;
         }
         let before = out.len();
-        let step = match self.admit(words, shared) {
+        let step = match self.admit(found, shared) {
             Ok(spec) => self.perform(spec, words, shared, out),
             Err(fault) => self.reject(&fault, words, shared, out),
         };
@@ -324,11 +335,15 @@ impl Session {
     }
 
     /// The command, if it may be performed now or wait for EXEC.
-    fn admit(&mut self, words: &Words, shared: &mut Shared) -> Result<&'static Spec, Fault> {
-        let found = Spec::find(words);
+    fn admit(
+        &mut self,
+        found: Result<&'static Spec, Fault>,
+        shared: &mut Shared,
+    ) -> Result<&'static Spec, Fault> {
         let client = shared.clients.at_mut(self.slot);
         client.begin(found.as_ref().map_or("NULL", |spec| spec.name), self.now);
         let spec = found?;
+        self.last = Some(spec);
         if client.is_only_subscriber() && !is_for_subscribers(spec) {
             return Err(Fault::about(
                 "ERR Can't execute '",
@@ -494,11 +509,6 @@ impl Session {
     const fn context<'a>(&self, shared: &'a mut Shared, out: &'a mut Vec<u8>) -> Context<'a> {
         Context { slot: self.slot, shared, now: self.now, out }
     }
-}
-
-/// Whether a command is asked of the engine as soon as it has come.
-fn asks_engine(words: &Words) -> bool {
-    Spec::find(words).is_ok_and(|spec| matches!(spec.does, Does::Ask(_)))
 }
 
 /// Whether it may be answered later.
