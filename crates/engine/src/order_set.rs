@@ -17,10 +17,14 @@ pub(crate) struct OrderSet {
 impl OrderSet {
     /// False when it was there already.
     pub(crate) fn insert(&mut self, priority: u32, order: i64) -> bool {
-        let word = self.words.entry((priority, high(order))).or_insert(0);
-        let before = *word;
-        *word |= bit(order);
-        before != *word
+        let key = (priority, high(order));
+        // New messages come behind all others: the way there needs no comparisons.
+        if let Some(mut last) = self.words.last_entry()
+            && *last.key() == key
+        {
+            return add(last.get_mut(), order);
+        }
+        add(self.words.entry(key).or_insert(0), order)
     }
 
     /// False when it was not there.
@@ -135,6 +139,13 @@ const fn high(order: i64) -> i64 {
 
 const fn bit(order: i64) -> u64 {
     1 << order.rem_euclid(64)
+}
+
+/// False when it was there already.
+const fn add(word: &mut u64, order: i64) -> bool {
+    let before = *word;
+    *word |= bit(order);
+    before != *word
 }
 
 /// The first order of a word that is not 0.
