@@ -205,8 +205,8 @@ impl Connection {
         self.unfinished |= self.peer.input_bytes() > 0 || self.peer.has_more();
     }
 
-    /// Sends what is durable enough, in one call.
-    pub(crate) fn send(&mut self, durable: Durable, now: Nanos) {
+    /// Sends what is durable enough, in one call. Whether there was something to send.
+    pub(crate) fn send(&mut self, durable: Durable, now: Nanos) -> bool {
         self.unfinished |= self.peer.release(durable, &mut self.outgoing);
         if self.farewell && !self.unfinished && !self.peer.is_holding() {
             self.farewell = false;
@@ -214,7 +214,7 @@ impl Connection {
         }
         let released = self.outgoing.released(durable);
         if released.is_empty() || !self.writable || self.broken {
-            return;
+            return false;
         }
         match retry_on_intr(|| send(&self.socket, released, SendFlags::NOSIGNAL)) {
             Ok(count) => {
@@ -225,6 +225,7 @@ impl Connection {
             Err(Errno::AGAIN) => self.writable = false,
             Err(_) => self.broken = true,
         }
+        true
     }
 
     /// Counts what its buffers hold now.

@@ -30,6 +30,7 @@ pub(crate) struct Core {
     chore: Option<Chore<File>>,
     chore_in_flight: bool,
     lone: Lone,
+    pace: Pace,
 }
 
 impl Core {
@@ -46,6 +47,7 @@ impl Core {
             chore: None,
             chore_in_flight: false,
             lone: Lone::default(),
+            pace: Pace::default(),
         }
     }
 
@@ -107,11 +109,14 @@ impl Core {
     }
 
     /// Whether a reactor writes it itself: a write without sync is over sooner than another thread
-    /// would wake, and a lone client has nobody who would wait meanwhile.
-    pub(crate) fn belongs_here(&self, transfer: &Transfer) -> bool {
-        let lone = self.writes_in_flight == 1 && self.lone.is_sure();
+    /// would wake; a lone client has nobody who would wait meanwhile; and where each frame has
+    /// somebody of its own among those `waiting` for the log, all who ask wait for it anyway.
+    pub(crate) fn belongs_here(&self, transfer: &Transfer, waiting: usize) -> bool {
+        let frames = transfer.write.frames();
+        let all_wait = self.pace.is_quick() && frames as usize <= waiting;
+        let alone = self.writes_in_flight == 1 && (self.lone.is_sure() || all_wait);
         // Nobody waits for a mere flush; whoever asks next would.
-        !transfer.write.syncs() || (lone && transfer.write.frames() > 0)
+        !transfer.write.syncs() || (alone && frames > 0)
     }
 
     /// Leaves a write to the committers.
@@ -132,7 +137,11 @@ impl Core {
         result: Result<(), DiskError>,
     ) -> Result<(), JournalFailed> {
         self.writes_in_flight -= 1;
-        self.latencies.record(transfer.span(now));
+        let span = transfer.span(now);
+        self.latencies.record(span);
+        if span.syncs {
+            self.pace.note(span.performed);
+        }
         self.broker.handle_write(now, transfer.write, result)
     }
 
@@ -226,6 +235,26 @@ impl Lone {
     }
 }
 
+/// What the device takes for a synced write lately; a slow one is remembered for some writes.
+#[derive(Debug, Default)]
+struct Pace {
+    span: Nanos,
+}
+
+impl Pace {
+    fn note(&mut self, performed: Nanos) {
+        self.span = performed.max(Nanos(self.span.0 - self.span.0 / 8));
+    }
+
+    /// Whether a thread that has others to serve may be kept so long.
+    fn is_quick(&self) -> bool {
+        self.span < QUICK_WRITE
+    }
+}
+
+/// A reactor that writes is away for no longer than a turn of many commands takes.
+const QUICK_WRITE: Nanos = Nanos::from_millis(2);
+
 /// Turns in a row before a connection counts as alone: a few round trips, so that clients who only
 /// happen to take turns do not wait for each other's syncs.
 const LONE_TURNS: u32 = 4;
@@ -260,5 +289,19 @@ mod tests {
         assert!(lone.is_sure());
         lone.note(&[other]);
         assert!(!lone.is_sure());
+    }
+
+    #[test]
+    fn a_slow_write_is_remembered_for_some_writes() {
+        let mut pace = Pace::default();
+        pace.note(Nanos(200_000));
+        assert!(pace.is_quick());
+        pace.note(Nanos::from_millis(50));
+        pace.note(Nanos(200_000));
+        assert!(!pace.is_quick());
+        for _ in 0..40 {
+            pace.note(Nanos(200_000));
+        }
+        assert!(pace.is_quick());
     }
 }

@@ -143,15 +143,16 @@ impl Hub {
         let transfer = core.eager_write(now);
         self.uncommitted.store(core.has_uncommitted(), Ordering::SeqCst);
         self.deadline.store(next_deadline(core), Ordering::SeqCst);
-        self.assign(core, transfer)
+        self.assign(core, transfer, 0)
     }
 
-    /// The last reactor falls asleep: what has come together is written now.
-    pub(crate) fn commit_idle(&self) -> Commit {
+    /// The last reactor falls asleep: what has come together is written now. So many connections
+    /// are `waiting` for it, and nobody else asks for anything; none where others may.
+    pub(crate) fn commit_idle(&self, waiting: usize) -> Commit {
         let core = &mut *self.lock();
         let transfer = core.idle_write(self.clock.now());
         self.uncommitted.store(core.has_uncommitted() && transfer.is_some(), Ordering::SeqCst);
-        self.assign(core, transfer)
+        self.assign(core, transfer, waiting)
     }
 
     /// Ends a turn of the gateway with the core, which leaves all writing to others: to the reactor
@@ -172,10 +173,10 @@ impl Hub {
     }
 
     /// Decides who writes it.
-    fn assign(&self, core: &mut Core, transfer: Option<Transfer>) -> Commit {
+    fn assign(&self, core: &mut Core, transfer: Option<Transfer>, waiting: usize) -> Commit {
         match transfer {
             None => Commit::Elsewhere,
-            Some(transfer) if core.belongs_here(&transfer) => Commit::Here(transfer),
+            Some(transfer) if core.belongs_here(&transfer, waiting) => Commit::Here(transfer),
             Some(transfer) => {
                 self.leave_to_committers(core, transfer);
                 Commit::Elsewhere

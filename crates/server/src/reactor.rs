@@ -42,6 +42,10 @@ pub(crate) struct Reactor<'a> {
     /// What the gates were last opened for, and how many writes and chores were completed then.
     durable: Durable,
     completions: u64,
+    /// The log has become more durable since the turn before.
+    advanced: bool,
+    /// When somebody was last answered who had not to wait for the log.
+    answered_at: Nanos,
     /// Turns in a row in which frames waited to be written and there was always more to do.
     busy_turns: u32,
     /// More may wait to be accepted.
@@ -91,6 +95,8 @@ impl<'a> Reactor<'a> {
             stalled_at: None,
             durable: hub.durable(),
             completions: hub.completions(),
+            advanced: false,
+            answered_at: hub.clock.now(),
             busy_turns: 0,
             accept_more: false,
             stopping_until: None,
@@ -174,8 +180,16 @@ impl<'a> Reactor<'a> {
 
     fn commit_idle(&mut self) -> Result<(), Failure> {
         self.busy_turns = 0;
-        let commit = self.hub.commit_idle();
+        let commit = self.hub.commit_idle(self.waiting());
         self.write(commit)
+    }
+
+    /// Connections that wait for the log where all do: none where somebody was answered without it
+    /// lately, who shall not find this thread at the disk, and none beside another reactor, for
+    /// nothing is known here of its connections.
+    fn waiting(&self) -> usize {
+        let mixed = self.now.since(self.answered_at) < MIXED_SPAN || self.hub.reactors() > 1;
+        if mixed { 0 } else { self.lists.holding.len() }
     }
 
     /// How long nothing is to be done unless something happens. Says so to other threads first.
@@ -252,7 +266,8 @@ impl<'a> Reactor<'a> {
         // In this order: a write that completes in between is seen by the next turn.
         self.completions = self.hub.completions();
         let durable = self.hub.durable();
-        if durable != self.durable {
+        self.advanced = durable != self.durable;
+        if self.advanced {
             self.durable = durable;
             self.touch_holding();
         }
@@ -320,7 +335,9 @@ impl<'a> Reactor<'a> {
         let parting = if self.is_stopping() { Parting::Dismissed } else { Parting::Lost };
         let Some(connection) = self.connections.get_mut(session) else { return };
         let limits = &self.hub.limits;
-        connection.send(self.durable, self.now);
+        if connection.send(self.durable, self.now) && !self.advanced {
+            self.answered_at = self.now;
+        }
         connection.recount(&self.hub.buffered);
         connection.marks().touched = false;
         if connection.is_finished() {
@@ -414,6 +431,9 @@ impl Lists {
 /// Turns for which frames wait while there is always more to do: each gathers what a turn of
 /// clients sends, and takes tens of microseconds.
 const BUSY_TURNS_MAX: u32 = 8;
+
+/// For how long somebody who was answered without the log is expected to ask again.
+const MIXED_SPAN: Nanos = Nanos::from_millis(100);
 
 /// Bytes read from one connection in a turn: no peer that sends much keeps others waiting.
 const READ_BYTES_MAX: usize = 64 * 1024;
