@@ -50,7 +50,7 @@ impl<'a> Arguments<'a> {
     }
 
     pub(crate) fn key(&self, at: usize) -> Result<QueueName, Fault> {
-        key(self.word(at))
+        self.shared.familiar.key(self.word(at))
     }
 
     pub(crate) fn keys(&self, from: usize) -> Result<Vec<QueueName>, Fault> {

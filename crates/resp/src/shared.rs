@@ -2,12 +2,15 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use core::cell::Cell;
 use core::fmt;
 
 use model::{Command, Draining, ListCommand, Nanos, QueueName, SessionId, StorePolicy, limits};
 
+use crate::arguments::key;
 use crate::clients::Clients;
 use crate::cursors::Cursors;
+use crate::fault::Fault;
 
 /// One of the two ends of a list, as Redis calls them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +59,7 @@ pub struct Shared {
     pub(crate) options: Options,
     pub(crate) clients: Clients,
     pub(crate) cursors: Cursors,
+    pub(crate) familiar: Familiar,
     /// How many clients are subscribed to each pattern.
     pub(crate) patterns: BTreeMap<QueueName, u64>,
     pub(crate) commands_total: u64,
@@ -72,6 +76,7 @@ impl Shared {
             options,
             clients: Clients::default(),
             cursors: Cursors::default(),
+            familiar: Familiar::default(),
             patterns: BTreeMap::new(),
             commands_total: 0,
             unblocked: VecDeque::new(),
@@ -98,6 +103,21 @@ impl Shared {
                 self.patterns.remove(pattern);
             }
         }
+    }
+}
+
+/// The key that was named last, by whichever client: the next command mostly has the same, and need
+/// not check and store it anew.
+#[derive(Default)]
+pub(crate) struct Familiar(Cell<Option<QueueName>>);
+
+impl Familiar {
+    /// The key of this name.
+    pub(crate) fn key(&self, word: &[u8]) -> Result<QueueName, Fault> {
+        let last = self.0.take().filter(|last| last.as_str().as_bytes() == word);
+        let name = last.map_or_else(|| key(word), Ok)?;
+        self.0.set(Some(name.clone()));
+        Ok(name)
     }
 }
 
@@ -134,4 +154,19 @@ pub trait Facts {
     fn system(&self) -> &str;
     /// Bytes of memory that the process uses.
     fn memory_bytes(&self) -> u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_key_is_known_again_and_no_other() {
+        let familiar = Familiar::default();
+        for word in ["a", "a", "b", "ab", "a"] {
+            assert_eq!(familiar.key(word.as_bytes()).unwrap().as_str(), word);
+        }
+        assert!(familiar.key(b"").is_err() && familiar.key(b"\xff").is_err());
+        assert_eq!(familiar.key(b"a").unwrap().as_str(), "a");
+    }
 }
