@@ -30,7 +30,7 @@ pub(crate) struct Core {
     chore: Option<Chore<File>>,
     chore_in_flight: bool,
     lone: Lone,
-    pace: Pace,
+    pub(crate) pace: Pace,
 }
 
 impl Core {
@@ -85,8 +85,7 @@ impl Core {
     /// serves everybody who asked meanwhile.
     pub(crate) fn eager_write(&mut self, now: Nanos) -> Option<Transfer> {
         let unwritten = self.broker.unwritten();
-        let few = unwritten.bytes < EAGER_BYTES && unwritten.frames < EAGER_FRAMES;
-        let waits = unwritten.syncs && few;
+        let waits = unwritten.syncs && unwritten.bytes < EAGER_BYTES;
         if waits { None } else { self.next_write(now) }
     }
 
@@ -237,7 +236,7 @@ impl Lone {
 
 /// What the device takes for a synced write lately; a slow one is remembered for some writes.
 #[derive(Debug, Default)]
-struct Pace {
+pub(crate) struct Pace {
     span: Nanos,
 }
 
@@ -262,10 +261,6 @@ const LONE_TURNS: u32 = 4;
 /// Bytes that are worth a write of their own beside the one in flight: from here on a write takes
 /// longer the more it has.
 const EAGER_BYTES: usize = 64 * 1024;
-
-/// Frames that are worth a write of their own beside the one in flight: while one half of many
-/// clients waits for the disk, the other half is served.
-const EAGER_FRAMES: u32 = 1000000;
 
 #[cfg(test)]
 mod tests {

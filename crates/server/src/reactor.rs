@@ -45,7 +45,7 @@ pub(crate) struct Reactor<'a> {
     /// The log has become more durable since the turn before.
     advanced: bool,
     /// When somebody was last answered who had not to wait for the log.
-    answered_at: Nanos,
+    pub(crate) answered_at: Nanos,
     /// Turns in a row in which frames waited to be written and there was always more to do.
     busy_turns: u32,
     /// More may wait to be accepted.

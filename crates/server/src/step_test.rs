@@ -292,3 +292,45 @@ fn who_writes_itself_is_not_rung() {
     drop(hub);
     std::fs::remove_dir_all(data).unwrap();
 }
+
+/// Each of a crowd waits for its own frame: nobody is served sooner when another thread writes. But
+/// one who need not wait shall not find the reactor at the disk.
+#[test]
+fn a_reactor_writes_itself_only_where_all_wait() {
+    let (data, hub) = journal_hub("crowd");
+    let mut turns = Turns::new(&hub);
+    let mut crowd: Vec<_> = (0..4).map(|_| turns.connect()).collect();
+    let mut other = turns.connect();
+    let mut writes_here = |turns: &mut Turns<'_>, commands: &str| {
+        // As on a quick disk, however slow this one is.
+        hub.lock().pace = Default::default();
+        crowd.iter_mut().for_each(|client| client.send(commands));
+        turns.turn();
+        turns.turn();
+        let answered = crowd.iter_mut().filter_map(|it| (!it.lines().is_empty()).then_some(()));
+        let here = answered.count() == crowd.len();
+        if !here {
+            assert_eq!(write_handed(&hub), 1, "either by the reactor or by others");
+            turns.turn();
+            crowd.iter_mut().for_each(|client| assert!(!client.lines().is_empty()));
+        }
+        here
+    };
+    turns.reactor.answered_at = Nanos::ZERO;
+    assert!(writes_here(&mut turns, PUT));
+    assert!(writes_here(&mut turns, PUT), "what a write released was not answered without it");
+    assert!(
+        !writes_here(&mut turns, &PUT.repeat(2)),
+        "who has asked for more may bring still more"
+    );
+    assert!(writes_here(&mut turns, PUT));
+    other.send("list-tube-used\r\n");
+    turns.turn();
+    assert_eq!(other.lines(), ["USING default"]);
+    assert!(!writes_here(&mut turns, PUT));
+    turns.reactor.answered_at = Nanos::ZERO;
+    assert!(writes_here(&mut turns, PUT), "who needs no disk is not expected for ever");
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
+}
