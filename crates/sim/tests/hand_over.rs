@@ -232,7 +232,7 @@ impl Model {
             if self.step(&mut after, me) {
                 next.push(after);
             }
-            // A lone client's write is its reactor's own: either may be so.
+            // A lone client's write, or one that all wait for, is its reactor's own: either may be.
             if state.threads[me].at == At::CommitIdle && state.lock.is_none() {
                 let mut here = state.clone();
                 if here.take_write() {
