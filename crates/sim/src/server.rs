@@ -163,8 +163,8 @@ impl<D: Disk> Server<D> {
         self.amqp_connections.insert(id, AmqpConnection::new(id, self.now));
     }
 
-    /// A client is gone, as the broker hears once it is not stalled; until then answers may come for
-    /// it, which nobody reads.
+    /// A client is gone, as the broker hears once it is not stalled; until then answers may come
+    /// for it, which nobody reads.
     pub fn disconnect(&mut self, id: u64, outside: &mut Outside) {
         self.tick(outside);
         if !self.leaving.contains(&id) {

@@ -2,8 +2,9 @@
 //!
 //! Such a command stands as a consumer of its own in each of its queues, in one line with all who
 //! wait there: who waits longest is served first. It gets what it asked for once, after the command
-//! that brought it has ended, in the same frame where that has room, and is a consumer no more. Where
-//! one command brought something to several queues, they give in the order in which they got it.
+//! that brought it has ended, in the same frame where that has room, and is a consumer no more.
+//! Where one command brought something to several queues, they give in the order in which they got
+//! it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
