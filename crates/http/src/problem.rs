@@ -103,7 +103,7 @@ impl Problem {
             StatusCode::INSUFFICIENT_STORAGE,
             "store-full",
             "The store is full",
-            "nothing was stored; receive and delete messages, or give it more device or --disk-limit",
+            "nothing was stored; delete messages, or give it more device or --disk-limit",
         )
     }
 
