@@ -99,6 +99,7 @@ mod keys;
 mod leaving;
 mod lists;
 mod log;
+mod logged;
 mod looking;
 mod matching;
 mod memory;
@@ -143,6 +144,7 @@ pub use copies::Copies;
 pub use effects::{Effects, FrameEnd, Freed, Grown};
 pub use engine::Engine;
 pub use key_records::{DeadlineView, Over, ValueView};
+pub use logged::Logged;
 pub use model::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use policy::{EngineOptions, QueuePolicies};
 pub use record::{

@@ -69,7 +69,8 @@ pub struct SegmentNumber(pub u64);
 
 impl SegmentNumber {
     /// The name of its file.
-    pub(crate) fn file_name(self) -> String {
+    #[must_use]
+    pub fn file_name(self) -> String {
         format!("{:016}{SEGMENT_SUFFIX}", self.0)
     }
 

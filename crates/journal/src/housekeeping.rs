@@ -457,6 +457,11 @@ impl<F: Clone> Journal<F> {
         self.segments.spares() >= RESERVED_SPARES && self.fits(self.restated_bytes(live), 1)
     }
 
+    /// Whether the live rest of that segment is being copied forward.
+    pub(crate) fn is_compacting(&self, number: SegmentNumber) -> bool {
+        self.house.compaction.as_ref().is_some_and(|compaction| compaction.number == number)
+    }
+
     /// On a full device a compaction under way goes before everything else.
     pub(crate) fn must_compact_first(&self) -> bool {
         self.house.compaction.is_some() && self.segments.spares() < RESERVED_SPARES

@@ -82,9 +82,9 @@ pub struct Recovered {
 /// A journal that was read and found sound, and nothing changed yet.
 #[derive(Debug)]
 pub(crate) struct Reading<F> {
-    files: Vec<SegmentFile<F>>,
+    pub(crate) files: Vec<SegmentFile<F>>,
     snapshot: Option<(Slot, SnapshotHeader)>,
-    tail: Option<Tail>,
+    pub(crate) tail: Option<Tail>,
     /// Where the frames of each of `files` lie.
     indexes: Vec<FrameIndex>,
     /// What was replayed and may be only in the page cache.
@@ -93,7 +93,7 @@ pub(crate) struct Reading<F> {
     epoch: Epoch,
     epoch_file: Option<F>,
     names: Vec<String>,
-    live: Live,
+    pub(crate) live: Live,
     pub(crate) recovered: Recovered,
 }
 
@@ -123,7 +123,10 @@ pub fn verify<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Recovered
     read(disk, recover).map(|reading| reading.recovered)
 }
 
-fn read<D: Disk>(disk: &D, recover: &mut impl Recover) -> Result<Reading<D::File>, OpenError> {
+pub(crate) fn read<D: Disk>(
+    disk: &D,
+    recover: &mut impl Recover,
+) -> Result<Reading<D::File>, OpenError> {
     let names = disk.names()?;
     let files = survey(disk, &names)?;
     let (epoch, epoch_file) = read_epoch(disk, &names, &files)?;

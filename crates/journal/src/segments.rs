@@ -129,6 +129,16 @@ impl<F: Clone> Segments<F> {
         self.spares.iter()
     }
 
+    /// Those that hold frames, in the order of the log.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Segment<F>> {
+        self.table.values()
+    }
+
+    /// Those whose files may be used again.
+    pub(crate) fn iter_retired(&self) -> impl Iterator<Item = &Spare<F>> {
+        self.retired.iter()
+    }
+
     /// The spare that would be used last is not to be used any more.
     pub(crate) fn take_last_spare(&mut self) -> Option<Spare<F>> {
         self.spares.pop_back()
