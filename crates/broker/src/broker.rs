@@ -11,6 +11,7 @@ use model::{
     BrokerStatistics, Command, Formats, LiveRecords, Lsn, Nanos, Output, SessionId, StorePolicy,
 };
 
+use crate::explain::{Explained, join};
 use crate::fetching::Fetching;
 use crate::recovery::{Recovery, recover};
 use crate::returning::Returning;
@@ -244,6 +245,13 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.journal.as_ref().map_or_else(Counters::default, Journal::counters)
+    }
+
+    /// What each file of the log is kept for; looks at every message.
+    #[must_use]
+    pub fn explain(&self) -> Vec<Explained> {
+        let segments = self.journal.as_ref().map(Journal::explain).unwrap_or_default();
+        join(segments, &self.engine)
     }
 
     /// What the engine counts.

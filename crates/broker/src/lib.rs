@@ -13,11 +13,13 @@
 //! Feed no command while [`Broker::stalled`].
 
 mod broker;
+mod explain;
 mod fetching;
 mod recovery;
 mod returning;
 
 pub use broker::{Broker, BrokerOptions};
+pub use explain::{Explained, QUEUES_EXPLAINED_MAX, QueueShare, explain};
 pub use journal::{
     Chore, ChoreDone, Counters, Durable, Fetch, FetchDone, Gate, JournalFailed, OpenError,
     Unwritten, Write,

@@ -41,11 +41,19 @@ pub(crate) fn recover<D: Disk>(
     Ok((replay.engine, journal, recovery))
 }
 
-struct Replay {
+pub(crate) struct Replay {
     engine: Engine,
 }
 
 impl Replay {
+    pub(crate) const fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     fn recovery(&self, log: Recovered) -> Recovery {
         let latest = self.engine.latest_time().max(log.latest);
         let commits_cut = self.engine.chains_cut();

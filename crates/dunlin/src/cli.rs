@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Serve(Serve),
     #[command(flatten)]
     Client(Client),
-    /// Look into the journal of a broker that is not running
+    /// Look into a journal
     #[command(after_help = JOURNAL_HELP)]
     Journal {
         #[command(subcommand)]
@@ -249,6 +249,18 @@ pub(crate) enum Journal {
     Dump {
         /// Its directory
         dir: PathBuf,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell what each file of the log is kept for: what lives in it, and whose oldest message
+    ///
+    /// Of a directory it only reads, as verify does, and it is refused while a server uses it. A
+    /// running broker is asked by HTTP.
+    Explain {
+        /// Its directory, or the URL of a running broker
+        #[arg(value_name = "DIR|URL")]
+        place: String,
         /// One JSON object a line
         #[arg(long)]
         json: bool,
@@ -535,6 +547,17 @@ Examples:
   dunlin journal verify ./dunlin-data
   dunlin journal dump ./dunlin-data | less
   dunlin journal dump --json ./dunlin-data | jq 'select(.kind == \"segment\")'
+  dunlin journal explain http://127.0.0.1:8422
+
+What a file of the log is kept for:
+  writing      the log goes on in it
+  live         records in it still matter
+  large-batch  the same, and it is too large to be compacted with the settings of today
+  compaction   what matters of it is being copied forward
+  reader       a message is being read from it
+  snapshot     nothing in it matters, once a snapshot is past it
+  spare        it is ready to be written to
+  nothing      it may be used again at once
 
 Exit status: 0 the journal is sound, 1 it is not or cannot be read";
 

@@ -5,6 +5,7 @@ mod cli;
 mod client;
 mod exit;
 mod journal_dump;
+mod journal_explain;
 mod journal_verify;
 mod parse;
 mod serve;
@@ -22,6 +23,9 @@ fn main() -> ExitCode {
         Command::Client(client) => client::run(client),
         Command::Journal { journal: Journal::Verify { dir } } => journal_verify::run(&dir),
         Command::Journal { journal: Journal::Dump { dir, json } } => journal_dump::run(&dir, json),
+        Command::Journal { journal: Journal::Explain { place, json } } => {
+            journal_explain::run(&place, json)
+        }
         Command::Bench { bench: Bench::Jobs(options) } => bench_jobs::run(options),
     };
     exit::code(end)

@@ -76,10 +76,49 @@ fn dump_prints_every_record() {
 #[test]
 fn a_journal_that_is_not_there_is_named() {
     let directory = Directory::new("absent");
-    for what in ["verify", "dump"] {
+    for what in ["verify", "dump", "explain"] {
         let (code, _, stderr) = journal(&directory, &[what]);
         assert_eq!(code, Some(1));
         assert!(stderr.contains("dunlin-data"), "{stderr}");
         assert!(!directory.0.join("dunlin-data").exists(), "looking creates nothing");
     }
+}
+
+#[test]
+fn explain_tells_what_a_directory_is_kept_for() {
+    let directory = filled("explain");
+    let (code, stdout, stderr) = journal(&directory, &["explain"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.starts_with("file"), "{stdout}");
+    assert!(stdout.contains("writing") && stdout.contains("1 in default, "), "{stdout}");
+
+    let (_, stdout, _) = journal(&directory, &["explain", "--json"]);
+    let files: Vec<Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(files[0]["file"], "0000000000000001.segment");
+    assert_eq!((&files[0]["kept_for"], &files[0]["live_records"]), (&"writing".into(), &2.into()));
+    assert_eq!(files[0]["queues"][0]["queue"], "default");
+    assert_eq!(files[0]["queues"][0]["messages"], 2);
+    assert!(files.len() > 1 && files[1..].iter().all(|file| file["live_records"] == 0));
+}
+
+#[test]
+fn explain_asks_a_running_broker() {
+    let directory = Directory::new("explain-url");
+    let mut command = dunlin(&directory);
+    command.arg("serve").args(ANY).args(["--listen", "http=127.0.0.1:0"]);
+    let server = Server::start(command);
+    assert_eq!(server.connect().put("hello"), "INSERTED 1");
+    let http = server.lines.iter().find_map(|line| line.strip_prefix("listening http "));
+    let url = format!("http://{}", http.unwrap());
+    let mut command = dunlin(&directory);
+    command.args(["journal", "explain", &url, "--json"]);
+    let (code, stdout, stderr) = run(command);
+    assert_eq!(code, Some(0), "{stderr}");
+    let first: Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["kept_for"], &first["live_records"]), (&"writing".into(), &1.into()));
+    assert_eq!(first["queues"][0]["oldest"], 1);
+    assert!(stdout.contains("\"spare\""), "{stdout}");
+    server.signal(Signal::TERM);
+    assert_eq!(server.end().0.code(), Some(0));
 }

@@ -92,6 +92,7 @@ impl<G: Gateway> App<G> {
             Resource::Ready => self.ready(asked),
             Resource::Metrics => self.metrics(asked).await,
             Resource::OpenApi => self.open_api(asked),
+            Resource::Journal => self.journal(asked),
             Resource::Queues => self.queues(asked).await,
             Resource::Queue(queue) if method == Method::DELETE => {
                 self.delete_queue(queue, asked).await

@@ -1,7 +1,8 @@
 //! What this crate asks of whoever keeps the engine: the server's gateway, or a test's.
 
 use model::{
-    BrokerStatistics, Command, Delivery, Destination, Nanos, NewMessage, QueueName, Refusal, Reply,
+    BrokerStatistics, Command, Delivery, Destination, MessageId, Nanos, NewMessage, QueueName,
+    Refusal, Reply,
 };
 
 use crate::token::Token;
@@ -49,6 +50,9 @@ pub trait Gateway: Clone + Send + Sync + 'static {
 
     /// What was counted.
     fn figures(&self) -> Figures;
+
+    /// What each file of the log is kept for.
+    fn segments(&self) -> Vec<SegmentFigures>;
 }
 
 /// What is published to a topic, one after the other.
@@ -196,6 +200,42 @@ pub struct Figures {
     pub samples: Vec<Sample>,
     /// Distributions of times.
     pub summaries: Vec<Summary>,
+}
+
+/// A file of the log.
+#[derive(Clone, Debug)]
+pub struct SegmentFigures {
+    /// Its name.
+    pub file: String,
+    /// How long it is.
+    pub bytes: u64,
+    /// How much of it holds frames.
+    pub used_bytes: u64,
+    /// Bytes of records that still matter.
+    pub live_bytes: u64,
+    /// How many records these are.
+    pub live_records: u64,
+    /// Why it is not used again.
+    pub kept_for: &'static str,
+    /// Whose messages need it, those with the oldest first.
+    pub queues: Vec<QueueFigures>,
+    /// Queues of which messages need it, also those that are not listed.
+    pub queues_count: usize,
+}
+
+/// Messages of one queue, or of all subscriptions of a topic, that need a file of the log.
+#[derive(Clone, Debug)]
+pub struct QueueFigures {
+    /// Its name.
+    pub queue: QueueName,
+    /// Whether it is a topic.
+    pub of_topic: bool,
+    /// How many messages.
+    pub messages: u64,
+    /// The oldest of them.
+    pub oldest: MessageId,
+    /// When that was stored.
+    pub created: Nanos,
 }
 
 /// One figure.

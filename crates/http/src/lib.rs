@@ -14,6 +14,7 @@ mod body;
 mod cursor;
 mod draft;
 mod gateway;
+mod journal;
 mod operate;
 mod origin;
 mod problem;
@@ -32,8 +33,8 @@ mod transactions;
 
 pub use app::Options;
 pub use gateway::{
-    Events, Figures, Gateway, Leased, Readiness, Sample, Settling, Step, Summary, Trouble, Wanted,
-    Work,
+    Events, Figures, Gateway, Leased, QueueFigures, Readiness, Sample, SegmentFigures, Settling,
+    Step, Summary, Trouble, Wanted, Work,
 };
 pub use serve::{Stage, serve};
 pub use token::{NotAToken, Token};

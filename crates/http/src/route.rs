@@ -15,6 +15,7 @@ pub(crate) enum Resource {
     Ready,
     Metrics,
     OpenApi,
+    Journal,
     Queues,
     Queue(QueueName),
     Messages(QueueName),
@@ -50,6 +51,7 @@ impl Resource {
             ["ready"] => Self::Ready,
             ["metrics"] => Self::Metrics,
             ["openapi.json"] => Self::OpenApi,
+            ["journal"] => Self::Journal,
             ["queues"] => Self::Queues,
             ["queues", queue] => Self::Queue(name(queue)?),
             ["queues", queue, "messages"] => Self::Messages(name(queue)?),
@@ -84,6 +86,7 @@ impl Resource {
             | Self::Ready
             | Self::Metrics
             | Self::OpenApi
+            | Self::Journal
             | Self::Queues
             | Self::Message(_)
             | Self::Topics

@@ -149,7 +149,7 @@ Dunlin, a message broker.
   GET    /topics/NAME/events            follow (server-sent events)
   POST   /transactions                  send and settle as one
   GET    /queues  /queues/NAME  /topics  /subscriptions
-  GET    /health  /ready  /metrics  /openapi.json
+  GET    /health  /ready  /metrics  /journal  /openapi.json
 ";
 
 const OPEN_API: &str = include_str!("openapi.json");

@@ -5,8 +5,8 @@ mod operate;
 mod pages;
 mod receive;
 mod send;
-mod table;
-mod web;
+pub(crate) mod table;
+pub(crate) mod web;
 
 use crate::cli::{Client, Dead};
 use crate::exit::Error;

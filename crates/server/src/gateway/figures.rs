@@ -1,7 +1,8 @@
 //! What the server counted, as metrics.
 
+use broker::{Explained, QueueShare};
 use hdrhistogram::Histogram;
-use http_api::{Figures, Sample, Summary};
+use http_api::{Figures, QueueFigures, Sample, SegmentFigures, Summary};
 use model::BrokerStatistics;
 
 use crate::counters::Counters;
@@ -19,6 +20,28 @@ pub(crate) fn of(broker: BrokerStatistics, counters: &Counters) -> Figures {
         summary("sync_seconds", "Writes of the log with sync.", &latencies.synced),
     ];
     Figures { broker, samples: samples(counters), summaries }
+}
+
+/// A file of the log as it is told.
+pub(crate) fn of_segment(explained: Explained) -> SegmentFigures {
+    let Explained { segment, queues, queues_count } = explained;
+    let queue = |share: QueueShare| QueueFigures {
+        queue: share.queue,
+        of_topic: share.of_topic,
+        messages: share.messages,
+        oldest: share.oldest,
+        created: share.created,
+    };
+    SegmentFigures {
+        file: segment.number.file_name(),
+        bytes: segment.bytes,
+        used_bytes: segment.used_bytes,
+        live_bytes: segment.live.bytes,
+        live_records: segment.live.count,
+        kept_for: segment.kept_for.name(),
+        queues: queues.into_iter().map(queue).collect(),
+        queues_count,
+    }
 }
 
 fn samples(counters: &Counters) -> Vec<Sample> {

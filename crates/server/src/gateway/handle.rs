@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http_api::{Events, Figures, Leased, Readiness, Token, Trouble, Wanted, Work};
+use http_api::{Events, Figures, Leased, Readiness, SegmentFigures, Token, Trouble, Wanted, Work};
 use model::{Delivery, Nanos, QueueName, Reply};
 use tokio::sync::{mpsc, oneshot};
 
@@ -87,6 +87,11 @@ impl http_api::Gateway for Gateway {
     fn figures(&self) -> Figures {
         let broker = self.hub.lock().broker.statistics();
         figures::of(broker, &self.hub.counters())
+    }
+
+    fn segments(&self) -> Vec<SegmentFigures> {
+        let explained = self.hub.lock().broker.explain();
+        explained.into_iter().map(figures::of_segment).collect()
     }
 }
 

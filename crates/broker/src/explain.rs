@@ -1,0 +1,84 @@
+//! What the log is kept for: its files, and the messages that need them.
+
+use std::collections::BTreeMap;
+
+use engine::{Engine, EngineOptions, Logged};
+use journal::{Disk, OpenError, SegmentUse};
+use model::{Lsn, MessageId, Nanos, QueueName};
+
+use crate::recovery::Replay;
+
+/// A file of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// What the log says of it.
+    pub segment: SegmentUse,
+    /// Whose messages need it: those with the oldest ones, at most [`QUEUES_EXPLAINED_MAX`].
+    pub queues: Vec<QueueShare>,
+    /// How many queues there are of which messages need it.
+    pub queues_count: usize,
+}
+
+/// Messages of one queue, or of all subscriptions of one topic, that need a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueShare {
+    /// The queue, or the topic.
+    pub queue: QueueName,
+    /// Whether it is a topic.
+    pub of_topic: bool,
+    /// How many.
+    pub messages: u64,
+    /// The oldest.
+    pub oldest: MessageId,
+    /// When that was stored.
+    pub created: Nanos,
+}
+
+/// Looks into a log that nobody uses, as a process that recovers would find it; changes nothing.
+///
+/// # Errors
+/// [`OpenError`]: it is not what was written.
+pub fn explain<D: Disk>(disk: &D, options: EngineOptions) -> Result<Vec<Explained>, OpenError> {
+    let mut replay = Replay::new(Engine::new(options));
+    let segments = journal::explain(disk, &mut replay)?;
+    Ok(join(segments, replay.engine()))
+}
+
+/// Finds to each file the messages that need it.
+pub(crate) fn join(segments: Vec<SegmentUse>, engine: &Engine) -> Vec<Explained> {
+    let first = |(index, segment): (usize, &SegmentUse)| Some((segment.first?, index));
+    let by_first: BTreeMap<Lsn, usize> = segments.iter().enumerate().filter_map(first).collect();
+    let mut shares = vec![BTreeMap::new(); segments.len()];
+    for logged in engine.logged() {
+        let holding = by_first.range(..=logged.lsn).next_back();
+        if let Some(shares) = holding.and_then(|(_, index)| shares.get_mut(*index)) {
+            add(shares, &logged);
+        }
+    }
+    let explained = segments.into_iter().zip(shares).map(|(segment, shares)| {
+        let mut queues: Vec<QueueShare> = shares.into_values().collect();
+        let queues_count = queues.len();
+        queues.sort_unstable_by_key(|share| share.oldest);
+        queues.truncate(QUEUES_EXPLAINED_MAX);
+        Explained { segment, queues, queues_count }
+    });
+    explained.collect()
+}
+
+fn add(shares: &mut BTreeMap<(bool, QueueName), QueueShare>, logged: &Logged<'_>) {
+    let Logged { message, created, queue, of_topic, .. } = *logged;
+    let share = shares.entry((of_topic, queue.clone())).or_insert_with(|| QueueShare {
+        queue: queue.clone(),
+        of_topic,
+        messages: 0,
+        oldest: message,
+        created,
+    });
+    share.messages += 1;
+    if message < share.oldest {
+        (share.oldest, share.created) = (message, created);
+    }
+}
+
+/// Queues that are told of one file.
+pub const QUEUES_EXPLAINED_MAX: usize = 10;
