@@ -2,9 +2,9 @@
 //!
 //! Disk space: a snapshot is taken when both the log since the last one and what is dead in the log
 //! have reached two segments and half of what is live (a log that only grew is as fast to replay);
-//! then every segment without live records is used again. While the segments
-//! hold more than twice the live bytes and four segments, the emptiest is compacted: its live
-//! records are appended anew, and the next snapshot lets go of it.
+//! then every segment without live records is used again. While the segments that it leaves hold
+//! more than four segments and twice what is live, frame headers included, the emptiest is
+//! compacted: its live records are appended anew, and the next snapshot lets go of it.
 
 use model::{ChainRoom, LiveRecords, Lsn, Nanos, limits};
 
@@ -232,7 +232,9 @@ impl<F: Clone> Journal<F> {
         let live = self.segments.live_bytes();
         let dead = self.segments.held_bytes().saturating_sub(live);
         let due = (self.options.segment_bytes * 2).max(live / 2);
-        let pressed = self.house.device_is_full() || self.holds_too_much();
+        // A snapshot that frees less than it takes to write it would go on and on.
+        let frees_much = self.segments.dead_bytes() >= self.house.snapshot_bytes_needed;
+        let pressed = self.house.device_is_full() || (self.holds_too_much() && frees_much);
         let many_to_replay = self.house.bytes_since_snapshot >= due && dead >= due;
         many_to_replay || (pressed && self.segments.has_dead())
     }
@@ -425,7 +427,9 @@ impl<F: Clone> Journal<F> {
 
     fn next_compaction(&self) -> Option<Compaction> {
         let pressed = self.house.device_is_full() && !self.segments.has_dead();
-        if !self.holds_too_much() && !pressed {
+        // What is dead already goes with the next snapshot, for which nothing has to be copied.
+        let held = self.segments.held_bytes() - self.segments.dead_bytes();
+        if held <= self.allowed_bytes() && !pressed {
             return None;
         }
         let full = self.house.device_is_full();
@@ -473,8 +477,12 @@ impl<F: Clone> Journal<F> {
     }
 
     fn holds_too_much(&self) -> bool {
-        let allowed = self.segments.live_bytes() * 2 + self.options.segment_bytes * 4;
-        self.segments.held_bytes() > allowed
+        self.segments.held_bytes() > self.allowed_bytes()
+    }
+
+    /// What segments with frames may take before something is done about it.
+    fn allowed_bytes(&self) -> u64 {
+        self.segments.live_frame_bytes() * 2 + self.options.segment_bytes * 4
     }
 
     fn remove_work(&mut self) -> Option<Work<F>> {

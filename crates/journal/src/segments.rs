@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use model::{LiveRecords, Lsn};
 
-use crate::BLOCK_BYTES;
 use crate::format::{Life, SegmentNumber};
 use crate::frame_index::FrameIndex;
+use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES};
 
 /// Spares that settling may use when the device is full. Two, so that one can be recycled while
 /// the log goes on in the other.
@@ -49,6 +49,11 @@ pub(crate) struct Spare<F> {
 }
 
 impl<F> Segment<F> {
+    /// What its live records would take in frames of their own. A small message is half header.
+    pub(crate) fn live_frame_bytes(&self) -> u64 {
+        self.live.bytes + self.live.count * FRAME_HEADER_BYTES as u64
+    }
+
     /// Whether nothing in it matters any more.
     pub(crate) fn is_dead(&self) -> bool {
         self.live == LiveRecords::NONE
@@ -264,6 +269,17 @@ impl<F: Clone> Segments<F> {
         self.table.values().map(|segment| segment.live.bytes).sum()
     }
 
+    /// Bytes of frames that all of them would take at most, each alone.
+    pub(crate) fn live_frame_bytes(&self) -> u64 {
+        self.table.values().map(Segment::live_frame_bytes).sum()
+    }
+
+    /// Bytes of the segments that a snapshot of now would let go of.
+    pub(crate) fn dead_bytes(&self) -> u64 {
+        let dead = self.closed().filter(|segment| segment.is_dead() && segment.pins == 0);
+        dead.map(|segment| segment.initialised).sum()
+    }
+
     /// Bytes of the segments that hold frames.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.table.values().map(|segment| segment.initialised).sum()
@@ -334,7 +350,7 @@ impl<F: Clone> Segments<F> {
     }
 
     /// The closed and written segment in which the smallest part still matters, of those that
-    /// `fit`, if that is at most half.
+    /// `fit`, if that is at most half: of what it would take anew, so that each copy gains as much.
     pub(crate) fn nearly_dead(
         &self,
         written: Lsn,
@@ -344,8 +360,8 @@ impl<F: Clone> Segments<F> {
             .filter(|segment| !segment.too_large && fits(segment))
             .filter(|segment| self.last_of(segment.first) <= written)
             .filter(|segment| !segment.is_dead())
-            .filter(|segment| segment.live.bytes.saturating_mul(2) <= segment.end)
-            .min_by_key(|segment| segment.live.bytes.saturating_mul(1024) / segment.end)
+            .filter(|segment| segment.live_frame_bytes().saturating_mul(2) <= segment.end)
+            .min_by_key(|segment| segment.live_frame_bytes().saturating_mul(1024) / segment.end)
     }
 
     /// The segment of that number, if it holds frames.
