@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use journal::{Disk, DiskError, DiskErrorKind, WriteMode};
+use model::Nanos;
 
 use crate::{Extent, Image, Rng};
 
@@ -34,6 +35,8 @@ pub enum Fault {
     Full,
     /// A write that stops early.
     Short,
+    /// Nothing fails, but the caller hears of it [`FaultyDisk::STALL`] later.
+    Slow,
     /// The process or the machine stops; the caller never hears of it.
     Crash(Moment),
 }
@@ -50,6 +53,9 @@ pub enum Moment {
 }
 
 impl FaultyDisk {
+    /// What a slow call takes.
+    pub const STALL: Nanos = Nanos::from_secs(5);
+
     /// An empty directory without faults; the seed decides what crashes and faults leave.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -63,6 +69,7 @@ impl FaultyDisk {
             faults: BTreeMap::new(),
             random: None,
             struck: Vec::new(),
+            is_slow: false,
             quota: None,
             trace: false,
             rng: Rng::new(seed),
@@ -106,6 +113,13 @@ impl FaultyDisk {
     #[must_use]
     pub fn has_struck(&self) -> bool {
         !self.0.borrow().struck.is_empty()
+    }
+
+    /// Whether a call since this was last asked takes [`FaultyDisk::STALL`]. The disk has no
+    /// clock: who moves the simulation lets the time pass.
+    #[must_use]
+    pub fn take_slow(&self) -> bool {
+        std::mem::take(&mut self.0.borrow_mut().is_slow)
     }
 
     /// The room for all files together; `None`: endless.
@@ -247,6 +261,7 @@ impl FaultyDisk {
             Some(Fault::Io) => Err((DiskErrorKind::Failed, "injected: EIO")),
             Some(Fault::Full) => Err((DiskErrorKind::Full, "injected: ENOSPC")),
             Some(Fault::Short) => Err((DiskErrorKind::Failed, "injected: short write")),
+            Some(Fault::Slow) => unreachable!("it is no failure"),
             Some(Fault::Crash(_)) => {
                 state.stopped = true;
                 Err(STOPPED)
@@ -348,7 +363,7 @@ impl Disk for FaultyDisk {
             let mut rng = state.rng.fork();
             let image = state.image(file)?;
             match fault {
-                None | Some(Fault::Crash(Moment::After)) => image.sync(),
+                None | Some(Fault::Slow | Fault::Crash(Moment::After)) => image.sync(),
                 // Whatever it did by then is one of the outcomes of a crash without it.
                 Some(Fault::Crash(_)) => {}
                 Some(Fault::Io | Fault::Full | Fault::Short) => image.fail_sync(&mut rng),
@@ -403,6 +418,8 @@ struct State {
     faults: BTreeMap<u64, Fault>,
     random: Option<(u64, Vec<Fault>)>,
     struck: Vec<(u64, Fault)>,
+    /// A call was slow of which nobody was told yet.
+    is_slow: bool,
     quota: Option<u64>,
     trace: bool,
     rng: Rng,
@@ -435,6 +452,10 @@ impl State {
             && self.rng.chance(*per_million, 1_000_000)
         {
             fault = Some(self.rng.pick(faults));
+        }
+        if fault == Some(Fault::Slow) {
+            self.is_slow = true;
+            return None;
         }
         self.struck.extend(fault.map(|fault| (self.calls, fault)));
         fault
@@ -549,7 +570,7 @@ impl State {
 
 fn extent(fault: Option<Fault>) -> Extent {
     match fault {
-        None | Some(Fault::Crash(Moment::After)) => Extent::Whole,
+        None | Some(Fault::Slow | Fault::Crash(Moment::After)) => Extent::Whole,
         Some(Fault::Crash(Moment::Before)) => Extent::Nothing,
         Some(Fault::Full | Fault::Short) => Extent::Prefix,
         Some(Fault::Io | Fault::Crash(Moment::During)) => Extent::Scattered,

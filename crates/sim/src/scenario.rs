@@ -6,7 +6,9 @@ use journal::JournalOptions;
 use model::{Durability, Formats, Nanos, Persistence, QueueName, StorePolicy};
 
 use crate::oracle::ATTEMPTS_MAX;
-use crate::{Fall, Fault, Moment, Rng, ServerDefects, keyspace, redis_workload, workload};
+use crate::{
+    Fall, Fault, FaultyDisk, Moment, Rng, ServerDefects, keyspace, redis_workload, workload,
+};
 
 /// The settings of one simulation.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub struct Scenario {
     pub faults_per_million: u64,
     /// What they fail with.
     pub faults: Vec<Fault>,
+    /// A call is to be slow, on which everything else that waits for the disk may wait.
+    pub stalls: bool,
     /// Of a thousand steps, so many end the process.
     pub falls_per_thousand: u64,
     /// Every fall is of this kind; `None`: of any.
@@ -75,6 +79,7 @@ impl Scenario {
             steps: rng.between(50, 600),
             faults_per_million: rng.pick(&[0, 0, 0, 500, 5000]),
             faults: FAULTS.to_vec(),
+            stalls: false,
             falls_per_thousand: rng.pick(&[0, 3, 10, 30]),
             fall: None,
             quota: rng.chance(3, 4).then_some(tight),
@@ -130,10 +135,12 @@ impl Scenario {
         }
     }
 
-    /// How late a periodic sync may be: a write under way, then the sync itself, and a step.
+    /// How late a periodic sync may be: a write under way, then the sync itself, and a step. One of
+    /// them may be slow.
     #[must_use]
-    pub fn lag() -> Nanos {
-        Nanos::from_millis(100)
+    pub fn lag(&self) -> Nanos {
+        let stall = if self.stalls { FaultyDisk::STALL } else { Nanos::ZERO };
+        Nanos::from_millis(100) + stall
     }
 }
 

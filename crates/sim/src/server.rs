@@ -20,7 +20,7 @@ use journal::{Disk, DiskError, Gate};
 use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
 
 use crate::inspection::next_id;
-use crate::{AmqpClient, Client, KeyOracle, Oracle, Paged, RedisClient, Rng};
+use crate::{AmqpClient, Client, FaultyDisk, KeyOracle, Oracle, Paged, RedisClient, Rng};
 use amqp_connection::AmqpConnection;
 pub use list_defects::ListDefect;
 use redis_connection::RedisConnection;
@@ -102,13 +102,31 @@ struct Connection {
 
 struct InFlight<D: Disk> {
     write: Write<D::File>,
-    since: Nanos,
+    call: Call,
     result: Option<Result<(), DiskError>>,
 }
 
 enum Housekeeping<D: Disk> {
-    Asked(Chore<D::File>, Nanos),
-    Performed(ChoreDone<D::File>, Nanos),
+    Asked(Chore<D::File>, Call),
+    Performed(ChoreDone<D::File>, Call),
+}
+
+/// When a call can go on, and when it does at the latest.
+#[derive(Clone, Copy)]
+struct Call {
+    earliest: Nanos,
+    latest: Nanos,
+}
+
+impl Call {
+    fn at(now: Nanos) -> Self {
+        Self { earliest: now, latest: now + DEVICE_DELAY_MAX }
+    }
+
+    /// It was performed, and its caller hears of it soon or much later.
+    fn performed(self, now: Nanos, is_slow: bool) -> Self {
+        if is_slow { Self::at(now + FaultyDisk::STALL) } else { self }
+    }
 }
 
 impl<D: Disk> Server<D> {
@@ -234,16 +252,19 @@ impl<D: Disk> Server<D> {
     /// Lets time pass, firing what is due on the way. The device answers within
     /// [`DEVICE_DELAY_MAX`], so time stops at a call that is due: `false`, complete one first.
     pub fn advance(&mut self, to: Nanos, outside: &mut Outside) -> bool {
+        let mut waits_for_disk = false;
         for _ in 0..TIMERS_MAX {
-            let due = self.broker.poll_timeout().unwrap_or(Nanos::MAX);
-            let patience = self.oldest().map_or(Nanos::MAX, |since| since + DEVICE_DELAY_MAX);
+            let due = self.broker.poll_timeout().filter(|_| !waits_for_disk);
+            let due = due.unwrap_or(Nanos::MAX);
+            let patience = self.patience();
             let next = to.min(due).min(patience).max(self.now);
             self.now = next;
             if due <= next {
-                self.fire(outside);
+                let has_fired = self.fire(outside);
                 if self.is_due() && self.is_busy() {
                     return false;
                 }
+                waits_for_disk = !has_fired;
                 continue;
             }
             if patience <= next || to <= next {
@@ -253,21 +274,29 @@ impl<D: Disk> Server<D> {
         panic!("something is due for ever: {:?} at {}", self.broker.poll_timeout(), self.now);
     }
 
-    /// Whether something is under way at the disk.
+    /// Whether something is under way at the disk that can go on.
     pub fn is_busy(&self) -> bool {
-        !self.writes.is_empty() || self.chore.is_some()
+        self.calls().any(|call| call.earliest <= self.now)
     }
 
     /// Performs one of the calls that were polled, or hands one back that was performed.
     ///
     /// # Errors
     /// When the journal has failed: the process must stop.
-    pub fn progress(&mut self, disk: &D, rng: &mut Rng) -> Result<(), JournalFailed> {
-        let choice = rng.index(self.writes.len() + usize::from(self.chore.is_some()));
+    pub fn progress(
+        &mut self,
+        disk: &D,
+        rng: &mut Rng,
+        is_slow: &dyn Fn() -> bool,
+    ) -> Result<(), JournalFailed> {
+        let calls = self.calls().enumerate();
+        let ready = calls.filter(|(_, call)| call.earliest <= self.now).map(|(index, _)| index);
+        let ready: Vec<_> = ready.collect();
+        let choice = rng.pick(&ready);
         if choice < self.writes.len() {
-            self.progress_write(choice, disk)?;
+            self.progress_write(choice, disk, is_slow)?;
         } else {
-            self.progress_chore(disk)?;
+            self.progress_chore(disk, is_slow)?;
         }
         self.poll();
         Ok(())
@@ -287,10 +316,16 @@ impl<D: Disk> Server<D> {
         }
     }
 
-    fn progress_write(&mut self, index: usize, disk: &D) -> Result<(), JournalFailed> {
+    fn progress_write(
+        &mut self,
+        index: usize,
+        disk: &D,
+        is_slow: &dyn Fn() -> bool,
+    ) -> Result<(), JournalFailed> {
         let in_flight = self.writes.get_mut(index).expect("invariant: drawn within the length");
         if in_flight.result.is_none() {
             in_flight.result = Some(in_flight.write.perform(disk));
+            in_flight.call = in_flight.call.performed(self.now, is_slow());
             return Ok(());
         }
         let in_flight = self.writes.swap_remove(index);
@@ -301,11 +336,17 @@ impl<D: Disk> Server<D> {
         outcome
     }
 
-    fn progress_chore(&mut self, disk: &D) -> Result<(), JournalFailed> {
+    fn progress_chore(
+        &mut self,
+        disk: &D,
+        is_slow: &dyn Fn() -> bool,
+    ) -> Result<(), JournalFailed> {
         match self.chore.take() {
             None => Ok(()),
-            Some(Housekeeping::Asked(chore, since)) => {
-                self.chore = Some(Housekeeping::Performed(chore.perform(disk), since));
+            Some(Housekeeping::Asked(chore, call)) => {
+                let done = chore.perform(disk);
+                let call = call.performed(self.now, is_slow());
+                self.chore = Some(Housekeeping::Performed(done, call));
                 Ok(())
             }
             Some(Housekeeping::Performed(done, _)) => self.broker.handle_chore(self.now, done),
@@ -340,20 +381,26 @@ impl<D: Disk> Server<D> {
         outside.redis_clients.remove(&id);
     }
 
-    fn oldest(&self) -> Option<Nanos> {
-        let chore = self.chore.as_ref().map(|chore| match chore {
-            Housekeeping::Asked(_, since) | Housekeeping::Performed(_, since) => *since,
+    /// What is under way at the disk: all writes in their order, then the chore.
+    fn calls(&self) -> impl Iterator<Item = Call> {
+        let chore = self.chore.iter().map(|chore| match chore {
+            Housekeeping::Asked(_, call) | Housekeeping::Performed(_, call) => *call,
         });
-        self.writes.iter().map(|in_flight| in_flight.since).chain(chore).min()
+        self.writes.iter().map(|in_flight| in_flight.call).chain(chore)
+    }
+
+    /// When the first of them goes on at the latest.
+    fn patience(&self) -> Nanos {
+        self.calls().map(|call| call.latest).min().unwrap_or(Nanos::MAX)
     }
 
     fn poll(&mut self) {
         while let Some(write) = self.broker.poll_write(self.now) {
-            self.writes.push(InFlight { write, since: self.now, result: None });
+            self.writes.push(InFlight { write, call: Call::at(self.now), result: None });
         }
         if self.chore.is_none() {
             let chore = self.broker.poll_chore(self.now);
-            self.chore = chore.map(|chore| Housekeeping::Asked(chore, self.now));
+            self.chore = chore.map(|chore| Housekeeping::Asked(chore, Call::at(self.now)));
         }
     }
 

@@ -75,7 +75,7 @@ impl<D: Disk + 'static> World<D> {
     /// A world before its first process. `disk` is `faulty` as the broker shall see it.
     pub fn new(scenario: Scenario, faulty: FaultyDisk, disk: D) -> Self {
         faulty.set_trace(scenario.trace);
-        let oracle = Oracle::new(scenario.policy, Scenario::lag());
+        let oracle = Oracle::new(scenario.policy, scenario.lag());
         Self {
             rng: Rng::new(scenario.seed).fork(),
             now: Nanos::from_secs(1_000_000),
@@ -86,7 +86,7 @@ impl<D: Disk + 'static> World<D> {
                 amqp_clients: BTreeMap::new(),
                 redis_clients: BTreeMap::new(),
                 oracle,
-                keys: KeyOracle::new(scenario.policy, Scenario::lag()),
+                keys: KeyOracle::new(scenario.policy, scenario.lag()),
                 trace: scenario.trace,
             },
             server: None,
@@ -196,6 +196,56 @@ impl<D: Disk + 'static> World<D> {
         self.outside.clients.get_mut(&id).expect("invariant: connected").send(wish);
         self.settle()?;
         self.outside.clients.get(&id).and_then(Client::last_answer)
+    }
+
+    /// A client asks for one thing, while what is slow at the disk stays under way; the answer,
+    /// where it does not depend on that.
+    pub fn ask_meanwhile(&mut self, id: u64, wish: Wish) -> Option<Answer> {
+        self.outside.clients.get_mut(&id).expect("invariant: connected").send(wish);
+        self.go_on(id)?;
+        let client = self.outside.clients.get(&id).filter(|client| client.is_content());
+        client.and_then(Client::last_answer)
+    }
+
+    /// The same of a client of AMQP: whether all it waits for has come.
+    pub fn ask_amqp_meanwhile(&mut self, id: u64, wish: AmqpWish) -> Option<bool> {
+        self.amqp_client(id).send(wish);
+        self.go_on(id)?;
+        Some(self.amqp_client(id).is_content())
+    }
+
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.server.as_ref().map_or(self.now, |server| server.now)
+    }
+
+    /// All that a client sends arrives, and all happens that needs no time to pass.
+    fn go_on(&mut self, id: u64) -> Option<()> {
+        self.deliver_all();
+        self.turn();
+        self.quiesce()?;
+        self.turn();
+        self.quiesce()?;
+        self.read_client(id, usize::MAX);
+        self.deliver_all();
+        self.turn();
+        self.quiesce()?;
+        self.read_client(id, usize::MAX);
+        Some(())
+    }
+
+    fn deliver_all(&mut self) {
+        let server = self.server.as_mut().expect("invariant: it runs");
+        for (id, client) in &mut self.outside.clients {
+            deliver(*id, client, client.outbound.len(), server);
+        }
+        for (id, client) in &mut self.outside.amqp_clients {
+            server.receive(*id, &client.outbound.drain(..).collect::<Vec<_>>());
+        }
+        for (id, client) in &mut self.outside.redis_clients {
+            server.receive(*id, &client.outbound.drain(..).collect::<Vec<_>>());
+        }
     }
 
     /// Lets time pass; what is due on the way happens, also at the disk.
@@ -384,7 +434,8 @@ impl<D: Disk + 'static> World<D> {
         if !server.is_busy() {
             return self.turn();
         }
-        let outcome = server.progress(&*self.disk, &mut self.rng);
+        let is_slow = || self.faulty.take_slow();
+        let outcome = server.progress(&*self.disk, &mut self.rng, &is_slow);
         if let Err(failed) = outcome {
             self.trace(|| format!("the process stops: {failed}"));
             self.tally.failures += 1;
@@ -564,6 +615,8 @@ impl<D: Disk + 'static> World<D> {
         self.tally.keys += keys.0.len() as u64;
         self.outside.keys.recovered(fall, fell, self.now, &keys);
         self.tally.recoveries += 1;
+        // Whoever recovers has waited for it.
+        let _ = self.faulty.take_slow();
         let Scenario { policy, defects, .. } = self.scenario;
         self.server = Some(Server::new(broker, self.now, policy, defects));
     }
@@ -651,7 +704,7 @@ impl<D: Disk + 'static> World<D> {
             if self.server().broker.is_idle() {
                 break;
             }
-            self.pass(Nanos::from_millis(10));
+            self.pass(Nanos::from_millis(50));
             self.server.as_ref()?;
         }
         assert!(self.server().broker.is_idle(), "the shutdown never ends");

@@ -1,39 +1,60 @@
-//! Scripted workloads in which every single call to the disk crashes or fails.
+//! Scripted workloads in which every single call to the disk crashes, fails or takes long.
 //!
 //! A first run without faults counts the calls; then one run for each call and each thing that
-//! can go wrong in it. The scripts are seeds chosen for what they touch; the first test checks
-//! that they still do.
+//! can go wrong in it. The scripts are seeds chosen for what they touch, by clients of each
+//! protocol; the first test checks that they still do.
 
 use model::{Durability, Nanos, Persistence, StorePolicy};
 use sim::{Fall, Fault, FaultyDisk, Moment, Scenario, Tally, simulate_on};
 
+/// Who is connected.
+#[derive(Clone, Copy, Debug)]
+enum Clients {
+    /// Of beanstalkd.
+    Beanstalkd,
+    /// Of AMQP, with transactions (chains of them are in `large_commits.rs`), and of beanstalkd.
+    Amqp,
+    /// Of Redis, with MULTI, and of beanstalkd.
+    Redis,
+}
+
+const PERIODIC: StorePolicy = StorePolicy::Periodic(Nanos::from_millis(25));
+
 /// Scripts: a quiet scenario each, with nothing going wrong by itself.
 fn scripts() -> Vec<Scenario> {
     let scripts = [
-        (96, StorePolicy::Always),
-        (106, StorePolicy::Periodic(Nanos::from_millis(25))),
-        (60, StorePolicy::Never),
+        (Clients::Beanstalkd, 96, StorePolicy::Always),
+        (Clients::Beanstalkd, 106, PERIODIC),
+        (Clients::Beanstalkd, 60, StorePolicy::Never),
+        (Clients::Amqp, 2, StorePolicy::Always),
+        (Clients::Amqp, 54, PERIODIC),
+        (Clients::Redis, 24, StorePolicy::Always),
+        (Clients::Redis, 57, StorePolicy::Never),
     ];
-    let script = |(seed, policy)| {
-        let mut scenario = Scenario::new(seed);
-        scenario.policy = policy;
-        scenario.journal.policy = policy;
-        scenario.journal.segment_bytes = 64 * 1024;
-        scenario.journal.extent_bytes = 32 * 1024;
-        scenario.journal.reserve_bytes = 32 * 1024;
-        scenario.journal.batch_bytes = 16 * 1024;
-        scenario.faults_per_million = 0;
-        scenario.falls_per_thousand = 0;
-        scenario.quota = None;
-        scenario.clients = 4;
-        scenario.amqp_clients = 0;
-        scenario.redis_clients = 0;
-        scenario.pipeline = 3;
-        scenario.steps = 500;
-        scenario.persistences = PERSISTENCES.to_vec();
-        scenario
+    scripts.into_iter().map(|(clients, seed, policy)| script(clients, seed, policy)).collect()
+}
+
+fn script(clients: Clients, seed: u64, policy: StorePolicy) -> Scenario {
+    let mut scenario = Scenario::new(seed);
+    scenario.policy = policy;
+    scenario.journal.policy = policy;
+    scenario.journal.segment_bytes = 64 * 1024;
+    scenario.journal.extent_bytes = 32 * 1024;
+    scenario.journal.reserve_bytes = 32 * 1024;
+    scenario.journal.batch_bytes = 16 * 1024;
+    scenario.journal.disk_bytes_max = None;
+    scenario.faults_per_million = 0;
+    scenario.falls_per_thousand = 0;
+    scenario.quota = None;
+    (scenario.clients, scenario.amqp_clients, scenario.redis_clients) = match clients {
+        Clients::Beanstalkd => (4, 0, 0),
+        Clients::Amqp => (1, 4, 0),
+        Clients::Redis => (1, 0, 4),
     };
-    scripts.into_iter().map(script).collect()
+    scenario.pipeline = 3;
+    scenario.steps = 500;
+    scenario.persistences = PERSISTENCES.to_vec();
+    scenario
 }
 
 /// Mostly what a protocol asks that has no say.
@@ -71,10 +92,13 @@ fn for_each_call(calls: u64, case: impl Fn(u64) + Sync) {
 fn scripts_touch_everything() {
     for script in scripts() {
         let tally = run(&script, &[], 1);
-        assert!(tally.calls > 200, "{:?}: {tally}", script.policy);
-        assert!(tally.snapshots > 2, "{:?}: {tally}", script.policy);
-        assert!(tally.segments_recycled > 2, "{:?}: {tally}", script.policy);
-        assert!(tally.compactions > 0, "{:?}: {tally}", script.policy);
+        let what = format!("seed {}, {:?}: {tally}", script.seed, script.policy);
+        assert!(tally.calls > 200, "{what}");
+        assert!(tally.snapshots > 2, "{what}");
+        assert!(tally.segments_recycled > 2, "{what}");
+        assert!(tally.compactions > 0, "{what}");
+        assert!(script.amqp_clients == 0 || tally.subscriptions > 0, "{what}");
+        assert!(script.redis_clients == 0 || tally.keys > 0, "{what}");
     }
 }
 
@@ -82,11 +106,15 @@ fn scripts_touch_everything() {
 fn a_crash_at_any_call_loses_nothing_that_was_promised() {
     for mut script in scripts() {
         let calls = run(&script, &[], 1).calls;
+        let is_plain = script.amqp_clients + script.redis_clients == 0;
+        let all = [Moment::During, Moment::Before, Moment::After];
+        // What comes of the others does not depend on who asked.
+        let moments = if is_plain { &all[..] } else { &all[..1] };
         for fall in [Fall::Process, Fall::Power] {
             script.fall = Some(fall);
             for_each_call(calls, |call| {
-                for moment in [Moment::Before, Moment::During, Moment::After] {
-                    run(&script, &[(call, Fault::Crash(moment))], call);
+                for moment in moments {
+                    run(&script, &[(call, Fault::Crash(*moment))], call);
                 }
             });
         }
@@ -114,9 +142,28 @@ fn a_fault_in_any_call_ends_confirming_and_loses_nothing() {
         let calls = run(&script, &[], 1).calls;
         for fault in [Fault::Io, Fault::Full, Fault::Short] {
             for_each_call(calls, |call| {
-                run(&script, &[(call, fault)], call);
+                let tally = run(&script, &[(call, fault)], call);
+                // Only a device without room for new files is waited out.
+                let ends = tally.failures + tally.recoveries_fallen;
+                assert!(ends > 0 || fault == Fault::Full, "{fault:?} in call {call} is ignored");
             });
         }
+    }
+}
+
+#[test]
+fn a_slow_call_makes_nothing_true_that_is_not() {
+    for mut script in scripts() {
+        script.stalls = true;
+        let calls = run(&script, &[], 1).calls;
+        for_each_call(calls, |call| {
+            let slow = (call, Fault::Slow);
+            let tally = run(&script, &[slow], call);
+            assert_eq!(tally.failures + tally.recoveries_fallen, 0, "slow is not broken: {call}");
+            // What was begun meanwhile is half done when the power fails.
+            let fails = (call + 1 + call % 5, Fault::Crash(Moment::During));
+            run(&Scenario { fall: Some(Fall::Power), ..script.clone() }, &[slow, fails], call);
+        });
     }
 }
 

@@ -1,4 +1,5 @@
-//! A commit that is more than one frame, and the power cut at every call of the disk that it makes:
+//! A commit that is more than one frame, and the power cut at every call of the disk that it makes,
+//! or a failure of that call:
 //! what comes back holds all of it or nothing, all where it was confirmed. Then the log goes on
 //! behind what was cut off, with another such commit, and comes back again.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
@@ -7,7 +8,7 @@ use broker::{Broker, BrokerOptions, Write};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
-    Command, Destination, LinkId, MessageId, Nanos, NewMessage, Output, QueueName, Reply,
+    Command, Destination, LinkId, MessageId, Nanos, NewMessage, Output, QueueName, Refusal, Reply,
     SessionId, Settlement, StorePolicy, TransactionId,
 };
 use sim::{Fault, FaultyDisk, FaultyFile, Moment};
@@ -26,6 +27,8 @@ const BODY_BYTES: usize = 1_000;
 struct Process {
     disk: FaultyDisk,
     broker: Broker<FaultyFile>,
+    /// The log has failed: the process ends.
+    failed: bool,
     /// The one that was begun last is performed first.
     backwards: bool,
     writes: Vec<Write<FaultyFile>>,
@@ -48,7 +51,7 @@ impl Process {
             Err(error) => panic!("{error}"),
         };
         let (disk, writes, outputs) = (disk.clone(), Vec::new(), Vec::new());
-        let mut process = Self { disk, broker, backwards, writes, outputs };
+        let mut process = Self { disk, broker, failed: false, backwards, writes, outputs };
         process.broker.check();
         process.broker.open_session(SESSION);
         process.settle();
@@ -59,10 +62,14 @@ impl Process {
 
     /// Everything that a server would do, until nothing is left or the power is gone.
     fn settle(&mut self) {
-        while !self.disk.stopped() && self.turn() {}
-        if !self.disk.stopped() {
+        while !self.is_over() && self.turn() {}
+        if !self.is_over() {
             self.broker.check();
         }
+    }
+
+    fn is_over(&self) -> bool {
+        self.failed || self.disk.stopped()
     }
 
     fn turn(&mut self) -> bool {
@@ -74,11 +81,11 @@ impl Process {
                 if self.backwards { self.writes.pop() } else { Some(self.writes.remove(0)) };
             let write = write.unwrap();
             let result = write.perform(&self.disk);
-            let done = self.broker.handle_write(NOW, write, result);
-            assert!(done.is_ok() || self.disk.stopped());
+            self.failed = self.broker.handle_write(NOW, write, result).is_err();
+            assert!(!self.failed || self.disk.has_struck());
         } else if let Some(chore) = self.broker.poll_chore(NOW) {
-            let done = self.broker.handle_chore(NOW, chore.perform(&self.disk));
-            assert!(done.is_ok() || self.disk.stopped());
+            self.failed = self.broker.handle_chore(NOW, chore.perform(&self.disk)).is_err();
+            assert!(!self.failed || self.disk.has_struck());
         } else if self.broker.poll_timeout().is_some_and(|due| due <= NOW) {
             self.broker.handle_timeout(NOW, &mut self.outputs);
         } else {
@@ -113,13 +120,15 @@ impl Process {
         self.run(Command::Settle { message, settlement, transaction: Some(TRANSACTION) });
         let (calls, frames) = (self.disk.calls(), self.broker.counters().frames);
         let answer = self.run(Command::Commit { transaction: TRANSACTION });
-        if !self.disk.stopped() {
+        let confirmed = answer.is_some_and(|Output { after, reply, .. }| {
+            // A device without room for new files refuses it.
+            let is_refused = reply == Reply::Refused(Refusal::StoreFull);
+            assert!(reply == Reply::Done || (is_refused && self.disk.has_struck()), "{reply:?}");
+            !is_refused && self.broker.durable().covers(after)
+        });
+        if confirmed {
             assert!(self.broker.counters().frames >= frames + 3, "it is a chain of three frames");
         }
-        let confirmed = answer.is_some_and(|Output { after, reply, .. }| {
-            assert_eq!(reply, Reply::Done);
-            self.broker.durable().covers(after)
-        });
         Run { calls: calls + 1..self.disk.calls() + 1, confirmed }
     }
 
@@ -179,6 +188,29 @@ fn a_power_cut_at_any_call_leaves_all_of_a_commit_or_nothing() {
     }
     assert!(all > 10 && nothing > 100 && cut > 10, "{all} all, {nothing} nothing, {cut} cut");
 }
+
+#[test]
+fn a_fault_in_any_call_leaves_all_of_a_commit_or_nothing() {
+    let (mut all, mut nothing) = (0, 0);
+    for seed in 0..4 {
+        let (_, Run { calls, .. }) = run(seed, None);
+        for (call, fault) in calls.flat_map(|call| FAULTS.map(|fault| (call, fault))) {
+            let (disk, run) = run(seed, Some((call, fault)));
+            assert_eq!(disk.take_struck(), [(call, fault)]);
+            if call % 2 == 0 {
+                disk.cut_power()
+            } else {
+                disk.kill()
+            }
+            let left = recover(&disk, seed);
+            assert!(!run.confirmed || left.all, "what was confirmed is there: {fault:?} in {call}");
+            (all, nothing) = (all + u64::from(left.all), nothing + u64::from(!left.all));
+        }
+    }
+    assert!(all > 10 && nothing > 50, "{all} all, {nothing} nothing");
+}
+
+const FAULTS: [Fault; 3] = [Fault::Io, Fault::Full, Fault::Short];
 
 struct Left {
     all: bool,

@@ -1,0 +1,116 @@
+//! A call to the disk that takes five seconds: what is to be durable waits for it, and nothing that
+//! is in memory alone does, by whichever protocol.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use model::{Destination, Nanos, Persistence, QueueName, StorePolicy};
+use sim::{
+    AmqpWish, Character, Draft, Fault, FaultyDisk, Scenario, Subscribing, Verdict, Wish, World,
+};
+
+fn world(policy: StorePolicy) -> (World<FaultyDisk>, FaultyDisk) {
+    let mut scenario = Scenario::new(1);
+    scenario.policy = policy;
+    scenario.journal.policy = policy;
+    scenario.journal.disk_bytes_max = None;
+    scenario.quota = None;
+    scenario.faults_per_million = 0;
+    scenario.stalls = true;
+    let disk = FaultyDisk::new(1);
+    let mut world = World::new(scenario, disk.clone(), disk.clone());
+    world.start();
+    (world, disk)
+}
+
+fn put(queue: &str, persistence: Persistence) -> Wish {
+    let (queue, body) = (queue.into(), Rc::from([7; 100]));
+    Wish::Put { queue, priority: 0, delay: 0, lease: 60, persistence, body }
+}
+
+/// Somebody waits for a durable job, of which the next call to the disk takes long.
+fn stall(world: &mut World<FaultyDisk>, disk: &FaultyDisk) -> u64 {
+    let waiting = world.connect(Character::Anyone);
+    disk.inject(disk.calls() + 1, Fault::Slow);
+    let answer = world.ask_meanwhile(waiting, put("default", Persistence::Persistent));
+    assert_eq!(answer, None, "it is not on the disk yet");
+    waiting
+}
+
+/// And waits no longer than the call takes.
+fn end(world: &mut World<FaultyDisk>, waiting: u64, began: Nanos) {
+    assert!(world.now().since(began) < Nanos::from_millis(1), "no time has passed until now");
+    let watched: Rc<BTreeSet<Rc<str>>> = Rc::new([Rc::from("default")].into());
+    world.pass(FaultyDisk::STALL + Nanos::from_millis(500));
+    let answer = world.ask(waiting, Wish::Reserve { watched, timeout: Some(0) });
+    assert!(answer.is_some_and(|answer| answer.line.starts_with("RESERVED ")));
+}
+
+#[test]
+fn jobs_in_memory_come_and_go_while_the_disk_stalls() {
+    for policy in POLICIES {
+        let (mut world, disk) = world(policy);
+        let client = world.connect(Character::Anyone);
+        world.ask(client, Wish::Use { queue: "a".into() });
+        world.ask(client, Wish::Watch { queue: "a".into() });
+        world.ask(client, Wish::Ignore { queue: "default".into() });
+        let watched: Rc<BTreeSet<Rc<str>>> = Rc::new([Rc::from("a")].into());
+        let (waiting, began) = (stall(&mut world, &disk), world.now());
+        for _ in 0..50 {
+            let mut ask = |wish| world.ask_meanwhile(client, wish).expect("nobody waits").line;
+            assert!(ask(put("a", Persistence::NonPersistent)).starts_with("INSERTED "));
+            let watched = watched.clone();
+            let reserved = ask(Wish::Reserve { watched, timeout: Some(0) });
+            let id = reserved.split(' ').nth(1).and_then(|id| id.parse().ok()).expect("a job");
+            assert_eq!(ask(Wish::Delete { id }), "DELETED");
+        }
+        end(&mut world, waiting, began);
+    }
+}
+
+#[test]
+fn messages_of_amqp_in_memory_come_and_go_while_the_disk_stalls() {
+    let (mut world, disk) = world(StorePolicy::Always);
+    let [sender, receiver] = [world.connect_amqp("one"), world.connect_amqp("two")];
+    let queue = Destination::Queue(QueueName::new("a").expect("a name"));
+    let topic = Destination::Topic(QueueName::new("news").expect("a name"));
+    let to = Subscribing {
+        topic: "news".into(),
+        name: None,
+        durable: false,
+        shared: false,
+        global: false,
+    };
+    world.ask_amqp(receiver, AmqpWish::Consume { queue: "a".into(), credit: 100 });
+    world.ask_amqp(receiver, AmqpWish::Subscribe { to, credit: 100 });
+    for to in [&queue, &topic] {
+        world.ask_amqp(sender, AmqpWish::Produce { to: to.clone() });
+    }
+    let (waiting, began) = (stall(&mut world, &disk), world.now());
+    for round in 0..20 {
+        for to in [&queue, &topic] {
+            let body = Rc::from([round; 50]);
+            let message = Draft { durable: false, priority: 4, ttl: None, delay: 0, body };
+            let (to, transaction) = (to.clone(), None);
+            let send = AmqpWish::Send { to, message, transaction, settled: false };
+            assert_eq!(world.ask_amqp_meanwhile(sender, send), Some(true), "it is accepted");
+        }
+        world.ask_amqp_meanwhile(receiver, AmqpWish::Declare);
+        let held = world.amqp(receiver).held();
+        assert_eq!(held.len(), 2, "both came");
+        for delivery in held {
+            let (verdict, transaction) = (Verdict::Accepted, None);
+            let settle = AmqpWish::Settle { delivery, verdict, transaction, settled: false };
+            assert_eq!(world.ask_amqp_meanwhile(receiver, settle), Some(true), "it is settled");
+        }
+        let transaction = world.amqp(receiver).transactions().last().copied();
+        let transaction = transaction.expect("a transaction of nothing waits for nothing");
+        let discharge = AmqpWish::Discharge { transaction, fail: false };
+        assert_eq!(world.ask_amqp_meanwhile(receiver, discharge), Some(true));
+    }
+    end(&mut world, waiting, began);
+}
+
+/// Under any of them the put of a durable job waits at least for a write.
+const POLICIES: [StorePolicy; 3] =
+    [StorePolicy::Always, StorePolicy::Periodic(Nanos::from_millis(25)), StorePolicy::Never];
