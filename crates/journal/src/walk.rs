@@ -1,7 +1,7 @@
 //! The walk along the log: which frames there are, and whether the end of them is one.
 
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use model::Lsn;
 
@@ -201,18 +201,22 @@ impl<D: Disk> Walk<'_, D> {
         wanted.sort_unstable();
         wanted.dedup();
         let in_log = tail.map_or(0, |tail| tail.index + 1);
-        let pieces = self.where_wanted(in_log, &wanted);
+        let (pieces, before) = self.where_wanted(in_log, &wanted);
+        if let Some(lsn) = before.last() {
+            return Err(self.lost(0..in_log, *lsn));
+        }
         let indexes: Vec<_> = pieces.iter().map(|(index, _)| *index).collect();
         let mut pieces = pieces.iter();
         self.read_segments(indexes, |walk, index, bytes| {
             let Some((_, here)) = pieces.next() else { return Ok(ControlFlow::Break(())) };
-            walk.restore_segment(index, bytes, here, recover)?;
+            walk.restore_segment(index..in_log, bytes, here, recover)?;
             Ok(ControlFlow::Continue(()))
         })
     }
 
-    /// The segments in which the wanted frames lie, and which of them lie there.
-    fn where_wanted<'w>(&self, in_log: usize, wanted: &'w [Lsn]) -> Vec<(usize, &'w [Lsn])> {
+    /// The segments in which the wanted frames lie, and which of them lie there; and those that are
+    /// before all of them.
+    fn where_wanted<'w>(&self, in_log: usize, wanted: &'w [Lsn]) -> Wanted<'w> {
         let mut pieces = Vec::new();
         let mut rest = wanted;
         for index in (0..in_log).rev() {
@@ -223,16 +227,18 @@ impl<D: Disk> Walk<'_, D> {
             }
             rest = before;
         }
-        pieces
+        (pieces, rest)
     }
 
+    /// Restores what is wanted of the first of these files.
     fn restore_segment(
         &mut self,
-        index: usize,
+        files: Range<usize>,
         bytes: &[u8],
         wanted: &[Lsn],
         recover: &mut impl Recover,
     ) -> Result<(), OpenError> {
+        let index = files.start;
         let life = self.file(index).life;
         let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default());
         let mut wanted = wanted.iter().peekable();
@@ -249,9 +255,25 @@ impl<D: Disk> Walk<'_, D> {
             }
         }
         let offset = reader.offset() as u64;
-        wanted.next().map_or(Ok(()), |lsn| {
-            Err(corrupt(life, offset, format!("frame {lsn} should be here or behind")))
-        })
+        let Some(lsn) = wanted.next() else { return Ok(()) };
+        // Of a segment whose first mark is rotten nobody knows what it begins with.
+        let next = index + 1..files.end.min(index + 2);
+        if next.clone().any(|next| self.file(next).first.is_none()) {
+            return Err(self.lost(next, *lsn));
+        }
+        Err(corrupt(life, offset, format!("frame {lsn} should be here or behind")))
+    }
+
+    /// A frame is wanted that no first mark leads to: it was in one of these files whose own is
+    /// rotten, or in one that is gone.
+    fn lost(&self, mut files: Range<usize>, lsn: Lsn) -> OpenError {
+        match files.find(|index| self.file(*index).first.is_none()) {
+            Some(index) => {
+                let cause = format!("frame {lsn} should be here, behind a mark that can be read");
+                corrupt(self.file(index).life, BLOCK_BYTES as u64, cause)
+            }
+            None => OpenError::Missing { lsn, cause: "its segment is gone".into() },
+        }
     }
 
     /// Reads segments one after the other until `take` breaks off.
@@ -280,6 +302,9 @@ impl<D: Disk> Walk<'_, D> {
         self.files.get(index).expect("invariant: indexes come from the same list")
     }
 }
+
+/// Segments and the frames that are wanted of each; and those that are in none of them.
+type Wanted<'w> = (Vec<(usize, &'w [Lsn])>, &'w [Lsn]);
 
 /// A segment's file as found.
 #[derive(Debug)]
