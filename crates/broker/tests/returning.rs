@@ -1,0 +1,211 @@
+//! Replies whose bodies left memory: they wait until these are read back, whatever happens to the
+//! messages, the log and the sessions meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::PathBuf;
+
+use broker::{Broker, BrokerOptions};
+use disk::{Choice, File, Method, RealDisk};
+use engine::EngineOptions;
+use journal::JournalOptions;
+use model::{
+    Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, QueueName, Reply,
+    SessionId, StorePolicy,
+};
+
+const ONE: SessionId = SessionId(1);
+const OTHER: SessionId = SessionId(2);
+const THIRD: SessionId = SessionId(3);
+const NOW: Nanos = Nanos::from_secs(2_000_000_000);
+
+struct Store {
+    directory: PathBuf,
+    disk: RealDisk,
+    broker: Broker<File>,
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Store {
+    /// One that keeps no body which its log has, with so many messages.
+    fn with(name: &str, messages: u32) -> Self {
+        let name = format!("dunlin-returning-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let disk = RealDisk::open(&directory, Choice::Force(Method::Buffered)).unwrap();
+        let policy = StorePolicy::Always;
+        let journal = JournalOptions {
+            segment_bytes: 64 * 1024,
+            extent_bytes: 16 * 1024,
+            reserve_bytes: 64 * 1024,
+            frame_payload_bytes_max: 4096,
+            ..JournalOptions::new(policy)
+        };
+        let engine = EngineOptions { log_bodies_max: 0, ..EngineOptions::new(policy) };
+        let (broker, _) = Broker::open(&disk, BrokerOptions { engine, journal }).unwrap();
+        let mut store = Self { directory, disk, broker };
+        store.broker.open_session(ONE);
+        store.broker.open_session(OTHER);
+        store.broker.open_session(THIRD);
+        store.rest();
+        for number in 0..messages {
+            store.put(number);
+        }
+        store
+    }
+
+    fn put(&mut self, number: u32) {
+        let message = NewMessage::new(body(number).into());
+        let to = Destination::Queue(queue());
+        let outputs = self.ask(OTHER, Command::PutTo { to, message, transaction: None });
+        assert!(matches!(outputs.as_slice(), [Output { reply: Reply::Stored { .. }, .. }]));
+        self.rest();
+    }
+
+    fn ask(&mut self, session: SessionId, command: Command) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        self.broker.handle(NOW, session, command, &mut outputs);
+        self.broker.check();
+        outputs
+    }
+
+    /// Writes and keeps house until there is nothing to do; reads nothing back.
+    fn rest(&mut self) {
+        loop {
+            if let Some(write) = self.broker.poll_write(NOW) {
+                let result = write.perform(&self.disk);
+                self.broker.handle_write(NOW, write, result).unwrap();
+            } else if let Some(chore) = self.broker.poll_chore(NOW) {
+                self.broker.handle_chore(NOW, chore.perform(&self.disk)).unwrap();
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// What comes out when everything that is asked for was read back.
+    fn fetch(&mut self) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        while let Some(fetch) = self.broker.poll_fetch() {
+            let done = fetch.perform(&self.disk);
+            self.broker.handle_fetch(done, &mut outputs).unwrap();
+            self.broker.check();
+        }
+        while self.broker.goes_on() {
+            self.broker.handle_timeout(NOW, &mut outputs);
+        }
+        outputs
+    }
+}
+
+fn queue() -> QueueName {
+    QueueName::new("jobs").unwrap()
+}
+
+fn body(number: u32) -> Vec<u8> {
+    format!("{number:04}").repeat(200).into_bytes()
+}
+
+fn pop(max: u64) -> Command {
+    Command::List(Box::new(ListCommand::Pop { queue: queue(), end: End::Head, max }))
+}
+
+fn popped(output: &Output) -> Vec<Vec<u8>> {
+    match &output.reply {
+        Reply::Elements(elements) => elements.iter().map(|it| it.payload().to_vec()).collect(),
+        other => panic!("{other:?} is no pop"),
+    }
+}
+
+#[test]
+fn replies_of_a_session_keep_their_order_and_hold_up_no_other() {
+    let mut store = Store::with("order", 3);
+    assert_eq!(store.broker.away(), 2, "all but the last have left");
+    assert_eq!(store.ask(ONE, pop(1)), []);
+    assert_eq!(store.ask(ONE, Command::BrokerStatistics), []);
+    let others = store.ask(OTHER, Command::BrokerStatistics);
+    assert!(matches!(others.as_slice(), [Output { reply: Reply::BrokerStatistics(_), .. }]));
+    let outputs = store.fetch();
+    assert_eq!(popped(outputs.first().unwrap()), [body(0)]);
+    assert!(matches!(outputs.get(1).unwrap().reply, Reply::BrokerStatistics(_)));
+    assert_eq!(outputs.len(), 2);
+}
+
+#[test]
+fn who_tells_replies_apart_lets_them_overtake() {
+    let mut store = Store::with("overtake", 3);
+    store.broker.let_overtake(ONE);
+    assert_eq!(store.ask(ONE, pop(2)), []);
+    let later = store.ask(ONE, Command::BrokerStatistics);
+    assert!(matches!(later.as_slice(), [Output { reply: Reply::BrokerStatistics(_), .. }]));
+    let outputs = store.fetch();
+    assert_eq!(popped(outputs.first().unwrap()), [body(0), body(1)]);
+}
+
+/// Its record is dead, a snapshot covers that, and the log goes round several times.
+#[test]
+fn what_was_popped_is_there_until_it_is_told() {
+    let mut store = Store::with("pinned", 40);
+    assert_eq!(store.ask(ONE, pop(20)), []);
+    for number in 40..600 {
+        store.put(number);
+        store.ask(THIRD, Command::Delete { message: MessageId(u64::from(number) - 19) });
+        store.rest();
+    }
+    assert!(store.broker.counters().segments_recycled > 4, "segments were used again");
+    let outputs = store.fetch();
+    let told: Vec<_> = outputs.iter().flat_map(popped).collect();
+    assert_eq!(told, (0..20).map(body).collect::<Vec<_>>());
+}
+
+#[test]
+fn who_is_gone_is_told_nothing_and_holds_no_segment() {
+    let mut store = Store::with("gone", 5);
+    let lease = Command::Lease { message: MessageId(1) };
+    assert_eq!(store.ask(ONE, lease.clone()), []);
+    let fetch = store.broker.poll_fetch().unwrap();
+    let mut outputs = Vec::new();
+    store.broker.close_session(NOW, ONE, &mut outputs);
+    let done = fetch.perform(&store.disk);
+    store.broker.handle_fetch(done, &mut outputs).unwrap();
+    assert_eq!(outputs, []);
+    store.broker.check();
+    // It is ready again, and the next who asks gets it, from memory or from the log.
+    let mut outputs = store.ask(OTHER, lease);
+    outputs.append(&mut store.fetch());
+    let [Output { reply: Reply::Delivered(delivery), .. }] = outputs.as_slice() else {
+        panic!("{outputs:?}")
+    };
+    assert_eq!(delivery.payload(), body(0));
+}
+
+/// A command that compares waits whole, and its session may go meanwhile.
+#[test]
+fn who_looks_into_bodies_goes_on_when_they_are_there() {
+    let mut store = Store::with("compare", 10);
+    let element = |number: u32| -> std::sync::Arc<[u8]> { body(number).into() };
+    let locate = |number| {
+        Command::List(Box::new(ListCommand::Locate {
+            queue: queue(),
+            origin: End::Head,
+            from: End::Head,
+            element: element(number),
+            skip: 0,
+            max: 1,
+            scan_max: None,
+        }))
+    };
+    assert_eq!(store.ask(ONE, locate(7)), []);
+    assert_eq!(store.ask(OTHER, locate(3)), []);
+    let mut outputs = Vec::new();
+    store.broker.close_session(NOW, OTHER, &mut outputs);
+    let outputs = store.fetch();
+    assert!(
+        matches!(outputs.as_slice(), [Output { session: ONE, reply: Reply::Places(places), .. }]
+        if places == &[7])
+    );
+}
