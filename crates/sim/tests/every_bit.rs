@@ -2,7 +2,7 @@
 //! read as if nothing had happened, or it has lost its very last batch, which cannot be told from
 //! a torn one. Never a wrong byte, never a panic.
 //!
-//! By default one bit of each byte; all of them with `DUNLIN_EVERY_BIT=1`.
+//! By default one bit of each third byte; all of them with `DUNLIN_EVERY_BIT=1`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 use std::cell::RefCell;
@@ -453,7 +453,7 @@ fn every_bit_is_missed_or_does_not_matter() {
         let truth = Truth::of(&shelf);
         let mut tally = Tally::default();
         for (file, (name, bytes)) in contents.iter().enumerate() {
-            for byte in (half..*bytes).step_by(2) {
+            for byte in (half..*bytes).step_by(if every_bit { 2 } else { 6 }) {
                 // Neighbours have another each.
                 let one = (byte / 2 % 8) as u32;
                 for bit in if every_bit { 0..8 } else { one..one + 1 } {
@@ -475,9 +475,9 @@ fn every_bit_is_missed_or_does_not_matter() {
     });
     println!("{tallies:?}");
     let sum = |count: fn(&Tally) -> u64| tallies.iter().map(count).sum::<u64>();
-    assert!(sum(|tally| tally.refused) > 5_000, "{tallies:?}");
+    assert!(sum(|tally| tally.refused) > 2_000, "{tallies:?}");
     assert!(sum(|tally| tally.harmless) > 5_000, "{tallies:?}");
-    assert!(sum(|tally| tally.tail_lost) > 50, "{tallies:?}");
+    assert!(sum(|tally| tally.tail_lost) > 20, "{tallies:?}");
 }
 
 /// See docs/format.md.
