@@ -115,7 +115,7 @@ impl Engine {
             return Err(Refusal::BatchTooLarge);
         }
         // Both are one frame. What only settles finds the room that is kept for it.
-        let fits = (bytes as u64).saturating_add(load.reserved) <= self.log.room;
+        let fits = (bytes as u64).saturating_add(load.reserved) <= self.log.room_left();
         let only_settles = load.stored_bytes == 0 && load.reserved == 0;
         let settles = only_settles && self.log.surely_takes(load.settled_bytes);
         if fits || settles { Ok(()) } else { Err(Refusal::StoreFull) }

@@ -458,8 +458,10 @@ impl Engine {
         self.log.seal(effects);
     }
 
+    /// A call begins.
     pub(crate) fn advance(&mut self, now: Nanos) {
         self.latest = self.latest.max(now);
+        self.log.begin_call();
     }
 
     pub(crate) fn took_steps(&mut self, count: usize) {

@@ -21,6 +21,18 @@ pub(crate) struct Log {
     open: OpenFrame,
     /// The chain that the open frame belongs to.
     chain: Option<Chain>,
+    spent: Spent,
+}
+
+/// What one call has used of the room that was there when it began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    /// Of the frames that have ended.
+    frames_bytes: usize,
+    /// Of these and the open one, what puts have not used up.
+    unstored_bytes: u64,
+    /// Something was put off to the next call.
+    defers: bool,
 }
 
 /// Frames that take effect together, with the last.
@@ -63,6 +75,7 @@ pub(crate) struct Draft {
     last: Lsn,
     after_last: After,
     room: u64,
+    spent: Spent,
 }
 
 /// Where a record went.
@@ -82,7 +95,14 @@ impl Log {
             after_last: After::new(Lsn::ZERO, policy.durability(model::Persistence::Persistent)),
             open: OpenFrame::default(),
             chain: None,
+            spent: Spent::default(),
         }
+    }
+
+    /// A call begins: the room is what was told since the last one.
+    pub(crate) fn begin_call(&mut self) {
+        assert!(self.is_sealed(), "a call ends what it begins");
+        self.spent = Spent::default();
     }
 
     /// Appends a record of something new if there is room for it.
@@ -110,7 +130,7 @@ impl Log {
         let no_room = if self.open.bytes + needed > self.frame_bytes_max {
             Some(NoRoom::InFrame)
         } else {
-            (self.chain.is_none() && needed as u64 > self.room).then_some(NoRoom::InLog)
+            (self.chain.is_none() && needed as u64 > self.room_left()).then_some(NoRoom::InLog)
         };
         if let Some(no_room) = no_room {
             effects.records.truncate(effects.records.len() - bytes);
@@ -128,6 +148,7 @@ impl Log {
         effects: &mut Effects,
     ) -> Placed {
         let bytes = self.write(record, effects);
+        self.spent.unstored_bytes += bytes as u64;
         self.place(bytes, live(record, bytes), level)
     }
 
@@ -154,10 +175,12 @@ impl Log {
     }
 
     fn end_frame(&mut self, effects: &mut Effects) {
-        let OpenFrame { records, level, live, .. } = core::mem::take(&mut self.open);
+        let OpenFrame { records, level, live, bytes, .. } = core::mem::take(&mut self.open);
         if records == 0 {
             return;
         }
+        self.spent.frames_bytes += bytes + FRAME_OVERHEAD_BYTES;
+        self.spent.unstored_bytes += FRAME_OVERHEAD_BYTES as u64;
         self.last = self.last.next();
         self.after_last = After::new(self.last, level);
         let end = effects.records.len();
@@ -238,6 +261,7 @@ impl Log {
         effects.records.truncate(draft.start);
         effects.frames.truncate(draft.frames);
         (self.last, self.after_last, self.room) = (draft.last, draft.after_last, draft.room);
+        self.spent = draft.spent;
         self.open = draft.open;
         self.chain = None;
     }
@@ -258,6 +282,7 @@ impl Log {
             last: self.last,
             after_last: self.after_last,
             room: self.room,
+            spent: self.spent,
         }
     }
 
@@ -286,9 +311,48 @@ impl Log {
         }
     }
 
+    /// Makes way for so many records of what is stored already, of so many bytes: where the open
+    /// frame does not take them, in a frame of their own. False where this call has no room for
+    /// that: they have to wait for the next, in which nothing comes before them.
+    pub(crate) fn makes_way(
+        &mut self,
+        records: usize,
+        bytes: usize,
+        effects: &mut Effects,
+    ) -> bool {
+        if self.takes_more(records, bytes) {
+            return true;
+        }
+        let left = self.settling_bytes_max().saturating_sub(self.open.bytes);
+        if bytes + FRAME_OVERHEAD_BYTES > left {
+            self.defer();
+            return false;
+        }
+        self.seal(effects);
+        true
+    }
+
+    /// Something is put off to the next call; and so is what else can be.
+    pub(crate) fn defer(&mut self) {
+        assert!(!self.is_unspent(), "a call does something");
+        self.spent.defers = true;
+    }
+
+    /// Nothing was appended in this call.
+    pub(crate) fn is_unspent(&self) -> bool {
+        self.is_sealed() && self.spent.frames_bytes == 0
+    }
+
+    /// Bytes that puts may still use in this call: not those of what it has settled, which was to
+    /// come out of what is kept for that.
+    pub(crate) fn room_left(&self) -> u64 {
+        self.room.saturating_sub(self.spent.unstored_bytes)
+    }
+
     /// Whether records of what is stored already, so many bytes of them in one command, surely
     /// find room: a full device keeps some for them, but not for any number.
     pub(crate) fn surely_takes(&self, bytes: usize) -> bool {
+        let bytes = self.spent.frames_bytes.saturating_add(bytes);
         bytes as u64 <= self.room || bytes <= self.settling_room
     }
 
@@ -296,24 +360,25 @@ impl Log {
     /// message in this call. The rest follows in the next calls.
     pub(crate) fn takes_change(&self) -> bool {
         let bytes_max = self.settling_room.min(self.frame_bytes_max);
-        self.open.is_whole
-            || self.open.records < limits::FRAME_RECORDS_MAX
-                && self.open.bytes + CHANGED_BYTES_MAX <= bytes_max
+        let bytes = self.spent.frames_bytes + self.open.bytes + CHANGED_BYTES_MAX;
+        let has_room = !self.spent.defers && bytes <= bytes_max;
+        self.open.is_whole || has_room && self.open.records < limits::FRAME_RECORDS_MAX
     }
 
-    /// Whether the open frame takes so many more records of what is stored already, and one of so
-    /// many bytes more.
+    /// Whether the open frame takes so many more records of what is stored already, of so many
+    /// bytes together. The first of a call always find their room.
     pub(crate) fn takes_more(&self, records: usize, bytes: usize) -> bool {
-        self.open.records == 0
+        self.is_unspent()
             || self.open.is_whole
             || self.open.records + records <= self.open.records_max
                 && self.open.bytes + bytes <= self.settling_bytes_max()
     }
 
-    /// Bytes of records of what is stored already that one frame surely has room for.
+    /// Bytes of records of what is stored already that the open frame surely has room for.
     pub(crate) fn settling_bytes_max(&self) -> usize {
         let room = usize::try_from(self.room).unwrap_or(usize::MAX);
-        self.frame_bytes_max.min(room.max(self.settling_room))
+        let call_bytes = self.frame_bytes_max.min(room.max(self.settling_room));
+        call_bytes.saturating_sub(self.spent.frames_bytes)
     }
 
     /// The open frame has room for all of a batch.
@@ -367,6 +432,9 @@ impl Default for OpenFrame {
 
 /// A Changed record, with two names of queues.
 pub(crate) const CHANGED_BYTES_MAX: usize = 128 + 2 * limits::QUEUE_NAME_BYTES_MAX;
+
+/// What a frame may take in the journal beside its records: a batch of its own, which is padded.
+const FRAME_OVERHEAD_BYTES: usize = 8 * 1024;
 
 /// A Deleted record.
 pub(crate) const DELETED_BYTES_MAX: usize = 16;

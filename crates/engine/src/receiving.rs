@@ -172,6 +172,9 @@ impl Engine {
             };
             let before = self.totals.steps;
             if self.is_popping(key) {
+                if !self.makes_way_for(key, slot, id, effects) {
+                    break;
+                }
                 woken.extend(self.give_elements(key, slot, effects));
             } else {
                 self.give(key, id, effects);

@@ -306,7 +306,7 @@ impl Engine {
         if others >= limits::SUBSCRIPTIONS_MAX || beside >= limits::TOPIC_SUBSCRIPTIONS_MAX {
             return Err(Refusal::TooManySubscriptions);
         }
-        if record_bytes > self.log.room {
+        if record_bytes > self.log.room_left() {
             return Err(Refusal::StoreFull);
         }
         Ok(())

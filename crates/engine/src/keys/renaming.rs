@@ -71,7 +71,7 @@ impl Engine {
             return Err(Refusal::ListTooLong);
         }
         let room = moved as u64 * RELOCATION_BYTES_MAX;
-        if !self.log.surely_takes(bytes) || room > self.log.room {
+        if !self.log.surely_takes(bytes) || room > self.log.room_left() {
             return Err(Refusal::StoreFull);
         }
         let to_slot = self.find_or_create(to.clone())?;

@@ -4,12 +4,12 @@
 //! wait there: who waits longest is served first. It gets what it asked for once, after the command
 //! that brought it has ended, in the same frame where that has room, and is a consumer no more.
 //! Where one command brought something to several queues, they give in the order in which they got
-//! it.
+//! it. Where the log has no room left for what one call may append, the rest is served in the next.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{After, Command, Nanos, QueueName, Refusal, Reply, limits};
+use model::{After, Command, MessageId, Nanos, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -70,6 +70,34 @@ impl Engine {
         Outcome::reply(after, Reply::TimedOut { link: None })
     }
 
+    /// Makes way for what the first in line at this queue asked for, a command on lists. False where
+    /// it has to wait for the next call.
+    pub(crate) fn makes_way_for(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        id: MessageId,
+        effects: &mut Effects,
+    ) -> bool {
+        // What follows may need another frame; but a list and its deadline are one.
+        self.state_lifetimes(effects);
+        let popping = self.sessions.consumer(key).and_then(|consumer| consumer.popping.as_ref());
+        match popping.map(|popping| &popping.asked) {
+            Some(Asked::Elements(hand)) => {
+                let ready = self.queues.at(slot).counts.ready;
+                let most = hand.max.min(ready).min(limits::FRAME_RECORDS_MAX as u64) as usize;
+                self.log.makes_way(most, most * DELETED_BYTES_MAX, effects)
+            }
+            // It is refused only where nothing else took the room.
+            Some(Asked::Move(_)) if !self.may_relocate(id) && !self.log.is_unspent() => {
+                self.log.defer();
+                false
+            }
+            Some(Asked::Move(_)) => self.log.makes_way(1, CHANGED_BYTES_MAX, effects),
+            None => true,
+        }
+    }
+
     /// The first in line at this queue is a command on lists, and there is an element: it is
     /// answered. Says which queue has got one by it.
     pub(crate) fn give_elements(
@@ -78,20 +106,16 @@ impl Engine {
         slot: QueueSlot,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        // What follows may need another frame; but a list and its deadline are one.
-        self.state_lifetimes(effects);
         let popping = self.end_popping(key).expect("invariant: it stands in the line");
         let floor = popping.floor;
         let (after, reply, woken) = match popping.asked {
             Asked::Elements(hand) => {
                 let queue = self.queues.at(slot).name.clone();
-                self.make_way_for(hand.max.min(self.queues.at(slot).counts.ready), effects);
                 let Taken { elements, after } =
                     self.take_elements(key.session, slot, hand, effects);
                 (after, Reply::Popped { queue, elements }, None)
             }
             Asked::Move(way) => {
-                self.log.make_way(CHANGED_BYTES_MAX, effects);
                 let to = way.to.clone();
                 let outcome = self.move_from(slot, way, effects);
                 let outcome = outcome.unwrap_or_else(Outcome::refused);
@@ -137,14 +161,6 @@ impl Engine {
 
     pub(crate) fn is_popping(&self, key: ConsumerKey) -> bool {
         self.sessions.consumer(key).is_some_and(|consumer| consumer.popping.is_some())
-    }
-
-    /// Ends the frame where it could not take so many deletions.
-    fn make_way_for(&mut self, deletions: u64, effects: &mut Effects) {
-        let deletions = deletions.min(limits::FRAME_RECORDS_MAX as u64) as usize;
-        if !self.log.takes_more(deletions, deletions * DELETED_BYTES_MAX) {
-            self.log.seal(effects);
-        }
     }
 
     /// Ends the wait of a command on lists, if one waits: by time, or because a second one came,

@@ -38,7 +38,12 @@ impl<D: Disk> Server<D> {
             if may_wait && !is_answered {
                 outside.wait(now, id);
             }
-            outside.keys.assert_served();
+            let is_due = |at| at <= now;
+            if self.broker.stalled() || self.broker.poll_timeout().is_some_and(is_due) {
+                outside.keys.serves_later();
+            } else {
+                outside.keys.assert_served();
+            }
         }
     }
 

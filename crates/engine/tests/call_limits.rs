@@ -1,0 +1,158 @@
+//! What one call may append to a log that is nearly full: no more than it was told, in however many
+//! frames. The rest waits for the next calls.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
+use model::{
+    Command, End, ListCommand, Nanos, Output, Persistence, QueueName, Refusal, Reply, SessionId,
+    StorePolicy,
+};
+
+const BY: SessionId = SessionId(100);
+const NOW: Nanos = Nanos::SECOND;
+const WAITING: u64 = 10;
+const ROOM: usize = 20_000;
+
+struct World {
+    engine: Engine,
+    effects: Effects,
+    /// What the log has room for; `None`: there is no bound.
+    room: Option<u64>,
+}
+
+impl World {
+    fn new(policy: QueuePolicy) -> Self {
+        let queue_policies = QueuePolicies { default: policy, ..QueuePolicies::default() };
+        let options = EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Always) };
+        let mut engine = Engine::new(options);
+        for session in 0..=BY.0 {
+            engine.open_session(SessionId(session));
+        }
+        Self { engine, effects: Effects::default(), room: None }
+    }
+
+    /// One call; what is appended is within the room of the log.
+    fn call(&mut self, act: impl FnOnce(&mut Engine, &mut Effects)) -> Vec<Output> {
+        self.effects.clear();
+        if let Some(room) = self.room {
+            self.engine.set_room(room);
+            self.engine.set_settling_room(ROOM);
+        }
+        act(&mut self.engine, &mut self.effects);
+        self.engine.check();
+        let (appended, frames) = (self.effects.records.len(), self.effects.frames.len());
+        let room = self.room.map_or(usize::MAX, |room| ROOM.max(room as usize));
+        assert!(appended <= room, "{appended} bytes in {frames} frames, of {room}");
+        std::mem::take(&mut self.effects.outputs)
+    }
+
+    fn list(&mut self, by: SessionId, command: ListCommand) -> Vec<Output> {
+        let command = Command::List(Box::new(command));
+        self.call(|engine, effects| engine.handle(NOW, by, command, effects))
+    }
+
+    fn push(&mut self, queue: &str, count: usize, bytes: usize) -> Reply {
+        let elements = vec![vec![0; bytes].into(); count];
+        let (queue, end, persistence) = (name(queue), End::Tail, Persistence::Persistent);
+        let push = ListCommand::Push { queue, end, elements, only_existing: false, persistence };
+        self.list(BY, push).remove(0).reply
+    }
+
+    fn pause(&mut self, duration: Nanos) -> Vec<Output> {
+        let pause = Command::Pause { queue: name("l"), duration };
+        self.call(|engine, effects| engine.handle(NOW, BY, pause, effects))
+    }
+
+    fn pop_first(&mut self, by: u64, max: u64) -> Vec<Output> {
+        let (queues, end) = (vec![name("l")], End::Head);
+        self.list(SessionId(by), ListCommand::PopFirst { queues, end, max, wait: None })
+    }
+
+    /// All that is due now, call by call; how many there were.
+    fn go_on(&mut self, heard: &mut Vec<Output>) -> usize {
+        let mut calls = 0;
+        while self.engine.poll_timeout().is_some_and(|at| at <= NOW) {
+            heard.extend(self.call(|engine, effects| engine.handle_timeout(NOW, effects)));
+            calls += 1;
+            assert!(calls <= 1_000, "each goes on");
+        }
+        calls
+    }
+}
+
+fn name(text: &str) -> QueueName {
+    QueueName::new(text).unwrap()
+}
+
+fn who(heard: &[Output]) -> Vec<u64> {
+    heard.iter().map(|output| output.session.0).collect()
+}
+
+/// Each of them needed a frame of its own, which was held against all of the room.
+#[test]
+fn who_waits_for_many_elements_has_them_call_by_call() {
+    let mut world = World::new(QueuePolicy::default());
+    world.push("l", 1_000 * WAITING as usize, 1);
+    world.pause(Nanos::from_secs(1_000));
+    for by in 0..WAITING {
+        assert_eq!(world.pop_first(by, 1_000), []);
+    }
+    world.room = Some(0);
+    let mut heard = world.pause(Nanos::ZERO).split_off(1);
+    let at_once = heard.len();
+    assert!((1..WAITING as usize).contains(&at_once), "{at_once} at once");
+    assert!(world.go_on(&mut heard) > 1);
+    assert_eq!(who(&heard), Vec::from_iter(0..WAITING), "in their order");
+    for output in heard {
+        assert!(matches!(&output.reply, Reply::Popped { elements, .. } if elements.len() == 1_000));
+    }
+}
+
+/// Each move leaves as much room for the message's own record: who found none was refused, though
+/// all of it was there again for the next call.
+#[test]
+fn who_waits_for_moves_has_them_call_by_call() {
+    const MOVES: u64 = 100;
+    let mut world = World::new(QueuePolicy::default());
+    world.push("l", MOVES as usize, 1);
+    world.pause(Nanos::from_secs(1_000));
+    for by in 0..MOVES {
+        let (from, to, wait) = (name("l"), name(&"m".repeat(255)), None);
+        let (from_end, to_end) = (End::Head, End::Tail);
+        let waits = ListCommand::Move { from, from_end, to, to_end, wait };
+        assert_eq!(world.list(SessionId(by), waits), []);
+    }
+    world.room = Some(ROOM as u64);
+    let mut heard = world.pause(Nanos::ZERO).split_off(1);
+    world.go_on(&mut heard);
+    assert_eq!(who(&heard), Vec::from_iter(0..MOVES));
+    assert!(heard.iter().all(|output| matches!(output.reply, Reply::Elements(_))));
+}
+
+/// The deletions were a frame before the command, and not held against its room.
+#[test]
+fn what_was_popped_before_takes_of_the_room_of_a_push() {
+    let pop_lease = Some(Nanos::from_secs(60));
+    let mut world = World::new(QueuePolicy { pop_lease, ..QueuePolicy::default() });
+    world.push("l", 1_000, 1);
+    assert_eq!(world.pop_first(BY.0, 1_000).len(), 1);
+    world.room = Some(30_000);
+    assert_eq!(world.push("m", 1, 29_000), Reply::Refused(Refusal::StoreFull));
+    assert_eq!(world.push("m", 1, 29_000), Reply::Count(1), "they are gone by now");
+}
+
+/// What goes where another was is stored behind its deletion, in the same frame.
+#[test]
+fn what_replaces_an_element_leaves_room_for_its_deletion() {
+    let mut world = World::new(QueuePolicy::default());
+    world.push("l", 1, 1);
+    let mut done = 0;
+    for room in 25_000..25_100 {
+        world.room = Some(room);
+        let (queue, origin, at) = (name("l"), End::Head, 0);
+        let (element, persistence) = (vec![0; 25_000].into(), Persistence::Persistent);
+        let replace = ListCommand::Replace { queue, origin, at, element, persistence };
+        done += usize::from(world.list(BY, replace)[0].reply == Reply::Done);
+    }
+    assert!((1..100).contains(&done), "{done}");
+}
