@@ -137,8 +137,8 @@ impl KeyOracle {
         assert_eq!(self.unserved(), None, "somebody waits while there is something");
     }
 
-    /// The log has no room now, or something is due: who waits for what is there may be served later,
-    /// and of several lists by any first.
+    /// The log has no room now, or something is due: who waits for what is there may be served
+    /// later, and of several lists by any first.
     pub fn serves_later(&mut self) {
         if self.unserved().is_some() {
             self.turns.lose_order();
