@@ -36,7 +36,7 @@ pub(crate) struct Keys {
     /// Names of lists whose lifetime has changed and the log is to be told.
     unstated: BTreeSet<QueueName>,
     /// Names whose lists have another lifetime by the log than they have, because what was in them
-    /// did not outlive a crash. To be stated before it matters: when there is such a list again.
+    /// did not outlive a crash. To be stated before it matters: before there is such a list again.
     stale: BTreeSet<QueueName>,
     /// Names of lists that have a lifetime.
     limited: BTreeSet<QueueName>,

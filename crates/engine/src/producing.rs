@@ -153,6 +153,7 @@ impl Engine {
         let key = self.send_key(Target::Queue(slot), &new);
         let beside_bytes = Self::send_id_bytes_max(key.as_ref());
         let spot = Spot { order: None, beside_bytes };
+        self.state_if_stale(slot, effects);
         let Ok(drafted) = self.draft_alone(slot, &new, spot, effects) else {
             return Outcome::refused(Refusal::StoreFull);
         };

@@ -137,10 +137,35 @@ impl Engine {
         {
             return self.refuse_commit(by, id, Refusal::TransactionTooLarge, effects);
         }
+        if !self.state_stale_targets(by, id, effects) {
+            return self.refuse_commit(by, id, Refusal::StoreFull, effects);
+        }
         if records.bytes > self.log.frame_bytes_max {
             return self.await_room(by, id);
         }
         self.commit_now(by, id, Span::Frame, effects)
+    }
+
+    /// Before the frame of a transaction, or the first of many. False where there is no room.
+    fn state_stale_targets(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        effects: &mut Effects,
+    ) -> bool {
+        let queue = |target| match target {
+            Target::Queue(slot) => Some(slot).filter(|slot| self.queues.get(*slot).is_some()),
+            Target::Topic(_) => None,
+        };
+        let targets = self.open_transaction(by, id).into_iter().flat_map(Transaction::targets);
+        let stale = targets.filter_map(queue).filter(|slot| self.is_stale(*slot));
+        for slot in stale.collect::<BTreeSet<_>>() {
+            if !self.log.takes_change() {
+                return false;
+            }
+            self.state_if_stale(slot, effects);
+        }
+        true
     }
 
     /// It takes effect, or is rolled back.

@@ -113,6 +113,26 @@ impl Engine {
         }
     }
 
+    /// The log is about to hear of a message for this queue: if it knows a lifetime of its list
+    /// that is over, it is told first. Later might be a frame later, and a crash in between would
+    /// give the new list the deadline of the old one.
+    pub(crate) fn state_if_stale(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        if !self.is_stale(slot) {
+            return;
+        }
+        let name = self.queues.at(slot).name.clone();
+        self.state_lifetime(&name, effects);
+        // A batch has room for it beside all else; other frames may have none.
+        if !self.log.is_whole() {
+            self.log.seal(effects);
+        }
+    }
+
+    /// Whether the log knows another lifetime of the list of this queue than it has.
+    pub(crate) fn is_stale(&self, slot: QueueSlot) -> bool {
+        self.keys.stale.contains(&self.queues.at(slot).name)
+    }
+
     /// Tells the log the lifetime of the list of that name, as it is.
     pub(crate) fn state_lifetime(&mut self, name: &QueueName, effects: &mut Effects) -> After {
         self.lifetime_is_stated(name);

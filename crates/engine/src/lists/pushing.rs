@@ -57,6 +57,7 @@ impl Engine {
         if elements.len() > limits::TRANSACTION_RECORDS_MAX {
             return Err(Refusal::BatchTooLarge);
         }
+        self.state_if_stale(slot, effects);
         let priority = self.priority_at(slot, push.end);
         let (draft, next) = (self.log.draft(effects), self.next.message);
         let mut drafted = Vec::new();

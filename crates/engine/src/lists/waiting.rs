@@ -13,6 +13,7 @@ use model::{After, Command, MessageId, Nanos, QueueName, Refusal, Reply, limits}
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
+use crate::keys::DEADLINE_BYTES_MAX;
 use crate::lists::{Hand, Taken, Way};
 use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
 use crate::queue::QueueSlot;
@@ -70,8 +71,8 @@ impl Engine {
         Outcome::reply(after, Reply::TimedOut { link: None })
     }
 
-    /// Makes way for what the first in line at this queue asked for, a command on lists. False where
-    /// it has to wait for the next call.
+    /// Makes way for what the first in line at this queue asked for, a command on lists. False
+    /// where it has to wait for the next call.
     pub(crate) fn makes_way_for(
         &mut self,
         key: ConsumerKey,
@@ -93,7 +94,7 @@ impl Engine {
                 self.log.defer();
                 false
             }
-            Some(Asked::Move(_)) => self.log.makes_way(1, CHANGED_BYTES_MAX, effects),
+            Some(Asked::Move(_)) => self.log.makes_way(2, MOVED_BYTES_MAX, effects),
             None => true,
         }
     }
@@ -212,6 +213,9 @@ impl Engine {
         Outcome::NOTHING
     }
 }
+
+/// What a move says, and what is said of a list that begins with it.
+const MOVED_BYTES_MAX: usize = CHANGED_BYTES_MAX + DEADLINE_BYTES_MAX;
 
 /// No protocol may use the link that commands on lists wait as.
 pub(crate) const fn is_for_list_link(command: &Command) -> bool {
