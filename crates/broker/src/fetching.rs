@@ -123,7 +123,8 @@ impl<F: Clone> Broker<F> {
         let mut frames = Vec::new();
         for (lsn, payload) in fetched.frames() {
             self.fill(lsn, payload, outputs).map_err(|error| (lsn, error))?;
-            if frames.is_empty() || payload.len() as u64 <= room {
+            let is_ahead = payload.len() as u64 <= room;
+            if is_ahead || self.engine.wants_frame(lsn) {
                 frames.push((lsn, payload));
             }
             room = room.saturating_sub(payload.len() as u64);

@@ -51,7 +51,8 @@ pub fn stored_body(payload: &[u8], message: MessageId) -> Result<&[u8], RecordEr
 struct Waiting {
     session: SessionId,
     command: Command,
-    needed: Vec<MessageId>,
+    /// What it looks into, and was away at one time or another: it stays when it has come.
+    needed: BTreeSet<MessageId>,
 }
 
 /// Who waits for bodies, and for which.
@@ -86,6 +87,13 @@ impl Engine {
     #[must_use]
     pub fn wanted_frame(&self) -> Option<Lsn> {
         self.awaited.bodies.first().map(|(lsn, _)| *lsn)
+    }
+
+    /// Whether somebody waits for a body of this frame.
+    #[must_use]
+    pub fn wants_frame(&self, lsn: Lsn) -> bool {
+        let all = (lsn, MessageId(0))..=(lsn, MessageId(u64::MAX));
+        self.awaited.bodies.range(all).next().is_some()
     }
 
     /// Whether somebody who waited for a body goes on with the next
@@ -140,8 +148,14 @@ impl Engine {
         self.awaited.is_disturbed = !commands.is_empty();
         self.awaited.commands = commands;
         self.awaited.bodies = self.bodies_needed(bodies);
-        if let Some(Waiting { session, command, .. }) = first {
+        if let Some(Waiting { session, command, needed }) = first {
+            let others = self.awaited.commands.len();
             self.handle(now, session, command, effects);
+            if self.awaited.commands.len() > others
+                && let Some(again) = self.awaited.commands.back_mut()
+            {
+                again.needed.extend(needed);
+            }
         }
         for key in browsers {
             self.browse(key, effects);
@@ -205,6 +219,7 @@ impl Engine {
         for id in &needed {
             self.want(*id);
         }
+        let needed = needed.into_iter().collect();
         self.awaited.commands.push_back(Waiting { session, command, needed });
         None
     }
