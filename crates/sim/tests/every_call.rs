@@ -112,7 +112,7 @@ fn each_so_many(many: u64, calls: u64, case: impl Fn(u64) + Sync) {
     });
 }
 
-/// Jobs meet a fault in every call, the others in each fifth, and slow calls are each twentieth; all
+/// Jobs meet a fault in every call, the others in each fifth, and slow calls are few; all
 /// are every call with `DUNLIN_EVERY_CALL=1`, which takes half an hour.
 fn share_of(script: &Scenario) -> u64 {
     if std::env::var_os("DUNLIN_EVERY_CALL").is_some() {
@@ -120,7 +120,7 @@ fn share_of(script: &Scenario) -> u64 {
     }
     let is_plain = script.amqp_clients + script.redis_clients == 0;
     match (script.stalls, is_plain) {
-        (true, _) => 20,
+        (true, _) => 200,
         (false, true) => 1,
         (false, false) => 5,
     }
