@@ -19,7 +19,7 @@ pub struct Fetch<F> {
     file: F,
     life: Life,
     lsn: Lsn,
-    /// The last that was written when this began.
+    /// The last of its segment that was written when this began.
     last: Lsn,
     /// Where to begin to look for the frame.
     from: Place,
@@ -210,7 +210,8 @@ impl<F: Clone> Journal<F> {
             file: segment.file.clone(),
             life: segment.life,
             lsn,
-            last,
+            // Behind a segment's last frame there may be others that recovery cut off.
+            last: last.min(self.segments.last_of(segment.first)),
             from: segment.index.before(lsn),
             end: self.written_end(segment),
             bytes,

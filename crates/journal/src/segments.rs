@@ -397,7 +397,7 @@ impl<F: Clone> Segments<F> {
     }
 
     /// The last frame of a closed segment.
-    fn last_of(&self, first: Lsn) -> Lsn {
+    pub(crate) fn last_of(&self, first: Lsn) -> Lsn {
         let mut later = self.table.range(first.next()..);
         later.next().map_or(Lsn(u64::MAX), |(next, _)| Lsn(next.0 - 1))
     }

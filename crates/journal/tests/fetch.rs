@@ -370,6 +370,34 @@ fn what_was_cut_off_is_not_taken_for_what_was_written_over_it() {
     again.journal.handle_fetch(done).expect_err("it is another's");
 }
 
+/// The first frame of a torn batch, which recovery cut off, lies where the log left a segment early.
+#[test]
+fn what_was_cut_off_is_not_taken_for_what_follows_in_the_next_segment() {
+    let disk = MemoryDisk::default();
+    let mut store = Store::open(&disk, always()).unwrap();
+    for key in 0..13 {
+        assert!(store.put(key, b"a block each"));
+    }
+    store.append_put(13, b"cut off");
+    store.append_put(14, &value(14, 4000));
+    let torn = store.journal.poll_write(store.now).unwrap();
+    store.perform(torn).unwrap();
+    drop(store);
+    let name = disk.segments()[0].clone();
+    disk.file(&name).borrow_mut()[15 * 4096..].fill(0);
+    let mut again = Store::open(&disk, always()).unwrap();
+    // A spare comes before the rest of the segment is filled with zeros.
+    while !again.append_put(15, b"in its place") {
+        assert!(again.chore());
+    }
+    again.write_all();
+    assert_eq!(again.values.0[&15].0, Lsn(14), "it follows what was not cut off");
+    drop(again);
+    let mut again = Store::open(&disk, always()).unwrap();
+    assert_eq!(fetched(&mut again, Lsn(13), 1 << 20), [(Lsn(13), frame_of(12, b"a block each"))]);
+    assert_eq!(fetched(&mut again, Lsn(14), 0), [(Lsn(14), frame_of(15, b"in its place"))]);
+}
+
 #[test]
 fn after_a_failure_what_was_out_comes_back_to_no_avail() {
     let mut store = opened();
