@@ -71,10 +71,14 @@ public final class Load {
     private void begin(Broker next, long count) throws JMSException {
         broker = next;
         lives.begin(next);
-        ledger.after(count, () -> System.out.println("enough " + next.epoch()));
-        if (threads.isEmpty()) {
+        boolean isFirst = threads.isEmpty();
+        if (isFirst) {
             subscribe();
             sendHeld();
+        }
+        // Not before: none of these may lose its broker.
+        ledger.after(count, () -> System.out.println("enough " + next.epoch()));
+        if (isFirst) {
             workers.addAll(workers());
             workers.forEach(this::start);
         }
