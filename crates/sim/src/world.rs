@@ -696,6 +696,9 @@ impl<D: Disk + 'static> World<D> {
         while self.server().has_leaving() {
             self.turn();
             self.quiesce()?;
+            // A slow call may hold up who is leaving.
+            self.pass(Nanos::from_millis(50));
+            self.server.as_ref()?;
         }
         self.server().broker.begin_shutdown();
         for _ in 0..SETTLE_ROUNDS_MAX {

@@ -120,7 +120,7 @@ fn share_of(script: &Scenario) -> u64 {
     }
     let is_plain = script.amqp_clients + script.redis_clients == 0;
     match (script.stalls, is_plain) {
-        (true, _) => 200,
+        (true, _) => 5,
         (false, true) => 1,
         (false, false) => 5,
     }
