@@ -574,6 +574,8 @@ impl<F: Clone> Journal<F> {
             return Ok(OldFrames::default());
         };
         let (life, live) = (segment.life, segment.live);
+        // Behind it may lie what recovery cut off, as if it followed.
+        let last = self.segments.last_of(segment.first);
         let compaction = self.house.compaction.clone();
         let compaction = compaction.expect("invariant: one is under way while it reads");
         if !self.fits_compaction(&compaction, live) {
@@ -583,7 +585,8 @@ impl<F: Clone> Journal<F> {
         let mut reader = SegmentReader::new(bytes, life, 0, expected, Epoch::default());
         let mut old = OldFrames::default();
         while let Some(batch) = reader.next_batch() {
-            old.frames.extend(batch.frames().map(|frame| (frame.lsn, frame.payload.to_vec())));
+            let frames = batch.frames().filter(|frame| frame.lsn <= last);
+            old.frames.extend(frames.map(|frame| (frame.lsn, frame.payload.to_vec())));
         }
         if reader.offset() > 0 {
             self.house.compaction = Some(Compaction {

@@ -398,6 +398,55 @@ fn what_was_cut_off_is_not_taken_for_what_follows_in_the_next_segment() {
     assert_eq!(fetched(&mut again, Lsn(14), 0), [(Lsn(14), frame_of(15, b"in its place"))]);
 }
 
+/// The same where a whole segment is read, in pieces, one of which begins with what was cut off.
+#[test]
+fn what_was_cut_off_is_not_copied_forward_for_what_follows_in_the_next_segment() {
+    let options = || tiny(StorePolicy::Never);
+    let disk = MemoryDisk::default();
+    let mut store = Store::open(&disk, options()).unwrap();
+    for key in 1..=12 {
+        assert!(store.put(key, b"a block each"));
+    }
+    assert!(store.put(13, b"cut off"));
+    drop(store);
+    let name = disk.segments()[0].clone();
+    disk.file(&name).borrow_mut()[9 * 4096..10 * 4096].fill(0);
+    let mut again = Store::open(&disk, options()).unwrap();
+    // Spares come first, then as much room as four blocks.
+    while again.journal.room() < u64::MAX || !is_zero(&disk, &name, 10) {
+        assert!(again.chore());
+    }
+    for key in 9..=13 {
+        assert!(again.append_put(key, b"in its place"));
+        again.write_all();
+    }
+    assert!(holds(&disk, &name, 13, b"cut off"), "it is still there");
+    for key in (1..=12).filter(|key| *key != 9) {
+        again.remove(key);
+    }
+    for key in 14..400 {
+        assert!(again.put(key, &value(key, 3000)));
+        if key % 16 > 0 {
+            again.remove(key);
+        }
+    }
+    assert!(again.journal.counters().compactions > 0);
+    let last = Store::open(&disk, options()).unwrap();
+    assert_eq!(last.values.contents()[&13], b"in its place");
+}
+
+fn block(disk: &MemoryDisk, name: &str, number: usize) -> Vec<u8> {
+    disk.file(name).borrow()[number * 4096..(number + 1) * 4096].to_vec()
+}
+
+fn is_zero(disk: &MemoryDisk, name: &str, number: usize) -> bool {
+    block(disk, name, number).iter().all(|byte| *byte == 0)
+}
+
+fn holds(disk: &MemoryDisk, name: &str, number: usize, text: &[u8]) -> bool {
+    block(disk, name, number).windows(text.len()).any(|window| window == text)
+}
+
 #[test]
 fn after_a_failure_what_was_out_comes_back_to_no_avail() {
     let mut store = opened();
