@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use broker::{Broker, BrokerOptions};
 use disk::{Choice, File, Method, RealDisk};
-use engine::EngineOptions;
+use engine::{EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
 use journal::JournalOptions;
 use model::{
     Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, QueueName, Reply,
@@ -45,7 +45,12 @@ impl Store {
             frame_payload_bytes_max: 4096,
             ..JournalOptions::new(policy)
         };
-        let engine = EngineOptions { log_bodies_max: 0, ..EngineOptions::new(policy) };
+        let one = QueueBounds { messages_max: Some(1), ..QueueBounds::default() };
+        let narrow = QueuePolicy { bounds: one, ..QueuePolicy::default() };
+        let queue_policies =
+            QueuePolicies { named: [(named("narrow"), narrow)].into(), ..QueuePolicies::default() };
+        let engine =
+            EngineOptions { log_bodies_max: 0, queue_policies, ..EngineOptions::new(policy) };
         let (broker, _) = Broker::open(&disk, BrokerOptions { engine, journal }).unwrap();
         let mut store = Self { directory, disk, broker };
         store.broker.open_session(ONE);
@@ -103,7 +108,11 @@ impl Store {
 }
 
 fn queue() -> QueueName {
-    QueueName::new("jobs").unwrap()
+    named("jobs")
+}
+
+fn named(text: &str) -> QueueName {
+    QueueName::new(text).unwrap()
 }
 
 fn body(number: u32) -> Vec<u8> {
@@ -208,4 +217,32 @@ fn who_looks_into_bodies_goes_on_when_they_are_there() {
         matches!(outputs.as_slice(), [Output { session: ONE, reply: Reply::Places(places), .. }]
         if places == &[7])
     );
+}
+
+/// What an element that was moved is shown as comes back also where the move had to wait.
+#[test]
+fn what_is_moved_later_is_whole() {
+    let mut store = Store::with("moved", 3);
+    let transfer = || {
+        let (from, from_end, to, to_end) = (queue(), End::Head, named("narrow"), End::Tail);
+        let wait = Some(Nanos::ZERO);
+        Command::List(Box::new(ListCommand::Move { from, from_end, to, to_end, wait }))
+    };
+    let mut outputs = store.ask(ONE, transfer());
+    outputs.append(&mut store.fetch());
+    assert_eq!(outputs.iter().flat_map(popped).collect::<Vec<_>>(), [body(0)]);
+    let outputs = store.ask(ONE, transfer());
+    assert!(matches!(outputs.as_slice(), [Output { reply: Reply::Waits { .. }, .. }]));
+    store.rest();
+    let pop = ListCommand::Pop { queue: named("narrow"), end: End::Head, max: 1 };
+    let mut outputs = store.ask(OTHER, Command::List(Box::new(pop)));
+    store.broker.handle_timeout(NOW, &mut outputs);
+    assert!(!outputs.iter().any(|output| output.session == ONE), "its body has to come first");
+    outputs.append(&mut store.fetch());
+    let late = outputs.iter().find_map(|output| match &output.reply {
+        Reply::Late { reply, .. } => Some((**reply).clone()),
+        _ => None,
+    });
+    let Some(Reply::Elements(elements)) = late else { panic!("{outputs:?}") };
+    assert!(elements.iter().map(|it| it.payload().to_vec()).eq([body(1)]));
 }

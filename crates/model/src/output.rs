@@ -158,6 +158,7 @@ impl Reply {
                 page.messages.iter_mut().for_each(|shown| see(shown.delivery.shows()));
             }
             Self::Batch(replies) => replies.iter_mut().for_each(|reply| reply.each_shown(see)),
+            Self::Late { reply, .. } => reply.each_shown(see),
             _ => {}
         }
     }
