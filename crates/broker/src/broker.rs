@@ -1,6 +1,7 @@
 //! The joint of engine and journal.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, RecordError, SnapshotCursor};
 use journal::{
@@ -100,6 +101,11 @@ impl<F: Clone> Broker<F> {
     /// A client begins.
     pub fn open_session(&mut self, session: SessionId) {
         self.engine.open_session(session);
+    }
+
+    /// What operators know a client by.
+    pub fn name_session(&mut self, session: SessionId, name: Arc<str>) {
+        self.engine.name_session(session, name);
     }
 
     /// A client is gone: what it held is ready again, delivered in vain; what it waited for is off.

@@ -3,7 +3,8 @@
 
 mod common;
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use common::{Directory, Server, dunlin, run};
@@ -128,6 +129,24 @@ fn operators_look_move_and_purge() {
     assert!(err.contains("--yes"), "{err}");
     assert_eq!(broker.says(&directory, &["purge", "a", "--yes", "--json"]), "{\"deleted\":2}\n");
     assert_eq!(broker.says(&directory, &["receive", "b"]), "2\n");
+}
+
+#[test]
+fn who_holds_a_message_is_shown() {
+    let directory = Directory::new("client-holder");
+    let worker = "beanstalkd=127.0.0.1:0";
+    let broker = Broker::start(&directory, &["--store", "none", "--listen", worker]);
+    let at = broker.server.lines.iter().find_map(|line| line.strip_prefix("listening beanstalkd "));
+    let mut worker = BufReader::new(TcpStream::connect(at.unwrap()).unwrap());
+    worker.get_mut().write_all(b"put 0 0 60 1\r\nx\r\nreserve\r\n").unwrap();
+    let answers: Vec<_> = worker.by_ref().lines().take(3).map(Result::unwrap).collect();
+    assert_eq!(answers, ["INSERTED 1", "RESERVED 1 1", "x"]);
+    let from = worker.get_ref().local_addr().unwrap();
+    let table = broker.says(&directory, &["browse", "default"]);
+    assert!(table.contains(&format!("leased  beanstalkd {from}, ")), "{table}");
+    let line = broker.says(&directory, &["browse", "default", "--json"]);
+    assert!(line.contains(&format!("\"connection\":\"beanstalkd {from}\"")), "{line}");
+    assert!(line.contains("\"held_millis\":null"), "{line}");
 }
 
 #[test]

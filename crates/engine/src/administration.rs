@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use model::{
-    AdminCommand, MessageId, MessageState, Page, PageEnd, QueueName, Reply, Shown,
+    AdminCommand, Holder, MessageId, MessageState, Page, PageEnd, QueueName, Reply, Shown,
     SubscriptionStatistics, limits,
 };
 use selector::Selector;
@@ -14,9 +14,11 @@ use selector::Selector;
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::matching::parse_selector;
+use crate::message::State;
 use crate::queue::QueueSlot;
 use crate::relocating::Transfer;
 use crate::seeking::{Sought, Stretch};
+use crate::session::Session;
 use crate::subscriptions::Source;
 
 impl Engine {
@@ -105,10 +107,20 @@ impl Engine {
     fn shown(&self, id: MessageId) -> Shown {
         let message = self.living(id);
         let (state, until) = message.state().shown();
+        let held = |holder| {
+            let Session { id, name, client, .. } = self.sessions.at(holder);
+            let held = match message.state() {
+                State::Held { since, .. } => Some(self.latest.since(since)),
+                _ => None,
+            };
+            let (session, name, client) = (*id, name.clone(), client.clone());
+            Box::new(Holder { session, name, client, held })
+        };
         Shown {
             queue: self.queues.at(message.queue).name.clone(),
             state,
             time_left: until.since(self.latest),
+            holder: message.state().holder().map(held),
             delivery: Box::new(self.delivery_of(None, id)),
         }
     }

@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
 
 use model::{
     After, BrokerStatistics, Command, Formats, Lsn, MessageId, Nanos, QueueName, Refusal, Reply,
@@ -156,6 +157,13 @@ impl Engine {
     /// Begins a session; no effect on one that is open.
     pub fn open_session(&mut self, session: SessionId) {
         self.sessions.open(session);
+    }
+
+    /// Tells what operators know a session by, where it is open.
+    pub fn name_session(&mut self, session: SessionId, name: Arc<str>) {
+        if let Some(slot) = self.sessions.slot(session) {
+            self.sessions.at_mut(slot).name = Some(name);
+        }
     }
 
     /// Ends a session whose peer is gone: its waits end without reply, its producers and consumers

@@ -219,7 +219,7 @@ impl Engine {
         self.leave(id);
         let message = self.living_mut(id);
         message.delivered = message.delivered.saturating_add(1);
-        self.enter(id, State::Held { holder: key.session });
+        self.enter(id, State::Held { holder: key.session, since: self.latest });
     }
 
     /// A consumer got a message: the others are before it now.

@@ -100,7 +100,7 @@ pub(crate) enum State {
     Ready,
     Delayed { until: Nanos },
     Leased { holder: SessionSlot, until: Nanos },
-    Held { holder: SessionSlot },
+    Held { holder: SessionSlot, since: Nanos },
     Buried { order: u64 },
 }
 
@@ -119,7 +119,7 @@ impl State {
     /// The session that has it.
     pub(crate) const fn holder(self) -> Option<SessionSlot> {
         match self {
-            Self::Leased { holder, .. } | Self::Held { holder } => Some(holder),
+            Self::Leased { holder, .. } | Self::Held { holder, .. } => Some(holder),
             Self::Ready | Self::Delayed { .. } | Self::Buried { .. } => None,
         }
     }
@@ -208,9 +208,9 @@ impl Message {
                 self.holder = holder;
                 (Kind::Leased, until.0)
             }
-            State::Held { holder } => {
+            State::Held { holder, since } => {
                 self.holder = holder;
-                (Kind::Held, 0)
+                (Kind::Held, since.0)
             }
             State::Buried { order } => (Kind::Buried, order),
         };
@@ -284,7 +284,7 @@ impl Message {
             Kind::Ready => State::Ready,
             Kind::Delayed => State::Delayed { until: Nanos(self.moment) },
             Kind::Leased => State::Leased { holder: self.holder, until: Nanos(self.moment) },
-            Kind::Held => State::Held { holder: self.holder },
+            Kind::Held => State::Held { holder: self.holder, since: Nanos(self.moment) },
             Kind::Buried => State::Buried { order: self.moment },
         }
     }

@@ -55,7 +55,7 @@ impl Engine {
                 self.first_lease_changed(holder, first);
                 was_there
             }
-            State::Held { holder } => {
+            State::Held { holder, .. } => {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
                 let was_there = session.held.remove(&id);
@@ -119,7 +119,7 @@ impl Engine {
                 self.first_lease_changed(holder, first);
                 is_new
             }
-            State::Held { holder } => {
+            State::Held { holder, .. } => {
                 let session = self.sessions.at_mut(holder);
                 assert!(session.closing.is_none(), "who is gone takes nothing");
                 session.held.insert(id)

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 
 use model::{
     After, ClientName, Destination, LinkId, MessageId, Nanos, Refusal, Reply, SessionId,
@@ -34,6 +35,8 @@ pub(crate) struct ConsumerKey {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
+    /// What operators know it by.
+    pub(crate) name: Option<Arc<str>>,
     /// Whose it is.
     pub(crate) client: Option<ClientName>,
     pub(crate) producers: BTreeMap<LinkId, Target>,
@@ -130,6 +133,7 @@ impl Sessions {
         }
         let slot = self.slots.insert(Session {
             id,
+            name: None,
             client: None,
             producers: BTreeMap::new(),
             consumers: BTreeMap::new(),

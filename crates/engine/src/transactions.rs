@@ -334,7 +334,7 @@ impl Engine {
     fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
         if let State::Leased { .. } = self.living(id).state() {
             self.leave(id);
-            self.enter(id, State::Held { holder: by });
+            self.enter(id, State::Held { holder: by, since: self.latest });
         }
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 use model::{
-    AdminCommand, Command, DeadLetters, Envelopes, MessageId, MessageState, Nanos, QueueName,
-    QueuePolicy, QueueStatistics, ReleaseOrder, Reply, Shown, SubscriptionName,
+    AdminCommand, ClientName, Command, DeadLetters, Envelopes, Holder, MessageId, MessageState,
+    Nanos, QueueName, QueuePolicy, QueueStatistics, ReleaseOrder, Reply, Shown, SubscriptionName,
     SubscriptionStatistics, WhenFull, limits,
 };
 use serde_json::{Map, Value as Json, json};
@@ -297,7 +297,19 @@ fn shown_json(shown: &Shown, envelopes: &Envelopes) -> Json {
     if shown.time_left > Nanos::ZERO {
         object.insert("left_millis".into(), millis(shown.time_left).into());
     }
+    if let Some(holder) = &shown.holder {
+        object.insert("holder".into(), holder_json(holder));
+    }
     Json::Object(object)
+}
+
+fn holder_json(holder: &Holder) -> Json {
+    json!({
+        "session": holder.session.0,
+        "connection": holder.name.as_deref(),
+        "client": holder.client.as_ref().map(ClientName::as_str),
+        "held_millis": holder.held.map(millis),
+    })
 }
 
 fn subscription(found: &SubscriptionStatistics) -> Json {

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::{Delivery, MessageId, MessageState, Nanos, QueueName, Subscription};
+use crate::{
+    ClientName, Delivery, MessageId, MessageState, Nanos, QueueName, SessionId, Subscription,
+};
 
 /// What can be asked beside the work of producers and consumers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,8 +112,23 @@ pub struct Shown {
     pub state: MessageState,
     /// Until its delay or lease ends; zero in other states.
     pub time_left: Nanos,
+    /// Who has it, where it is leased.
+    pub holder: Option<Box<Holder>>,
     /// All else, as a consumer would see it.
     pub delivery: Box<Delivery>,
+}
+
+/// Who has a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The session.
+    pub session: SessionId,
+    /// What the session is known by: where its peer is.
+    pub name: Option<Arc<str>>,
+    /// The client that it said it is.
+    pub client: Option<ClientName>,
+    /// For how long it has had the message, where that has no certain end.
+    pub held: Option<Nanos>,
 }
 
 /// A subscription and what waits for it.

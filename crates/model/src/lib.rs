@@ -28,7 +28,7 @@ mod statistics;
 mod subscription;
 mod time;
 
-pub use administration::{AdminCommand, Page, PageEnd, Shown, SubscriptionStatistics};
+pub use administration::{AdminCommand, Holder, Page, PageEnd, Shown, SubscriptionStatistics};
 pub use body::{Away, Body, Shows, payload_of};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};

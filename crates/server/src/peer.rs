@@ -261,6 +261,14 @@ impl Peer {
     }
 }
 
+/// What operators know a connection by: its protocol, and where its peer is.
+pub(crate) fn name_of(protocol: Protocol, socket: &OwnedFd) -> Arc<str> {
+    match ends(socket) {
+        Some(ends) => format!("{} {}", protocol.name(), ends.peer).into(),
+        None => protocol.name().into(),
+    }
+}
+
 /// Who is connected with whom, as far as the system tells.
 fn ends(socket: &OwnedFd) -> Option<resp::Ends> {
     let peer = SocketAddr::try_from(getpeername(socket).ok()??).ok()?;

@@ -8,7 +8,7 @@ use crate::connection::{Connection, Parting};
 use crate::connections::reactor_of;
 use crate::core::Core;
 use crate::hub::{Commit, Hub};
-use crate::peer::Peer;
+use crate::peer::{Peer, name_of};
 use crate::post::Arrival;
 use crate::reactor::{Lists, Reactor};
 
@@ -45,6 +45,7 @@ impl Reactor<'_> {
                 continue;
             }
             core.broker.open_session(session);
+            core.broker.name_session(session, name_of(protocol, &socket));
             let peer = Peer::new(protocol, session, &socket, &mut core.commons, self.now);
             let connection = Connection::new(session, socket, peer, self.now);
             let connection = self.connections.insert(session, connection);

@@ -25,9 +25,15 @@ pub(crate) fn browse(browse: &Browse) -> Result<(), Error> {
     let mut messages = messages(&browse.server, &browse.queue, &parameters, browse.max)?;
     if !browse.server.json {
         messages.iter_mut().for_each(show_body);
+        messages.iter_mut().for_each(show_holder);
     }
-    let columns = ["id", "state", "priority", "deliveries", "failed", "body"];
-    print(&messages, &columns, browse.server.json)
+    let is_held = messages.iter().any(|message| message.contains_key("holder"));
+    let columns: &[&str] = if is_held {
+        &["id", "state", "holder", "priority", "deliveries", "failed", "body"]
+    } else {
+        &["id", "state", "priority", "deliveries", "failed", "body"]
+    };
+    print(&messages, columns, browse.server.json)
 }
 
 /// Messages of a queue, without receiving them.
@@ -46,6 +52,23 @@ fn show_body(message: &mut Map<String, Json>) {
     if let Ok(body) = receive::body(message) {
         message.insert("body".into(), String::from_utf8_lossy(&body).into());
     }
+}
+
+/// Who has a message, and for how long so far or still.
+fn show_holder(message: &mut Map<String, Json>) {
+    let Some(Json::Object(holder)) = message.remove("holder") else { return };
+    let text = |name| holder.get(name).and_then(Json::as_str);
+    let who = text("connection").unwrap_or("somebody");
+    let client = text("client").map(|client| format!(", {client}")).unwrap_or_default();
+    let seconds = |millis: &Json| millis.as_f64().map(|millis| millis / 1000.0);
+    let since = holder.get("held_millis").and_then(seconds);
+    let left = message.get("left_millis").and_then(seconds);
+    let time = match (since, left) {
+        (Some(since), _) => format!(" for {since:.1} s"),
+        (None, Some(left)) => format!(", {left:.1} s left"),
+        (None, None) => String::new(),
+    };
+    message.insert("holder".into(), format!("{who}{client}{time}").into());
 }
 
 pub(crate) fn move_messages(chosen: &MoveMessages) -> Result<(), Error> {

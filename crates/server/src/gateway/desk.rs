@@ -68,6 +68,7 @@ impl Desk {
     /// The session of all leases begins.
     pub(crate) fn open(&self, core: &mut Core) {
         core.broker.open_session(self.session);
+        core.broker.name_session(self.session, "http".into());
         core.broker.let_overtake(self.session);
     }
 

@@ -78,6 +78,7 @@ impl Desk {
     ) {
         let session = self.next_session();
         locked.core.broker.open_session(session);
+        locked.core.broker.name_session(session, "http".into());
         let follower = Follower { ticket, to, got: 0, limit: WINDOW, slow_since: None };
         self.followers.by_session.insert(session, follower);
         self.followers.sessions.insert(ticket, session);

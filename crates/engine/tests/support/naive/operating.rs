@@ -1,8 +1,8 @@
 //! What operators ask, told a second time.
 
 use model::{
-    AdminCommand, Delivery, MessageId, MessageState, Nanos, Page, PageEnd, QueueName, Refusal,
-    Reply, Shown,
+    AdminCommand, Delivery, Holder, MessageId, MessageState, Nanos, Page, PageEnd, QueueName,
+    Refusal, Reply, Shown,
 };
 
 use super::{Answer, Message, Naive, State, refused};
@@ -167,6 +167,7 @@ impl Naive {
             queue: message.queue.clone(),
             state,
             time_left: until.since(self.now),
+            holder: holder(message),
             delivery: Box::new(delivery),
         }
     }
@@ -178,6 +179,11 @@ impl Naive {
 
 fn is_held(message: &Message) -> bool {
     matches!(message.state, State::Leased(..))
+}
+
+fn holder(message: &Message) -> Option<Box<Holder>> {
+    let State::Leased(session, _) = message.state else { return None };
+    Some(Box::new(Holder { session, name: None, client: None, held: None }))
 }
 
 fn shown_state(message: &Message) -> (MessageState, Nanos) {
