@@ -169,7 +169,8 @@ impl Engine {
         self.end_frame(effects);
         let needed = self.awaited.commands.iter().flat_map(|waiting| &waiting.needed).copied();
         let wanted = self.awaited.bodies.iter().map(|(_, id)| *id);
-        self.memory.kept = needed.chain(wanted).collect();
+        let kept = needed.chain(wanted).collect();
+        self.keep_only(kept);
         if self.awaited.bodies.is_empty() {
             self.awaited.is_disturbed = !self.awaited.commands.is_empty();
         }

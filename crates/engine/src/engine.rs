@@ -232,17 +232,15 @@ impl Engine {
             false => Some(command),
         };
         let Some(command) = command else { return };
-        if self.is_memory_full() && adds(&command) {
-            let transaction = transaction_of(&command);
-            let outcome = self.refuse_part(slot, transaction, Refusal::MemoryFull);
-            return self.conclude(session, outcome, effects);
-        }
         let arrived = says_arrived(&command);
         let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
         let first = effects.outputs.len();
-        let outcome = match self.lacks_place_for(slot, &command) {
-            Some(lack) => self.pace(slot, command, lack, floor, effects),
-            None => self.dispatch(slot, command, effects),
+        let outcome = if self.is_memory_full() && adds(&command) {
+            self.refuse_part(slot, transaction_of(&command), Refusal::MemoryFull)
+        } else if let Some(lack) = self.lacks_place_for(slot, &command) {
+            self.pace(slot, command, lack, floor, effects)
+        } else {
+            self.dispatch(slot, command, effects)
         };
         self.conclude(session, outcome, effects);
         if floor != After::NOTHING {

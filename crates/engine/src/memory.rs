@@ -3,19 +3,20 @@
 //! Messages stay; the bodies of journalled ones leave while they need more room than there is, for
 //! the log has them. Of the queue that holds the most those go first that are the last to be
 //! asked for: the newest, or those that came back for a reader who is far ahead. A body leaves only
-//! when its frame can be read back.
+//! when its frame can be read back; until then it is in no line, so that it is in nobody's way.
 //!
 //! Who is given a message whose body is away is given [`model::Away`] instead, and the caller
 //! fills that in. Only what looks into bodies itself waits for them here: see `awaited.rs`.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use model::{Away, Body, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits};
 
 use crate::engine::Engine;
 use crate::message::{Message, Stored};
-use crate::queue::{Queue, QueueSlot};
+use crate::queue::QueueSlot;
 
 /// How much there is, and what may leave.
 #[derive(Debug)]
@@ -34,16 +35,24 @@ pub(crate) struct Memory {
     fixed: u64,
     /// Messages whose body has left.
     away: u64,
-    /// Queues with bodies that may leave, by the magnitude of their bytes.
+    /// Queues with bodies in line, by the magnitude of the bytes of all that may leave.
     fat: BTreeSet<(u32, QueueSlot)>,
+    /// Messages whose frames could not be read back when they were last looked at, about in the
+    /// order of these. Some may be gone, or here twice.
+    unwritten: VecDeque<MessageId>,
     /// Bodies that do not leave, for somebody waits for more.
     pub(crate) kept: BTreeSet<MessageId>,
+    /// Of these, those whose turn to leave has come.
+    passed_over: Vec<MessageId>,
+    /// Bodies that came since some were last let go.
+    came: usize,
 }
 
 /// The bodies of a queue's messages that are here and may leave.
 #[derive(Debug, Default)]
 pub(crate) struct Residents {
-    /// The last is the first to leave. Some may be gone, or here twice.
+    /// The last is the first to leave. Some may be gone, or here twice; those are missing that
+    /// cannot leave yet.
     line: VecDeque<MessageId>,
     count: usize,
     bytes: u64,
@@ -67,7 +76,10 @@ impl Memory {
             fixed: 0,
             away: 0,
             fat: BTreeSet::new(),
+            unwritten: VecDeque::new(),
             kept: BTreeSet::new(),
+            passed_over: Vec::new(),
+            came: 0,
         }
     }
 
@@ -76,14 +88,14 @@ impl Memory {
         self.away > 0
     }
 
-    /// Zero where it is too little to look for: queues come and go with a few messages all the
-    /// time.
-    const fn magnitude(&self, bytes: u64) -> u32 {
+    /// Zero where nothing is in line, or too little to look for: queues come and go with a few
+    /// messages all the time.
+    fn magnitude(&self, residents: &Residents) -> u32 {
+        let bytes = if residents.line.is_empty() { 0 } else { residents.bytes };
         u64::BITS - (bytes / self.fat_bytes).leading_zeros()
     }
 
-    fn weigh(&mut self, slot: QueueSlot, before: u64, now: u64) {
-        let (from, to) = (self.magnitude(before), self.magnitude(now));
+    fn weigh(&mut self, slot: QueueSlot, from: u32, to: u32) {
         if from != to {
             self.fat.remove(&(from, slot));
             if to > 0 {
@@ -115,6 +127,26 @@ pub(crate) const fn transaction_of(command: &Command) -> Option<TransactionId> {
     }
 }
 
+/// What a command takes while it waits for a place. A commit has its messages in a transaction,
+/// which counts them.
+pub(crate) fn waiting_bytes(command: &Command) -> u64 {
+    let bodies = match command {
+        Command::Put { message, .. }
+        | Command::PutTo { message, .. }
+        | Command::Publish { message, .. } => charge(message.body.len()),
+        Command::List(command) => match &**command {
+            ListCommand::Push { elements, .. } => elements.iter().map(|it| charge(it.len())).sum(),
+            ListCommand::Insert { pivot, element, .. } => {
+                charge(pivot.len()) + charge(element.len())
+            }
+            ListCommand::Replace { element, .. } => charge(element.len()),
+            _ => 0,
+        },
+        _ => 0,
+    };
+    WAITING_BYTES + bodies
+}
+
 /// What a body in memory takes, with what the allocator adds.
 const fn charge(bytes: usize) -> u64 {
     bytes as u64 + BODY_BYTES_BESIDE
@@ -125,6 +157,7 @@ impl Engine {
     /// full.
     pub fn set_written(&mut self, written: Lsn) {
         self.memory.written = written;
+        self.line_up_written();
         self.trim();
     }
 
@@ -151,13 +184,16 @@ impl Engine {
     pub(crate) fn is_memory_full(&self) -> bool {
         let limit = self.memory.limit;
         let stuck = self.memory.movable.saturating_sub(self.movable_max());
-        self.resting_bytes() >= limit / 8 * 7 || stuck > limit / 4
+        // What may leave does so in steps, each larger than what one command brings.
+        let is_stuck = (stuck > limit / 4 && self.memory.fat.is_empty()) || stuck > limit / 2;
+        self.resting_bytes() >= limit / 8 * 7 || is_stuck
     }
 
     /// What does not leave.
     fn resting_bytes(&self) -> u64 {
         let messages = self.messages.len() as u64 * MESSAGE_BYTES;
-        self.memory.fixed + messages + self.totals.uncommitted_bytes as u64
+        let waiting = self.pacing.memory_bytes;
+        self.memory.fixed + messages + waiting + self.totals.uncommitted_bytes as u64
     }
 
     /// A message comes into its queue.
@@ -176,16 +212,18 @@ impl Engine {
             return;
         }
         let slot = message.queue;
-        let Queue { residents, .. } = self.queues.at_mut(slot);
-        let before = residents.bytes;
-        residents.bytes += bytes;
-        residents.count += 1;
-        push(&mut residents.line, id);
-        let is_stale = residents.is_stale();
         self.memory.movable += bytes;
-        self.memory.weigh(slot, before, before + bytes);
-        if is_stale {
-            self.drop_stale(slot);
+        self.memory.came += 1;
+        let is_written = message.location <= self.memory.written;
+        self.change_residents(slot, |residents| {
+            residents.bytes += bytes;
+            residents.count += 1;
+            if is_written {
+                push(&mut residents.line, id);
+            }
+        });
+        if !is_written {
+            self.memory.unwritten.push_back(id);
         }
     }
 
@@ -201,15 +239,50 @@ impl Engine {
             self.memory.fixed -= bytes;
             return;
         }
-        let residents = &mut self.queues.at_mut(message.queue).residents;
-        let before = residents.bytes;
-        residents.bytes -= bytes;
-        residents.count -= 1;
-        let is_stale = residents.is_stale();
         self.memory.movable -= bytes;
-        self.memory.weigh(message.queue, before, before - bytes);
-        if is_stale {
-            self.drop_stale(message.queue);
+        self.change_residents(message.queue, |residents| {
+            residents.bytes -= bytes;
+            residents.count -= 1;
+        });
+    }
+
+    fn change_residents(&mut self, slot: QueueSlot, change: impl FnOnce(&mut Residents)) {
+        let Self { queues, memory, .. } = self;
+        let residents = &mut queues.at_mut(slot).residents;
+        let before = memory.magnitude(residents);
+        change(residents);
+        memory.weigh(slot, before, memory.magnitude(residents));
+        if residents.is_stale() {
+            self.drop_stale(slot);
+        }
+    }
+
+    /// A body that was here already gets its place in line.
+    fn line_up_to_leave(&mut self, id: MessageId) {
+        let Some(message) = self.messages.get(id.0) else { return };
+        let slot = message.queue;
+        if self.is_resident(slot, id) {
+            self.change_residents(slot, |residents| residents.line.push_back(id));
+        }
+    }
+
+    /// What has been written since may leave now.
+    fn line_up_written(&mut self) {
+        while let Some(id) = self.memory.unwritten.front().copied() {
+            let message = self.messages.get(id.0);
+            if message.is_some_and(|message| message.location > self.memory.written) {
+                break;
+            }
+            self.memory.unwritten.pop_front();
+            self.line_up_to_leave(id);
+        }
+    }
+
+    /// From now on only these do not leave.
+    pub(crate) fn keep_only(&mut self, kept: BTreeSet<MessageId>) {
+        self.memory.kept = kept;
+        for id in core::mem::take(&mut self.memory.passed_over).into_iter().rev() {
+            self.line_up_to_leave(id);
         }
     }
 
@@ -234,14 +307,19 @@ impl Engine {
         self.with_body(id, Stored::Here(body), VecDeque::push_back);
     }
 
-    /// Lets bodies leave until the rest fits, as far as they can be read back.
+    /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and
+    /// no more than do not hold up others.
     pub(crate) fn trim(&mut self) {
-        while self.memory.movable > self.movable_max() {
-            let Some((_, slot)) = self.memory.fat.last().copied() else { break };
-            if !self.put_away_last(slot) {
-                break;
-            }
+        let most = BODIES_PER_TRIM + 2 * core::mem::take(&mut self.memory.came);
+        let mut passed = 0;
+        while self.memory.movable > self.movable_max()
+            && passed < most
+            && let Some((_, slot)) = self.memory.fat.last().copied()
+        {
+            passed += 1;
+            self.put_away_last(slot);
         }
+        self.took_steps(passed);
     }
 
     /// Bytes of bodies that may be here: what the rest leaves, and never nothing.
@@ -250,32 +328,24 @@ impl Engine {
         limit.saturating_sub(self.resting_bytes()).max(limit / 8).min(movable_max)
     }
 
-    /// False where the last of a queue's bodies cannot leave yet.
-    fn put_away_last(&mut self, slot: QueueSlot) -> bool {
-        loop {
-            let Some(id) = self.queues.at_mut(slot).residents.line.pop_back() else {
-                unreachable!("a queue with bodies has them in line")
-            };
-            if !self.is_resident(slot, id) {
-                continue;
-            }
-            if !self.put_away(id) {
-                self.queues.at_mut(slot).residents.line.push_back(id);
-                return false;
-            }
-            return true;
+    /// The last of a queue's bodies leaves, or waits elsewhere until it can: its frame may have
+    /// been stored anew, or somebody waits for it.
+    fn put_away_last(&mut self, slot: QueueSlot) {
+        let mut last = None;
+        self.change_residents(slot, |residents| last = residents.line.pop_back());
+        let id = last.expect("invariant: a queue that is asked has bodies in line");
+        if !self.is_resident(slot, id) {
+            return;
         }
-    }
-
-    /// The body of a message leaves, if it can be read back and nobody waits for it.
-    fn put_away(&mut self, id: MessageId) -> bool {
         let message = self.living(id);
-        if message.location > self.memory.written || self.memory.kept.contains(&id) {
-            return false;
+        if message.location > self.memory.written {
+            self.memory.unwritten.push_back(id);
+        } else if self.memory.kept.contains(&id) {
+            self.memory.passed_over.push(id);
+        } else {
+            let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
+            self.with_body(id, Stored::Away { bytes }, VecDeque::push_back);
         }
-        let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
-        self.with_body(id, Stored::Away { bytes }, VecDeque::push_back);
-        true
     }
 
     /// Gives a message its body in another form.
@@ -295,13 +365,19 @@ impl Engine {
 
     /// Whoever is gone is in line no more.
     fn drop_stale(&mut self, slot: QueueSlot) {
-        let line = core::mem::take(&mut self.queues.at_mut(slot).residents.line);
+        let residents = &mut self.queues.at_mut(slot).residents;
+        let before = self.memory.magnitude(residents);
+        let line = core::mem::take(&mut residents.line);
         let mut seen = BTreeSet::new();
         let mut kept: VecDeque<_> =
             line.into_iter().filter(|id| self.is_resident(slot, *id) && seen.insert(*id)).collect();
         kept.shrink_to(2 * kept.len() + STALE_MAX);
         self.took_steps(kept.len() / 16);
-        self.queues.at_mut(slot).residents.line = kept;
+        let Self { queues, memory, .. } = self;
+        let residents = &mut queues.at_mut(slot).residents;
+        residents.line = kept;
+        let now = memory.magnitude(residents);
+        memory.weigh(slot, before, now);
     }
 
     /// What is counted is what is there.
@@ -328,12 +404,19 @@ impl Engine {
         assert_eq!((away, fixed), (self.memory.away, self.memory.fixed), "bodies are counted");
         let all: u64 = residents.values().map(|(_, bytes)| bytes).sum();
         assert_eq!(all, self.memory.movable, "bodies that may leave are counted");
+        let mut lined: BTreeSet<_> = self.memory.unwritten.iter().copied().collect();
+        lined.extend(&self.memory.passed_over);
+        lined.extend(self.queues.iter().flat_map(|(_, queue)| &queue.residents.line));
+        for (id, message) in self.messages.iter_from(0) {
+            let may_leave = message.is_journalled() && message.body.here().is_some();
+            assert!(!may_leave || lined.contains(&MessageId(id)), "no body stays for good");
+        }
         for (slot, queue) in self.queues.iter() {
             let Residents { line, count, bytes } = &queue.residents;
             let found = residents.remove(&slot).unwrap_or_default();
             assert_eq!((*count, *bytes), found, "bodies of {} are counted", queue.name);
             assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
-            let magnitude = self.memory.magnitude(*bytes);
+            let magnitude = self.memory.magnitude(&queue.residents);
             let is_fat = self.memory.fat.contains(&(magnitude, slot));
             assert_eq!(is_fat, magnitude > 0, "queues with bodies are known");
         }
@@ -350,8 +433,15 @@ const FAT_BYTES_MAX: u64 = 4096;
 /// A message in memory, with its places in the indexes, but for its body.
 const MESSAGE_BYTES: u64 = 128;
 
+/// A command that waits for a place, with its places in lines, but for bodies.
+const WAITING_BYTES: u64 = 512;
+
 /// The allocator's share of a body, and its counts.
 const BODY_BYTES_BESIDE: u64 = 32;
+
+/// Bodies that one call lets leave, beside twice as many as came since the call before: some 0.2
+/// ms.
+const BODIES_PER_TRIM: usize = 1024;
 
 /// Entries of a line that may be stale, beside as many as are not.
 const STALE_MAX: usize = 64;

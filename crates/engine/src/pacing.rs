@@ -17,6 +17,7 @@ use model::{After, Command, Destination, Nanos, Refusal, Reply, limits};
 use crate::Effects;
 use crate::bounds::Lack;
 use crate::engine::{Engine, Outcome};
+use crate::memory::waiting_bytes;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::SessionSlot;
 use crate::targets::Target;
@@ -26,8 +27,10 @@ use crate::timers::Timer;
 #[derive(Debug)]
 pub(crate) struct Pacing {
     pub(crate) sends: BTreeMap<u64, Paced>,
-    /// Bytes of the bodies of all of them.
+    /// Bytes that all of them store.
     pub(crate) bytes: u64,
+    /// What all of them take in memory.
+    pub(crate) memory_bytes: u64,
     next: u64,
     /// How long a line may stand still.
     still_max: Nanos,
@@ -58,7 +61,7 @@ pub(crate) struct Line {
 
 impl Pacing {
     pub(crate) fn new(still_max: Nanos) -> Self {
-        Self { sends: BTreeMap::new(), bytes: 0, next: 1, still_max }
+        Self { sends: BTreeMap::new(), bytes: 0, memory_bytes: 0, next: 1, still_max }
     }
 
     fn takes(&self, bytes: u64) -> bool {
@@ -93,6 +96,7 @@ impl Engine {
         let command = self.addressed(by, command);
         let paced = Paced { by, command, bytes: lack.bytes, at, since: self.latest, floor };
         self.pacing.bytes += paced.bytes;
+        self.pacing.memory_bytes += waiting_bytes(&paced.command);
         self.pacing.sends.insert(ticket, paced);
         self.sessions.at_mut(by).paced.insert(ticket);
         self.enter_line(at, ticket);
@@ -184,6 +188,7 @@ impl Engine {
         let paced = self.pacing.sends.remove(&ticket);
         let paced = paced.expect("invariant: who is in a line waits");
         self.pacing.bytes -= paced.bytes;
+        self.pacing.memory_bytes -= waiting_bytes(&paced.command);
         self.leave_line(paced.at, ticket);
         paced
     }

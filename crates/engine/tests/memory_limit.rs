@@ -1,0 +1,156 @@
+//! What memory is refused to, and what is not: as long as bodies may leave, nobody is held off.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
+use model::{
+    Command, Destination, End, ListCommand, Lsn, Nanos, NewMessage, Persistence, QueueName,
+    Refusal, Reply, SessionId, StorePolicy,
+};
+
+const BY: SessionId = SessionId(1);
+const OTHER: SessionId = SessionId(2);
+const NOW: Nanos = Nanos::SECOND;
+const LIMIT: u64 = 256 * 1024;
+const BODY_BYTES: usize = 1000;
+
+struct World {
+    engine: Engine,
+    effects: Effects,
+}
+
+impl World {
+    fn new(default: QueuePolicy) -> Self {
+        Self::with(LIMIT, default)
+    }
+
+    fn with(memory_limit: u64, default: QueuePolicy) -> Self {
+        let queue_policies = QueuePolicies { default, ..QueuePolicies::default() };
+        let options = EngineOptions::new(StorePolicy::Always);
+        let mut engine = Engine::new(EngineOptions { queue_policies, memory_limit, ..options });
+        engine.open_session(BY);
+        engine.open_session(OTHER);
+        Self { engine, effects: Effects::default() }
+    }
+
+    /// All but the last frames, so many, can be read back.
+    fn write_but(&mut self, frames: u64) {
+        let last = self.engine.last_lsn().0;
+        self.engine.set_written(Lsn(last.saturating_sub(frames)));
+    }
+
+    fn ask(&mut self, by: SessionId, command: Command) -> Reply {
+        self.effects.clear();
+        self.engine.handle(NOW, by, command, &mut self.effects);
+        self.engine.check();
+        self.effects.outputs.remove(0).reply
+    }
+
+    fn put(&mut self, queue: &str, persistence: Persistence) -> Reply {
+        let message = NewMessage { persistence, ..NewMessage::new(vec![7; BODY_BYTES].into()) };
+        let to = Destination::Queue(name(queue));
+        self.ask(OTHER, Command::PutTo { to, message, transaction: None })
+    }
+
+    fn push(&mut self, queue: &str, elements: usize) -> Reply {
+        let elements = vec![vec![7; BODY_BYTES].into(); elements];
+        let (queue, end, persistence) = (name(queue), End::Tail, Persistence::Persistent);
+        let push = ListCommand::Push { queue, end, elements, only_existing: false, persistence };
+        self.ask(BY, Command::List(Box::new(push)))
+    }
+
+    /// Puts what does not leave until nothing more is taken.
+    fn fill(&mut self) {
+        while self.put("filling", Persistence::NonPersistent) != refused() {}
+    }
+}
+
+fn name(queue: &str) -> QueueName {
+    QueueName::new(queue).unwrap()
+}
+
+fn refused() -> Reply {
+    Reply::Refused(Refusal::MemoryFull)
+}
+
+/// Whenever a command comes, what came just before is not written yet. That is the newest of the
+/// queue with the most bodies, the first in line to leave.
+#[test]
+fn what_is_not_written_yet_is_in_nobodys_way() {
+    for queues in [1, 3] {
+        let mut world = World::new(QueuePolicy::default());
+        for number in 0..1_000 {
+            world.write_but(4);
+            let reply = world.put(&format!("queue-{}", number % queues), Persistence::Persistent);
+            assert!(matches!(reply, Reply::Stored { .. }), "{number}: {reply:?}");
+            let bytes = world.engine.memory_bytes();
+            assert!(bytes <= LIMIT / 16 * 17, "{number}: {bytes} bytes");
+        }
+        assert!(world.engine.away() > 800);
+    }
+}
+
+#[test]
+fn who_stores_waits_for_the_disk_where_nothing_is_written() {
+    let mut world = World::new(QueuePolicy::default());
+    let mut stored = 0;
+    while matches!(world.put("jobs", Persistence::Persistent), Reply::Stored { .. }) {
+        stored += 1;
+    }
+    assert!((200..400).contains(&stored), "{stored}");
+    world.write_but(0);
+    assert!(matches!(world.put("jobs", Persistence::Persistent), Reply::Stored { .. }));
+}
+
+/// What leaves in one call is bounded, for all others wait meanwhile.
+#[test]
+fn bodies_leave_in_steps() {
+    let mut world = World::with(16 * LIMIT, QueuePolicy::default());
+    world.push("large", 5_000);
+    world.write_but(1);
+    let before = world.engine.steps();
+    world.write_but(0);
+    assert_eq!((world.engine.away(), world.engine.steps() - before), (1_024, 1_024));
+    // Nobody is refused meanwhile, and what comes is less than what goes.
+    for number in 0..10 {
+        world.write_but(0);
+        let reply = world.put("jobs", Persistence::Persistent);
+        assert!(matches!(reply, Reply::Stored { .. }), "{number}: {reply:?}");
+    }
+    assert!(world.engine.away() > 1_400);
+}
+
+/// A session's next command says that what it popped has arrived, whatever becomes of the command.
+#[test]
+fn what_is_refused_says_all_the_same_that_the_last_has_arrived() {
+    let pop_lease = Some(Nanos::from_secs(60));
+    let mut world = World::new(QueuePolicy { pop_lease, ..QueuePolicy::default() });
+    world.push("list", 1);
+    world.fill();
+    let pop = ListCommand::Pop { queue: name("list"), end: End::Head, max: 1 };
+    let popped = world.ask(BY, Command::List(Box::new(pop)));
+    assert!(matches!(popped, Reply::Elements(elements) if elements.len() == 1));
+    world.fill();
+    assert_eq!(world.push("list", 1), refused());
+    let told_after = world.effects.frames.last().map(|frame| frame.lsn);
+    assert_eq!(told_after, Some(world.engine.last_lsn()), "its deletion is in the log");
+    world.engine.close_session(NOW, BY, &mut world.effects);
+    let length = Command::List(Box::new(ListCommand::Length { queue: name("list") }));
+    assert_eq!(world.ask(OTHER, length), Reply::Count(0));
+}
+
+/// What waits for a place in a queue takes memory like what is in one.
+#[test]
+fn bodies_that_wait_for_a_place_count() {
+    let bounds =
+        QueueBounds { messages_max: Some(1), when_full: WhenFull::Pace, ..QueueBounds::default() };
+    let mut world = World::new(QueuePolicy { bounds, ..QueuePolicy::default() });
+    let replies: Vec<_> = (0..400).map(|_| world.put("narrow", Persistence::Persistent)).collect();
+    let waiting = replies.iter().filter(|it| matches!(it, Reply::Waits { .. })).count();
+    assert_eq!(replies.last(), Some(&refused()), "{waiting} wait");
+    assert!((100..LIMIT as usize / BODY_BYTES).contains(&waiting), "{waiting} wait");
+    assert!(world.engine.memory_bytes() > (waiting * BODY_BYTES) as u64);
+    let waits = world.engine.memory_bytes();
+    world.engine.close_session(NOW, OTHER, &mut world.effects);
+    world.engine.check();
+    assert!(world.engine.memory_bytes() < waits / 10, "who is gone takes none");
+}
