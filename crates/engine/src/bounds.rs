@@ -39,8 +39,8 @@ pub(crate) struct Demand<'c> {
     stored: BTreeMap<Site<'c>, Amount>,
     /// What leaves with it.
     settled: BTreeMap<QueueSlot, Amount>,
-    /// How many parts were counted.
-    pub(crate) parts: usize,
+    /// What it took to find that out.
+    pub(crate) steps: usize,
 }
 
 /// A queue has no place for a command.
@@ -84,7 +84,7 @@ impl<'c> Demand<'c> {
 
     /// Where a queue sheds what it has no place for, only what never has one matters.
     fn add(&mut self, site: Site<'c>, amount: Amount, bounds: &QueueBounds) {
-        self.parts += 1;
+        self.steps += 1;
         let is_too_large = bounds.bytes_max.is_some_and(|max| amount.bytes > max);
         if bounds.holds_off() {
             let stored = self.stored.entry(site).or_default();
@@ -109,7 +109,7 @@ impl Engine {
             return None;
         }
         let demand = self.demand_of(by, command);
-        self.totals.steps += demand.parts as u64;
+        self.totals.steps += demand.steps as u64;
         self.lacks_place(&demand, u64::MAX)
     }
 
@@ -304,7 +304,9 @@ impl Engine {
         if !holds_off || self.was_sent(self.topic_send_key(topic, message).as_ref()) {
             return;
         }
-        for slot in self.takers_of_topic(by, topic, message) {
+        let (takers, steps) = self.takers_of_topic(by, topic, message);
+        demand.steps += steps;
+        for slot in takers {
             self.add_stored(slot, Amount::one(message.body.len()), demand);
         }
     }

@@ -59,6 +59,15 @@ impl Engine {
         self.made_place(slot);
     }
 
+    /// What waits in a queue may be younger now, or less than it was, or nobody is there any more
+    /// for whom it would wait.
+    pub(crate) fn may_have_caught_up(&mut self, slot: QueueSlot) {
+        let is_timed = |queue: &Queue| queue.policy.bounds.target_age.is_some();
+        if self.is_bounded && self.queues.get(slot).is_some_and(is_timed) {
+            self.made_place(slot);
+        }
+    }
+
     /// Whether a message that came now would wait longer than it should. Nobody can tell where
     /// there are no consumers: then only while the oldest has waited longer, and never where it is
     /// for a subscriber who is away.
@@ -67,7 +76,7 @@ impl Engine {
         if queue.consumers.is_empty() && matches!(queue.role, Role::Subscription { .. }) {
             return false;
         }
-        if self.oldest_ready(queue).is_some_and(|created| self.latest.since(created) > age) {
+        if self.oldest_ready(queue).is_some_and(|since| self.latest.since(since) > age) {
             return true;
         }
         let drained = queue.drain.count(self.latest, age);
@@ -76,11 +85,11 @@ impl Engine {
         is_consumed && there >= drained.max(THERE_ALWAYS)
     }
 
-    /// When the older of the two outermost came.
+    /// Since when the older of the two outermost is to be had.
     fn oldest_ready(&self, queue: &Queue) -> Option<Nanos> {
         let ends = [queue.ready.first()?, queue.ready.last()?];
         let oldest: MessageId = ends.map(|(_, order)| self.message_of(order)).into_iter().min()?;
-        Some(self.living(oldest).created)
+        Some(self.living(oldest).available_since())
     }
 }
 

@@ -176,6 +176,7 @@ impl Engine {
                 self.timers.change(Timer::Browse(key), browsing.resumes, None);
             }
         }
+        self.may_have_caught_up(feed.queue);
         Some(feed.queue)
     }
 

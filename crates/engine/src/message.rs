@@ -155,6 +155,8 @@ pub(crate) struct History {
     pub(crate) moved: bool,
     /// By how much its record at its location would be larger now.
     grown_bytes: u32,
+    /// When it was taken out of its delay or from the buried last, since the process started.
+    available: Nanos,
 }
 
 impl Message {
@@ -214,6 +216,26 @@ impl Message {
             }
             State::Buried { order } => (Kind::Buried, order),
         };
+    }
+
+    /// Changes its state in the course of things.
+    pub(crate) fn move_to(&mut self, state: State, now: Nanos) {
+        let available = match (self.state(), state) {
+            (_, State::Delayed { .. } | State::Buried { .. }) => Nanos::ZERO,
+            (State::Delayed { until }, _) => until.min(now),
+            (State::Buried { .. }, _) => now,
+            _ => Nanos::ZERO,
+        };
+        if available > self.available_since() {
+            self.history_mut().available = available;
+        }
+        self.set_state(state);
+    }
+
+    /// Since when it was neither delayed nor buried.
+    pub(crate) fn available_since(&self) -> Nanos {
+        let available = self.history.as_ref().map_or(Nanos::ZERO, |history| history.available);
+        self.created.max(available)
     }
 
     pub(crate) fn set_delay(&mut self, delay: Nanos) {

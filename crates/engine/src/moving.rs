@@ -72,6 +72,7 @@ impl Engine {
         if state == State::Ready {
             self.left_ready(slot, doomed);
         }
+        self.may_have_caught_up(slot);
         state
     }
 
@@ -92,8 +93,9 @@ impl Engine {
             // It is not of a list that is over.
             self.end_list_if_over(self.living(id).queue);
         }
+        let now = self.latest;
         let message = self.living_mut(id);
-        message.set_state(state);
+        message.move_to(state, now);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
         let (expires, bytes) = (message.expires(), message.body_bytes());
         let queue = self.queues.at_mut(slot);

@@ -124,6 +124,8 @@ impl Engine {
                 self.leave_line(slot, ticket);
                 if let Some(paced) = self.pacing.sends.get_mut(&ticket) {
                     paced.at = at;
+                    // It has got on, though this line has not.
+                    paced.since = self.latest;
                 }
                 self.enter_line(at, ticket);
                 self.remove_if_idle(slot);
@@ -147,7 +149,7 @@ impl Engine {
     fn lack_of(&mut self, ticket: u64) -> Option<Lack> {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         let demand = self.demand_of(paced.by, &paced.command);
-        let steps = demand.parts;
+        let steps = demand.steps;
         let lack = self.lacks_place(&demand, ticket);
         self.took_steps(steps);
         lack

@@ -345,15 +345,16 @@ impl Engine {
         takers
     }
 
-    /// The queues of all subscriptions of a topic that take a message.
+    /// The queues of all subscriptions of a topic that take a message, and the steps that it took
+    /// to find them.
     pub(crate) fn takers_of_topic(
         &self,
         by: SessionSlot,
         name: &QueueName,
         new: &NewMessage,
-    ) -> impl Iterator<Item = QueueSlot> + use<> {
-        let (Takers { durable, others, .. }, _) = self.find_takers(by, name, new);
-        durable.into_iter().chain(others)
+    ) -> (impl Iterator<Item = QueueSlot> + use<>, usize) {
+        let (Takers { durable, others, .. }, steps) = self.find_takers(by, name, new);
+        (durable.into_iter().chain(others), steps)
     }
 
     /// Who takes it but for those of patterns, and how many steps it took to find them.

@@ -327,6 +327,7 @@ impl Engine {
         if let Some(ticket) = ticket {
             queue.waiting.remove(&ticket);
         }
+        self.may_have_caught_up(slot);
     }
 
     pub(crate) fn begin_wait(&mut self, key: ConsumerKey, wanted: Wanted) {
