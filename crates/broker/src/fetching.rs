@@ -1,9 +1,9 @@
 //! Bodies come back from the log: for replies that name them, for whoever looks into them, and
 //! ahead of whoever reads on.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use engine::{RecordError, stored_body};
+use engine::{RecordError, stored_bodies};
 use journal::{Fetch, FetchDone, Fetched, JournalFailed};
 use model::{Lsn, Output, SessionId};
 
@@ -143,9 +143,8 @@ impl<F: Clone> Broker<F> {
         payload: &[u8],
         outputs: &mut Vec<Output>,
     ) -> Result<(), RecordError> {
-        let needed: Vec<_> = self.returning.needed_of(lsn).collect();
-        for message in needed {
-            let body = Arc::from(stored_body(payload, message)?);
+        let needed: BTreeSet<_> = self.returning.needed_of(lsn).collect();
+        for (message, body) in stored_bodies(payload, needed)? {
             self.returning.fill((lsn, message), &body, &self.formats, outputs);
             self.journal_mut().unpin(lsn);
         }

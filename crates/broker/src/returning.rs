@@ -11,14 +11,55 @@ use model::{Away, Formats, Lsn, MessageId, Output, Reply, SessionId};
 /// Who waits for which bodies.
 #[derive(Debug, Default)]
 pub(crate) struct Returning {
-    sessions: BTreeMap<SessionId, VecDeque<Output>>,
-    needs: BTreeMap<(Lsn, MessageId), BTreeSet<SessionId>>,
+    /// Of each session what it is to be told, by the number in which that came.
+    lines: BTreeMap<SessionId, BTreeMap<u64, Held>>,
+    /// Which of these lack it.
+    needs: BTreeMap<Place, BTreeSet<(SessionId, u64)>>,
     /// Frames in the order in which they were asked for; some may have come since.
     asked: VecDeque<Lsn>,
     /// Sessions that tell replies apart by themselves.
     overtaking: BTreeSet<SessionId>,
     /// All sessions stand in one line.
     in_order: bool,
+    next: u64,
+}
+
+/// Where a body is.
+type Place = (Lsn, MessageId);
+
+/// A reply that waits. It gets its bodies once, when all are here: it may have thousands.
+#[derive(Debug)]
+struct Held {
+    output: Output,
+    lacks: usize,
+    came: BTreeMap<Place, Arc<[u8]>>,
+}
+
+impl Held {
+    fn is_whole(&self) -> bool {
+        self.lacks == 0
+    }
+
+    fn take_in(&mut self, place: Place, body: &Arc<[u8]>) {
+        let before = self.came.insert(place, Arc::clone(body));
+        assert!(before.is_none(), "a body comes once");
+        self.lacks -= 1;
+    }
+
+    /// What may go out now.
+    fn into_output(mut self, formats: &Formats) -> Output {
+        assert!(self.is_whole(), "a reply goes out with all its bodies");
+        if !self.came.is_empty() {
+            self.output.reply.each_shown(&mut |shows| {
+                if let Some(away) = shows.body.away() {
+                    let body = self.came.get(&place_of(&away));
+                    let body = body.expect("invariant: what a reply lacked has come");
+                    shows.fill(Arc::clone(body), formats);
+                }
+            });
+        }
+        self.output
+    }
 }
 
 impl Returning {
@@ -34,7 +75,7 @@ impl Returning {
 
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.sessions.is_empty()
+        self.lines.is_empty()
     }
 
     /// Keeps a reply that has to wait and gives back any other. `pin` is told of each frame that
@@ -42,19 +83,22 @@ impl Returning {
     pub(crate) fn hold(&mut self, mut output: Output, mut pin: impl FnMut(Lsn)) -> Option<Output> {
         let session = if self.in_order { EVERYBODY } else { output.session };
         let away = away_in(&mut output.reply);
-        let is_behind = self.sessions.contains_key(&session) && !self.overtaking.contains(&session);
+        let is_behind = self.lines.contains_key(&session) && !self.overtaking.contains(&session);
         if away.is_empty() && !is_behind {
             return Some(output);
         }
-        for Away { lsn, message, .. } in away {
-            let waiting = self.needs.entry((lsn, message)).or_default();
+        let number = self.next;
+        self.next += 1;
+        let held = Held { output, lacks: away.len(), came: BTreeMap::new() };
+        for place in away {
+            let waiting = self.needs.entry(place).or_default();
             if waiting.is_empty() {
-                pin(lsn);
-                self.asked.push_back(lsn);
+                pin(place.0);
+                self.asked.push_back(place.0);
             }
-            waiting.insert(session);
+            waiting.insert((session, number));
         }
-        self.sessions.entry(session).or_default().push_back(output);
+        self.lines.entry(session).or_default().insert(number, held);
         None
     }
 
@@ -78,21 +122,18 @@ impl Returning {
     /// A body that was needed has come. Those go out that need no more.
     pub(crate) fn fill(
         &mut self,
-        place: (Lsn, MessageId),
+        place: Place,
         body: &Arc<[u8]>,
         formats: &Formats,
         outputs: &mut Vec<Output>,
     ) {
-        for session in self.needs.remove(&place).into_iter().flatten() {
-            let Some(held) = self.sessions.get_mut(&session) else { continue };
-            for output in held.iter_mut() {
-                output.reply.each_shown(&mut |shows| {
-                    if shows.body.away().is_some_and(|away| (away.lsn, away.message) == place) {
-                        shows.fill(Arc::clone(body), formats);
-                    }
-                });
+        for (session, number) in self.needs.remove(&place).into_iter().flatten() {
+            let line = self.lines.get_mut(&session).and_then(|line| line.get_mut(&number));
+            let held = line.expect("invariant: who needs a body stands in line");
+            held.take_in(place, body);
+            if held.is_whole() {
+                self.release(session, number, formats, outputs);
             }
-            self.release(session, outputs);
         }
     }
 
@@ -100,42 +141,38 @@ impl Returning {
     /// needs any more.
     pub(crate) fn forget(&mut self, session: SessionId, mut unpin: impl FnMut(Lsn)) {
         self.overtaking.remove(&session);
-        for mut output in self.sessions.remove(&session).unwrap_or_default() {
-            for Away { lsn, message, .. } in away_in(&mut output.reply) {
-                let Some(waiting) = self.needs.get_mut(&(lsn, message)) else { continue };
-                waiting.remove(&session);
-                if waiting.is_empty() {
-                    self.needs.remove(&(lsn, message));
-                    unpin(lsn);
+        for (number, mut held) in self.lines.remove(&session).unwrap_or_default() {
+            for place in away_in(&mut held.output.reply) {
+                let Some(waiting) = self.needs.get_mut(&place) else { continue };
+                if waiting.remove(&(session, number)) && waiting.is_empty() {
+                    self.needs.remove(&place);
+                    unpin(place.0);
                 }
             }
         }
     }
 
-    /// What a session is to be told and lacks nothing goes out: in its order, unless it lets
-    /// replies overtake.
-    fn release(&mut self, session: SessionId, outputs: &mut Vec<Output>) {
-        let Some(held) = self.sessions.get_mut(&session) else { return };
+    /// A reply lacks nothing any more: it goes out, if its session lets replies overtake; if not,
+    /// what is first in line goes, as far as that lacks nothing.
+    fn release(
+        &mut self,
+        session: SessionId,
+        number: u64,
+        formats: &Formats,
+        outputs: &mut Vec<Output>,
+    ) {
+        let Some(line) = self.lines.get_mut(&session) else { return };
         if self.overtaking.contains(&session) {
-            let all = std::mem::take(held).into_iter();
-            for mut output in all {
-                if away_in(&mut output.reply).is_empty() {
-                    outputs.push(output);
-                } else {
-                    held.push_back(output);
-                }
-            }
+            outputs.extend(line.remove(&number).map(|held| held.into_output(formats)));
         } else {
-            while let Some(mut output) = held.pop_front() {
-                if !away_in(&mut output.reply).is_empty() {
-                    held.push_front(output);
-                    break;
-                }
-                outputs.push(output);
+            while let Some(first) = line.first_entry()
+                && first.get().is_whole()
+            {
+                outputs.push(first.remove().into_output(formats));
             }
         }
-        if held.is_empty() {
-            self.sessions.remove(&session);
+        if line.is_empty() {
+            self.lines.remove(&session);
         }
     }
 }
@@ -144,8 +181,12 @@ impl Returning {
 const EVERYBODY: SessionId = SessionId(u64::MAX);
 
 /// The bodies that a reply lacks.
-fn away_in(reply: &mut Reply) -> Vec<Away> {
-    let mut away = Vec::new();
-    reply.each_shown(&mut |shows| away.extend(shows.body.away()));
+fn away_in(reply: &mut Reply) -> BTreeSet<Place> {
+    let mut away = BTreeSet::new();
+    reply.each_shown(&mut |shows| away.extend(shows.body.away().map(|away| place_of(&away))));
     away
+}
+
+fn place_of(away: &Away) -> Place {
+    (away.lsn, away.message)
 }

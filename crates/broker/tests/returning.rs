@@ -10,8 +10,8 @@ use disk::{Choice, File, Method, RealDisk};
 use engine::{EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
 use journal::JournalOptions;
 use model::{
-    Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, QueueName, Reply,
-    SessionId, StorePolicy,
+    Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, Persistence,
+    QueueName, Reply, SessionId, StorePolicy,
 };
 
 const ONE: SessionId = SessionId(1);
@@ -245,4 +245,46 @@ fn what_is_moved_later_is_whole() {
     });
     let Some(Reply::Elements(elements)) = late else { panic!("{outputs:?}") };
     assert!(elements.iter().map(|it| it.payload().to_vec()).eq([body(1)]));
+}
+
+/// Many bodies of few frames, in replies that wait side by side: each gets its own, in its order.
+#[test]
+fn replies_with_thousands_of_bodies_get_each_its_own() {
+    const ELEMENTS: u32 = 3_000;
+    let mut store = Store::with("thousands", 0);
+    store.broker.let_overtake(ONE);
+    let elements: Vec<_> = (0..ELEMENTS).map(|number| number.to_be_bytes().into()).collect();
+    for elements in elements.chunks(50).map(<[_]>::to_vec) {
+        let (end, only_existing, persistence) = (End::Tail, false, Persistence::Persistent);
+        let push = ListCommand::Push { queue: queue(), end, elements, only_existing, persistence };
+        let pushed = store.ask(OTHER, Command::List(Box::new(push)));
+        assert!(matches!(&pushed[..], [Output { reply: Reply::Count(_), .. }]), "{pushed:?}");
+        store.rest();
+    }
+    let range = ListCommand::Range { queue: queue(), origin: End::Head, first: 0, last: -1 };
+    let range = Command::List(Box::new(range));
+    for session in [ONE, ONE, OTHER, THIRD] {
+        assert_eq!(store.ask(session, range.clone()), [], "{} are away", store.broker.away());
+    }
+    let pops = [ONE, OTHER, ONE, OTHER].map(|session| store.ask(session, pop(10)));
+    assert_eq!(pops, [vec![], vec![], vec![], vec![]]);
+    let mut outputs = Vec::new();
+    store.broker.close_session(NOW, THIRD, &mut outputs);
+    let outputs = store.fetch();
+    let told = |session| {
+        let its = outputs.iter().filter(move |output| output.session == session);
+        its.map(|output| popped(output).iter().map(|it| number_of(it)).collect::<Vec<_>>())
+    };
+    let all: Vec<_> = (0..ELEMENTS).collect();
+    let mut of_one: Vec<_> = told(ONE).collect();
+    of_one.sort_by_key(|numbers| (numbers.len(), numbers.first().copied()));
+    let (first, third): (Vec<_>, Vec<_>) = ((0..10).collect(), (20..30).collect());
+    assert_eq!(of_one, [first, third, all.clone(), all.clone()]);
+    let (second, fourth): (Vec<_>, Vec<_>) = ((10..20).collect(), (30..40).collect());
+    assert_eq!(told(OTHER).collect::<Vec<_>>(), [all, second, fourth]);
+    assert_eq!(outputs.len(), 7, "who is gone is told nothing");
+}
+
+fn number_of(body: &[u8]) -> u32 {
+    u32::from_be_bytes(body.try_into().unwrap())
 }

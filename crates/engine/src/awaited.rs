@@ -25,25 +25,39 @@ use crate::record::{RecordError, RecordView};
 use crate::seeking::Sought;
 use crate::session::{ConsumerKey, SessionSlot};
 
-/// The body that a frame stored for this message.
+/// A message, and its body.
+pub type StoredBody = (MessageId, Arc<[u8]>);
+
+/// The bodies that a frame stored for these messages, in its order. Copies of one share it.
 ///
 /// # Errors
-/// When the frame is damaged, or has none.
-pub fn stored_body(payload: &[u8], message: MessageId) -> Result<&[u8], RecordError> {
-    for record in Records::new(payload) {
+/// When the frame is damaged, or has none for one of them.
+pub fn stored_bodies(
+    payload: &[u8],
+    mut messages: BTreeSet<MessageId>,
+) -> Result<Vec<StoredBody>, RecordError> {
+    let mut found = Vec::with_capacity(messages.len());
+    let mut records = Records::new(payload);
+    while !messages.is_empty()
+        && let Some(record) = records.next()
+    {
         match record?.0 {
-            RecordView::Message { envelope, body } if envelope.message == message => {
-                return Ok(body);
+            RecordView::Message { envelope, body } if messages.remove(&envelope.message) => {
+                found.push((envelope.message, Arc::from(body)));
             }
-            RecordView::Shared { copies, body }
-                if copies.iter().any(|copy| copy.message == message) =>
-            {
-                return Ok(body);
+            RecordView::Shared { copies, body } => {
+                let copies = copies.iter().map(|copy| copy.message);
+                let asked: Vec<_> = copies.filter(|copy| messages.remove(copy)).collect();
+                let body = (!asked.is_empty()).then(|| Arc::<[u8]>::from(body));
+                found.extend(asked.into_iter().zip(body.into_iter().cycle()));
             }
             _ => {}
         }
     }
-    Err(RecordError::MissingBody(message))
+    match messages.pop_first() {
+        Some(missing) => Err(RecordError::MissingBody(missing)),
+        None => Ok(found),
+    }
 }
 
 /// A command that waits.

@@ -138,7 +138,7 @@ mod views;
 mod wire;
 mod woken;
 
-pub use awaited::stored_body;
+pub use awaited::{StoredBody, stored_bodies};
 pub use codec::describe;
 pub use copies::Copies;
 pub use effects::{Effects, FrameEnd, Freed, Grown};

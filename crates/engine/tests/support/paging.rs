@@ -1,8 +1,6 @@
 //! What the broker does for an engine whose bodies leave memory: they come back at once.
 
-use std::sync::Arc;
-
-use engine::{Effects, Engine, stored_body};
+use engine::{Effects, Engine, stored_bodies};
 use model::{Formats, Lsn, Nanos};
 
 /// Before a call: all frames can be read back, so bodies leave.
@@ -33,8 +31,8 @@ pub(crate) fn after(
         output.reply.each_shown(&mut |shows| {
             if let Some(away) = shows.body.away() {
                 let payload = frame(away.lsn);
-                let body = stored_body(&payload, away.message).unwrap();
-                shows.fill(Arc::from(body), formats);
+                let mut bodies = stored_bodies(&payload, [away.message].into()).unwrap();
+                shows.fill(bodies.remove(0).1, formats);
                 came += 1;
             }
         });
