@@ -267,7 +267,7 @@ mod tests {
             memory-limit = '256M'
             [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
             pop-lease = '30s'\n max-messages = 8\n max-bytes = 9
-            when-full = 'drop-oldest'\n target-age = '8s'
+            when-full = 'reject'\n target-age = '8s'
             ";
         let config = config(file(text).unwrap()).unwrap();
         assert_eq!(config.data, Path::new("/d"));
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(policy.pop_lease, Some(Nanos::from_secs(30)));
         let bounds = policy.bounds;
         assert_eq!((bounds.messages_max, bounds.bytes_max), (Some(8), Some(9)));
-        assert_eq!(bounds.when_full, engine::WhenFull::DropOldest);
+        assert_eq!(bounds.when_full, engine::WhenFull::Reject);
         assert_eq!(bounds.target_age, Some(Nanos::from_secs(8)));
         assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
         assert_eq!(config.send_id_window.unwrap().as_secs(), 7);

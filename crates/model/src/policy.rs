@@ -35,7 +35,7 @@ pub struct QueueBounds {
     pub when_full: WhenFull,
     /// Senders are held off so that messages wait no longer than this, as far as can be foreseen:
     /// no more may be there than have left in that time, and nothing is taken while the oldest has
-    /// waited longer. It means nothing where `when_full` is to shed.
+    /// waited longer. It means nothing where `when_full` is to shed; a server does not start so.
     pub target_age: Option<Nanos>,
 }
 
@@ -52,6 +52,12 @@ impl QueueBounds {
         let messages = self.messages_max.map(Bound::Messages);
         let bytes = || self.bytes_max.map(Bound::Bytes);
         messages.or_else(bytes).or_else(|| self.target_age.map(Bound::Age))
+    }
+
+    /// Whether they contradict each other: an age to be kept by holding off, and nobody held off.
+    #[must_use]
+    pub const fn are_at_odds(&self) -> bool {
+        self.target_age.is_some() && !self.holds_off()
     }
 
     /// Whether they are kept by what is not stored.

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::{fmt, io};
 
+use model::QueueName;
+
 /// Why a server does not start. Each says what to do about it.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -49,6 +51,11 @@ pub enum StartError {
         asked: u64,
         /// The least that is possible.
         least: u64,
+    },
+    /// A queue is to hold senders off by the age of what waits, and to hold nobody off.
+    TargetAge {
+        /// Which; `None`: all that are not named.
+        queue: Option<QueueName>,
     },
     /// The system refuses what every server needs: threads, descriptors.
     System(io::Error),
@@ -101,6 +108,12 @@ impl fmt::Display for StartError {
                 f,
                 "messages of {asked} bytes are not possible, choose 1 to {}",
                 model::limits::MESSAGE_BYTES_MAX
+            ),
+            Self::TargetAge { queue } => write!(
+                f,
+                "--queue '{}:target-age' holds senders off, which when-full=drop-oldest and \
+                 dead-letter never do: choose when-full=pace or reject, or leave target-age out",
+                queue.as_ref().map_or("*", QueueName::as_str)
             ),
             Self::System(cause) => write!(f, "the system refuses to start a server: {cause}"),
         }

@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use beanstalk::{Shared, default_tube};
 use broker::{Broker, BrokerOptions, Recovery};
 use disk::{File, RealDisk};
-use engine::EngineOptions;
+use engine::{EngineOptions, QueuePolicies};
 use journal::JournalOptions;
 use model::{BrokerStatistics, Formats, StorePolicy, limits};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -247,7 +247,16 @@ fn check(config: &Config) -> Result<(), StartError> {
     if !(1..=limits::MESSAGE_BYTES_MAX).contains(&bytes) {
         return Err(StartError::MessageBytes { asked: bytes });
     }
-    Ok(())
+    check_queues(&config.queues)
+}
+
+fn check_queues(queues: &QueuePolicies) -> Result<(), StartError> {
+    let named = queues.named.iter().map(|(name, policy)| (Some(name), policy));
+    let mut all = named.chain([(None, &queues.default)]);
+    match all.find(|(_, policy)| policy.bounds.are_at_odds()) {
+        Some((queue, _)) => Err(StartError::TargetAge { queue: queue.cloned() }),
+        None => Ok(()),
+    }
 }
 
 fn check_disk_limit(journal: &JournalOptions) -> Result<(), StartError> {
