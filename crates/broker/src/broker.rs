@@ -176,6 +176,11 @@ impl<F: Clone> Broker<F> {
         self.journal.as_ref().map_or(u64::MAX, Journal::room)
     }
 
+    /// Nothing that waits for a place in a queue is stored: see [`Engine::refuse_waiting`].
+    pub fn refuse_waiting(&mut self) {
+        self.engine.refuse_waiting();
+    }
+
     /// How far the log is durable; what depends on nothing needs no log.
     #[must_use]
     pub fn durable(&self) -> Durable {

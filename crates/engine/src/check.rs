@@ -34,13 +34,12 @@ impl Engine {
         for (slot, session) in self.sessions.iter() {
             timers += self.check_session(slot, session);
         }
-        timers += self.check_keys();
+        timers += self.check_keys() + self.check_pacing();
         assert_eq!(self.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();
         self.send_ids.check(self.latest);
         self.check_transactions();
-        self.check_pacing();
         self.check_lists();
         self.check_memory();
         self.check_awaited();
@@ -64,7 +63,8 @@ impl Engine {
         }
     }
 
-    fn check_pacing(&self) {
+    /// Gives the number of timers of those who said how long they wait.
+    fn check_pacing(&self) -> usize {
         for (ticket, paced) in &self.pacing.sends {
             let line = &self.queues.at(paced.at).line;
             assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
@@ -81,6 +81,8 @@ impl Engine {
         assert_eq!(sessions.sum::<usize>(), self.pacing.sends.len(), "each is of one session");
         let bytes = self.pacing.sends.values().map(|paced| paced.bytes);
         assert_eq!(bytes.sum::<u64>(), self.pacing.bytes, "bytes that wait for a place");
+        let times = self.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
+        times.map(|(ticket, until)| self.check_timer(Timer::GiveUp(ticket), until)).sum()
     }
 
     fn check_message(&self, id: MessageId, message: &Message) {

@@ -388,6 +388,7 @@ impl Engine {
                 self.receive(by, link, Wanted { wait, margin, lease }, effects)
             }
             Command::CancelReceive { link } => self.cancel_receive(by, link),
+            Command::CancelSends => self.cancel_sends(by, effects),
             Command::Lease { message } => self.lease(by, message, effects),
             Command::Delete { message } => self.delete(by, message, effects),
             Command::Release { message, priority, delay } => {
@@ -436,6 +437,7 @@ impl Engine {
             Timer::Browse(consumer) => return self.browse(consumer, effects),
             Timer::Delay(queue) => self.end_delay(queue),
             Timer::Admit(queue) => return self.admit_next(queue, effects),
+            Timer::GiveUp(ticket) => return self.give_up_waiting(ticket, effects),
             Timer::Pause(queue) => self.end_pause(queue),
             Timer::Lease(holder) if self.sessions.at(holder).closing.is_some() => {
                 return self.go_on_closing(holder, effects);

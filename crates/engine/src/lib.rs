@@ -93,6 +93,7 @@ mod effects;
 mod engine;
 mod extension;
 mod feeding;
+mod giving_up;
 mod groups;
 mod key_records;
 mod keys;

@@ -57,7 +57,10 @@ impl Engine {
             ListCommand::Move { from, from_end, to, to_end, wait } => {
                 self.move_element(by, from, Way { from_end, to, to_end }, wait, effects)
             }
-            ListCommand::CancelPop => Ok(self.cancel_pop(by)),
+            ListCommand::CancelPop => {
+                self.cancel_sends(by, effects);
+                Ok(self.cancel_pop(by))
+            }
             ListCommand::Length { queue } => self.length(&queue),
             ListCommand::Range { queue, origin, first, last } => {
                 self.range(by, &queue, Span { origin, first, last })

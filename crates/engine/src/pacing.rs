@@ -17,6 +17,7 @@ use model::{After, Command, Destination, Nanos, Refusal, Reply, limits};
 use crate::Effects;
 use crate::bounds::Lack;
 use crate::engine::{Engine, Outcome};
+use crate::giving_up::{shorten_wait, wait_of};
 use crate::memory::waiting_bytes;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::SessionSlot;
@@ -31,6 +32,8 @@ pub(crate) struct Pacing {
     pub(crate) bytes: u64,
     /// What all of them take in memory.
     pub(crate) memory_bytes: u64,
+    /// Nobody may wait any more.
+    pub(crate) is_closed: bool,
     next: u64,
     /// How long a line may stand still.
     still_max: Nanos,
@@ -45,8 +48,10 @@ pub(crate) struct Paced {
     /// The queue that has no place for it.
     pub(crate) at: QueueSlot,
     since: Nanos,
+    /// When it is given up, if it said how long it waits.
+    pub(crate) until: Option<Nanos>,
     /// What its answer waits for besides.
-    floor: After,
+    pub(crate) floor: After,
 }
 
 /// Who waits for a place in one queue.
@@ -61,11 +66,19 @@ pub(crate) struct Line {
 
 impl Pacing {
     pub(crate) fn new(still_max: Nanos) -> Self {
-        Self { sends: BTreeMap::new(), bytes: 0, memory_bytes: 0, next: 1, still_max }
+        Self {
+            sends: BTreeMap::new(),
+            bytes: 0,
+            memory_bytes: 0,
+            is_closed: false,
+            next: 1,
+            still_max,
+        }
     }
 
     fn takes(&self, bytes: u64) -> bool {
-        self.sends.len() < limits::PACED_SENDS_MAX
+        !self.is_closed
+            && self.sends.len() < limits::PACED_SENDS_MAX
             && self.bytes + bytes <= limits::PACED_BYTES_MAX as u64
     }
 }
@@ -88,13 +101,18 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let Some(at) = lack.waits_at.filter(|_| self.pacing.takes(lack.bytes)) else {
-            return self.refuse_send(by, &command, lack.refusal, effects);
+            let refusal = if self.pacing.is_closed { Refusal::Draining } else { lack.refusal };
+            return self.refuse_send(by, &command, refusal, effects);
         };
         let ticket = self.pacing.next;
         self.pacing.next += 1;
         self.set_waits(by, &command, true);
         let command = self.addressed(by, command);
-        let paced = Paced { by, command, bytes: lack.bytes, at, since: self.latest, floor };
+        let since = self.latest;
+        let wait = wait_of(&command).filter(|wait| *wait > Nanos::ZERO);
+        let until = wait.map(|wait| since + wait);
+        self.timers.change(Timer::GiveUp(ticket), None, until);
+        let paced = Paced { by, command, bytes: lack.bytes, at, since, until, floor };
         self.pacing.bytes += paced.bytes;
         self.pacing.memory_bytes += waiting_bytes(&paced.command);
         self.pacing.sends.insert(ticket, paced);
@@ -117,6 +135,9 @@ impl Engine {
         self.end_frame(effects);
         let first = self.queues.at(slot).line.tickets.first().copied();
         let ticket = first.expect("invariant: the timer is set while somebody waits");
+        if self.pacing.is_closed {
+            return self.give_up_send(ticket, Refusal::Draining, effects);
+        }
         match self.lack_of(ticket) {
             None => self.go_on(ticket, effects),
             Some(lack) if lack.waits_at.is_some_and(|at| at != slot) => {
@@ -171,7 +192,7 @@ impl Engine {
         self.remove_if_idle(at);
     }
 
-    fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
+    pub(crate) fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
         let Paced { by, command, at, floor, .. } = self.leave_pacing(ticket);
         let session = self.sessions.at(by).id;
         let outcome = self.refuse_send(by, &command, refusal, effects);
@@ -179,8 +200,9 @@ impl Engine {
         self.remove_if_idle(at);
     }
 
-    fn leave_pacing(&mut self, ticket: u64) -> Paced {
-        let paced = self.take_paced(ticket);
+    pub(crate) fn leave_pacing(&mut self, ticket: u64) -> Paced {
+        let mut paced = self.take_paced(ticket);
+        shorten_wait(&mut paced.command, self.latest, paced.until);
         self.sessions.at_mut(paced.by).paced.remove(&ticket);
         self.set_waits(paced.by, &paced.command, false);
         paced
@@ -191,6 +213,7 @@ impl Engine {
         let paced = paced.expect("invariant: who is in a line waits");
         self.pacing.bytes -= paced.bytes;
         self.pacing.memory_bytes -= waiting_bytes(&paced.command);
+        self.timers.change(Timer::GiveUp(ticket), paced.until, None);
         self.leave_line(paced.at, ticket);
         paced
     }

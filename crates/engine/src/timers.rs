@@ -35,6 +35,8 @@ pub(crate) enum Timer {
     Browse(ConsumerKey),
     /// Who waits for a place in the queue goes on, or gives up.
     Admit(QueueSlot),
+    /// The send with this ticket has waited as long for a place as it was to.
+    GiveUp(u64),
     /// The margin before the session's first lease ends begins, and the consumer asked to know.
     Margin(ConsumerKey),
     /// The consumer has waited long enough.

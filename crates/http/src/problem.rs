@@ -176,6 +176,7 @@ impl From<Refusal> for Problem {
             Refusal::StoreFull => Self::full(),
             Refusal::QueueFull(full) => Self::queue_full(&full),
             Refusal::MemoryFull => Self::memory_full(),
+            Refusal::Draining => Trouble::Draining.into(),
             Refusal::TransactionTooLarge | Refusal::BatchTooLarge => Self::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too-large",
@@ -246,6 +247,7 @@ mod tests {
             (Trouble::Refused(Refusal::TooManyQueues), 409, "queues"),
             (Trouble::Busy, 503, "try again"),
             (Trouble::Draining, 503, "another server"),
+            (Trouble::Refused(Refusal::Draining), 503, "another server"),
             (Trouble::Stopping, 503, "ask again"),
         ];
         for (trouble, status, mend) in cases {

@@ -174,6 +174,10 @@ pub enum Command {
         /// The consumer.
         link: LinkId,
     },
+    /// End the waiting of all that this session sent and that waits for a place. → nothing of its
+    /// own: each is answered `Late` with `Refused`, or with `TimedOut` where it is a
+    /// [`ListCommand::Move`] that may wait; no effect where none waits
+    CancelSends,
     /// Lease this very message if it is ready, delayed or buried. → `Delivered`, `NotFound`
     Lease {
         /// The message.

@@ -88,11 +88,13 @@ pub enum ListCommand {
         to: QueueName,
         /// At which end.
         to_end: End,
-        /// How long to wait; zero: not at all, `None`: for ever.
+        /// How long to wait, in all, for an element and for a place; zero: not at all, `None`:
+        /// for ever.
         wait: Option<Nanos>,
     },
     /// End a `PopFirst` or `Move` of this session that waits. → nothing of its own: that is
-    /// answered `TimedOut`; no effect where none waits
+    /// answered `TimedOut`; no effect where none waits. Ends as [`crate::Command::CancelSends`]
+    /// does what waits for a place
     CancelPop,
     /// How many elements there are. → `Count`
     Length {

@@ -301,6 +301,8 @@ pub enum Refusal {
     QueueInUse,
     /// A queue, or a subscription of a topic, holds as much as its rules allow.
     QueueFull(Box<QueueFull>),
+    /// The server stores nothing more until it is started anew.
+    Draining,
 }
 
 /// Which bound of which queue is in the way.

@@ -59,6 +59,7 @@ impl Fault {
                 "OOM command not allowed when used memory > 'maxmemory': see --memory-limit; take \
                  or delete messages",
             ),
+            Refusal::Draining => Self::DRAINING,
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
             Refusal::TooManyQueues => Self::of("ERR too many queues"),
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(

@@ -20,6 +20,7 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         Refusal::MemoryFull => {
             (condition::RESOURCE_LIMIT_EXCEEDED, "the broker's memory is full: see --memory-limit")
         }
+        Refusal::Draining => return draining(),
         Refusal::StoreFull => (condition::RESOURCE_LIMIT_EXCEEDED, FULL),
         Refusal::QueueFull(full) => {
             return Error::new(condition::RESOURCE_LIMIT_EXCEEDED, format!("{full}"));

@@ -18,6 +18,7 @@
 //! SESSION kick LINK MAX | SESSION peek-ready|peek-delayed|peek-buried LINK
 //! SESSION pause QUEUE T | SESSION queue NAME | SESSION broker | SESSION queues
 //! SESSION identify CLIENT
+//! SESSION cancel-sends   what of it waits for a place
 //! SESSION producer LINK topic:NAME | SESSION close-producer LINK | SESSION put-to TO BODY …
 //! SESSION begin|commit|rollback N; with tx=N a put or a settlement is part of it
 //! SESSION settle ID accept|release|fail|park|undeliverable
@@ -47,6 +48,7 @@
 //! late T          so does this, but nothing happens yet of what is due
 //! room BYTES      what puts may still use
 //! room-made       for the commit that waits for it; no-room: there will be none
+//! refuse-waiting  nobody waits for a place any more
 //! restate LSN     compaction of a frame
 //! snapshot        takes one, whole
 //! crash [N]       all is lost but the last snapshot and the log, or its first N frames
@@ -133,6 +135,7 @@ impl Script {
             ["room", bytes] => self.engine.set_room(bytes.parse().unwrap()),
             ["room-made"] => self.engine.commit_awaiting(self.now, true, &mut self.effects),
             ["no-room"] => self.engine.commit_awaiting(self.now, false, &mut self.effects),
+            ["refuse-waiting"] => self.engine.refuse_waiting(),
             ["restate", lsn] => self.restate(lsn.parse().unwrap()),
             ["snapshot"] => self.snapshot = Some(Snapshot::whole(&self.engine)),
             ["crash"] => self.crash(self.log.frames.len()),
@@ -294,6 +297,7 @@ impl<'a> Words<'a> {
                 limit: limit.parse().unwrap(),
                 drain: drain == ["drain"],
             },
+            ["cancel-sends"] => Command::CancelSends,
             ["cancel", link] => Command::CancelReceive { link: self::link(link) },
             ["release", id] => Command::Release {
                 message: message(id),

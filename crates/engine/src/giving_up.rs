@@ -1,0 +1,73 @@
+//! Sends that wait for a place and are given up before their line has stood still for too long: by
+//! who sent them, by their own time, or because nothing is stored any more.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+
+use model::{Command, ListCommand, Nanos, QueueFull, Refusal, Reply};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::pacing::Paced;
+use crate::queue::QueueSlot;
+use crate::session::SessionSlot;
+
+impl Engine {
+    /// From now on nothing waits for a place: who does is refused ([`Refusal::Draining`]) in the
+    /// next calls of [`Engine::handle_timeout`], and who would is so at once. There is no way back.
+    pub fn refuse_waiting(&mut self) {
+        self.pacing.is_closed = true;
+        let queues: BTreeSet<QueueSlot> = self.pacing.sends.values().map(|it| it.at).collect();
+        queues.into_iter().for_each(|slot| self.made_place(slot));
+    }
+
+    /// What a session has waiting for a place it no longer wants.
+    pub(crate) fn cancel_sends(&mut self, by: SessionSlot, effects: &mut Effects) -> Outcome {
+        for ticket in self.sessions.at(by).paced.clone() {
+            self.give_up_waiting(ticket, effects);
+        }
+        Outcome::NOTHING
+    }
+
+    /// It is not done: as if nothing had come in time, where it might have waited for that too.
+    pub(crate) fn give_up_waiting(&mut self, ticket: u64, effects: &mut Effects) {
+        let paced = self.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
+        if wait_of(&paced.command) != Some(Nanos::ZERO) {
+            return self.time_out_send(ticket, effects);
+        }
+        let queue = self.queues.at(paced.at);
+        let bound = queue.policy.bounds.first().expect("invariant: only bounded queues have lines");
+        let full = QueueFull { queue: queue.name.clone(), bound };
+        self.give_up_send(ticket, Refusal::QueueFull(Box::new(full)), effects);
+    }
+
+    fn time_out_send(&mut self, ticket: u64, effects: &mut Effects) {
+        let Paced { by, at, floor, .. } = self.leave_pacing(ticket);
+        let session = self.sessions.at(by).id;
+        let outcome = Outcome::reply(self.log.after_all(), Reply::TimedOut { link: None });
+        self.conclude(session, outcome.late(ticket, floor), effects);
+        self.remove_if_idle(at);
+    }
+}
+
+/// How long a command may wait for what it takes, and therefore for a place; `None`: for ever.
+/// What only stores has no time of its own.
+pub(crate) fn wait_of(command: &Command) -> Option<Nanos> {
+    match command {
+        Command::List(command) => match &**command {
+            ListCommand::Move { wait, .. } => *wait,
+            _ => Some(Nanos::ZERO),
+        },
+        _ => Some(Nanos::ZERO),
+    }
+}
+
+/// What is left of that time at a later moment.
+pub(crate) fn shorten_wait(command: &mut Command, now: Nanos, until: Option<Nanos>) {
+    if let Command::List(command) = command
+        && let ListCommand::Move { wait, .. } = &mut **command
+        && let Some(until) = until
+    {
+        *wait = Some(until.since(now));
+    }
+}
