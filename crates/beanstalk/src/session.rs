@@ -53,6 +53,8 @@ pub struct Session {
     watched: Watched,
     producer: bool,
     worker: bool,
+    /// A put waits for a place in its tube.
+    paced: bool,
     half_closed: bool,
     half_sent: bool,
     has_more: bool,
@@ -132,6 +134,7 @@ impl Session {
             watched,
             producer: false,
             worker: false,
+            paced: false,
             half_closed: false,
             half_sent: false,
             has_more: false,
@@ -150,6 +153,9 @@ impl Session {
     ) -> Option<Command> {
         let sent = out.len();
         self.has_more = false;
+        if self.gives_up_put() {
+            return self.give_up_put();
+        }
         while self.may_read() && !self.has_more {
             let step = self.read(input, shared, out);
             let needs_more = matches!(step, Step::NeedMore);
@@ -169,11 +175,12 @@ impl Session {
     /// When no reply is awaited: the peer would take it for the answer to something else.
     pub fn handle_reply(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
         let reply = match reply {
-            // A put waits for a place in its tube, and the connection with it.
-            Reply::Waits { .. } => return,
+            // The connection waits with it.
+            Reply::Waits { .. } => return self.paced = true,
             Reply::Late { reply, .. } => *reply,
             reply => reply,
         };
+        self.paced = false;
         let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
         assert!(!matches!(awaited, Awaited::Nothing), "invariant: a reply answers a command");
         match (awaited, reply) {
@@ -208,10 +215,21 @@ impl Session {
         }
     }
 
-    /// The peer will send no more. A waiting `reserve` ends, as does every later one at once.
+    /// The peer will send no more. A waiting `reserve` or `put` ends, as does every later one at
+    /// once, for the peer may be gone.
     pub fn handle_half_close(&mut self) -> Option<Command> {
         self.half_closed = true;
-        matches!(self.awaited, Awaited::Receive).then_some(Command::CancelReceive { link: LINK })
+        match self.awaited {
+            Awaited::Receive => Some(Command::CancelReceive { link: LINK }),
+            _ => self.give_up_put(),
+        }
+    }
+
+    /// A reply of the engine is still to come. After a [half close](Self::handle_half_close) it
+    /// does come: nothing waits any more for what others do.
+    #[must_use]
+    pub const fn awaits_reply(&self) -> bool {
+        !matches!(self.awaited, Awaited::Nothing)
     }
 
     /// Uncounts the connection.
@@ -254,7 +272,15 @@ impl Session {
     /// do, since it has answered a great deal without the engine: send that, then call again.
     #[must_use]
     pub const fn has_more(&self) -> bool {
-        self.has_more
+        self.has_more || self.gives_up_put()
+    }
+
+    const fn gives_up_put(&self) -> bool {
+        self.half_closed && self.paced
+    }
+
+    fn give_up_put(&mut self) -> Option<Command> {
+        core::mem::take(&mut self.paced).then_some(Command::CancelSends)
     }
 
     const fn may_read(&self) -> bool {

@@ -7,7 +7,7 @@
 use std::os::fd::OwnedFd;
 
 use journal::Durable;
-use model::{Command, Nanos, Output, SessionId};
+use model::{Command, Nanos, Output, Reply, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{SendFlags, send};
 
@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     held: usize,
     /// The server stops, and the peer is to be told when all that came before is answered.
     farewell: bool,
+    /// What the server's stop does to a command that waits.
+    dismissal: Dismissal,
     marks: Marks,
 }
 
@@ -50,6 +52,17 @@ enum HalfClosed {
     Announced,
     /// The session was told.
     Told,
+}
+
+/// A command that waits for what others do, as the server stops: its peer, which waits for no
+/// certain time, is not told that this time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dismissal {
+    No,
+    /// Its wait is ended.
+    Begun,
+    /// It has ended: the rest of the peer's commands is not read.
+    Done,
 }
 
 /// Through whom a connection ends: whether what its peer held was delivered in vain.
@@ -93,6 +106,7 @@ impl Connection {
             half_sent_since: None,
             held: 0,
             farewell: false,
+            dismissal: Dismissal::No,
             marks: Marks::default(),
         }
     }
@@ -160,12 +174,9 @@ impl Connection {
         self.outgoing.len() >= allowance
     }
 
-    /// From here on the input that is there is all there will be, and its session need not know:
-    /// the server stops.
+    /// From here on the input that is there is all there will be: the server stops.
     pub(crate) fn abandon_input(&mut self) {
-        self.readable = false;
-        self.unfinished = true;
-        self.half_closed = HalfClosed::Told;
+        self.note_end();
         self.farewell = true;
     }
 
@@ -195,12 +206,23 @@ impl Connection {
             return None;
         }
         self.half_closed = HalfClosed::Told;
-        self.peer.half_close()
+        if !self.farewell {
+            return self.peer.half_close();
+        }
+        let command = self.peer.stop_waiting();
+        if command.is_some() {
+            self.dismissal = Dismissal::Begun;
+        }
+        command
     }
 
     /// A reply of the broker: words it, and holds it for what it depends on.
     pub(crate) fn reply(&mut self, output: Output, commons: &mut Commons) {
         assert!(output.session == self.id, "invariant: replies reach their own session");
+        if self.dismissal == Dismissal::Begun && gives_up(&output.reply) {
+            self.dismissal = Dismissal::Done;
+            return;
+        }
         self.peer.reply(output, commons, &mut self.outgoing);
         self.unfinished |= self.peer.input_bytes() > 0 || self.peer.has_more();
     }
@@ -260,8 +282,9 @@ impl Connection {
     /// Whether nothing can come of it any more.
     pub(crate) fn is_finished(&self) -> bool {
         let told = self.half_closed == HalfClosed::Told && !self.readable && !self.unfinished;
+        let answered = told && !self.peer.awaits_reply() || self.dismissal == Dismissal::Done;
         let silent = self.outgoing.is_empty() && !self.peer.is_holding();
-        self.broken || ((told || self.peer.wants_close()) && silent)
+        self.broken || ((answered || self.peer.wants_close()) && silent)
     }
 
     /// Notes whether a command is half sent, and tells when the connection is to be closed for it
@@ -288,20 +311,154 @@ impl Connection {
     }
 }
 
+/// Whether it says of a command that waited that nothing came of it.
+fn gives_up(reply: &Reply) -> bool {
+    match reply {
+        Reply::TimedOut { .. } => true,
+        Reply::Late { reply, .. } => {
+            matches!(**reply, Reply::TimedOut { .. } | Reply::Refused(_))
+        }
+        _ => false,
+    }
+}
+
 /// Bytes of input that wait for the session. It takes bodies out as they arrive, so more only
 /// waits behind a command that waits.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
+    use std::net::Shutdown;
     use std::os::unix::net::UnixStream;
 
-    use model::After;
+    use model::{After, Element, Refusal};
 
     use super::*;
     use crate::clock::nanos;
     use crate::config::Protocol;
+
+    /// A connection whose other end is the test.
+    struct Line {
+        peer: UnixStream,
+        connection: Connection,
+        commons: Commons,
+    }
+
+    const ID: SessionId = SessionId(1);
+
+    impl Line {
+        fn new(protocol: Protocol) -> Self {
+            let (peer, socket) = UnixStream::pair().unwrap();
+            peer.set_nonblocking(true).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let (socket, mut commons) = (socket.into(), Commons::idle());
+            let session = Peer::new(protocol, ID, &socket, &mut commons, Nanos(0));
+            let connection = Connection::new(ID, socket, session, Nanos(0));
+            let mut line = Self { peer, connection, commons };
+            if protocol == Protocol::Beanstalkd {
+                // Its producer and its consumer.
+                for _ in 0..2 {
+                    assert!(line.next_command().is_some());
+                    line.reply(Reply::Done);
+                }
+            }
+            line
+        }
+
+        /// The peer says this; the first command of it.
+        fn say(&mut self, bytes: &str) -> Option<Command> {
+            self.peer.write_all(bytes.as_bytes()).unwrap();
+            self.receive();
+            self.next_command()
+        }
+
+        fn half_close(&mut self) {
+            self.peer.shutdown(Shutdown::Write).unwrap();
+            self.receive();
+        }
+
+        fn receive(&mut self) {
+            self.connection.notice(true, false, false);
+            self.connection.receive(&mut [0; 1024], 1024, Nanos(0));
+        }
+
+        fn next_command(&mut self) -> Option<Command> {
+            self.connection.next_command(Nanos(0), &mut self.commons, usize::MAX)
+        }
+
+        fn reply(&mut self, reply: Reply) {
+            let output = Output { session: ID, after: After::NOTHING, reply };
+            self.connection.reply(output, &mut self.commons);
+        }
+
+        /// What has come of it at the other end.
+        fn hear(&mut self) -> String {
+            self.connection.send(Durable::default(), Nanos(0));
+            let mut bytes = [0; 1024];
+            let count = self.peer.read(&mut bytes).unwrap_or(0);
+            String::from_utf8_lossy(&bytes[..count]).into_owned()
+        }
+    }
+
+    fn elements() -> Reply {
+        Reply::Elements(vec![Element::raw(b"x".as_slice().into())])
+    }
+
+    /// As an element whose body has to come back from the log: it is deleted when it is read.
+    #[test]
+    fn an_answer_that_comes_later_reaches_who_half_closes() {
+        let mut line = Line::new(Protocol::Redis);
+        assert!(line.say("LPOP l\r\nPING\r\n").is_some());
+        line.half_close();
+        assert!(line.next_command().is_none());
+        assert_eq!(line.hear(), "");
+        assert!(!line.connection.is_finished());
+        line.reply(elements());
+        assert!(line.next_command().is_some(), "what says that it has arrived");
+        line.reply(Reply::Done);
+        assert!(line.next_command().is_none());
+        assert_eq!(line.hear(), "$1\r\nx\r\n+PONG\r\n");
+        assert!(line.connection.is_finished());
+    }
+
+    #[test]
+    fn an_answer_that_comes_later_is_given_before_the_server_stops() {
+        let mut line = Line::new(Protocol::Redis);
+        assert!(line.say("LPOP l\r\n").is_some());
+        line.connection.abandon_input();
+        assert!(line.next_command().is_none());
+        assert_eq!(line.hear(), "");
+        assert!(!line.connection.is_finished());
+        line.reply(elements());
+        assert!(line.next_command().is_none());
+        assert_eq!(line.hear(), "$1\r\nx\r\n");
+        assert!(line.connection.is_finished());
+    }
+
+    #[test]
+    fn a_server_that_stops_ends_waits_and_says_nothing_of_it() {
+        let timed_out = Reply::TimedOut { link: None };
+        let late = Reply::Late { ticket: 1, reply: Box::new(Reply::Refused(Refusal::StoreFull)) };
+        for (protocol, asked, answer) in [
+            (Protocol::Redis, "BLPOP l 0\r\n", timed_out.clone()),
+            (Protocol::Beanstalkd, "reserve\r\n", timed_out),
+            (Protocol::Beanstalkd, "put 0 0 1 1\r\nx\r\n", late),
+        ] {
+            let mut line = Line::new(protocol);
+            assert!(line.say(asked).is_some());
+            if let Reply::Late { ticket, .. } = answer {
+                line.reply(Reply::Waits { ticket });
+            }
+            line.connection.abandon_input();
+            assert!(line.next_command().is_some(), "the wait is ended");
+            line.hear();
+            assert!(!line.connection.is_finished(), "something may have come meanwhile");
+            line.reply(answer);
+            assert_eq!(line.hear(), "");
+            assert!(line.connection.is_finished());
+        }
+    }
 
     #[test]
     fn each_command_has_the_whole_time_to_be_sent() {
@@ -321,7 +478,7 @@ mod tests {
             connection.receive(&mut [0; 1024], 1024, now);
             while connection.next_command(now, &mut commons, usize::MAX).is_some() {
                 let (session, after) = (SessionId(1), After::NOTHING);
-                let reply = model::Reply::Done;
+                let reply = Reply::Done;
                 connection.reply(Output { session, after, reply }, &mut commons);
             }
             connection.deadline(&limits, now)

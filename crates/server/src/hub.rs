@@ -414,9 +414,12 @@ impl Hub {
         }
     }
 
-    /// Refuses from now on what would be stored.
+    /// Refuses from now on what would be stored, and what waits for a place in a queue.
     pub(crate) fn drain(&self) {
-        self.lock().commons.draining.begin();
+        let core = &mut *self.lock();
+        core.commons.draining.begin();
+        core.broker.refuse_waiting();
+        self.publish_deadline(core);
     }
 }
 

@@ -179,6 +179,24 @@ impl Peer {
         }
     }
 
+    /// A reply of the broker is still to come before anything more is read. Where answers may
+    /// overtake each other the peer takes its leave itself.
+    pub(crate) fn awaits_reply(&self) -> bool {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.awaits_reply(),
+            Self::Redis(peer) => peer.session.awaits_reply(),
+            Self::Amqp(_) => false,
+        }
+    }
+
+    /// The server stops: nothing waits any more for what others do.
+    pub(crate) fn stop_waiting(&mut self) -> Option<Command> {
+        match self {
+            Self::Beanstalkd(_) | Self::Redis(_) => self.half_close(),
+            Self::Amqp(_) => None,
+        }
+    }
+
     /// The peer will send no more.
     pub(crate) fn half_close(&mut self) -> Option<Command> {
         match self {

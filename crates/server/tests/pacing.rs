@@ -6,8 +6,9 @@ mod common;
 use std::time::Duration;
 
 use common::{Client, connect, connect_second, memory, redis_too, start};
-use engine::{QueueBounds, QueuePolicies, QueuePolicy};
-use server::{Config, Listen, Protocol, Running};
+use engine::{QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
+use model::{Nanos, QueueName};
+use server::{Config, Listen, Protocol, Running, Server};
 
 /// Each queue holds one message.
 fn narrow() -> Config {
@@ -83,6 +84,58 @@ fn who_waits_too_long_is_refused_by_name() {
 }
 
 #[test]
+fn who_sends_no_more_waits_for_no_place_and_hears_all_the_rest() {
+    let server = start(narrow());
+    let (mut first, mut second) = senders(&server);
+    assert_eq!(first.put("a"), "INSERTED 1");
+    let rest = |client: &mut Client| String::from_utf8(client.half_close().rest()).unwrap();
+    first.send("put 0 0 60 1\r\nb\r\nput 0 0 60 1\r\nc\r\nuse d\r\n");
+    assert_eq!(rest(&mut first), "OUT_OF_MEMORY\r\nOUT_OF_MEMORY\r\nUSING d\r\n");
+    second.send("RPUSH default b\r\nRPUSH default c\r\nPING\r\n");
+    let full = "-OOM queue default is full: max-messages=1\r\n";
+    assert_eq!(rest(&mut second), format!("{full}{full}+PONG\r\n"));
+}
+
+#[test]
+fn a_push_that_waits_can_be_unblocked() {
+    let server = start(narrow());
+    let (mut first, mut second) = senders(&server);
+    assert_eq!(first.put("a"), "INSERTED 1");
+    let mut other = connect_second(&server);
+    assert_eq!(second.ask("CLIENT ID"), ":1");
+    second.send("RPUSH default b\r\n");
+    wait_for_line(&server, 1);
+    assert_eq!(other.ask("CLIENT UNBLOCK 1"), ":1");
+    assert_eq!(second.line(), "-OOM queue default is full: max-messages=1");
+    assert_eq!(second.ask("RPUSH full b"), ":1");
+    second.send("BLMOVE full default LEFT RIGHT 0\r\n");
+    wait_for_line(&server, 1);
+    assert_eq!(other.ask("CLIENT UNBLOCK 1 ERROR"), ":1");
+    assert_eq!(second.line(), "-UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    assert_eq!(second.ask("BLMOVE full default LEFT RIGHT 0.01"), "*-1");
+    assert_eq!(second.ask("LLEN full"), ":1");
+}
+
+#[test]
+fn draining_refuses_those_who_wait() {
+    let server = start(narrow());
+    let mut worker = connect(&server);
+    let (mut first, mut second) = senders(&server);
+    let mut third = http(&server);
+    assert_eq!(first.put("a"), "INSERTED 1");
+    first.send("put 0 0 60 1\r\nb\r\n");
+    second.send("RPUSH default c\r\n");
+    third.send(post("d"));
+    wait_for_line(&server, 3);
+    server.remote().drain();
+    assert_eq!(first.line(), "DRAINING");
+    assert!(second.line().starts_with("-ERR this server is draining"));
+    assert_eq!(third.line(), "HTTP/1.1 503 Service Unavailable");
+    assert_eq!(take(&mut worker), "a");
+    assert_eq!(worker.ask("reserve-with-timeout 0"), "TIMED_OUT");
+}
+
+#[test]
 fn a_server_stops_though_somebody_waits() {
     let server = start(narrow());
     let (mut first, _) = senders(&server);
@@ -91,6 +144,27 @@ fn a_server_stops_though_somebody_waits() {
     wait_for_line(&server, 1);
     server.shutdown().unwrap();
     assert!(first.is_closed());
+}
+
+#[test]
+fn a_server_does_not_start_where_an_age_is_asked_for_and_nobody_held_off() {
+    let age_with = |when_full, name: Option<&str>| {
+        let target_age = Some(Nanos::from_secs(2));
+        let bounds = QueueBounds { when_full, target_age, ..QueueBounds::default() };
+        let policy = QueuePolicy { bounds, ..QueuePolicy::default() };
+        let mut queues = QueuePolicies::default();
+        match name {
+            Some(name) => drop(queues.named.insert(QueueName::new(name).unwrap(), policy)),
+            None => queues.default = policy,
+        }
+        Server::start(Config { queues, ..memory() }).map(drop).map_err(|error| error.to_string())
+    };
+    for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
+        let error = age_with(when_full, Some("mail")).unwrap_err();
+        assert!(error.contains("mail:target-age") && error.contains("reject"), "{error}");
+        assert!(age_with(when_full, None).unwrap_err().contains("*:target-age"));
+    }
+    assert_eq!(age_with(WhenFull::Reject, Some("mail")), Ok(()));
 }
 
 #[test]

@@ -87,8 +87,8 @@ enum Errand {
     Ask(Plan),
     /// Ask the engine for what is answered by `Done` or nothing found, and is nobody's business.
     Quiet(Command),
-    /// Give credit, which has no reply.
-    Credit(Command),
+    /// Give credit, or end a wait, which has no reply of its own.
+    Unanswered(Command),
     Subscribe(Target),
     Unsubscribe(Target),
 }
@@ -178,6 +178,13 @@ impl Session {
         self.is_waiting().then(cancel_wait)
     }
 
+    /// A reply of the engine is still to come. After a [half close](Self::handle_half_close) it
+    /// does come: nothing waits any more for what others do.
+    #[must_use]
+    pub const fn awaits_reply(&self) -> bool {
+        !matches!(self.awaited, Awaited::Nothing)
+    }
+
     /// Forgets the connection.
     pub fn close(self, shared: &mut Shared) {
         for target in self.subscriptions.targets(true) {
@@ -237,7 +244,7 @@ impl Session {
 
     fn may_run(&self, errand: &Errand) -> bool {
         match errand {
-            Errand::Quiet(_) | Errand::Credit(_) => {
+            Errand::Quiet(_) | Errand::Unanswered(_) => {
                 self.is_waiting() || matches!(self.awaited, Awaited::Nothing)
             }
             _ => self.may_read(),
@@ -256,7 +263,7 @@ impl Session {
                 self.quiet += 1;
                 Step::Ask(command)
             }
-            Errand::Credit(command) => Step::Ask(command),
+            Errand::Unanswered(command) => Step::Ask(command),
             Errand::Subscribe(target) => self.subscribe(target, shared, out),
             Errand::Unsubscribe(target) => self.unsubscribe(target, shared, out),
         }
@@ -458,6 +465,9 @@ impl Session {
             Awaited::Plan(wording) | Awaited::Waiting(wording) => {
                 shared.clients.at_mut(self.slot).set_blocked(true);
                 self.awaited = Awaited::Waiting(wording);
+                if self.half_closed {
+                    self.errands.push_front(Errand::Unanswered(cancel_wait()));
+                }
             }
             _ => unreachable!("only what stores something waits for a place"),
         }

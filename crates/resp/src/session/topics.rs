@@ -55,7 +55,7 @@ impl Session {
                     shared.count_pattern(&target.name);
                 }
                 let credit = self.subscriptions.insert(link, target.clone());
-                self.errands.push_front(Errand::Credit(credit));
+                self.errands.push_front(Errand::Unanswered(credit));
                 let left = self.count_subscriptions(shared);
                 target.confirm(true, left, &mut self.context(shared, out).answer());
             }
@@ -127,7 +127,7 @@ impl Session {
         let mut context = self.context(shared, out);
         let credit = self.subscriptions.deliver(delivery, &mut context.answer());
         self.errands.push_back(Errand::Quiet(settle(delivery.message)));
-        self.errands.extend(credit.map(Errand::Credit));
+        self.errands.extend(credit.map(Errand::Unanswered));
     }
 
     pub(super) fn forget(&mut self, link: LinkId, shared: &mut Shared) {
