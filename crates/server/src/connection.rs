@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     held: usize,
     /// The server stops, and the peer is to be told when all that came before is answered.
     farewell: bool,
+    /// Something was said that has not to wait for the log.
+    is_free: bool,
     /// What the server's stop does to a command that waits.
     dismissal: Dismissal,
     marks: Marks,
@@ -106,6 +108,7 @@ impl Connection {
             half_sent_since: None,
             held: 0,
             farewell: false,
+            is_free: false,
             dismissal: Dismissal::No,
             marks: Marks::default(),
         }
@@ -190,12 +193,13 @@ impl Connection {
         if self.broken || self.is_backlogged(allowance) {
             return None;
         }
-        let before = self.outgoing.len();
+        let (before, is_held) = (self.outgoing.len(), self.outgoing.is_held());
         let command = self.peer.poll_command(now, commons, &mut self.outgoing);
         if command.is_some() || self.outgoing.len() > before {
             // It has ended: what is half sent now is another.
             self.half_sent_since = None;
         }
+        self.is_free |= !is_held && self.outgoing.len() > before;
         command.or_else(|| self.end_of_input())
     }
 
@@ -216,24 +220,28 @@ impl Connection {
         command
     }
 
-    /// A reply of the broker: words it, and holds it for what it depends on.
-    pub(crate) fn reply(&mut self, output: Output, commons: &mut Commons) {
+    /// A reply of the broker, whose log is so durable: words it, and holds it for what it depends
+    /// on.
+    pub(crate) fn reply(&mut self, output: Output, commons: &mut Commons, durable: Durable) {
         assert!(output.session == self.id, "invariant: replies reach their own session");
         if self.dismissal == Dismissal::Begun && gives_up(&output.reply) {
             self.dismissal = Dismissal::Done;
             return;
         }
+        self.is_free |= durable.covers(output.after) && !self.outgoing.is_held();
         self.peer.reply(output, commons, &mut self.outgoing);
         self.unfinished |= self.peer.input_bytes() > 0 || self.peer.has_more();
     }
 
-    /// Sends what is durable enough, in one call. Whether there was something to send.
+    /// Sends what is durable enough, in one call. Whether there was something that had not to wait
+    /// for the log.
     pub(crate) fn send(&mut self, durable: Durable, now: Nanos) -> bool {
         self.unfinished |= self.peer.release(durable, &mut self.outgoing);
         if self.farewell && !self.unfinished && !self.peer.is_holding() {
             self.farewell = false;
             self.peer.say_farewell(&mut self.outgoing);
         }
+        let is_free = std::mem::take(&mut self.is_free);
         let released = self.outgoing.released(durable);
         if released.is_empty() || !self.writable || self.broken {
             return false;
@@ -247,7 +255,7 @@ impl Connection {
             Err(Errno::AGAIN) => self.writable = false,
             Err(_) => self.broken = true,
         }
-        true
+        is_free
     }
 
     /// Counts what its buffers hold now.
@@ -389,7 +397,7 @@ mod tests {
 
         fn reply(&mut self, reply: Reply) {
             let output = Output { session: ID, after: After::NOTHING, reply };
-            self.connection.reply(output, &mut self.commons);
+            self.connection.reply(output, &mut self.commons, Durable::default());
         }
 
         /// What has come of it at the other end.
@@ -479,7 +487,11 @@ mod tests {
             while connection.next_command(now, &mut commons, usize::MAX).is_some() {
                 let (session, after) = (SessionId(1), After::NOTHING);
                 let reply = Reply::Done;
-                connection.reply(Output { session, after, reply }, &mut commons);
+                connection.reply(
+                    Output { session, after, reply },
+                    &mut commons,
+                    Durable::default(),
+                );
             }
             connection.deadline(&limits, now)
         };

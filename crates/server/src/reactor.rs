@@ -42,8 +42,6 @@ pub(crate) struct Reactor<'a> {
     /// What the gates were last opened for, and how many writes and chores were completed then.
     durable: Durable,
     completions: u64,
-    /// The log has become more durable since the turn before.
-    advanced: bool,
     /// When somebody was last answered who had not to wait for the log.
     pub(crate) answered_at: Nanos,
     /// Turns in a row in which frames waited to be written and there was always more to do.
@@ -95,7 +93,6 @@ impl<'a> Reactor<'a> {
             stalled_at: None,
             durable: hub.durable(),
             completions: hub.completions(),
-            advanced: false,
             answered_at: hub.clock.now(),
             busy_turns: 0,
             accept_more: false,
@@ -266,8 +263,7 @@ impl<'a> Reactor<'a> {
         // In this order: a write that completes in between is seen by the next turn.
         self.completions = self.hub.completions();
         let durable = self.hub.durable();
-        self.advanced = durable != self.durable;
-        if self.advanced {
+        if durable != self.durable {
             self.durable = durable;
             self.touch_holding();
         }
@@ -335,7 +331,7 @@ impl<'a> Reactor<'a> {
         let parting = if self.is_stopping() { Parting::Dismissed } else { Parting::Lost };
         let Some(connection) = self.connections.get_mut(session) else { return };
         let limits = &self.hub.limits;
-        if connection.send(self.durable, self.now) && !self.advanced {
+        if connection.send(self.durable, self.now) {
             self.answered_at = self.now;
         }
         connection.recount(&self.hub.buffered);

@@ -86,10 +86,11 @@ impl Reactor<'_> {
     /// Replies for connections of this reactor that others caused: a put that a waiting consumer
     /// here receives.
     fn take_mail(&mut self, core: &mut Core) {
+        let durable = core.broker.durable();
         for output in core.take_mail(self.index) {
             let Some(connection) = self.connections.get_mut(output.session) else { continue };
             self.lists.touch(output.session, connection.marks());
-            connection.reply(output, &mut core.commons);
+            connection.reply(output, &mut core.commons, durable);
         }
     }
 
@@ -149,9 +150,10 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         let before = core.broker.steps();
         let own = connection.id();
         core.broker.handle(now, own, command, &mut core.outputs);
+        let durable = core.broker.durable();
         // The connection's own reply at once, since its next command waits for it.
         for output in core.outputs.extract_if(.., |output| output.session == own) {
-            connection.reply(output, &mut core.commons);
+            connection.reply(output, &mut core.commons, durable);
         }
         let copied = (connection.unsent() - answered) / BODY_BYTES_PER_STEP;
         spent += core.broker.steps() - before + copied as u64;

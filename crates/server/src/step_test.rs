@@ -293,6 +293,32 @@ fn who_writes_itself_is_not_rung() {
     std::fs::remove_dir_all(data).unwrap();
 }
 
+/// However busy the log is: the turn in which a write ends may be the one that answers.
+#[test]
+fn who_is_answered_without_the_log_is_noticed_also_while_writes_end() {
+    let (data, hub) = journal_hub("mixed");
+    let mut turns = Turns::new(&hub);
+    let (mut client, mut other) = (turns.connect(), turns.connect());
+    client.send(PUT);
+    turns.turn();
+    assert!(client.lines().is_empty(), "it waits for the log");
+    turns.reactor.answered_at = Nanos::ZERO;
+    write_all(&hub);
+    turns.turn_if_any();
+    assert_eq!(client.lines(), ["INSERTED 1"]);
+    assert_eq!(turns.reactor.answered_at, Nanos::ZERO, "this was not");
+    client.send(PUT);
+    turns.turn();
+    write_all(&hub);
+    other.send("list-tube-used\r\n");
+    turns.turn();
+    assert_eq!((client.lines().len(), other.lines().len()), (1, 1), "in one turn");
+    assert_ne!(turns.reactor.answered_at, Nanos::ZERO);
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
+}
+
 /// Each of a crowd waits for its own frame: nobody is served sooner when another thread writes. But
 /// one who need not wait shall not find the reactor at the disk.
 #[test]
