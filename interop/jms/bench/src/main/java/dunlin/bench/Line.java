@@ -1,7 +1,9 @@
 package dunlin.bench;
 
+import java.util.List;
 import java.util.Locale;
 import java.util.StringJoiner;
+import java.util.stream.Collectors;
 
 /** One result as one line of JSON on the standard output. */
 final class Line {
@@ -25,7 +27,12 @@ final class Line {
     }
 
     Line put(String name, double value) {
-        return field(name, String.format(Locale.ROOT, "%.3f", value));
+        return field(name, number(value));
+    }
+
+    Line put(String name, List<Double> values) {
+        return field(name, values.stream().map(Line::number)
+                .collect(Collectors.joining(",", "[", "]")));
     }
 
     /** The median is the figure, the ends tell how far to trust it. */
@@ -38,6 +45,10 @@ final class Line {
     void print() {
         System.out.println(fields);
         System.out.flush();
+    }
+
+    private static String number(double value) {
+        return String.format(Locale.ROOT, "%.3f", value);
     }
 
     private Line field(String name, String json) {
