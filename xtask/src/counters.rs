@@ -1,4 +1,4 @@
-//! The syncs that Dunlin has made, from the counters that it writes to its log when asked.
+//! What Dunlin has written and synced, from the counters that it writes to its log when asked.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +17,20 @@ const REST_SPAN: Duration = Duration::from_millis(500);
 /// A slow disk may be measured before its files are ready.
 const REST_MAX: Duration = Duration::from_secs(10);
 
+/// What went to the disk since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Disk {
+    pub(crate) bytes: u64,
+    pub(crate) syncs: u64,
+}
+
 /// How often the disk was synced since the start; nothing where there is none, or no answer.
 pub(crate) fn syncs(server: &Server, log: &Path) -> Result<Option<u64>> {
+    Ok(disk(server, log)?.map(|disk| disk.syncs))
+}
+
+/// What went to the disk since the start; nothing where there is none, or no answer.
+pub(crate) fn disk(server: &Server, log: &Path) -> Result<Option<Disk>> {
     let answers = |text: &str| text.matches("  disk: ").count();
     let earlier = answers(&fs::read_to_string(log)?);
     server.ask_counters()?;
@@ -49,9 +61,11 @@ pub(crate) fn await_rest(server: &Server, log: &Path) -> Result<()> {
 }
 
 /// The last `disk: 9 writes (99 bytes), 9 syncs`. A broker that keeps nothing has no disk.
-fn last(log: &str) -> Option<u64> {
+fn last(log: &str) -> Option<Disk> {
     let line = log.lines().rev().find(|line| line.starts_with("  disk: "))?;
-    line.strip_suffix(" syncs")?.rsplit(' ').next()?.parse().ok()
+    let (bytes, syncs) = line.split_once('(')?.1.split_once(" bytes), ")?;
+    let syncs = syncs.strip_suffix(" syncs")?;
+    Some(Disk { bytes: bytes.parse().ok()?, syncs: syncs.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -62,7 +76,7 @@ mod tests {
     fn reads_the_newest_count() {
         let log = "  disk: 1 writes (4096 bytes), 1 syncs\n  queued:  1 writes\n\
                    counters: 0 connections\n  disk: 9559 writes (120508424 bytes), 9286 syncs\n";
-        assert_eq!(last(log), Some(9286));
+        assert_eq!(last(log), Some(Disk { bytes: 120_508_424, syncs: 9286 }));
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench-jms`,
+//! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench`, `bench-jms`,
 //! `bench-redis`, `bench-jobs`, `instructions`.
 
 mod amqp;
+mod bench;
 mod bench_jms;
 mod bench_jobs;
 mod bench_redis;
@@ -12,6 +13,7 @@ mod crash;
 mod house;
 mod http;
 mod instructions;
+mod median;
 mod metrics;
 mod random;
 mod run;
@@ -69,7 +71,8 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
     let wants_help = words.is_empty() || words.contains(&"--help") || words.contains(&"-h");
     match words {
         _ if wants_help => {
-            let benches = [bench_jms::HELP, bench_redis::HELP, bench_jobs::HELP].concat();
+            let benches =
+                [bench::HELP, bench_jms::HELP, bench_redis::HELP, bench_jobs::HELP].concat();
             print!("{HELP}{benches}\nSteps of the test:\n{}", steps::list());
             Ok(Tally::default())
         }
@@ -78,6 +81,9 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
         ["metrics"] => metrics::run(&House::read()?).map(|()| Tally::default()),
         ["instructions"] => instructions::run_all(&Bench::new()?).map(|()| Tally::default()),
         ["amqp", brokers @ ..] => counted(amqp(brokers)?),
+        ["bench", document, options @ ..] => {
+            counted(bench::run_all(&Bench::new()?, document, options)?)
+        }
         ["bench-jms", options @ ..] => {
             counted(bench_jms::run_all(&Bench::new()?, &bench_jms::Options::read(options)?)?)
         }

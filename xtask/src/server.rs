@@ -115,6 +115,11 @@ impl Server {
         }
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks the server for its counters (SIGHUP), which go to its log.
     pub(crate) fn ask_counters(&self) -> Result<()> {
         Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status()?;
@@ -172,14 +177,18 @@ fn start_java(java: &Java, log: File) -> Result<Server> {
 /// path beside them.
 pub(crate) fn java_command(module: &str) -> Result<Command> {
     let target = root().join("interop/jms").join(module).join("target");
-    let path = target.join("classpath");
-    let libraries =
-        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let libraries = java_libraries(module)?;
     let mut command = Command::new("java");
     command
         .arg(format!("-Xmx{JAVA_MEMORY}"))
         .args(["-cp", &format!("{}:{libraries}", target.join("classes").display())]);
     Ok(command)
+}
+
+/// The class path of a module of `interop/jms`, but for its own classes.
+pub(crate) fn java_libraries(module: &str) -> Result<String> {
+    let path = root().join("interop/jms").join(module).join("target/classpath");
+    fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
 /// Starts a server that prints where it listens.

@@ -2,6 +2,7 @@
 
 use super::{Case, Figure};
 use crate::contender::Contender;
+use crate::median::median;
 
 /// Markdown.
 pub(super) fn render(cases: &[Case], contenders: &[Contender], figures: &[Figure]) -> String {
@@ -47,11 +48,6 @@ fn cell<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
         (Some(rate), None) => format!("{rate:.0}"),
         (None, _) => "–".to_owned(),
     }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]
