@@ -153,12 +153,12 @@ const fn is_range(command: &ListCommand) -> bool {
     matches!(command, ListCommand::Range { .. })
 }
 
-/// Whether all ranges of a batch together are not too much for one reply.
 /// The payload, or as much as it may be.
 pub(crate) fn shown_bytes_of(element: &Element) -> usize {
     element.body.away().map_or(element.payload.len(), |away| away.bytes as usize)
 }
 
+/// Whether all ranges of a batch together are not too much for one reply.
 fn shows_no_more(reply: &Reply, shown_bytes: &mut usize) -> bool {
     if let Reply::Elements(elements) = reply {
         *shown_bytes += elements.iter().map(shown_bytes_of).sum::<usize>();
