@@ -1,28 +1,26 @@
 //! Whoever looks into bodies that left memory: selectors, and commands that compare elements.
 //!
 //! A command waits as a whole, before it has done anything, and is done when all that it needs is
-//! here. A browser stands still, a view of a selector shows nothing behind what it has not seen.
+//! here. Such commands take turns, for the log is read piece by piece: only what the first of them
+//! needs is fetched and kept, so that however many wait, memory holds no more than one may ask for.
+//! A browser stands still, a view of a selector shows nothing behind what it has not seen.
 //! The caller fetches the [`Engine::wanted_frame`], one after the other, and gives it to
 //! [`Engine::restore`]; then they go on, by time, at once.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
-use model::{
-    AdminCommand, Command, End, KeyCommand, ListCommand, Lsn, MessageId, Nanos, PageEnd, QueueName,
-    Refusal, SessionId, limits,
-};
+use model::{Command, Lsn, MessageId, Refusal, SessionId, limits};
 
 use crate::Effects;
 use crate::codec::Records;
 use crate::engine::{Engine, Outcome};
-use crate::matching::parse_selector;
+use crate::feeding::Interest;
 use crate::message::{Message, State, Stored};
-use crate::queue::QueueSlot;
+use crate::needed::Needed;
+use crate::queue::{Queue, QueueSlot};
 use crate::record::{RecordError, RecordView};
-use crate::seeking::Sought;
 use crate::session::{ConsumerKey, SessionSlot};
 
 /// A message, and its body.
@@ -60,24 +58,36 @@ pub fn stored_bodies(
     }
 }
 
-/// A command that waits.
+/// Who waits for a turn.
 #[derive(Debug)]
-struct Waiting {
-    session: SessionId,
-    command: Command,
-    /// What it looks into, and was away at one time or another: it stays when it has come.
+enum Looker {
+    /// A command that has done nothing yet.
+    Command { session: SessionId, command: Command },
+    /// The first of those who wait for a place in this queue, and there is one.
+    Line(QueueSlot),
+}
+
+/// What the first of them needs.
+#[derive(Debug, Default)]
+struct Turn {
+    /// What of it is still away, by where it is.
+    missing: BTreeSet<(Lsn, MessageId)>,
+    /// All that was away at one time or another: it stays when it has come.
     needed: BTreeSet<MessageId>,
 }
 
 /// Who waits for bodies, and for which.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
-    /// By where they are.
-    bodies: BTreeSet<(Lsn, MessageId)>,
-    commands: VecDeque<Waiting>,
+    lookers: VecDeque<Looker>,
+    turn: Turn,
     pub(crate) browsers: BTreeSet<ConsumerKey>,
     /// Queues with views that have not seen all.
     pub(crate) queues: BTreeSet<QueueSlot>,
+    /// What browsers and views have not seen, by where it is.
+    unseen: BTreeSet<(Lsn, MessageId)>,
+    /// The same, with those that have come since all looked: they stay until then.
+    coming: BTreeSet<MessageId>,
     /// Something that was waited for will not come where it was: they look again.
     is_disturbed: bool,
 }
@@ -85,14 +95,29 @@ pub(crate) struct Awaited {
 impl Awaited {
     /// A body is not any more where it was.
     pub(crate) fn has_left(&mut self, away: (Lsn, MessageId)) {
-        if !self.bodies.is_empty() && self.bodies.remove(&away) {
-            self.is_disturbed = true;
-        }
+        let was_unseen = self.unseen.remove(&away);
+        let was_last = self.turn.missing.remove(&away) && self.turn.missing.is_empty();
+        self.is_disturbed |= was_unseen || was_last;
     }
 
     /// Whether they have to look again.
     pub(crate) const fn is_disturbed(&self) -> bool {
         self.is_disturbed
+    }
+
+    /// Whether a body that is here stays, for somebody waits for it and more.
+    pub(crate) fn keeps(&self, id: MessageId) -> bool {
+        self.coming.contains(&id) || self.turn.needed.contains(&id)
+    }
+
+    fn wants(&self, away: (Lsn, MessageId)) -> bool {
+        self.unseen.contains(&away) || self.turn.missing.contains(&away)
+    }
+
+    /// The next one has its turn.
+    fn end_turn(&mut self) {
+        self.turn = Turn::default();
+        self.is_disturbed |= !self.lookers.is_empty();
     }
 }
 
@@ -100,14 +125,16 @@ impl Engine {
     /// The frame that is to be fetched next, for those who look into bodies.
     #[must_use]
     pub fn wanted_frame(&self) -> Option<Lsn> {
-        self.awaited.bodies.first().map(|(lsn, _)| *lsn)
+        let Awaited { unseen, turn, .. } = &self.awaited;
+        unseen.first().into_iter().chain(turn.missing.first()).map(|(lsn, _)| *lsn).min()
     }
 
     /// Whether somebody waits for a body of this frame.
     #[must_use]
     pub fn wants_frame(&self, lsn: Lsn) -> bool {
         let all = (lsn, MessageId(0))..=(lsn, MessageId(u64::MAX));
-        self.awaited.bodies.range(all).next().is_some()
+        let Awaited { unseen, turn, .. } = &self.awaited;
+        unseen.range(all.clone()).chain(turn.missing.range(all)).next().is_some()
     }
 
     /// Whether somebody who waited for a body goes on with the next
@@ -153,62 +180,51 @@ impl Engine {
         Ok(())
     }
 
-    /// Those who looked into bodies look again: of the commands the first, the rest with the next
-    /// call.
-    pub(crate) fn go_on_looking(&mut self, now: Nanos, effects: &mut Effects) {
-        let Awaited { mut commands, browsers, queues, bodies, .. } =
-            core::mem::take(&mut self.awaited);
-        let first = commands.pop_front();
-        self.awaited.is_disturbed = !commands.is_empty();
-        self.awaited.commands = commands;
-        self.awaited.bodies = self.bodies_needed(bodies);
-        if let Some(Waiting { session, command, needed }) = first {
-            let others = self.awaited.commands.len();
-            self.handle(now, session, command, effects);
-            if self.awaited.commands.len() > others
-                && let Some(again) = self.awaited.commands.back_mut()
-            {
-                again.needed.extend(needed);
-            }
+    /// Those who looked into bodies look again: of the commands the first, where all that it needs
+    /// is here.
+    pub(crate) fn go_on_looking(&mut self, effects: &mut Effects) {
+        self.awaited.is_disturbed = false;
+        if self.awaited.turn.missing.is_empty() {
+            self.take_turn(effects);
         }
-        for key in browsers {
+        self.awaited.unseen.clear();
+        for key in core::mem::take(&mut self.awaited.browsers) {
             self.browse(key, effects);
         }
-        for slot in queues {
+        for slot in core::mem::take(&mut self.awaited.queues) {
             if self.queues.get(slot).is_some() {
                 self.scan_views(slot);
                 self.serve(slot, effects);
             }
         }
         self.end_frame(effects);
-        let needed = self.awaited.commands.iter().flat_map(|waiting| &waiting.needed).copied();
-        let wanted = self.awaited.bodies.iter().map(|(_, id)| *id);
-        let kept = needed.chain(wanted).collect();
-        self.keep_only(kept);
-        if self.awaited.bodies.is_empty() {
-            self.awaited.is_disturbed = !self.awaited.commands.is_empty();
-        }
+        self.awaited.coming = self.awaited.unseen.iter().map(|(_, id)| *id).collect();
+        self.let_go();
     }
 
-    /// Of these bodies those that commands which wait still need.
-    fn bodies_needed(&self, bodies: BTreeSet<(Lsn, MessageId)>) -> BTreeSet<(Lsn, MessageId)> {
-        let commands = self.awaited.commands.iter();
-        let needed: BTreeSet<_> = commands.flat_map(|waiting| &waiting.needed).collect();
-        bodies.into_iter().filter(|(_, id)| needed.contains(id)).collect()
-    }
-
-    /// Somebody waits for the body of this message.
-    pub(crate) fn want(&mut self, id: MessageId) {
+    /// A browser or a view waits for the body of this message. False where it is here.
+    pub(crate) fn want(&mut self, id: MessageId) -> bool {
         let message = self.living(id);
-        if message.body.here().is_none() {
-            self.awaited.bodies.insert((message.location, id));
-            self.memory.kept.insert(id);
+        let is_away = message.body.here().is_none();
+        if is_away {
+            self.awaited.unseen.insert((message.location, id));
+            self.awaited.coming.insert(id);
         }
+        is_away
     }
 
     /// The session is gone, and what it asked for.
     pub(crate) fn drop_awaiting(&mut self, session: SessionId) {
-        self.awaited.commands.retain(|waiting| waiting.session != session);
+        let is_its = |looker: &Looker| match looker {
+            Looker::Command { session: other, .. } => *other == session,
+            Looker::Line(_) => false,
+        };
+        let has_turn = self.awaited.lookers.front().is_some_and(is_its);
+        self.awaited.lookers.retain(|looker| !is_its(looker));
+        if has_turn {
+            self.awaited.end_turn();
+            self.let_go();
+        }
     }
 
     /// Gives a command back if it can be done now. If not, it is kept until what it looks into is
@@ -219,119 +235,83 @@ impl Engine {
         command: Command,
         effects: &mut Effects,
     ) -> Option<Command> {
-        let needed = self.needed(by, &command);
-        if needed.is_empty() {
+        let Needed { ids, looked } = self.needed_by(&command);
+        self.took_steps(looked);
+        if ids.is_empty() {
             return Some(command);
         }
+        self.took_steps(limits::COMMAND_STEPS);
         let session = self.sessions.at(by).id;
-        let bytes: usize = needed.iter().map(|id| self.living(*id).body.len()).sum();
-        let is_one = needed.len() == 1;
-        if bytes > limits::LIST_REPLY_BYTES_MAX && !is_one {
+        if self.is_too_much(&ids) {
             self.conclude(session, Outcome::refused(Refusal::ListTooLong), effects);
-            return None;
+        } else {
+            self.wait_for_turn(Looker::Command { session, command }, ids);
         }
-        self.took_steps(limits::COMMAND_STEPS + needed.len());
-        for id in &needed {
-            self.want(*id);
-        }
-        let needed = needed.into_iter().collect();
-        self.awaited.commands.push_back(Waiting { session, command, needed });
         None
     }
 
-    /// Which bodies that are away a command looks into.
-    fn needed(&self, by: SessionSlot, command: &Command) -> Vec<MessageId> {
-        match command {
-            Command::List(command) => self.needed_of_list(command),
-            Command::Admin(command) => self.needed_by_operator(command),
-            Command::Batch { commands } => self.needed_of_batch(by, commands),
-            _ => Vec::new(),
+    /// Whether the first of those who wait for a place in a queue waits for bodies now.
+    pub(crate) fn is_line_awaiting(&mut self, slot: QueueSlot) -> bool {
+        let Needed { ids, looked } = self.needed_by_line(slot);
+        self.took_steps(looked);
+        let awaits = !ids.is_empty();
+        if awaits {
+            self.queues.at_mut(slot).line.looks = true;
+            self.wait_for_turn(Looker::Line(slot), ids);
+        }
+        awaits
+    }
+
+    fn wait_for_turn(&mut self, looker: Looker, needed: BTreeSet<MessageId>) {
+        let is_first = self.awaited.lookers.is_empty();
+        self.awaited.lookers.push_back(looker);
+        if is_first {
+            self.await_all(needed);
         }
     }
 
-    /// What an earlier command moves into a list, a later one may look into.
-    fn needed_of_batch(&self, by: SessionSlot, commands: &[Command]) -> Vec<MessageId> {
-        let mut needed: BTreeSet<_> =
-            commands.iter().flat_map(|command| self.needed(by, command)).collect();
-        let shortest = commands.iter().filter_map(compared).map(|(_, element)| element.len()).min();
-        if let Some(shortest) = shortest {
-            let compared = commands.iter().filter_map(compared).map(|(queue, _)| queue);
-            let names = compared.chain(commands.iter().filter_map(moved_from));
-            for name in names.collect::<BTreeSet<_>>() {
-                needed.extend(self.needed_to_compare(name, shortest));
-            }
-        }
-        needed.into_iter().collect()
+    /// Whose turn it is needs these.
+    fn await_all(&mut self, mut ids: BTreeSet<MessageId>) {
+        self.took_steps(ids.len());
+        let missing = ids.iter().map(|id| (self.living(*id).location, *id));
+        let missing = missing.collect();
+        self.awaited.turn.missing = missing;
+        self.awaited.turn.needed.append(&mut ids);
     }
 
-    /// The elements that could equal one of so many bytes, but are away.
-    fn needed_to_compare(&self, queue: &QueueName, bytes: usize) -> Vec<MessageId> {
-        let Some(slot) = self.queues.find(queue.as_str()) else { return Vec::new() };
-        let all = self.elements(slot, End::Head).take(limits::LIST_SCAN_MAX);
-        let is_needed = |id: &MessageId| {
-            let body = &self.living(*id).body;
-            body.here().is_none() && body.len() >= bytes
+    /// The first who waits goes on, unless it lacks something again.
+    fn take_turn(&mut self, effects: &mut Effects) {
+        let Some(first) = self.awaited.lookers.front() else { return };
+        let Needed { ids, looked } = match first {
+            Looker::Command { command, .. } => self.needed_by(command),
+            Looker::Line(slot) => self.needed_by_line(*slot),
         };
-        all.filter(is_needed).collect()
-    }
-
-    fn needed_of_list(&self, command: &ListCommand) -> Vec<MessageId> {
-        match command {
-            ListCommand::Insert { queue, pivot: element, .. }
-            | ListCommand::Remove { queue, element, .. }
-            | ListCommand::Locate { queue, element, .. } => {
-                self.needed_to_compare(queue, element.len())
-            }
-            ListCommand::Move { from, from_end, to, .. } => {
-                let slot = self.queues.find(from.as_str());
-                let to = self.queues.find(to.as_str());
-                let forsakes = to.is_some_and(|to| self.queues.at(to).is_memory_only());
-                let first = slot.filter(|_| forsakes).and_then(|slot| {
-                    let id = self.elements(slot, *from_end).next()?;
-                    self.living(id).body.here().is_none().then_some(id)
-                });
-                first.into_iter().collect()
-            }
-            _ => Vec::new(),
+        self.took_steps(looked);
+        let all = ids.union(&self.awaited.turn.needed).copied().collect();
+        let is_too_much = !ids.is_empty() && self.is_too_much(&all);
+        if !ids.is_empty() && !is_too_much {
+            return self.await_all(ids);
         }
-    }
-
-    fn needed_by_operator(&self, command: &AdminCommand) -> Vec<MessageId> {
-        let (queue, state, held, selector, message, after) = match command {
-            AdminCommand::Browse { queue, state, selector, after, .. } => {
-                (queue, *state, true, selector, None, *after)
+        match self.awaited.lookers.pop_front() {
+            Some(Looker::Command { session, .. }) if is_too_much => {
+                self.conclude(session, Outcome::refused(Refusal::ListTooLong), effects);
             }
-            AdminCommand::Purge { queue, state, selector, after } => {
-                (queue, *state, false, selector, None, *after)
+            Some(Looker::Command { session, command }) => {
+                let by = self.sessions.slot(session);
+                let by = by.expect("invariant: what a session asked for goes with it");
+                self.handle_now(by, command, effects);
             }
-            AdminCommand::MoveMessages { from, selector, message, after, .. } => {
-                (from, None, false, selector, *message, *after)
-            }
-            _ => return Vec::new(),
-        };
-        let Some(Ok(selector)) = selector.as_deref().map(parse_selector) else {
-            return Vec::new();
-        };
-        if let Some(id) = message {
-            let is_away = self.find(id).is_some_and(|message| message.body.here().is_none());
-            return if is_away { vec![id] } else { Vec::new() };
+            Some(Looker::Line(slot)) => self.admit_looked(slot, is_too_much, effects),
+            None => {}
         }
-        let selector = Some(&selector);
-        self.first_unseen(queue, state, held, selector, after)
+        self.awaited.end_turn();
     }
 
-    /// Where the very first message that a selector would look into is away: it.
-    fn first_unseen(
-        &self,
-        queue: &QueueName,
-        state: Option<model::MessageState>,
-        held: bool,
-        selector: Option<&selector::Selector>,
-        after: Option<PageEnd>,
-    ) -> Vec<MessageId> {
-        let Some(queue) = self.queues.find(queue.as_str()) else { return Vec::new() };
-        let sought = Sought { queue, state, held, selector, after, max: 1 };
-        self.stopped_at_once(&sought).into_iter().collect()
+    /// Whether these bodies together are more than one command may have brought. One alone may be
+    /// as large as it is.
+    fn is_too_much(&self, ids: &BTreeSet<MessageId>) -> bool {
+        let bytes = |id: &MessageId| self.messages.get(id.0).map_or(0, |it| it.body.len());
+        ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > limits::LIST_REPLY_BYTES_MAX
     }
 
     /// Whether a body that was fetched is to be kept: it is waited for, or will be soon.
@@ -339,48 +319,54 @@ impl Engine {
         let Some(message) = self.messages.get(id.0) else { return false };
         let is_its = message.location == lsn && matches!(message.body, Stored::Away { .. });
         let is_ready = |message: &Message| message.state() == State::Ready;
-        is_its && (is_ready(message) || self.awaited.bodies.contains(&(lsn, id)))
+        is_its && (is_ready(message) || self.awaited.wants((lsn, id)))
     }
 
-    /// What waits is known, and what is waited for is away.
+    /// Who waits is known, what is waited for is away, and nobody waits for what will not come.
     ///
     /// # Panics
     /// When it is not.
     pub(crate) fn check_awaited(&self) {
-        for (lsn, id) in &self.awaited.bodies {
+        let Awaited { lookers, turn, browsers, unseen, is_disturbed, .. } = &self.awaited;
+        for (lsn, id) in unseen.iter().chain(&turn.missing) {
             let message = self.messages.get(id.0);
             let message = message.expect("what is waited for lives");
             assert!(message.body.here().is_none(), "what is waited for is away");
             assert_eq!(message.location, *lsn, "what is waited for is where it is");
+            assert!(self.awaited.keeps(*id), "what is waited for stays");
         }
-        let waits = !self.awaited.commands.is_empty() || !self.awaited.browsers.is_empty();
-        let is_served = !self.awaited.bodies.is_empty() || self.awaited.is_disturbed;
-        assert!(!waits || is_served, "who waits for bodies waits for some");
+        let is_served = *is_disturbed || !turn.missing.is_empty();
+        assert!(lookers.is_empty() || is_served, "who waits for a turn has it one day");
+        for (slot, queue) in self.queues.iter() {
+            let is_known =
+                || lookers.iter().any(|it| matches!(it, Looker::Line(of) if *of == slot));
+            assert!(!queue.line.looks || is_known(), "a line that waits for bodies has its turn");
+            self.check_unseen(slot, queue);
+        }
+        for key in browsers {
+            let Some(feed) = self.sessions.feed(*key) else { continue };
+            let Interest::Browse(browsing) = &feed.interest else { continue };
+            let (priority, order) = browsing.next;
+            let next = self.queues.at(feed.queue).ready.first_from(priority, order);
+            let comes = next.is_some_and(|(_, order)| self.is_coming(order));
+            let goes_on = browsing.resumes.is_some() || !feed.is_hungry();
+            assert!(*is_disturbed || comes || goes_on, "a browser waits for what comes");
+        }
     }
-}
 
-/// The list that a command compares with an element.
-fn compared(command: &Command) -> Option<(&QueueName, &[u8])> {
-    let Command::List(command) = command else { return None };
-    match &**command {
-        ListCommand::Insert { queue, pivot: element, .. }
-        | ListCommand::Remove { queue, element, .. }
-        | ListCommand::Locate { queue, element, .. } => Some((queue, element)),
-        _ => None,
+    /// What a view has not seen comes, or it looks soon.
+    fn check_unseen(&self, slot: QueueSlot, queue: &Queue) {
+        let goes_on = queue.resumes.is_some();
+        let is_known = self.awaited.is_disturbed && self.awaited.queues.contains(&slot);
+        for view in queue.views.values() {
+            let comes = view.unseen.first().is_none_or(|(_, order)| self.is_coming(order));
+            assert!(comes || goes_on || is_known, "a view of {} waits for what comes", queue.name);
+        }
     }
-}
 
-/// The list whose elements a command gives to another.
-fn moved_from(command: &Command) -> Option<&QueueName> {
-    match command {
-        Command::List(command) => match &**command {
-            ListCommand::Move { from, .. } => Some(from),
-            _ => None,
-        },
-        Command::Key(command) => match &**command {
-            KeyCommand::Rename { from, .. } => Some(from),
-            _ => None,
-        },
-        _ => None,
+    /// Whether the body of the message at this place is waited for where it is.
+    fn is_coming(&self, order: i64) -> bool {
+        let id = self.message_of(order);
+        self.awaited.unseen.contains(&(self.living(id).location, id))
     }
 }

@@ -66,7 +66,8 @@ impl Engine {
             Stop::Full | Stop::End => self.end_drain(key, effects),
             Stop::Tired => {}
             Stop::Awaits(id) => {
-                self.want(id);
+                let is_away = self.want(id);
+                assert!(is_away, "it could not be looked into");
                 self.awaited.browsers.insert(key);
             }
         }

@@ -264,9 +264,11 @@ impl Engine {
         assert!(queue.consumers.contains(&key), "a queue knows its consumers");
         match &feed.interest {
             Interest::Browse(browsing) => {
-                let rests = browsing.resumes.is_none() && feed.is_hungry();
+                let awaits = self.awaited.browsers.contains(&key);
+                let rests = browsing.resumes.is_none() && feed.is_hungry() && !awaits;
                 assert_eq!(queue.browsers.contains(&key), rests, "who looks on is known");
-                assert!(!feed.draining || browsing.resumes.is_some(), "who drains goes on");
+                let goes_on = browsing.resumes.is_some() || awaits;
+                assert!(!feed.draining || goes_on, "who drains goes on");
                 self.check_timer(Timer::Browse(key), browsing.resumes)
             }
             Interest::Take { view, ticket } => {

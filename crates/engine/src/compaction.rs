@@ -90,12 +90,13 @@ impl Engine {
         let Some(first) = living.first() else { return };
         let bytes = self.live_bytes_of(self.living(*first));
         let growth = unrecorded_bytes_max(2);
+        // Before they are where nobody waits for them.
+        self.bring_restated(&living, body);
         self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
         let placed = match living[..] {
             [id] => self.restate_message(id, body, effects),
             _ => self.restate_copies(*first, &living, body, effects),
         };
-        self.bring_restated(&living, body);
         assert!(u64::from(placed.bytes) <= bytes + growth, "its room was known");
     }
 

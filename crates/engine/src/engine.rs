@@ -227,11 +227,19 @@ impl Engine {
         let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link(&command)) else {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
         };
-        let command = match self.memory.has_away() {
-            true => self.unless_awaiting(slot, command, effects),
-            false => Some(command),
-        };
-        let Some(command) = command else { return };
+        if let Some(command) = self.unless_awaiting(slot, command, effects) {
+            self.handle_now(slot, command, effects);
+        }
+    }
+
+    /// Does what a session asks and what lacks nothing.
+    pub(crate) fn handle_now(
+        &mut self,
+        slot: SessionSlot,
+        command: Command,
+        effects: &mut Effects,
+    ) {
+        let session = self.sessions.at(slot).id;
         let arrived = says_arrived(&command);
         let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
         let first = effects.outputs.len();
@@ -260,10 +268,10 @@ impl Engine {
     /// while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
         self.advance(now);
-        if self.awaited.is_disturbed() {
-            return self.go_on_looking(now, effects);
-        }
         let last_step = self.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
+        if self.awaited.is_disturbed() {
+            self.go_on_looking(effects);
+        }
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             match self.timers.first() {
                 Some((at, timer))

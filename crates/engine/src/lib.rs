@@ -106,6 +106,7 @@ mod matching;
 mod memory;
 mod message;
 mod moving;
+mod needed;
 mod order_set;
 mod pacing;
 mod pages;

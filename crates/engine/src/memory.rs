@@ -40,9 +40,7 @@ pub(crate) struct Memory {
     /// Messages whose frames could not be read back when they were last looked at, about in the
     /// order of these. Some may be gone, or here twice.
     unwritten: VecDeque<MessageId>,
-    /// Bodies that do not leave, for somebody waits for more.
-    pub(crate) kept: BTreeSet<MessageId>,
-    /// Of these, those whose turn to leave has come.
+    /// Bodies whose turn to leave has come, but somebody waits for them and more.
     passed_over: Vec<MessageId>,
     /// Bodies that came since some were last let go.
     came: usize,
@@ -77,7 +75,6 @@ impl Memory {
             away: 0,
             fat: BTreeSet::new(),
             unwritten: VecDeque::new(),
-            kept: BTreeSet::new(),
             passed_over: Vec::new(),
             came: 0,
         }
@@ -278,10 +275,13 @@ impl Engine {
         }
     }
 
-    /// From now on only these do not leave.
-    pub(crate) fn keep_only(&mut self, kept: BTreeSet<MessageId>) {
-        self.memory.kept = kept;
-        for id in core::mem::take(&mut self.memory.passed_over).into_iter().rev() {
+    /// What nobody waits for any more may leave.
+    pub(crate) fn let_go(&mut self) {
+        let passed_over = core::mem::take(&mut self.memory.passed_over);
+        let (kept, free): (Vec<_>, Vec<_>) =
+            passed_over.into_iter().partition(|id| self.awaited.keeps(*id));
+        self.memory.passed_over = kept;
+        for id in free.into_iter().rev() {
             self.line_up_to_leave(id);
         }
     }
@@ -340,7 +340,7 @@ impl Engine {
         let message = self.living(id);
         if message.location > self.memory.written {
             self.memory.unwritten.push_back(id);
-        } else if self.memory.kept.contains(&id) {
+        } else if self.awaited.keeps(id) {
             self.memory.passed_over.push(id);
         } else {
             let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);

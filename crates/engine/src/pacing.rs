@@ -62,6 +62,9 @@ pub(crate) struct Line {
     moved: Nanos,
     /// When its timer is due; set while somebody waits.
     pub(crate) due: Option<Nanos>,
+    /// There is a place for the first, but it looks into bodies that left memory: its turn comes
+    /// when they are here. Nobody overtakes it meanwhile.
+    pub(crate) looks: bool,
 }
 
 impl Pacing {
@@ -133,12 +136,18 @@ impl Engine {
     pub(crate) fn admit_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
         // What goes on may have to be a frame of its own.
         self.end_frame(effects);
-        let first = self.queues.at(slot).line.tickets.first().copied();
+        let line = &self.queues.at(slot).line;
+        let (first, looks) = (line.tickets.first().copied(), line.looks);
         let ticket = first.expect("invariant: the timer is set while somebody waits");
         if self.pacing.is_closed {
             return self.give_up_send(ticket, Refusal::Draining, effects);
         }
+        let later = self.latest + self.pacing.still_max;
+        if looks {
+            return self.set_due(slot, Some(later));
+        }
         match self.lack_of(ticket) {
+            None if self.is_line_awaiting(slot) => self.set_due(slot, Some(later)),
             None => self.go_on(ticket, effects),
             Some(lack) if lack.waits_at.is_some_and(|at| at != slot) => {
                 let at = lack.waits_at.unwrap_or(slot);
@@ -155,6 +164,22 @@ impl Engine {
                 self.give_up_send(ticket, lack.refusal, effects);
             }
             Some(_) => self.set_due(slot, Some(self.deadline(slot))),
+        }
+    }
+
+    /// The first in the line has the bodies that it looks into, or they are too many.
+    pub(crate) fn admit_looked(&mut self, slot: QueueSlot, too_many: bool, effects: &mut Effects) {
+        if self.queues.get(slot).is_none() {
+            return;
+        }
+        let line = &mut self.queues.at_mut(slot).line;
+        line.looks = false;
+        match line.tickets.first().copied() {
+            Some(ticket) if too_many => {
+                self.give_up_send(ticket, Refusal::ListTooLong, effects);
+            }
+            Some(_) => self.admit_next(slot, effects),
+            None => {}
         }
     }
 

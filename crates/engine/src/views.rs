@@ -181,7 +181,10 @@ impl Engine {
         let views = self.queues.at(slot).views.values();
         let unseen: Vec<_> = views.filter_map(|view| view.unseen.first()).collect();
         for (_, order) in unseen {
-            self.want(self.message_of(order));
+            // More may have come at once than one step looks into.
+            if !self.want(self.message_of(order)) {
+                self.resume_later(slot);
+            }
         }
         self.awaited.queues.insert(slot);
     }

@@ -144,6 +144,10 @@ impl World {
 
     fn step(&mut self) {
         self.now = self.now + Nanos::from_millis(self.rng.below(30));
+        if self.engine.has_away() {
+            // While bodies come back time passes as well.
+            self.settle_time();
+        }
         match self.rng.below(40) {
             0 => self.close_session(),
             1 if self.rng.one_in(2) => self.relocate(),
@@ -180,6 +184,9 @@ impl World {
 
     /// Bodies come back where somebody needs them.
     fn after(&mut self) {
+        if self.engine.goes_on() || self.engine.wanted_frame().is_some() {
+            self.expire();
+        }
         let Self { engine, log, now, effects, options, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), &options.formats, *now, effects);
         (0..came).for_each(|_| self.saw("came back"));

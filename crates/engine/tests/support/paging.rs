@@ -18,14 +18,20 @@ pub(crate) fn after(
 ) -> u64 {
     let mut came = 0;
     let written = engine.last_lsn().min(before_of(effects));
-    while let Some(lsn) = engine.wanted_frame() {
-        came += 1;
-        assert!(came < 10_000, "who looks into bodies comes to an end");
-        engine.restore(lsn, &frame(lsn)).unwrap();
-        // The next turn begins: what nobody waits for leaves again.
-        engine.set_written(written);
-        assert!(engine.poll_timeout().is_some_and(|at| at <= now), "they go on at once");
-        engine.handle_timeout(now, effects);
+    loop {
+        if engine.goes_on() {
+            assert!(engine.poll_timeout().is_some_and(|at| at <= now), "they go on at once");
+            engine.handle_timeout(now, effects);
+        } else if let Some(lsn) = engine.wanted_frame() {
+            came += 1;
+            assert!(came < 10_000, "who looks into bodies comes to an end");
+            engine.restore(lsn, &frame(lsn)).unwrap();
+            engine.check();
+            // The next turn begins: what nobody waits for leaves again.
+            engine.set_written(written);
+        } else {
+            break;
+        }
     }
     for output in &mut effects.outputs {
         output.reply.each_shown(&mut |shows| {
