@@ -1,5 +1,6 @@
 //! Random senders to narrow queues that pace them: no queue ever holds too much, nobody overtakes,
-//! nobody is forgotten, and nobody waits where there is a place.
+//! nobody is forgotten, and nobody waits where there is a place. In half of the worlds bodies leave
+//! memory at once, and who inserts behind an element has to have it back.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -9,10 +10,12 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
-    Command, Destination, LinkId, MessageId, Nanos, NewMessage, Output, QueueName, Refusal, Reply,
-    SessionId, StorePolicy, TransactionId,
+    Command, Destination, End, Formats, LinkId, ListCommand, MessageId, Nanos, NewMessage, Output,
+    PRIORITY_DEFAULT, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
+    TransactionId,
 };
-use support::Rng;
+use support::log::Log;
+use support::{Rng, paging};
 
 const QUEUES: [&str; 3] = ["a", "b", "c"];
 const SESSIONS: u64 = 4;
@@ -26,6 +29,8 @@ struct Waiting {
     by: SessionId,
     queues: Vec<(&'static str, u64)>,
     bytes: usize,
+    /// Behind this one it is to be, if that is still there; else nowhere.
+    pivot: Option<u64>,
     since: Nanos,
 }
 
@@ -35,6 +40,9 @@ struct World {
     bounds: QueueBounds,
     engine: Engine,
     effects: Effects,
+    log: Log,
+    /// What has come late and was not looked at.
+    late: Vec<Output>,
     sent: u64,
     transactions: u64,
     waiting: BTreeMap<u64, Waiting>,
@@ -48,7 +56,8 @@ fn senders_wait_in_order_and_are_never_forgotten() {
     let mut seen = BTreeMap::new();
     for seed in 0..40 {
         eprintln!("seed {seed}");
-        let mut world = World::new(Rng(seed));
+        let log_bodies_max = if seed % 2 == 0 { u64::MAX } else { 0 };
+        let mut world = World::new(Rng(seed), log_bodies_max);
         for _ in 0..STEPS {
             world.step();
             world.check();
@@ -57,13 +66,13 @@ fn senders_wait_in_order_and_are_never_forgotten() {
             *seen.entry(what).or_insert(0) += count;
         }
     }
-    for what in ["at once", "waits", "later", "refused", "gone", "taken"] {
+    for what in ["at once", "waits", "later", "refused", "gone", "taken", "nowhere", "came back"] {
         assert!(seen.get(what).is_some_and(|count| *count > 100), "{what}: {seen:?}");
     }
 }
 
 impl World {
-    fn new(mut rng: Rng) -> Self {
+    fn new(mut rng: Rng, log_bodies_max: u64) -> Self {
         let messages_max = (!rng.one_in(4)).then(|| 1 + rng.below(5));
         let bytes_max = (messages_max.is_none() || rng.one_in(2)).then(|| 24 + rng.below(40));
         let when_full = WhenFull::Pace;
@@ -72,7 +81,8 @@ impl World {
         let named = QUEUES.map(|queue| (name(queue), bounded)).into();
         let queue_policies = QueuePolicies { named, ..QueuePolicies::default() };
         let options = EngineOptions::new(StorePolicy::Always);
-        let options = EngineOptions { queue_policies, pace_max: PACE_MAX, ..options };
+        let options =
+            EngineOptions { queue_policies, pace_max: PACE_MAX, log_bodies_max, ..options };
         let mut engine = Engine::new(options);
         engine.open_session(WORKER);
         let mut world = Self {
@@ -81,6 +91,8 @@ impl World {
             bounds,
             engine,
             effects: Effects::default(),
+            log: Log::default(),
+            late: Vec::new(),
             sent: 0,
             transactions: 0,
             waiting: BTreeMap::new(),
@@ -95,7 +107,8 @@ impl World {
 
     fn step(&mut self) {
         match self.rng.below(12) {
-            0..5 => self.put(),
+            0..3 => self.put(),
+            3 | 4 => self.insert(),
             5 => self.commit(),
             6..9 => self.take(),
             9 if self.rng.one_in(6) => self.close(),
@@ -115,11 +128,34 @@ impl World {
         let (by, queue) = (self.session(), self.rng.pick(&QUEUES));
         let bytes = 8 + self.rng.below(12) as usize;
         self.sent += 1;
-        let message = NewMessage::new(body(self.sent, bytes));
+        let message = message(self.sent, bytes);
         let to = Destination::Queue(name(queue));
         let reply = self.ask(by, Command::PutTo { to, message, transaction: None }).unwrap();
-        let sent = Waiting { by, queues: vec![(queue, self.sent)], bytes, since: self.now };
-        self.note(reply, sent);
+        let (queues, since) = (vec![(queue, self.sent)], self.now);
+        self.note(reply, Waiting { by, queues, bytes, pivot: None, since });
+    }
+
+    /// Behind an element, as a client of lists does.
+    fn insert(&mut self) {
+        let (by, queue) = (self.session(), self.rng.pick(&QUEUES));
+        let stored = self.stored.get(queue).into_iter().flatten().copied().collect::<Vec<_>>();
+        if stored.is_empty() {
+            return;
+        }
+        let (pivot, pivot_bytes) = self.rng.pick(&stored);
+        let bytes = 8 + self.rng.below(12) as usize;
+        self.sent += 1;
+        let insert = ListCommand::Insert {
+            queue: name(queue),
+            origin: End::Head,
+            pivot: body(pivot, pivot_bytes),
+            towards: End::Tail,
+            element: body(self.sent, bytes),
+            persistence: Persistence::Persistent,
+        };
+        let reply = self.ask(by, Command::List(Box::new(insert))).unwrap();
+        let (queues, since) = (vec![(queue, self.sent)], self.now);
+        self.note(reply, Waiting { by, queues, bytes, pivot: Some(pivot), since });
     }
 
     /// One message for each of some queues.
@@ -133,14 +169,14 @@ impl World {
         for queue in &QUEUES[..count] {
             self.sent += 1;
             queues.push((*queue, self.sent));
-            let message = NewMessage::new(body(self.sent, bytes));
+            let message = message(self.sent, bytes);
             let to = Destination::Queue(name(queue));
             let transaction = Some(transaction);
             self.ask(by, Command::PutTo { to, message, transaction });
         }
         let reply = self.ask(by, Command::Commit { transaction }).unwrap();
         let since = self.now;
-        self.note(reply, Waiting { by, queues, bytes, since });
+        self.note(reply, Waiting { by, queues, bytes, pivot: None, since });
     }
 
     fn note(&mut self, reply: Reply, sent: Waiting) {
@@ -150,17 +186,28 @@ impl World {
                 self.saw("waits");
                 assert!(self.waiting.insert(ticket, sent).is_none(), "a ticket is given once");
             }
-            Reply::Stored { .. } | Reply::Done => {
+            reply => {
                 self.saw("at once");
-                self.store(sent);
+                self.store(sent, &reply);
             }
-            reply => panic!("{reply:?}: it would fit into an empty queue"),
         }
     }
 
-    fn store(&mut self, sent: Waiting) {
+    fn store(&mut self, sent: Waiting, reply: &Reply) {
         for (queue, number) in sent.queues {
-            self.stored.entry(queue).or_default().push_back((number, sent.bytes));
+            let stored = self.stored.entry(queue).or_default();
+            let pivot = sent.pivot.map(|pivot| stored.iter().position(|(it, _)| *it == pivot));
+            match (pivot, reply) {
+                (None, Reply::Stored { .. } | Reply::Done) => {
+                    stored.push_back((number, sent.bytes));
+                }
+                (Some(Some(place)), Reply::Count(count)) => {
+                    stored.insert(place + 1, (number, sent.bytes));
+                    assert_eq!(*count, stored.len() as u64);
+                }
+                (Some(None), Reply::Count(0) | Reply::NotFound) => self.saw("nowhere"),
+                _ => panic!("{reply:?}, where {queue} has {stored:?}"),
+            }
         }
     }
 
@@ -187,23 +234,39 @@ impl World {
 
     fn close(&mut self) {
         let session = self.session();
+        self.hear();
+        paging::before(&mut self.engine);
         self.engine.close_session(self.now, session, &mut self.effects);
+        self.take_in();
         let before = self.waiting.len();
+        self.hear();
         self.waiting.retain(|_, sent| sent.by != session);
         *self.seen.entry("gone").or_default() += (before - self.waiting.len()) as u64;
-        self.hear();
     }
 
     fn pass_time(&mut self) {
+        self.hear();
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
+            paging::before(&mut self.engine);
             self.engine.handle_timeout(self.now, &mut self.effects);
+            self.take_in();
             self.hear();
         }
     }
 
+    /// Bodies come back where somebody needs them.
+    fn take_in(&mut self) {
+        let Self { engine, effects, log, now, .. } = self;
+        let came = paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, *now, effects);
+        *self.seen.entry("came back").or_default() += came;
+        self.log.absorb(&self.effects);
+        self.late.append(&mut self.effects.outputs);
+        self.effects.clear();
+    }
+
     /// What comes late.
     fn hear(&mut self) {
-        for Output { session, reply, .. } in std::mem::take(&mut self.effects.outputs) {
+        for Output { session, reply, .. } in std::mem::take(&mut self.late) {
             let Reply::Late { ticket, reply } = reply else { panic!("{reply:?} to {session:?}") };
             let sent = self.waiting.remove(&ticket).expect("who is answered late waits");
             assert_eq!(sent.by, session);
@@ -212,14 +275,12 @@ impl World {
                     assert!(self.now.since(sent.since) >= PACE_MAX, "{sent:?} has waited so long");
                     self.saw("refused");
                 }
-                Reply::Stored { .. } | Reply::Done => {
+                reply => {
                     self.saw("later");
-                    self.store(sent);
+                    self.store(sent, &reply);
                 }
-                reply => panic!("{reply:?}"),
             }
         }
-        self.effects.clear();
     }
 
     /// Within its bounds; and who waits has somebody before, or finds no place.
@@ -260,12 +321,21 @@ impl World {
     }
 
     fn ask(&mut self, by: SessionId, command: Command) -> Option<Reply> {
+        self.hear();
+        paging::before(&mut self.engine);
         self.engine.handle(self.now, by, command, &mut self.effects);
-        let outputs = std::mem::take(&mut self.effects.outputs);
-        self.effects.clear();
-        assert!(outputs.len() <= 1, "who waits is served by time: {outputs:?}");
-        outputs.into_iter().next().map(|output| output.reply)
+        self.take_in();
+        let its = self.late.iter().position(|output| !matches!(output.reply, Reply::Late { .. }));
+        let behind = self.late.split_off(its.unwrap_or(0));
+        // While its bodies came others went on.
+        self.hear();
+        self.late = behind;
+        its.map(|_| self.late.remove(0).reply)
     }
+}
+
+fn message(number: u64, bytes: usize) -> NewMessage {
+    NewMessage { priority: PRIORITY_DEFAULT, ..NewMessage::new(body(number, bytes)) }
 }
 
 fn name(text: &str) -> QueueName {

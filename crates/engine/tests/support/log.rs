@@ -44,8 +44,8 @@ pub(crate) struct Durable {
 impl Log {
     /// What a frame has.
     pub(crate) fn payload(&self, lsn: Lsn) -> Vec<u8> {
-        let found = self.frames.iter().rev().find(|(frame, _)| frame.lsn == lsn);
-        found.unwrap_or_else(|| panic!("frame {lsn} is there")).1.clone()
+        let found = self.frames.binary_search_by_key(&lsn, |(frame, _)| frame.lsn);
+        self.frames[found.unwrap_or_else(|_| panic!("frame {lsn} is there"))].1.clone()
     }
 
     /// Takes in the frames and freed places of a step.

@@ -1,0 +1,373 @@
+//! Bodies leave memory at once and come back late, in pieces of any size, while everybody goes on:
+//! consumers that select, browsers, commands that compare, senders who wait for a place, the log
+//! that moves records about. The engine finds at each step that nobody waits for what will not
+//! come; and in the end everybody has had an answer.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
+use model::{
+    Command, ConsumerMode, Destination, End, Format, Formats, LinkId, ListCommand, Lsn, MessageId,
+    Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
+    Value,
+};
+use support::Rng;
+
+const QUEUES: [&str; 3] = ["a", "b", "narrow"];
+const BODIES: [&[u8]; 3] = [b"x", b"y", b"zz"];
+const SELECTORS: [&str; 3] = ["first = 120", "first = 121", "first = 122"];
+const SESSIONS: u64 = 6;
+const STEPS: usize = 1_500;
+const SEEDS: u64 = 40;
+
+/// What a session waits for an answer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaits {
+    Answer,
+    Place { ticket: u64 },
+}
+
+struct World {
+    rng: Rng,
+    now: Nanos,
+    engine: Engine,
+    effects: Effects,
+    frames: BTreeMap<Lsn, Vec<u8>>,
+    asked: BTreeMap<SessionId, Awaits>,
+    /// Whose command is being handled.
+    asking: Option<SessionId>,
+    /// Consumers, with what they had; and those that are to be told that nothing is left.
+    consumers: BTreeMap<(SessionId, LinkId), (ConsumerMode, u64)>,
+    draining: BTreeSet<(SessionId, LinkId)>,
+    held: BTreeMap<MessageId, SessionId>,
+    seen: BTreeMap<&'static str, u64>,
+}
+
+#[test]
+fn everybody_who_waits_for_bodies_is_answered() {
+    let mut seen = BTreeMap::new();
+    for seed in 0..seeds() {
+        eprintln!("seed {seed}");
+        let mut world = World::new(seed);
+        for _ in 0..STEPS {
+            world.step();
+        }
+        world.end();
+        for (what, count) in world.seen {
+            *seen.entry(what).or_insert(0) += count;
+        }
+    }
+    for what in EXPECTED {
+        assert!(seen.get(what).is_some_and(|count| *count > 100), "{what}: {seen:?}");
+    }
+}
+
+/// `SEEDS=10000 cargo test --release -p dunlin-engine --test away_random` looks further.
+fn seeds() -> u64 {
+    std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
+}
+
+/// What must have happened often enough for the test to mean something.
+const EXPECTED: [&str; 9] = [
+    "answered",
+    "answered after bodies",
+    "late",
+    "delivered",
+    "drained",
+    "restated while wanted",
+    "left while waiting",
+    "fetched",
+    "fetched ahead",
+];
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let bounds = QueueBounds { messages_max: Some(4), ..QueueBounds::default() };
+        let narrow = QueuePolicy { bounds, ..QueuePolicy::default() };
+        let mut queue_policies = QueuePolicies::default();
+        queue_policies.named.insert(name("narrow"), narrow);
+        let mut rng = Rng(seed);
+        let engine = Engine::new(EngineOptions {
+            queue_policies,
+            formats: Formats { property, ..Formats::RAW },
+            log_bodies_max: rng.pick(&[0, 0, 100, 1_000]),
+            pace_max: Nanos::from_secs(5),
+            ..EngineOptions::new(StorePolicy::Always)
+        });
+        Self {
+            rng,
+            now: Nanos::SECOND,
+            engine,
+            effects: Effects::default(),
+            frames: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            asking: None,
+            consumers: BTreeMap::new(),
+            draining: BTreeSet::new(),
+            held: BTreeMap::new(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(40) {
+            0..8 => self.put(),
+            8..14 => self.compare(),
+            14..18 => self.credit(),
+            18..21 => self.settle(),
+            21..24 => self.pop(),
+            24 if self.rng.one_in(3) => self.close(),
+            25 if self.rng.one_in(3) => self.close_consumer(),
+            26 | 27 => self.restate(),
+            28..32 => self.engine.set_written(self.engine.last_lsn()),
+            32..35 => drop(self.fetch()),
+            _ => self.turn(),
+        }
+        self.engine.check();
+    }
+
+    /// All comes back that is wanted: nobody waits any more but for messages or a place.
+    fn end(&mut self) {
+        for _ in 0..20_000 {
+            if self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
+                self.turn();
+            } else if !self.fetch() {
+                break;
+            }
+            self.engine.check();
+        }
+        assert_eq!(self.engine.wanted_frame(), None, "it comes to an end");
+        let lost = self.asked.values().filter(|awaits| **awaits == Awaits::Answer);
+        assert_eq!(lost.count(), 0, "{:?}", self.asked);
+        assert!(self.draining.is_empty(), "{:?} hear nothing", self.draining);
+    }
+
+    fn put(&mut self) {
+        let Some(by) = self.idle() else { return };
+        let (to, body) = (Destination::Queue(self.queue()), self.rng.pick(&BODIES));
+        self.ask(
+            by,
+            Command::PutTo { to, message: NewMessage::new(body.into()), transaction: None },
+        );
+    }
+
+    fn compare(&mut self) {
+        let Some(by) = self.idle() else { return };
+        if self.rng.one_in(4) {
+            let count = 1 + self.rng.below(4);
+            let commands = (0..count).map(|_| Command::List(Box::new(self.comparison())));
+            let commands = commands.collect();
+            return self.ask(by, Command::Batch { commands });
+        }
+        let command = self.comparison();
+        self.ask(by, Command::List(Box::new(command)));
+    }
+
+    fn comparison(&mut self) -> ListCommand {
+        let (queue, origin, from) = (self.queue(), self.end_of_list(), self.end_of_list());
+        let element = self.rng.pick(&BODIES).into();
+        match self.rng.below(5) {
+            0 => ListCommand::Remove { queue, origin, element, max: 1 + self.rng.below(3) },
+            1 | 2 => ListCommand::Insert {
+                queue,
+                origin,
+                pivot: self.rng.pick(&BODIES).into(),
+                towards: from,
+                element,
+                persistence: Persistence::Persistent,
+            },
+            3 => {
+                let (to, wait) = (self.queue(), Some(Nanos::ZERO));
+                ListCommand::Move { from: queue, from_end: origin, to, to_end: from, wait }
+            }
+            _ => ListCommand::Locate {
+                queue,
+                origin,
+                from,
+                element,
+                skip: 0,
+                max: 1 + self.rng.below(3),
+                scan_max: self.rng.one_in(2).then_some(3),
+            },
+        }
+    }
+
+    fn pop(&mut self) {
+        let Some(by) = self.idle() else { return };
+        let (queue, end, max) = (self.queue(), self.end_of_list(), 1 + self.rng.below(3));
+        self.ask(by, Command::List(Box::new(ListCommand::Pop { queue, end, max })));
+    }
+
+    /// A consumer is opened, or gets more to take.
+    fn credit(&mut self) {
+        let (by, link) = (self.session(), LinkId(self.rng.below(2) as u32));
+        self.engine.open_session(by);
+        if let Some((_, delivered)) = self.consumers.get(&(by, link)) {
+            let (limit, drain) = (delivered + self.rng.below(4), self.rng.one_in(2));
+            if drain {
+                self.draining.insert((by, link));
+            } else {
+                self.draining.remove(&(by, link));
+            }
+            return self.handle(by, Command::Credit { link, limit, drain });
+        }
+        let (queue, selector) = (self.queue(), Some(self.rng.pick(&SELECTORS).into()));
+        let mode = self.rng.pick(&[ConsumerMode::Take, ConsumerMode::Browse]);
+        self.consumers.insert((by, link), (mode, 0));
+        self.handle(by, Command::OpenConsumer { link, queue, selector, mode });
+    }
+
+    fn settle(&mut self) {
+        let Some((message, by)) = self.held.pop_first() else { return };
+        let settlement = self.rng.pick(&[Settlement::Accept, Settlement::Release]);
+        self.handle(by, Command::Settle { message, settlement, transaction: None });
+    }
+
+    fn close_consumer(&mut self) {
+        let Some(((by, link), _)) = self.consumers.pop_first() else { return };
+        self.draining.remove(&(by, link));
+        self.handle(by, Command::CloseConsumer { link });
+    }
+
+    fn close(&mut self) {
+        let by = self.session();
+        self.engine.close_session(self.now, by, &mut self.effects);
+        if self.asked.remove(&by).is_some() {
+            self.saw("left while waiting");
+        }
+        self.consumers.retain(|(session, _), _| *session != by);
+        self.draining.retain(|(session, _)| *session != by);
+        self.held.retain(|_, holder| *holder != by);
+        self.hear();
+    }
+
+    /// The log stores a frame anew, mostly one that somebody waits for.
+    fn restate(&mut self) {
+        let wanted = self.engine.wanted_frame();
+        let all: Vec<_> = self.frames.keys().copied().collect();
+        if all.is_empty() {
+            return;
+        }
+        let lsn = wanted.unwrap_or_else(|| self.rng.pick(&all));
+        self.engine.restate(lsn, &self.frames[&lsn], &mut self.effects).unwrap();
+        if wanted.is_some() {
+            self.saw("restated while wanted");
+        }
+        self.hear();
+    }
+
+    /// A piece of the log comes back; false where nothing is wanted.
+    fn fetch(&mut self) -> bool {
+        let Some(lsn) = self.engine.wanted_frame() else { return false };
+        let ahead = self.rng.below(6) as usize;
+        let piece: Vec<_> = self.frames.range(lsn..).take(1 + ahead).collect();
+        let mut came_ahead = 0;
+        for (lsn, payload) in piece.into_iter().rev() {
+            came_ahead += u64::from(!self.engine.wants_frame(*lsn));
+            self.engine.restore(*lsn, payload).unwrap();
+        }
+        self.saw("fetched");
+        *self.seen.entry("fetched ahead").or_default() += came_ahead;
+        true
+    }
+
+    /// Time passes, and what is due happens.
+    fn turn(&mut self) {
+        self.now = self.now + Nanos::from_millis(self.rng.below(3) * 100);
+        self.engine.handle_timeout(self.now, &mut self.effects);
+        self.hear();
+    }
+
+    fn ask(&mut self, by: SessionId, command: Command) {
+        self.engine.open_session(by);
+        self.asked.insert(by, Awaits::Answer);
+        self.asking = Some(by);
+        self.handle(by, command);
+        self.asking = None;
+    }
+
+    fn handle(&mut self, by: SessionId, command: Command) {
+        self.engine.handle(self.now, by, command, &mut self.effects);
+        self.hear();
+    }
+
+    fn hear(&mut self) {
+        let mut start = 0;
+        for frame in &self.effects.frames {
+            self.frames.insert(frame.lsn, self.effects.records[start..frame.end].to_vec());
+            start = frame.end;
+        }
+        let outputs = std::mem::take(&mut self.effects.outputs);
+        self.effects.clear();
+        for Output { session, reply, .. } in outputs {
+            self.heard(session, reply);
+        }
+    }
+
+    fn heard(&mut self, session: SessionId, reply: Reply) {
+        match reply {
+            Reply::Delivered(delivery) => {
+                self.saw("delivered");
+                let key = (session, delivery.link.unwrap());
+                let (mode, delivered) = self.consumers.get_mut(&key).expect("it is open");
+                *delivered += 1;
+                if *mode == ConsumerMode::Take {
+                    self.held.insert(delivery.message, session);
+                }
+            }
+            Reply::Drained { link, .. } => {
+                assert!(self.draining.remove(&(session, link)), "it drained");
+                self.saw("drained");
+            }
+            Reply::Waits { ticket } => {
+                let before = self.asked.insert(session, Awaits::Place { ticket });
+                assert_eq!(before, Some(Awaits::Answer));
+            }
+            Reply::Late { ticket, .. } => {
+                let before = self.asked.remove(&session);
+                assert_eq!(before, Some(Awaits::Place { ticket }));
+                self.saw("late");
+            }
+            Reply::Done => {}
+            _ => {
+                assert_eq!(self.asked.remove(&session), Some(Awaits::Answer), "{reply:?}");
+                let at_once = self.asking == Some(session);
+                self.saw(if at_once { "answered" } else { "answered after bodies" });
+            }
+        }
+    }
+
+    /// A session that waits for no answer.
+    fn idle(&mut self) -> Option<SessionId> {
+        let by = self.session();
+        (!self.asked.contains_key(&by)).then_some(by)
+    }
+
+    fn saw(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    fn session(&mut self) -> SessionId {
+        SessionId(1 + self.rng.below(SESSIONS))
+    }
+
+    fn queue(&mut self) -> QueueName {
+        name(self.rng.pick(&QUEUES))
+    }
+
+    fn end_of_list(&mut self) -> End {
+        self.rng.pick(&[End::Head, End::Tail])
+    }
+}
+
+/// The first byte of a body is its property.
+fn property<'m>(_: Format, body: &'m [u8], _: &str) -> Value<'m> {
+    body.first().map_or(Value::Null, |first| Value::Integer(i64::from(*first)))
+}
+
+fn name(text: &str) -> QueueName {
+    QueueName::new(text).unwrap()
+}
