@@ -11,7 +11,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Command, Lsn, MessageId, Refusal, SessionId, limits};
+use model::{After, Command, Lsn, MessageId, Refusal, SessionId, limits};
 
 use crate::Effects;
 use crate::codec::Records;
@@ -60,8 +60,8 @@ pub fn stored_bodies(
 /// Who waits for a turn.
 #[derive(Debug)]
 enum Looker {
-    /// A command that has done nothing yet.
-    Command { session: SessionId, command: Command },
+    /// A command that has done nothing yet. Its answer waits for `floor` too.
+    Command { session: SessionId, command: Command, floor: After },
     /// The first of those who wait for a place in this queue, and there is one.
     Line(QueueSlot),
 }
@@ -232,6 +232,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         command: Command,
+        floor: After,
         effects: &mut Effects,
     ) -> Option<Command> {
         let Needed { ids, looked } = self.needed_by(&command);
@@ -240,13 +241,20 @@ impl Engine {
             return Some(command);
         }
         self.took_steps(limits::COMMAND_STEPS);
-        let session = self.sessions.at(by).id;
         if self.is_too_much(&ids) {
-            self.conclude(session, Outcome::refused(Refusal::ListTooLong), effects);
+            self.refuse_to_look(by, floor, effects);
         } else {
-            self.wait_for_turn(Looker::Command { session, command }, ids);
+            let session = self.sessions.at(by).id;
+            self.wait_for_turn(Looker::Command { session, command, floor }, ids);
         }
         None
+    }
+
+    fn refuse_to_look(&mut self, by: SessionSlot, floor: After, effects: &mut Effects) {
+        let first = effects.outputs.len();
+        let session = self.sessions.at(by).id;
+        self.conclude(session, Outcome::refused(Refusal::ListTooLong), effects);
+        self.raise_answers(by, floor, first, effects);
     }
 
     /// Whether the first of those who wait for a place in a queue waits for bodies now.
@@ -292,13 +300,14 @@ impl Engine {
             return self.await_all(ids);
         }
         match self.awaited.lookers.pop_front() {
-            Some(Looker::Command { session, .. }) if is_too_much => {
-                self.conclude(session, Outcome::refused(Refusal::ListTooLong), effects);
-            }
-            Some(Looker::Command { session, command }) => {
+            Some(Looker::Command { session, command, floor }) => {
                 let by = self.sessions.slot(session);
                 let by = by.expect("invariant: what a session asked for goes with it");
-                self.handle_now(by, command, effects);
+                if is_too_much {
+                    self.refuse_to_look(by, floor, effects);
+                } else {
+                    self.handle_now(by, command, floor, effects);
+                }
             }
             Some(Looker::Line(slot)) => self.admit_looked(slot, is_too_much, effects),
             None => {}

@@ -227,21 +227,23 @@ impl Engine {
         let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link(&command)) else {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
         };
-        if let Some(command) = self.unless_awaiting(slot, command, effects) {
-            self.handle_now(slot, command, effects);
+        let arrived = says_arrived(&command);
+        let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
+        match self.unless_awaiting(slot, command, floor, effects) {
+            Some(command) => self.handle_now(slot, command, floor, effects),
+            None => self.end_frame(effects),
         }
     }
 
-    /// Does what a session asks and what lacks nothing.
+    /// Does what a session asks and what lacks nothing. Its answer waits for `floor` too.
     pub(crate) fn handle_now(
         &mut self,
         slot: SessionSlot,
         command: Command,
+        floor: After,
         effects: &mut Effects,
     ) {
         let session = self.sessions.at(slot).id;
-        let arrived = says_arrived(&command);
-        let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
         let first = effects.outputs.len();
         let outcome = if self.is_memory_full() && adds(&command) {
             self.refuse_part(slot, transaction_of(&command), Refusal::MemoryFull)
@@ -251,9 +253,7 @@ impl Engine {
             self.dispatch(slot, command, effects)
         };
         self.conclude(session, outcome, effects);
-        if floor != After::NOTHING {
-            self.raise_answers(slot, floor, first, effects);
-        }
+        self.raise_answers(slot, floor, first, effects);
     }
 
     /// When [`Engine::handle_timeout`] is due next.

@@ -29,7 +29,9 @@ impl Store {
     fn with(options: EngineOptions) -> Self {
         let bounds = QueueBounds { messages_max: Some(3), ..QueueBounds::default() };
         let narrow = QueuePolicy { bounds, ..QueuePolicy::default() };
-        let named = [(name("narrow"), narrow)].into();
+        let pop_lease = Some(Nanos::from_secs(60));
+        let protected = QueuePolicy { pop_lease, ..QueuePolicy::default() };
+        let named = [(name("narrow"), narrow), (name("protected"), protected)].into();
         let queue_policies = QueuePolicies { named, ..QueuePolicies::default() };
         let log_bodies_max = options.log_bodies_max.min(1024 * 1024);
         let mut engine = Engine::new(EngineOptions { log_bodies_max, queue_policies, ..options });
@@ -443,4 +445,21 @@ fn a_body_that_is_stored_anew_has_come() {
     store.engine.check();
     assert_ne!(store.engine.wanted_frame(), Some(lsn), "it is not there any more");
     assert_eq!(store.settle(), [Reply::Places(vec![0])]);
+}
+
+/// A session's next command says that what it popped has arrived, though it is not done yet.
+#[test]
+fn who_waits_for_bodies_has_said_that_the_last_has_arrived() {
+    let mut store = Store::bare();
+    store.push("protected", &[b"taken"]);
+    store.push("list", &[b"one", b"other"]);
+    store.write();
+    let pop = ListCommand::Pop { queue: name("protected"), end: End::Head, max: 1 };
+    let popped = store.list(ONE, pop);
+    assert!(matches!(&popped[..], [Reply::Elements(elements)] if elements.len() == 1));
+    assert_eq!(store.list(ONE, locate("list", End::Head, b"other")), [], "it waits");
+    store.engine.close_session(store.now, ONE, &mut store.effects);
+    store.settle();
+    let length = ListCommand::Length { queue: name("protected") };
+    assert_eq!(store.list(OTHER, length), [Reply::Count(0)]);
 }

@@ -150,6 +150,9 @@ impl Engine {
         first: usize,
         effects: &mut Effects,
     ) {
+        if floor == After::NOTHING {
+            return;
+        }
         let key = ConsumerKey { session: by, link: LIST_LINK };
         if let Some(popping) = self.sessions.consumer_mut(key).and_then(|it| it.popping.as_mut()) {
             popping.floor = floor;
