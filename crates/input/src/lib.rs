@@ -63,9 +63,13 @@ impl InputBuffer {
         assert!(count <= self.len(), "only received bytes are consumed");
         self.start += count;
         if self.is_empty() {
-            self.bytes.clear();
             self.start = 0;
-            self.bytes.shrink_to(KEPT_BYTES_MAX);
+            self.bytes.clear();
+            if self.bytes.capacity() > KEPT_BYTES_MAX {
+                // Not shrunk: what is left at the front of a large block keeps the next large one
+                // from its place.
+                self.bytes = Vec::new();
+            }
         }
     }
 }

@@ -57,7 +57,11 @@ impl Outgoing {
         assert!(self.sent <= self.bytes.len(), "invariant: only what is there is sent");
         if self.sent == self.bytes.len() {
             self.forget_sent();
-            self.bytes.shrink_to(KEPT_BYTES_MAX);
+            if self.bytes.capacity() > KEPT_BYTES_MAX {
+                // Not shrunk: what is left at the front of a large block keeps the next large one
+                // from its place.
+                self.bytes = Vec::new();
+            }
         } else if self.sent > KEPT_BYTES_MAX && self.sent >= self.bytes.len() / 2 {
             self.forget_sent();
         }
