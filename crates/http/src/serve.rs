@@ -88,7 +88,9 @@ async fn converse<G: Gateway>(socket: TcpStream, app: App<G>, mut stage: watch::
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(half_sent);
+    builder.http1().max_buf_size(HEAD_BYTES_MAX);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
+    builder.http2().max_header_list_size(HEAD_BYTES_MAX as u32);
     let connection = builder.serve_connection(TokioIo::new(socket), service);
     tokio::pin!(connection);
     let mut is_stopping = false;
@@ -112,6 +114,10 @@ async fn reach(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
 
 /// How long accepting rests when the system has no room.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Bytes of a request before its body. A connection by HTTP/1.1 keeps a buffer of this size once so
+/// much came at once, whatever it was.
+const HEAD_BYTES_MAX: usize = 12 * 1024;
 
 /// Requests that one connection may have open by HTTP/2.
 const STREAMS_MAX: u32 = 100;
