@@ -5,11 +5,11 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use model::Nanos;
 use rustix::io::Errno;
-use rustix::net::sockopt::set_tcp_nodelay;
-use rustix::net::{SocketFlags, accept_with};
+use rustix::net::{SocketFlags, accept_with, listen, sockopt};
 
 use crate::config::{Listen, Protocol};
 use crate::error::StartError;
@@ -26,12 +26,15 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn bind(listen: Listen) -> Result<Self, StartError> {
-        let failed = |cause| StartError::Listen { address: listen.address, cause };
-        let socket = TcpListener::bind(listen.address).map_err(failed)?;
+    pub(crate) fn bind(to: Listen) -> Result<Self, StartError> {
+        let failed = |cause| StartError::Listen { address: to.address, cause };
+        let socket = TcpListener::bind(to.address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
+        // The library's own is 128: hundreds of clients who come back at once would wait a second.
+        listen(&socket, BACKLOG).map_err(|errno| failed(errno.into()))?;
+        ask_whether_alive(&socket).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
-        Ok(Self { socket, protocol: listen.protocol, address })
+        Ok(Self { socket, protocol: to.protocol, address })
     }
 
     pub(crate) const fn socket(&self) -> &TcpListener {
@@ -130,7 +133,7 @@ impl Acceptor {
             return;
         }
         // A socket that is gone already will tell when it is read.
-        let _ = set_tcp_nodelay(&arrival.socket, true);
+        let _ = sockopt::set_tcp_nodelay(&arrival.socket, true);
         self.next = (self.next + 1) % hub.reactors();
         hub.post(self.next).deliver(arrival);
     }
@@ -147,6 +150,25 @@ impl Acceptor {
         );
     }
 }
+
+/// Lets the system ask silent peers whether they are still there: those whose machine is gone never
+/// close. Accepted sockets take it over from the one that listens.
+fn ask_whether_alive(socket: &TcpListener) -> std::io::Result<()> {
+    sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    Ok(())
+}
+
+/// How long a peer may be silent before it is asked, how long it has to answer, and how often it is
+/// asked: who is gone is known to be after two minutes.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_PROBES: u32 = 4;
+
+/// Connections that may wait to be accepted, where the system allows so many.
+const BACKLOG: i32 = 4_096;
 
 /// Connections that one listener takes in a turn; the rest wait for the next.
 const ACCEPTS_PER_TURN: usize = 64;
