@@ -168,7 +168,7 @@ impl Connection {
     fn may_receive(&self, allowance: usize) -> bool {
         self.readable
             && !self.broken
-            && self.peer.input_bytes() < INPUT_BYTES_MAX
+            && self.peer.input_bytes() <= INPUT_BYTES_MAX
             && !self.is_backlogged(allowance)
     }
 
@@ -330,8 +330,9 @@ fn gives_up(reply: &Reply) -> bool {
     }
 }
 
-/// Bytes of input that wait for the session. It takes bodies out as they arrive, so more only
-/// waits behind a command that waits.
+/// With so many bytes of input that wait for the session there is one more read. It takes bodies
+/// out as they arrive, so more only waits behind a command that waits; but a line may be as long,
+/// and only with the next byte is it known to end or to be too long.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
