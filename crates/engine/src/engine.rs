@@ -127,7 +127,7 @@ impl Engine {
     pub fn new(options: EngineOptions) -> Self {
         Self {
             policy: options.policy,
-            queues: Queues::new(&options.queue_policies),
+            queues: Queues::new(&options.queue_policies, options.memory_limit),
             is_bounded: options.queue_policies.are_bounded(),
             queue_policies: options.queue_policies,
             formats: options.formats,

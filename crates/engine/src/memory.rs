@@ -189,8 +189,8 @@ impl Engine {
     /// What does not leave.
     fn resting_bytes(&self) -> u64 {
         let messages = self.messages.len() as u64 * MESSAGE_BYTES;
-        let waiting = self.pacing.memory_bytes;
-        self.memory.fixed + messages + waiting + self.totals.uncommitted_bytes as u64
+        let beside = self.pacing.memory_bytes + self.queues.memory_bytes();
+        self.memory.fixed + messages + beside + self.totals.uncommitted_bytes as u64
     }
 
     /// A message comes into its queue.

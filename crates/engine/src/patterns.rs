@@ -61,6 +61,7 @@ impl Engine {
         }
         if self.subscriptions.len() >= limits::SUBSCRIPTIONS_MAX
             || self.subscriptions.patterns_count() >= limits::PATTERN_SUBSCRIPTIONS_MAX
+            || self.queues.is_crowded()
         {
             return Err(Refusal::TooManySubscriptions);
         }

@@ -116,6 +116,8 @@ pub(crate) struct Queues {
     names: BTreeMap<QueueName, QueueSlot>,
     /// How many there may be.
     pub(crate) count_max: usize,
+    /// The same with those of subscriptions, which take as much memory.
+    slots_max: u64,
 }
 
 impl Queue {
@@ -303,10 +305,12 @@ impl Counts {
 }
 
 impl Queues {
-    /// Those that exist from the start.
-    pub(crate) fn new(policies: &QueuePolicies) -> Self {
+    /// Those that exist from the start. All may take half of so much memory, but for their
+    /// messages.
+    pub(crate) fn new(policies: &QueuePolicies, memory_limit: u64) -> Self {
         let (slots, names) = (Slab::new(), BTreeMap::new());
-        let mut queues = Self { slots, names, count_max: limits::QUEUES_MAX };
+        let slots_max = memory_limit / 2 / QUEUE_BYTES;
+        let mut queues = Self { slots, names, count_max: limits::QUEUES_MAX, slots_max };
         for (name, policy) in policies.kept() {
             queues.create(name.clone(), policy);
         }
@@ -417,10 +421,24 @@ impl Queues {
         self.names.len()
     }
 
+    /// Bytes of memory that they take, but for their messages.
+    pub(crate) const fn memory_bytes(&self) -> u64 {
+        self.slots.len() as u64 * QUEUE_BYTES
+    }
+
     pub(crate) fn is_full(&self) -> bool {
-        self.count() >= self.count_max
+        self.count() >= self.count_max || self.slots.len() as u64 >= self.slots_max
+    }
+
+    /// Whether there is no memory for another of a subscription: these leave half to others.
+    pub(crate) const fn is_crowded(&self) -> bool {
+        self.slots.len() as u64 >= self.slots_max / 2
     }
 }
+
+/// A queue in memory, with a short name, its place in the index of names and the first leaves of
+/// its own indexes, as the operating system sees it.
+const QUEUE_BYTES: u64 = 1_280;
 
 /// Ready messages below this priority count as urgent in statistics.
 pub(crate) const URGENT_BELOW: u32 = 1024;

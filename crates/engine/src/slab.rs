@@ -43,6 +43,11 @@ impl<T> Slab<T> {
         self.slots.get_mut(slot as usize)?.as_deref_mut()
     }
 
+    /// How many there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
     /// All values by slot, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..).zip(&self.slots).filter_map(|(slot, value)| Some((slot, value.as_deref()?)))

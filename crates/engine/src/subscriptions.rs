@@ -303,7 +303,11 @@ impl Engine {
         let others = self.subscriptions.len() - usize::from(replaced.is_some());
         let is_counted = replaced.is_some_and(|number| topic.subscriptions.contains(&number));
         let beside = topic.subscriptions.len() - usize::from(is_counted);
-        if others >= limits::SUBSCRIPTIONS_MAX || beside >= limits::TOPIC_SUBSCRIPTIONS_MAX {
+        let is_crowded = replaced.is_none() && self.queues.is_crowded();
+        if is_crowded
+            || others >= limits::SUBSCRIPTIONS_MAX
+            || beside >= limits::TOPIC_SUBSCRIPTIONS_MAX
+        {
             return Err(Refusal::TooManySubscriptions);
         }
         if record_bytes > self.log.room_left() {
