@@ -1,0 +1,124 @@
+//! The binary with a listener of each protocol, and how much memory it takes.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use crate::common::{Directory, Server, dunlin};
+
+pub(crate) const PROTOCOLS: [&str; 4] = ["beanstalkd", "redis", "amqp", "http"];
+
+pub(crate) struct Broker {
+    pub(crate) server: Server,
+    addresses: Vec<SocketAddr>,
+    /// Removed when it has ended.
+    _directory: Directory,
+}
+
+impl Broker {
+    /// One that keeps nothing.
+    pub(crate) fn in_memory(test: &str, options: &[&str]) -> Self {
+        let directory = Directory::new(test);
+        let mut command = dunlin(&directory);
+        command.args(["serve", "--store", "none"]).args(options);
+        Self::start(directory, command)
+    }
+
+    /// Starts `serve`, whatever else the command says, with all listeners.
+    pub(crate) fn start(directory: Directory, mut command: Command) -> Self {
+        for protocol in PROTOCOLS {
+            command.args(["--listen", &format!("{protocol}=127.0.0.1:0")]);
+        }
+        let server = Server::start(command);
+        let address = |(line, protocol): (&String, &str)| {
+            let address = line.strip_prefix(&format!("listening {protocol} ")).unwrap();
+            address.parse().unwrap()
+        };
+        let addresses = server.lines.iter().zip(PROTOCOLS).map(address).collect();
+        Self { server, addresses, _directory: directory }
+    }
+
+    /// Waits for its end: how, and what it logged.
+    pub(crate) fn end(self) -> (ExitStatus, String) {
+        self.server.end()
+    }
+
+    pub(crate) fn address(&self, protocol: &str) -> SocketAddr {
+        self.addresses[PROTOCOLS.iter().position(|it| *it == protocol).unwrap()]
+    }
+
+    /// A socket that gives up after 20 seconds.
+    pub(crate) fn socket(&self, protocol: &str) -> TcpStream {
+        let socket = TcpStream::connect(self.address(protocol)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket
+    }
+
+    /// A socket that these bytes were sent by.
+    pub(crate) fn told(&self, protocol: &str, bytes: &[u8]) -> TcpStream {
+        let mut socket = self.socket(protocol);
+        socket.write_all(bytes).unwrap();
+        socket
+    }
+
+    /// Bytes of memory that the server's process has.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        let path = format!("/proc/{}/status", self.server.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+    }
+}
+
+/// Everything until the server closes, be it with a reset.
+pub(crate) fn rest(mut socket: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // What came before a reset is there all the same; silence is not the end.
+    if let Err(error) = socket.read_to_end(&mut bytes) {
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A peer who sends the same again and again, and reads nothing.
+pub(crate) struct Fountain {
+    socket: TcpStream,
+    pattern: Vec<u8>,
+    at: usize,
+    /// Bytes that were taken.
+    pub(crate) sent: usize,
+}
+
+impl Fountain {
+    /// `pattern` follows what the socket has sent.
+    pub(crate) fn new(socket: TcpStream, pattern: &[u8]) -> Self {
+        socket.set_nonblocking(true).unwrap();
+        // Short patterns in long pieces.
+        let pattern = pattern.repeat(1 + 64 * 1024 / pattern.len());
+        Self { socket, pattern, at: 0, sent: 0 }
+    }
+
+    /// Sends until nothing more is taken for now, at most this; false when it was closed.
+    pub(crate) fn pour(&mut self, bytes_max: usize) -> bool {
+        let last = self.sent + bytes_max;
+        while self.sent < last {
+            match self.socket.write(&self.pattern[self.at..]) {
+                Ok(count) => {
+                    self.at = (self.at + count) % self.pattern.len();
+                    self.sent += count;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// What has come until the server closed.
+    pub(crate) fn rest(self) -> String {
+        self.socket.set_nonblocking(false).unwrap();
+        rest(self.socket)
+    }
+}

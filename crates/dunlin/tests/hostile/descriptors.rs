@@ -1,0 +1,64 @@
+//! A server without descriptors: who is there is served, the journal goes on, and places that come
+//! free are given away.
+
+use crate::broker::{Broker, PROTOCOLS};
+use crate::common::{Directory, dunlin_after};
+use crate::neighbours::{Lines, Neighbours};
+
+/// By all protocols. The neighbours came before.
+#[test]
+fn who_is_there_is_served_when_nobody_else_can_be_accepted() {
+    let directory = Directory::new("no-descriptors");
+    let mut command = dunlin_after(&directory, "ulimit -n 40");
+    command.args(["serve", "--store", "none"]);
+    let broker = Broker::start(directory, command);
+    let mut neighbours = Neighbours::of(&broker);
+    neighbours.exchange();
+    for protocol in PROTOCOLS {
+        let crowd: Vec<_> = (0..60).map(|_| broker.socket(protocol)).collect();
+        for _ in 0..20 {
+            neighbours.exchange();
+        }
+        drop(crowd);
+        // Its place came free.
+        Neighbours::of(&broker).exchange();
+    }
+    broker.server.signal(rustix::process::Signal::TERM);
+    let (status, log) = broker.end();
+    assert_eq!(status.code(), Some(0));
+    let complaints = log.lines().filter(|line| line.contains("cannot accept")).count();
+    // One a second at most; the test takes a few.
+    assert!((1..30).contains(&complaints), "{complaints} complaints: {log}");
+}
+
+/// A journal that cannot open more files is full: it refuses, gives what it has, and goes on.
+#[test]
+fn a_journal_without_descriptors_refuses_and_recovers() {
+    let directory = Directory::new("journal-descriptors");
+    let start = |directory: &Directory| {
+        let mut command = dunlin_after(directory, "ulimit -n 270");
+        command.args(["serve", "--listen", "beanstalkd=127.0.0.1:0", "--sync", "never"]);
+        command.args(["--segment-bytes", "1", "--max-message-bytes", "65535"]);
+        crate::common::Server::start(command)
+    };
+    let server = start(&directory);
+    let mut client = Lines::new(std::net::TcpStream::connect(server.address()).unwrap());
+    let body = "x".repeat(60_000);
+    let put = format!("put 0 0 60 {}\r\n{body}", body.len());
+    let stored = (1..10_000).take_while(|_| client.ask(&put) != "OUT_OF_MEMORY").count();
+    assert!((500..9_999).contains(&stored), "{stored} are stored");
+    server.signal(rustix::process::Signal::KILL);
+    server.end();
+
+    // A start finds as many files and no more descriptors.
+    let server = start(&directory);
+    let mut client = Lines::new(std::net::TcpStream::connect(server.address()).unwrap());
+    for id in 1..=stored {
+        assert_eq!(client.ask(&format!("delete {id}")), "DELETED");
+    }
+    // It stores again by itself; until then it says that it does not.
+    while client.ask(&put) == "OUT_OF_MEMORY" {}
+    server.signal(rustix::process::Signal::TERM);
+    let (status, log) = server.end();
+    assert_eq!(status.code(), Some(0), "{log}");
+}

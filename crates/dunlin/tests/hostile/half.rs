@@ -1,0 +1,131 @@
+//! Peers who begin and do not go on, or go on one byte at a time, or are gone without a word.
+
+use std::io::Write as _;
+use std::net::Shutdown;
+
+use crate::amqp_peer::{begin, encoded, opening};
+use crate::broker::{Broker, PROTOCOLS, rest};
+use crate::neighbours::{Lines, Neighbours};
+
+/// Beginnings of commands that announce more than comes.
+fn beginnings() -> Vec<(&'static str, Vec<u8>)> {
+    let text = |protocol, text: &str| (protocol, text.as_bytes().to_vec());
+    let mut frame_in_parts = opening();
+    frame_in_parts.extend(encoded(&begin(), &[]));
+    frame_in_parts.extend([0, 0, 0xff, 0xff, 2, 0, 0, 0, 0, 0x53]);
+    vec![
+        text("beanstalkd", "list-tu"),
+        text("beanstalkd", "put 0 0 60 65535\r\nabc"),
+        text("redis", "LPU"),
+        text("redis", "*1048576\r\n$5\r\nLPUSH\r\n"),
+        text("redis", "*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$16777216\r\nabc"),
+        ("amqp", b"AMQ".to_vec()),
+        ("amqp", frame_in_parts),
+        text("http", "POST /queues"),
+        text("http", "POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\n"),
+        text(
+            "http",
+            "POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\n\
+             content-length: 16000000\r\n\r\nabc",
+        ),
+        text("http", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\x3f"),
+    ]
+}
+
+/// What is announced takes no memory before it comes.
+#[test]
+fn half_sent_commands_cost_what_was_sent() {
+    const EACH: usize = 100;
+    let broker = Broker::in_memory("half-sent", &[]);
+    let mut neighbours = Neighbours::of(&broker);
+    neighbours.exchange();
+    let before = broker.resident_bytes();
+    let mut crowd = Vec::new();
+    for (protocol, bytes) in beginnings() {
+        crowd.extend((0..EACH).map(|_| broker.told(protocol, &bytes)));
+        neighbours.exchange();
+    }
+    let each = broker.resident_bytes().saturating_sub(before) / crowd.len();
+    assert!(each <= 32 * 1024, "{each} bytes for a command of which half has come");
+    drop(crowd);
+    neighbours.exchange();
+}
+
+#[test]
+fn who_closes_in_the_middle_of_a_command_is_closed() {
+    let broker = Broker::in_memory("half-closed", &[]);
+    let mut neighbours = Neighbours::of(&broker);
+    for (protocol, bytes) in beginnings() {
+        let socket = broker.told(protocol, &bytes);
+        socket.shutdown(Shutdown::Write).unwrap();
+        // Some are told why. That it ends is the point.
+        rest(socket);
+        neighbours.exchange();
+    }
+}
+
+#[test]
+fn who_sends_one_byte_at_a_time_is_served_and_holds_nobody_up() {
+    let commands = [
+        ("beanstalkd", "put 0 0 60 3\r\nabc\r\n", "INSERTED "),
+        ("redis", "*3\r\n$5\r\nLPUSH\r\n$4\r\nslow\r\n$3\r\nabc\r\n", ":"),
+        ("redis", "LLEN nothing\r\n", ":0"),
+        (
+            "http",
+            "POST /queues/slow/messages HTTP/1.1\r\nhost: localhost\r\n\
+             content-length: 3\r\n\r\nabc",
+            "HTTP/1.1 201 Created",
+        ),
+        // Its answer is its own header.
+        ("amqp", "AMQP\0\u{1}\0\0", "AMQP"),
+    ];
+    let broker = Broker::in_memory("byte-by-byte", &[]);
+    let mut neighbours = Neighbours::of(&broker);
+    let peers = commands.into_iter().flat_map(|command| std::iter::repeat_n(command, 10));
+    let mut peers: Vec<_> = peers.map(|command| (command, broker.socket(command.0))).collect();
+    let longest = commands.iter().map(|(_, command, _)| command.len()).max().unwrap();
+    for at in 0..longest {
+        for ((_, command, _), socket) in &mut peers {
+            if let Some(byte) = command.as_bytes().get(at) {
+                socket.write_all(&[*byte]).unwrap();
+            }
+        }
+        neighbours.exchange();
+    }
+    for ((protocol, _, answer), socket) in peers {
+        if protocol == "amqp" {
+            socket.shutdown(Shutdown::Write).unwrap();
+            assert!(rest(socket).starts_with(answer));
+        } else {
+            let line = Lines::new(socket).line();
+            assert!(line.starts_with(answer), "{line} instead of {answer}");
+        }
+    }
+}
+
+/// A peer whose machine is gone never closes: the system asks it, which closes what it held.
+#[test]
+fn the_system_looks_whether_silent_peers_are_still_there() {
+    let broker = Broker::in_memory("keepalive", &[]);
+    let mut neighbours = Neighbours::of(&broker);
+    neighbours.exchange();
+    for protocol in PROTOCOLS {
+        let local = format!("0100007F:{:04X}", broker.address(protocol).port());
+        // Until what was said last is acknowledged, there is another timer.
+        while timer_of(&local) == RETRANSMISSION {}
+        assert_eq!(timer_of(&local), KEEPALIVE, "of the neighbour by {protocol}");
+    }
+}
+
+/// The timer of the one connection that this address has.
+fn timer_of(local: &str) -> String {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut fields = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let line = fields.find(|fields| fields[1] == local && fields[3] == ESTABLISHED).unwrap();
+    line[5].split(':').next().unwrap().to_owned()
+}
+
+/// How /proc/net/tcp calls a state and timers.
+const ESTABLISHED: &str = "01";
+const RETRANSMISSION: &str = "01";
+const KEEPALIVE: &str = "02";

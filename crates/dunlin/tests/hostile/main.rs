@@ -1,0 +1,20 @@
+//! Peers who do their worst, against the real binary: they cost bounded memory, they are refused as
+//! docs/limits.md says, and a neighbour by the same protocol gets right answers meanwhile.
+//!
+//! Memory is that of the server's process, as the system counts it. Nothing here is timed: a peer
+//! sends until the server takes no more, and the neighbours are served in between.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod amqp_peer;
+mod broker;
+mod crowded;
+mod descriptors;
+mod endless;
+mod giant;
+mod half;
+mod idle;
+mod neighbours;
+mod unread;
