@@ -78,8 +78,8 @@ impl fmt::Display for Counters {
         )?;
         writeln!(
             f,
-            "counters: {memory_bytes} bytes of memory of {memory_limit}, {bodies_away} messages \
-             on the disk only"
+            "  memory: {memory_bytes} bytes of {memory_limit}, {bodies_away} messages on the disk \
+             only"
         )?;
         writeln!(
             f,
