@@ -1,5 +1,5 @@
 //! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench`, `bench-jms`,
-//! `bench-redis`, `bench-jobs`, `instructions`.
+//! `bench-redis`, `bench-jobs`, `instructions`, `soak`.
 
 mod amqp;
 mod bench;
@@ -19,6 +19,7 @@ mod random;
 mod run;
 mod server;
 mod setup;
+mod soak;
 mod steps;
 mod tally;
 mod tidy;
@@ -72,7 +73,8 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
     match words {
         _ if wants_help => {
             let benches =
-                [bench::HELP, bench_jms::HELP, bench_redis::HELP, bench_jobs::HELP].concat();
+                [soak::HELP, bench::HELP, bench_jms::HELP, bench_redis::HELP, bench_jobs::HELP]
+                    .concat();
             print!("{HELP}{benches}\nSteps of the test:\n{}", steps::list());
             Ok(Tally::default())
         }
@@ -91,6 +93,9 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
             counted(bench_redis::run_all(&Bench::new()?, &bench_redis::Options::read(options)?)?)
         }
         ["bench-jobs", options @ ..] => counted(bench_jobs::run_all(&Bench::new()?, options)?),
+        ["soak", options @ ..] => {
+            counted(soak::run_all(&Bench::new()?, &soak::Options::read(options)?)?)
+        }
         ["crash", options @ ..] => counted(crash::run_all(&crash_options(options)?)?),
         _ => Err(format!("{}? See cargo xtask --help", words.join(" ")).into()),
     }

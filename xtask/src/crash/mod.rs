@@ -280,7 +280,7 @@ fn is_parked((_, _, place): &(u64, u64, Place)) -> bool {
 }
 
 /// What a crash leaves is sound in the eyes of `dunlin journal verify`, which changes nothing.
-fn verify(program: &Program, data: &Path) -> Result<()> {
+pub(crate) fn verify(program: &Program, data: &Path) -> Result<()> {
     let Program::Dunlin(dunlin) = program else { return Ok(()) };
     let mut verify = Command::new(&dunlin.binary);
     verify.args(["journal", "verify"]).arg(data.join("journal"));
