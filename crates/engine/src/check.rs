@@ -61,6 +61,15 @@ impl Engine {
             let transaction = self.sessions.at(*session).transactions.get(id);
             assert!(transaction.is_some_and(|it| it.waits), "who waits for room has committed");
         }
+        let sessions = self.sessions.iter().map(|(_, session)| session);
+        let mut settling = BTreeMap::new();
+        for id in sessions.flat_map(|session| &session.settling) {
+            *settling.entry(self.living(*id).queue).or_insert(0) += 1;
+        }
+        for (slot, queue) in self.queues.iter() {
+            assert_eq!(queue.settling, settling.remove(&slot).unwrap_or(0), "what is settled");
+        }
+        assert!(settling.is_empty(), "what is settled is in a queue that is there");
     }
 
     /// Gives the number of timers of those who said how long they wait.

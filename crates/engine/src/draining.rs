@@ -68,6 +68,23 @@ impl Engine {
         }
     }
 
+    /// A message is settled in a transaction, and waits for nobody any more but its commit.
+    pub(crate) fn began_settling(&mut self, slot: QueueSlot) {
+        let queue = self.queues.at_mut(slot);
+        queue.settling += 1;
+        assert!(queue.settling <= queue.counts.leased, "what is settled is held");
+        if queue.policy.bounds.target_age.is_some() {
+            self.made_place(slot);
+        }
+    }
+
+    /// The transaction ends, one way or the other.
+    pub(crate) fn ended_settling(&mut self, slot: QueueSlot) {
+        let queue = self.queues.at_mut(slot);
+        assert!(queue.settling > 0, "a queue knows what is being settled");
+        queue.settling -= 1;
+    }
+
     /// Whether a message that came now would wait longer than it should. Nobody can tell where
     /// there are no consumers: then only while the oldest has waited longer, and never where it is
     /// for a subscriber who is away.
@@ -81,7 +98,8 @@ impl Engine {
         }
         let drained = queue.drain.count(self.latest, age);
         let is_consumed = drained > 0 || !queue.consumers.is_empty();
-        let there = queue.counts.ready + queue.counts.leased;
+        // A consumer that commits many at once needs all of them before any of them can leave.
+        let there = queue.counts.ready + queue.counts.leased - queue.settling;
         is_consumed && there >= drained.max(THERE_ALWAYS)
     }
 

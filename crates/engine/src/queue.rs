@@ -62,6 +62,8 @@ pub(crate) struct Queue {
     pub(crate) producers: u64,
     /// Messages for it in transactions that are open.
     pub(crate) uncommitted: u64,
+    /// Messages of it that are settled in transactions that are open.
+    pub(crate) settling: u64,
     pub(crate) consumers: BTreeSet<ConsumerKey>,
     pub(crate) messages_total: u64,
     pub(crate) deleted_total: u64,
@@ -145,6 +147,7 @@ impl Queue {
             drain: Drain::default(),
             producers: 0,
             uncommitted: 0,
+            settling: 0,
             consumers: BTreeSet::new(),
             messages_total: 0,
             deleted_total: 0,

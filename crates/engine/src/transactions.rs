@@ -321,6 +321,7 @@ impl Engine {
         }
         let is_journalled = self.living(message).is_journalled();
         self.hold_for_transaction(by, message);
+        self.began_settling(queue);
         let session = self.sessions.at_mut(by);
         session.settling.insert(message);
         if let Some(transaction) = session.transactions.get_mut(&id) {
@@ -488,10 +489,10 @@ impl Engine {
             *uncommitted -= 1;
             self.remove_target_if_idle(target);
         }
-        let session = self.sessions.at_mut(by);
         for id in transaction.settled() {
-            let was_settling = session.settling.remove(&id);
+            let was_settling = self.sessions.at_mut(by).settling.remove(&id);
             assert!(was_settling, "a message is settled in one transaction");
+            self.ended_settling(self.living(id).queue);
         }
     }
 }
