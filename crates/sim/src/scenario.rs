@@ -41,8 +41,9 @@ pub struct Scenario {
     pub fall: Option<Fall>,
     /// Bytes that the disk has room for, at times.
     pub quota: Option<u64>,
-    /// Bodies leave memory as soon as the log has them.
-    pub bodies_leave: bool,
+    /// Bytes of bodies that memory keeps beside the log: zero, so that they leave at once, some
+    /// KiB, so that some are read ahead, or any number.
+    pub log_bodies_max: u64,
     /// What senders ask of the store, one drawn for each message.
     pub persistences: Vec<Persistence>,
     /// Defects for tests of the oracle.
@@ -83,7 +84,7 @@ impl Scenario {
             falls_per_thousand: rng.pick(&[0, 3, 10, 30]),
             fall: None,
             quota: rng.chance(3, 4).then_some(tight),
-            bodies_leave: false,
+            log_bodies_max: u64::MAX,
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             defects: ServerDefects::default(),
             trace: false,
@@ -102,7 +103,9 @@ impl Scenario {
             let most = tight.max(scenario.journal.disk_bytes_min());
             (scenario.quota, scenario.journal.disk_bytes_max) = (None, Some(most));
         }
-        scenario.bodies_leave = rng.coin();
+        if rng.coin() {
+            scenario.log_bodies_max = rng.pick(&[0, 0, 4, 32]) * 1024;
+        }
         scenario
     }
 
@@ -128,7 +131,7 @@ impl Scenario {
             engine: EngineOptions {
                 queue_policies: queue_policies(),
                 formats: Formats { property, payload },
-                log_bodies_max: if self.bodies_leave { 0 } else { u64::MAX },
+                log_bodies_max: self.log_bodies_max,
                 ..EngineOptions::new(self.policy)
             },
             journal: self.journal.clone(),
