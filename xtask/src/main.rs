@@ -10,6 +10,7 @@ mod clients;
 mod contender;
 mod counters;
 mod crash;
+mod flags;
 mod house;
 mod http;
 mod instructions;

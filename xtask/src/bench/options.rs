@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::Result;
+use crate::flags::{list, pairs};
 use crate::house::root;
 
 pub(crate) const HELP: &str = "\
@@ -49,10 +50,7 @@ impl Options {
             out: root().join("docs/benchmarks"),
             words: String::new(),
         };
-        for pair in words.chunks(2) {
-            let &[name, value] = pair else {
-                return Err(format!("{} needs a value", pair.concat()).into());
-            };
+        for (name, value) in pairs(words)? {
             options.set(name, value)?;
         }
         Ok(options)
@@ -76,10 +74,6 @@ impl Options {
         }
         Ok(())
     }
-}
-
-fn list(value: &str) -> Vec<String> {
-    value.split(',').map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Result;
+use crate::flags::{list, pairs};
 
 pub(crate) const HELP: &str = "\
 cargo xtask bench-jms [options]     what a JMS client sees of dunlin, artemis and classic
@@ -43,10 +44,7 @@ impl Options {
     /// Reads `--name value` pairs.
     pub(crate) fn read(words: &[&str]) -> Result<Options> {
         let mut options = Options::default();
-        for pair in words.chunks(2) {
-            let &[name, value] = pair else {
-                return Err(format!("{} needs a value", pair.concat()).into());
-            };
+        for (name, value) in pairs(words)? {
             options.set(name, value)?;
         }
         Ok(options)
@@ -88,10 +86,6 @@ impl Default for Options {
             binary: None,
         }
     }
-}
-
-fn list(value: &str) -> Vec<String> {
-    value.split(',').map(str::to_owned).collect()
 }
 
 #[cfg(test)]

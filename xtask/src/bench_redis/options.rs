@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::LIMIT;
 use crate::Result;
+use crate::flags::{list, pairs};
 
 pub(crate) const HELP: &str = "\
 cargo xtask bench-redis [options]   lists under redis-benchmark, on dunlin and redis-server
@@ -39,12 +40,9 @@ impl Options {
             limit: LIMIT,
             binary: None,
         };
-        for pair in words.chunks(2) {
-            let &[name, value] = pair else {
-                return Err(format!("{} needs a value", pair.concat()).into());
-            };
+        for (name, value) in pairs(words)? {
             match name {
-                "--servers" => options.servers = value.split(',').map(str::to_owned).collect(),
+                "--servers" => options.servers = list(value),
                 "--clients" => options.clients = value.parse()?,
                 "--rounds" => options.rounds = value.parse()?,
                 "--share" => options.share = value.parse::<u64>()?.max(1),
