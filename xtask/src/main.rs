@@ -6,6 +6,7 @@ mod bench;
 mod bench_jms;
 mod bench_jobs;
 mod bench_redis;
+mod children;
 mod clients;
 mod contender;
 mod counters;
@@ -74,7 +75,7 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
     match words {
         _ if wants_help => {
             let benches =
-                [soak::HELP, bench::HELP, bench_jms::HELP, bench_redis::HELP, bench_jobs::HELP]
+                [soak::HELP, &bench::help(), bench_jms::HELP, bench_redis::HELP, bench_jobs::HELP]
                     .concat();
             print!("{HELP}{benches}\nSteps of the test:\n{}", steps::list());
             Ok(Tally::default())

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use crate::children;
 use crate::tally::{Runner, Tally};
 
 /// Lines of a failed program's output that are shown.
@@ -27,15 +28,14 @@ pub(crate) struct Outcome {
 /// When it cannot be started.
 pub(crate) fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Outcome> {
     let file = File::create(log)?;
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(file.try_clone()?)
-        .stderr(file)
-        // A group of its own, so that a program that hangs ends with its children.
-        .process_group(0)
-        .spawn()
+    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    // A group of its own, so that a program that hangs ends with its children.
+    command.process_group(0);
+    let mut child = children::spawn(command)
         .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
-    let ended_well = wait(&mut child, limit)?;
+    let ended_well = wait(&mut child, limit);
+    children::end(&mut child);
+    let ended_well = ended_well?;
     let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
     Ok(Outcome { ended_well, output })
 }
@@ -67,7 +67,6 @@ fn wait(child: &mut Child, limit: Duration) -> Result<bool> {
         thread::sleep(Duration::from_millis(20));
     }
     println!("still running after {} s, killed", limit.as_secs());
-    Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
-    child.wait()?;
+    children::end_group(child);
     Ok(false)
 }

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use crate::children;
 use crate::house::root;
 
 /// A server that needs longer than this to get ready hangs.
@@ -152,9 +153,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended already, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        children::end(&mut self.child);
     }
 }
 
@@ -176,12 +175,18 @@ fn start_java(java: &Java, log: File) -> Result<Server> {
 /// Java with the classes of a module of `interop/jms`. `mvn process-classes` leaves the class
 /// path beside them.
 pub(crate) fn java_command(module: &str) -> Result<Command> {
-    let target = root().join("interop/jms").join(module).join("target");
-    let libraries = java_libraries(module)?;
+    java_command_of(&[module])
+}
+
+/// The same with the classes of several.
+pub(crate) fn java_command_of(modules: &[&str]) -> Result<Command> {
+    let mut path = Vec::new();
+    for module in modules {
+        let target = root().join("interop/jms").join(module).join("target/classes");
+        path.extend([target.display().to_string(), java_libraries(module)?]);
+    }
     let mut command = Command::new("java");
-    command
-        .arg(format!("-Xmx{JAVA_MEMORY}"))
-        .args(["-cp", &format!("{}:{libraries}", target.join("classes").display())]);
+    command.arg(format!("-Xmx{JAVA_MEMORY}")).args(["-cp", &path.join(":")]);
     Ok(command)
 }
 
@@ -193,11 +198,8 @@ pub(crate) fn java_libraries(module: &str) -> Result<String> {
 
 /// Starts a server that prints where it listens.
 fn start_announcing(mut command: Command, protocol: &'static str, log: File) -> Result<Server> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    let mut child = children::spawn(&mut command)
         .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
     let stdout = child.stdout.take().ok_or("no standard output")?;
     let (sender, ready) = channel();
@@ -230,15 +232,10 @@ fn read_address(stdout: ChildStdout, protocol: &str) -> Option<SocketAddr> {
 /// follows `listen`, and tried.
 fn start_silent(program: &str, listen: [&str; 3], options: &[String], log: File) -> Result<Server> {
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let child = Command::new(program)
-        .args(listen)
-        .arg(address.port().to_string())
-        .args(options)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .map_err(|error| format!("{program}: {error}"))?;
+    let mut command = Command::new(program);
+    command.args(listen).arg(address.port().to_string()).args(options);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    let child = children::spawn(&mut command).map_err(|error| format!("{program}: {error}"))?;
     let (sender, ready) = channel();
     thread::spawn(move || {
         let end = Instant::now() + READY_MAX;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::Result;
+use crate::children;
 
 /// A line of JSON.
 pub(super) type Answer = Map<String, Value>;
@@ -25,11 +26,8 @@ pub(super) struct Asked {
 impl Asked {
     /// Starts it; what it complains about goes to `log`.
     pub(super) fn start(mut command: Command, log: &Path) -> Result<Asked> {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(File::create(log)?)
-            .spawn()
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(log)?);
+        let mut child = children::spawn(&mut command)
             .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
         let questions = child.stdin.take().ok_or("no standard input")?;
         let stdout = child.stdout.take().ok_or("no standard output")?;
@@ -43,6 +41,10 @@ impl Asked {
             }
         });
         Ok(Asked { child, questions, answers })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// # Errors
@@ -63,9 +65,7 @@ impl Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended already, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        children::end(&mut self.child);
     }
 }
 

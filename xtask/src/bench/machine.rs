@@ -30,22 +30,24 @@ fn field(text: &str, name: &str) -> Option<String> {
     line.split_once(':').map(|(_, value)| value.trim().to_owned())
 }
 
-/// Of Dunlin, of Java, and of the libraries that the brokers and clients come from.
-pub(super) fn versions(binary: &Path) -> Result<Vec<String>> {
-    let dunlin = first_line(Command::new(binary).arg("--version"))?;
-    let java = first_line(Command::new("java").arg("--version"))?;
-    let brokers = java_libraries("brokers")?;
-    let (jakarta, javax) = (java_libraries("bench")?, java_libraries("bench-javax")?);
-    let libraries = [
-        (&brokers, "artemis-server"),
-        (&brokers, "activemq-broker"),
-        (&brokers, "joram-mom-core"),
-        (&jakarta, "qpid-jms-client"),
-        (&jakarta, "activemq-client"),
-        (&javax, "joram-client-jms"),
-    ];
-    let found = libraries.iter().filter_map(|(path, name)| library(path, name));
-    Ok([dunlin, java].into_iter().chain(found).collect())
+/// Of Dunlin and of programs that are asked by `words`.
+pub(super) fn versions(binary: &Path, programs: &[&[&str]]) -> Result<Vec<String>> {
+    let mut versions = vec![first_line(Command::new(binary).arg("--version"))?];
+    for words in programs {
+        let Some((program, words)) = words.split_first() else { continue };
+        // What is not there says so in its line of the table.
+        versions.extend(first_line(Command::new(program).args(words)));
+    }
+    Ok(versions)
+}
+
+/// Of libraries of modules of `interop/jms`.
+pub(super) fn libraries(names: &[(&str, &str)]) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (module, name) in names {
+        found.extend(library(&java_libraries(module)?, name));
+    }
+    Ok(found)
 }
 
 /// The time of day, so that figures of several runs are told apart.

@@ -4,27 +4,73 @@
 //! A broker and its client have a process each; both are new in every round, and only those of one
 //! system run at a time, so that none pays for what another still has to do.
 
+mod activemq;
 mod asked;
+mod document;
+mod jms;
 mod joram;
 mod machine;
 mod options;
-mod system;
+mod page;
+mod plot;
+mod raw;
+mod sample;
+mod usage;
 
 use crate::Result;
+use crate::children;
 use crate::steps::Bench;
 use crate::tally::Tally;
 
-pub(crate) use options::HELP;
-use options::Options;
+use activemq::ActiveMq;
+use joram::Joram;
 
-/// Runs the test of `document`.
+/// Of all documents, one after the other.
+const ALL: [&str; 2] = ["activemq", "joram"];
+
+/// Runs the test of `document`, or of `all`. Ctrl-C ends it with all that it started.
 ///
 /// # Errors
-/// When it is not known, or a client cannot be built or a broker not be started.
+/// When it is not known, or nothing of it can be measured.
 pub(crate) fn run_all(bench: &Bench, document: &str, words: &[&str]) -> Result<Tally> {
-    let options = Options::read(words)?;
+    children::end_when_interrupted()?;
+    if document != "all" {
+        return run_one(bench, document, words);
+    }
+    let mut tally = Tally::default();
+    for document in ALL {
+        println!("==== {document}");
+        tally += run_one(bench, document, words)?;
+    }
+    Ok(tally)
+}
+
+fn run_one(bench: &Bench, document: &str, words: &[&str]) -> Result<Tally> {
     match document {
-        "joram" => joram::run_all(bench, &options),
-        other => Err(format!("{other}? There is joram; see cargo xtask --help").into()),
+        "activemq" => document::run(&ActiveMq, bench, words),
+        "joram" => document::run(&Joram, bench, words),
+        other => {
+            let known = ALL.join(", ");
+            Err(format!("{other}? There are {known} and all; see cargo xtask --help").into())
+        }
     }
 }
+
+/// What each document's test may be asked.
+pub(crate) fn help() -> String {
+    let documents = [
+        document::help::<ActiveMq>("the ActiveMQ document: what transactions and disk cost"),
+        document::help::<Joram>("the JORAM document: travel time while a producer saturates"),
+    ];
+    format!("{}{COMMON}", documents.concat())
+}
+
+const COMMON: &str = "\
+cargo xtask bench all             all of these, one after the other
+    of each:
+    --only LIST       cases, or what their names begin with; their lines replace those of before
+    --quick           few messages and one round: shows that everything works
+    --binary PATH     dunlin (default: the release build)
+    --out FOLDER      for the document and what is behind it (docs/benchmarks)
+    It takes some six minutes on two cores. Ctrl-C ends all that was started.
+";

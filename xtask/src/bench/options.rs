@@ -1,4 +1,4 @@
-//! What `cargo xtask bench` may be asked.
+//! What `cargo xtask bench DOCUMENT` may be asked.
 
 use std::path::PathBuf;
 
@@ -6,67 +6,82 @@ use crate::Result;
 use crate::flags::{list, pairs};
 use crate::house::root;
 
-pub(crate) const HELP: &str = "\
-cargo xtask bench joram [options]   the JORAM document: travel time while a producer saturates
-    --systems LIST    dunlin,dunlin-target-age,joram,classic,artemis, or some
-    --only LIST       cases, such as queue-transacted-plain: PLACE-PRODUCER-CONSUMER, where
-                      PLACE is queue, topic or durable; their lines replace those of before
-    --rounds N        of which the median counts (3)
-    --messages N      that a producer sends at most in a round (10000)
-    --backlog N       for the consumer alone (2000)
-    --millis N        in which a producer is done at the latest (1000); half of it for the
-                      backlog, and for the consumer alone
-    --binary PATH     dunlin (default: the release build)
-    --out FOLDER      for the document and what is behind it (docs/benchmarks)
-";
+/// A number that a document's test may be given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number {
+    /// Without its dashes.
+    pub(super) name: &'static str,
+    pub(super) value: u64,
+    /// With `--quick`, which shows that everything works.
+    pub(super) quick: u64,
+    pub(super) what: &'static str,
+}
+
+/// What there is to choose from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    pub(super) systems: &'static [&'static str],
+    pub(super) numbers: &'static [Number],
+}
 
 /// The choices.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) systems: Vec<String>,
     /// Nothing: all cases.
     pub(super) only: Vec<String>,
-    pub(super) rounds: u32,
-    pub(super) messages: u64,
-    pub(super) backlog: u64,
-    pub(super) millis: u64,
     pub(super) binary: Option<PathBuf>,
     pub(super) out: PathBuf,
     /// As they were given, to be shown.
     pub(super) words: String,
+    numbers: Vec<(&'static str, u64)>,
 }
 
 impl Options {
-    /// Reads `--name value` pairs.
-    pub(super) fn read(words: &[&str]) -> Result<Options> {
+    /// Reads `--name value` pairs, and `--quick`.
+    pub(super) fn read(choice: Choice, words: &[&str]) -> Result<Options> {
+        let quick = words.contains(&"--quick");
+        let number = |number: &Number| if quick { number.quick } else { number.value };
         let mut options = Options {
-            systems: list("dunlin,dunlin-target-age,joram,classic,artemis"),
+            systems: choice.systems.iter().map(|name| (*name).to_owned()).collect(),
             only: Vec::new(),
-            rounds: 3,
-            messages: 10_000,
-            backlog: 2_000,
-            millis: 1_000,
             binary: None,
             out: root().join("docs/benchmarks"),
-            words: String::new(),
+            words: if quick { " --quick".to_owned() } else { String::new() },
+            numbers: choice.numbers.iter().map(|each| (each.name, number(each))).collect(),
         };
-        for (name, value) in pairs(words)? {
-            options.set(name, value)?;
+        let words: Vec<&str> = words.iter().copied().filter(|word| *word != "--quick").collect();
+        for (name, value) in pairs(&words)? {
+            options.set(choice, name, value)?;
         }
         Ok(options)
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+    /// One of the document's numbers.
+    pub(super) fn number(&self, name: &str) -> u64 {
+        let found = self.numbers.iter().find(|(own, _)| *own == name);
+        found.expect("invariant: a document asks for its own numbers").1
+    }
+
+    /// As words for a client that knows them by the same names.
+    pub(super) fn flags(&self, names: &[&str]) -> Vec<String> {
+        let flag = |name: &&str| [format!("--{name}"), self.number(name).to_string()];
+        names.iter().flat_map(flag).collect()
+    }
+
+    /// All of them, to be shown.
+    pub(super) fn numbers(&self) -> String {
+        let shown = self.numbers.iter().map(|(name, value)| format!("{name} {value}"));
+        shown.collect::<Vec<_>>().join(", ")
+    }
+
+    fn set(&mut self, choice: Choice, name: &str, value: &str) -> Result<()> {
         match name {
-            "--systems" => self.systems = list(value),
+            "--systems" => self.systems = known(choice, value)?,
             "--only" => self.only = list(value),
-            "--rounds" => self.rounds = value.parse()?,
-            "--messages" => self.messages = value.parse()?,
-            "--backlog" => self.backlog = value.parse()?,
-            "--millis" => self.millis = value.parse()?,
             "--binary" => self.binary = Some(value.into()),
             "--out" => self.out = value.into(),
-            _ => return Err(format!("{name}? See cargo xtask --help").into()),
+            _ => self.set_number(name, value)?,
         }
         // Where things are is this machine's matter.
         if !["--binary", "--out"].contains(&name) {
@@ -74,24 +89,56 @@ impl Options {
         }
         Ok(())
     }
+
+    fn set_number(&mut self, name: &str, value: &str) -> Result<()> {
+        let own = |own: &&mut (&'static str, u64)| name.strip_prefix("--") == Some(own.0);
+        let unknown = || format!("{name}? See cargo xtask --help");
+        self.numbers.iter_mut().find(own).ok_or_else(unknown)?.1 = value.parse()?;
+        Ok(())
+    }
+}
+
+fn known(choice: Choice, value: &str) -> Result<Vec<String>> {
+    let names = list(value);
+    match names.iter().find(|name| !choice.systems.contains(&name.as_str())) {
+        Some(unknown) => {
+            Err(format!("no system {unknown}; there are {}", choice.systems.join(", ")).into())
+        }
+        None => Ok(names),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const CHOICE: Choice = Choice {
+        systems: &["dunlin", "joram"],
+        numbers: &[Number { name: "rounds", value: 3, quick: 1, what: "" }],
+    };
+
     #[test]
     fn shows_the_command_without_this_machines_paths() {
         let words = ["--rounds", "5", "--binary", "/a/b", "--only", "queue-plain-plain"];
-        let options = Options::read(&words).unwrap();
+        let options = Options::read(CHOICE, &words).unwrap();
         assert_eq!(options.words, " --rounds 5 --only queue-plain-plain");
         assert_eq!(options.only, ["queue-plain-plain"]);
+        assert_eq!(options.flags(&["rounds"]), ["--rounds", "5"]);
+    }
+
+    #[test]
+    fn quick_is_less_and_can_be_made_more() {
+        assert_eq!(Options::read(CHOICE, &["--quick"]).unwrap().numbers(), "rounds 1");
+        let more = Options::read(CHOICE, &["--rounds", "2", "--quick"]).unwrap();
+        assert_eq!(more.number("rounds"), 2);
+        assert_eq!(more.words, " --quick --rounds 2");
     }
 
     #[test]
     fn refuses_what_it_does_not_know() {
-        assert!(Options::read(&["--speed", "9"]).is_err());
-        assert!(Options::read(&["--rounds"]).is_err());
-        assert!(Options::read(&["--rounds", "many"]).is_err());
+        for words in [["--speed", "9"], ["--rounds", "many"], ["--systems", "jorum"]] {
+            assert!(Options::read(CHOICE, &words).is_err());
+        }
+        assert!(Options::read(CHOICE, &["--rounds"]).is_err());
     }
 }

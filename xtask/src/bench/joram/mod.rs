@@ -1,28 +1,24 @@
 //! The test of the JORAM document: one producer saturates, one consumer takes, and how long
-//! messages travel is plotted over their number. See `docs/benchmarks/joram.md`, which it writes.
+//! messages travel is plotted over their number.
 //!
 //! A case is asked in three parts: `fill` sends what nobody takes, `drain` is the consumer alone
 //! with that, `saturate` is the document's test. The first two say what the consumer can do where
 //! no producer runs, and what a sent message costs the processors.
 
-mod plot;
-mod report;
-mod sample;
+mod figures;
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::cmp::Ordering;
 
-use serde_json::{Value, json};
-
+use super::document::{Case, Document, Run};
+use super::jms::{self, Client, System, Wanted};
 use super::machine;
-use super::options::Options;
-use super::system::{System, binary};
+use super::options::Number;
+use super::page::{Column, one};
+use super::plot::{self, Panel};
+use super::raw::Raw;
+use super::sample::Sample;
 use crate::Result;
-use crate::run::run;
-use crate::steps::Bench;
-use crate::tally::Tally;
-use sample::Sample;
+use figures::{drained, fifths, points};
 
 /// Where messages go: a queue, a topic, or a topic with a durable subscriber.
 const PLACES: [&str; 3] = ["queue", "topic", "durable"];
@@ -35,220 +31,196 @@ const MODES: [[&str; 2]; 4] = [
     ["transacted", "transacted"],
 ];
 
-/// One line of a table: a place and a mode.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Case {
-    place: &'static str,
-    producer: &'static str,
-    consumer: &'static str,
-}
+const PHASES: [&str; 3] = ["fill", "drain", "saturate"];
 
-impl Case {
-    fn all() -> Vec<Case> {
-        let of = |place| MODES.map(|[producer, consumer]| Case { place, producer, consumer });
+/// Travel time while a producer saturates.
+pub(super) struct Joram;
+
+impl Document for Joram {
+    type System = System;
+
+    const NAME: &'static str = "joram";
+    const INTRODUCTION: &'static str = include_str!("introduction.md");
+    const SYSTEMS: &'static [&'static str] =
+        &["dunlin", "dunlin-target-age", "joram", "classic", "artemis"];
+    const NUMBERS: &'static [Number] = &[
+        Number { name: "rounds", value: 3, quick: 1, what: "of which the median counts" },
+        Number { name: "messages", value: 10_000, quick: 1_000, what: "of a producer, at most" },
+        Number { name: "backlog", value: 2_000, quick: 200, what: "for the consumer alone" },
+        Number { name: "millis", value: 1_000, quick: 200, what: "of a producer, at most" },
+    ];
+    const FIGURE: &'static str = "received/s";
+
+    fn cases(&self) -> Vec<Case> {
+        let of = |section| {
+            MODES.map(|[producer, consumer]| Case {
+                name: format!("{section}-{producer}-{consumer}"),
+                label: format!("{producer}, {consumer}"),
+                section,
+                setup: String::new(),
+            })
+        };
         PLACES.into_iter().flat_map(of).collect()
     }
 
-    fn name(&self) -> String {
-        [self.place, self.producer, self.consumer].join("-")
+    fn title(&self, section: &str) -> &'static str {
+        match section {
+            "queue" => "Queue",
+            "topic" => "Topic, subscriber not durable",
+            _ => "Topic, durable subscriber",
+        }
     }
 
-    fn question(&self, phase: &str) -> String {
-        let Case { place, producer, consumer } = self;
-        let destination = self.destination(if phase == "saturate" { phase } else { "alone" });
-        format!("{phase} {place} {producer} {consumer} {destination}")
+    fn prepare(&self, run: &Run) -> Result<()> {
+        jms::build(run, "brokers,bench,bench-javax")
     }
 
-    /// What is left by one case is in nobody's way.
-    fn destination(&self, part: &str) -> String {
-        format!("{part}.{}", self.name())
-    }
-}
-
-/// What is written beside the document, and what a repeated line is put into.
-#[derive(Default)]
-struct Raw {
-    /// When, on what and with which command.
-    runs: Vec<Value>,
-    samples: Vec<Sample>,
-}
-
-/// Measures as `options` say, and writes the document.
-pub(super) fn run_all(bench: &Bench, options: &Options) -> Result<Tally> {
-    let cases = chosen(options)?;
-    prepare(bench)?;
-    let file = options.out.join("joram.json");
-    let mut raw = Raw::read(&file)?;
-    let run = machine::now()?;
-    raw.runs.push(json!({
-        "run": run,
-        "command": format!("cargo xtask bench joram{}", options.words),
-        "machine": machine::describe(),
-        "versions": machine::versions(&binary(bench, options)?)?,
-        "rounds": options.rounds, "messages": options.messages,
-        "backlog": options.backlog, "millis": options.millis,
-    }));
-    let fresh = measure(bench, options, &cases, &run)?;
-    let failed = fresh.iter().filter(|sample| sample.error().is_some()).count() as u64;
-    let passed = fresh.len() as u64 - failed;
-    raw.put(fresh);
-    fs::create_dir_all(&options.out)?;
-    fs::write(&file, raw.render())?;
-    for place in PLACES {
-        let svg = plot::render(place, &raw.samples)?;
-        fs::write(options.out.join(format!("joram-{place}.svg")), svg)?;
-    }
-    fs::write(options.out.join("joram.md"), report::render(&raw))?;
-    for case in &cases {
-        println!("{}", report::lines(*case, &raw.samples));
-    }
-    println!("written: joram.md, joram.json and plots in {}", options.out.display());
-    Ok(Tally { passed, failed })
-}
-
-fn chosen(options: &Options) -> Result<Vec<Case>> {
-    if let Some(unknown) =
-        options.only.iter().find(|name| Case::all().iter().all(|case| case.name() != **name))
-    {
-        let names: Vec<String> = Case::all().iter().map(Case::name).collect();
-        return Err(format!("no case {unknown}; there are {}", names.join(", ")).into());
-    }
-    let wanted = |case: &Case| options.only.is_empty() || options.only.contains(&case.name());
-    Ok(Case::all().into_iter().filter(wanted).collect())
-}
-
-fn prepare(bench: &Bench) -> Result<()> {
-    let mut maven = crate::amqp::in_folder("jms", &["mvn", "-B", "-ntp", "process-classes"])?;
-    maven.args(["-pl", "brokers,bench,bench-javax"]);
-    let outcome = run(&mut maven, &bench.log("bench-build"), Duration::from_secs(1800))?;
-    if outcome.ended_well {
-        return Ok(());
-    }
-    Err(format!("brokers and clients cannot be built\n{}", outcome.tail()).into())
-}
-
-/// Round by round, so that what else the machine does hits all systems alike.
-fn measure(bench: &Bench, options: &Options, cases: &[Case], run: &str) -> Result<Vec<Sample>> {
-    let paced: Vec<String> = cases.iter().map(|case| case.destination("saturate")).collect();
-    let mut samples = Vec::new();
-    for round in 1..=options.rounds {
-        for name in &options.systems {
-            println!("== round {round} of {}: {name}", options.rounds);
-            let mut running = None;
-            for case in cases {
-                let (left, sample) = measure_case(running.take(), *case, || {
-                    let mut system = System::start(bench, options, name, &paced)?;
-                    warm_up(&mut system)?;
-                    Ok(system)
-                });
-                running = left;
-                let sample = sample.named(name, &case.name(), round, run);
-                println!("{sample}");
-                samples.push(sample);
+    fn start(&self, run: &Run, system: &str, _setup: &str) -> Result<System> {
+        let flags = run.options.flags(&["messages", "backlog", "millis"]);
+        let mut options = Vec::new();
+        if system == "dunlin-target-age" {
+            for case in &run.cases {
+                let rules = ["target-age=200ms", "when-full=pace"];
+                let destination = destination(case, "saturate");
+                let rule = |rule| ["--queue".to_owned(), format!("{destination}:{rule}")];
+                options.extend(rules.into_iter().flat_map(rule));
             }
         }
+        let wanted = Wanted { name: system, policy: "always", options };
+        let mut system = System::start(run, &wanted, &Client { class: "Saturation", flags })?;
+        // Broker and client are compiled while they run.
+        system.ask("saturate queue plain transacted warm-up.queue")?;
+        system.ask("saturate topic transacted plain warm-up.topic")?;
+        Ok(system)
     }
-    Ok(samples)
-}
 
-/// Gives the system back as long as it is well: after a failure what follows gets a new one.
-fn measure_case(
-    running: Option<System>,
-    case: Case,
-    start: impl FnOnce() -> Result<System>,
-) -> (Option<System>, Sample) {
-    let measured = running.map_or_else(start, Ok).and_then(|mut system| {
+    fn ask(&self, system: &mut System, case: &Case) -> Result<Sample> {
         let mut sample = Sample::default();
-        for phase in ["fill", "drain", "saturate"] {
-            sample.put(phase, system.ask(&case.question(phase))?);
+        for phase in PHASES {
+            sample.put(phase, system.ask(&question(case, phase))?);
         }
-        Ok((system, sample))
-    });
-    match measured {
-        Ok((system, sample)) => (Some(system), sample),
-        Err(error) => (None, Sample::of_failure(&error.to_string())),
+        Ok(sample)
+    }
+
+    fn figure(sample: &Sample) -> Option<f64> {
+        figures::received(sample)
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        vec![
+            Column::of("sent/s", |line| one(&line.rounds, figures::sent, 0)),
+            Column::of("travel, ms, by fifths", |line| {
+                let fifth = |place| one(&line.rounds, |of| fifths(of)?.get(place).copied(), 1);
+                [0, 1, 2, 3, 4].map(fifth).join(", ")
+            }),
+            Column::of("last of second", |line| one(&line.rounds, figures::growth, 2)),
+            Column::of("alone/s", |line| {
+                let late = if line.rounds.iter().all(|round| drained(round)) { "" } else { "*" };
+                format!("{}{late}", one(&line.rounds, figures::alone, 0))
+            }),
+            Column::of("of alone", |line| one(&line.rounds, figures::ratio, 2)),
+            Column::of("core for core", |line| one(&line.rounds, figures::ratio_by_core, 2)),
+            Column::disk("saturate", "sent"),
+            Column::cores("saturate"),
+        ]
+    }
+
+    fn picture(&self, section: &str, cases: &[Case], raw: &Raw) -> Result<String> {
+        assert!(PLACES.contains(&section), "a place of this document");
+        let panel = |case: &Case| Panel {
+            caption: format!("producer, consumer: {}", case.label),
+            axes: ["messages received", "mean travel time, ms"],
+            lines: lines(case, raw),
+        };
+        plot::panels(&cases.iter().map(panel).collect::<Vec<_>>())
+    }
+
+    fn versions(&self, run: &Run) -> Result<Vec<String>> {
+        let mut versions = machine::versions(&run.binary, &[&["java", "--version"]])?;
+        versions.extend(machine::libraries(&[
+            ("brokers", "artemis-server"),
+            ("brokers", "activemq-broker"),
+            ("brokers", "joram-mom-core"),
+            ("bench", "qpid-jms-client"),
+            ("bench", "activemq-client"),
+            ("bench-javax", "joram-client-jms"),
+        ])?);
+        Ok(versions)
     }
 }
 
-/// Broker and client are compiled while they run.
-fn warm_up(system: &mut System) -> Result<()> {
-    system.ask("saturate queue plain transacted warm-up.queue")?;
-    system.ask("saturate topic transacted plain warm-up.topic")?;
-    Ok(())
+fn question(case: &Case, phase: &str) -> String {
+    let words = case.name.replace('-', " ");
+    let destination = destination(case, if phase == "saturate" { phase } else { "alone" });
+    format!("{phase} {words} {destination}")
 }
 
-impl Raw {
-    /// What earlier runs left, if there were any.
-    fn read(file: &Path) -> Result<Raw> {
-        if !file.exists() {
-            return Ok(Raw::default());
-        }
-        let value: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
-        let list = |name: &str| value.get(name).and_then(Value::as_array).cloned();
-        let (runs, samples) = list("runs").zip(list("samples")).ok_or("joram.json has no runs")?;
-        Ok(Raw { runs, samples: samples.into_iter().map(Sample::from).collect() })
-    }
+/// What is left by one case is in nobody's way.
+fn destination(case: &Case, part: &str) -> String {
+    format!("{part}.{}", case.name)
+}
 
-    /// Lines that were measured anew replace those of before.
-    fn put(&mut self, fresh: Vec<Sample>) {
-        self.samples.retain(|old| fresh.iter().all(|new| !new.same_line(old)));
-        self.samples.extend(fresh);
-        let samples = &self.samples;
-        self.runs.retain(|run| samples.iter().any(|sample| sample.text("run") == run["run"]));
-    }
-
-    /// A line a run or sample, so that differences can be read.
-    fn render(&self) -> String {
-        let runs: Vec<String> = self.runs.iter().map(Value::to_string).collect();
-        let samples: Vec<String> = self.samples.iter().map(Sample::json).collect();
-        format!(
-            "{{\"runs\":[\n{}\n],\"samples\":[\n{}\n]}}\n",
-            runs.join(",\n"),
-            samples.join(",\n")
-        )
-    }
+/// A line a system: the round whose consumer was neither the fastest nor the slowest.
+fn lines<'a>(case: &Case, raw: &'a Raw) -> Vec<plot::Line<'a>> {
+    let middle = |(system, mut rounds): (&'a str, Vec<&'a Sample>)| {
+        rounds.retain(|sample| sample.error().is_none());
+        rounds.sort_by(|one, other| {
+            let [one, other] = [one, other].map(|sample| figures::received(sample));
+            one.partial_cmp(&other).unwrap_or(Ordering::Equal)
+        });
+        Some((system, points(rounds.get(rounds.len() / 2)?)))
+    };
+    raw.by_system(&case.name).into_iter().filter_map(middle).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::figures::tests::sample;
     use super::*;
+    use crate::bench::page;
 
-    fn sample(system: &str, run: &str) -> Sample {
-        Sample::default().named(system, "queue-plain-plain", 1, run)
+    fn raw(samples: Vec<Sample>) -> Raw {
+        Raw { runs: Vec::new(), samples }
     }
 
     #[test]
-    fn a_repeated_line_replaces_the_old_one_and_the_rest_stays() {
-        let mut raw = Raw { runs: vec![json!({"run": "a"})], samples: Vec::new() };
-        raw.put(vec![sample("dunlin", "a"), sample("joram", "a")]);
-        raw.runs.push(json!({"run": "b"}));
-        raw.put(vec![sample("dunlin", "b")]);
-        let left: Vec<&str> = raw.samples.iter().map(|sample| sample.text("run")).collect();
-        assert_eq!(left, ["a", "b"]);
-        raw.runs.push(json!({"run": "c"}));
-        raw.put(vec![sample("joram", "c")]);
-        assert_eq!(raw.runs, [json!({"run": "b"}), json!({"run": "c"})]);
-    }
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        let file = std::env::temp_dir().join(format!("joram-{}.json", std::process::id()));
-        let raw = Raw { runs: vec![json!({"run": "a"})], samples: vec![sample("joram", "a")] };
-        fs::write(&file, raw.render()).unwrap();
-        let read = Raw::read(&file).unwrap();
-        fs::remove_file(&file).unwrap();
-        assert_eq!(read.render(), raw.render());
-    }
-
-    #[test]
-    fn cases_are_told_by_name() {
-        assert_eq!(Case::all().len(), 12);
-        let case = Case::all()[5];
+    fn a_line_has_the_medians_of_its_rounds() {
+        let case = &Joram.cases()[0];
+        let text = page::lines(&Joram, case, &raw(vec![sample(), sample()]));
         assert_eq!(
-            case.question("drain"),
+            text,
+            "| plain, plain | dunlin | 500 |  | 1000 | 1.0, 2.0, 3.0, 4.0, 8.0 | 4.00 | 2000 | \
+             0.25 | 0.67 | 0.250, 2000 | 1.00 + 0.75 |\n"
+        );
+    }
+
+    #[test]
+    fn what_failed_is_shown_and_does_not_count() {
+        let failed = Sample::of_failure("closed").named("dunlin", "queue-plain-plain", 2, "a");
+        let text = page::lines(&Joram, &Joram.cases()[0], &raw(vec![sample(), failed]));
+        assert!(text.contains("| dunlin | 500 |"), "{text}");
+        assert!(text.ends_with("| 1 of 2 rounds failed: closed |\n"), "{text}");
+    }
+
+    #[test]
+    fn every_place_has_a_table_and_a_picture() {
+        let text = page::render(&Joram, &Raw::default());
+        for place in PLACES {
+            assert!(text.contains(&format!("(joram-{place}.svg)")), "{text}");
+            let cases: Vec<Case> =
+                Joram.cases().into_iter().filter(|case| case.section == place).collect();
+            let svg = Joram.picture(place, &cases, &raw(vec![sample()])).unwrap();
+            assert_eq!(svg.matches("producer, consumer: ").count(), 4);
+        }
+    }
+
+    #[test]
+    fn questions_are_of_the_case() {
+        let cases = Joram.cases();
+        assert_eq!(cases.len(), 12);
+        assert_eq!(
+            question(&cases[5], "drain"),
             "drain topic transacted plain alone.topic-transacted-plain"
         );
-        let options = Options::read(&["--only", "queue-fast-slow"]).unwrap();
-        assert!(chosen(&options).is_err());
     }
 }

@@ -5,12 +5,12 @@ import jakarta.jms.JMSException;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.qpid.jms.JmsConnectionFactory;
 
-/** {@code amqp:} is asked through Qpid JMS, {@code tcp:} through ActiveMQ Classic's own client. */
+/** {@code amqp:} is asked through Qpid JMS, {@code tcp:} and {@code vm:} through ActiveMQ Classic's own client. */
 final class Clients {
     private Clients() {}
 
     static boolean know(String url) {
-        return url.matches("(amqp|tcp)://.+");
+        return url.matches("(amqp|tcp|vm)://.+");
     }
 
     static Connection connect(String url, int answerMillis) throws JMSException {

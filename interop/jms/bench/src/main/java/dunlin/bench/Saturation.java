@@ -5,9 +5,7 @@ import jakarta.jms.Connection;
 import jakarta.jms.JMSException;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
@@ -36,9 +34,6 @@ public final class Saturation {
     /** What waits to be drained; a subscriber that is not durable has to be there meanwhile. */
     private record Backlog(Connection connection, Intake intake, int messages) {}
 
-    /** From the first send or the consumer's beginning on, without what leads there. */
-    private record Span(long begun, Processors before) {}
-
     private Saturation(Options options) {
         this.options = options;
         this.broker = options.brokers().get(0);
@@ -46,29 +41,17 @@ public final class Saturation {
 
     public static void main(String[] arguments) throws IOException {
         Saturation saturation = new Saturation(Options.of(arguments, USAGE, KNOWN));
-        var asked = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = asked.readLine(); line != null; line = asked.readLine()) {
-            saturation.answer(line);
-        }
-        // Clients leave threads behind.
-        System.exit(0);
+        Questions.answer("saturation", saturation.broker, saturation::answer);
     }
 
-    private void answer(String asked) {
-        String[] words = asked.split(" ");
-        Line line = new Line("saturation", broker).put("phase", words[0]);
-        try {
-            Flow flow = Flow.of(words, 1);
-            switch (words[0]) {
-                case "saturate" -> saturate(flow, line);
-                case "fill" -> fill(flow, line);
-                case "drain" -> drain(flow, line);
-                default -> throw new IllegalArgumentException(words[0] + "?");
-            }
-        } catch (JMSException | InterruptedException | RuntimeException error) {
-            line.put("error", error.toString());
+    private void answer(String[] words, Line line) throws JMSException, InterruptedException {
+        Flow flow = Flow.of(words, 1);
+        switch (words[0]) {
+            case "saturate" -> saturate(flow, line);
+            case "fill" -> fill(flow, line);
+            case "drain" -> drain(flow, line);
+            default -> throw new IllegalArgumentException(words[0] + "?");
         }
-        line.print();
     }
 
     /** Counts what is taken until the last message is sent: then nothing competes any more. */
@@ -105,12 +88,12 @@ public final class Saturation {
     private void drain(Flow flow, Line line) throws JMSException, InterruptedException {
         Backlog waiting = backlog;
         try (Connection from = waiting.connection) {
-            Span span = begin();
+            Span span = Span.begin(brokerPid());
             try (Intake intake = waiting.intake != null ? waiting.intake
                     : new Intake(flow, from)) {
                 from.start();
-                long end = intake.await(waiting.messages, span.begun + spanNanos() / 2);
-                put(line, span, end).put("received", intake.travels.count());
+                long end = intake.await(waiting.messages, span.begun() + spanNanos() / 2);
+                span.put(line, end).put("received", intake.travels.count());
             }
         }
     }
@@ -131,9 +114,9 @@ public final class Saturation {
         byte[] rest = new byte[options.number("bytes", 1024) - Long.BYTES];
         Session session = flow.sending(connection);
         MessageProducer producer = session.createProducer(flow.destination(session));
-        Span span = begin();
+        Span span = Span.begin(brokerPid());
         int sent = 0;
-        while (sent < messages && System.nanoTime() - span.begun < spanNanos) {
+        while (sent < messages && span.nanos() < spanNanos) {
             for (int place = 0; place < flow.place().group; place++) {
                 BytesMessage message = session.createBytesMessage();
                 message.writeLong(System.nanoTime());
@@ -145,7 +128,7 @@ public final class Saturation {
                 session.commit();
             }
         }
-        put(line, span, System.nanoTime()).put("sent", sent);
+        span.put(line, System.nanoTime()).put("sent", sent);
         return sent;
     }
 
@@ -153,15 +136,7 @@ public final class Saturation {
         return TimeUnit.MILLISECONDS.toNanos(options.number("millis", 1000));
     }
 
-    private Span begin() {
-        Processors before = Processors.now(options.number("broker-pid", 0));
-        return new Span(System.nanoTime(), before);
-    }
-
-    private Line put(Line line, Span span, long end) {
-        Processors used = Processors.now(options.number("broker-pid", 0)).since(span.before);
-        return line.put("nanos", end - span.begun)
-                .put("broker_cpu_nanos", used.broker())
-                .put("client_cpu_nanos", used.client());
+    private int brokerPid() {
+        return options.number("broker-pid", 0);
     }
 }

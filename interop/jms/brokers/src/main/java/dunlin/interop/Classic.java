@@ -16,13 +16,7 @@ public final class Classic {
 
     public static void main(String[] arguments) throws Exception {
         Policy policy = arguments.length > 1 ? Policy.of(arguments[1]) : Policy.ALWAYS;
-        BrokerService broker = new BrokerService();
-        broker.setDataDirectory(arguments[0]);
-        broker.setUseJmx(false);
-        broker.setPersistent(policy.stored());
-        if (policy.stored()) {
-            broker.setPersistenceAdapter(store(Path.of(arguments[0]), policy));
-        }
+        BrokerService broker = broker(arguments[0], policy);
         // Without this the connector for AMQP leaves Nagle's algorithm on: 24 ms a commit.
         var amqp = broker.addConnector("amqp://127.0.0.1:0?transport.tcpNoDelay=true");
         var own = broker.addConnector("tcp://127.0.0.1:0");
@@ -33,6 +27,18 @@ public final class Classic {
         System.out.println("ready");
         // None of its own threads keeps the process.
         broker.waitUntilStopped();
+    }
+
+    /** Without connectors, and not started. */
+    static BrokerService broker(String folder, Policy policy) throws Exception {
+        BrokerService broker = new BrokerService();
+        broker.setDataDirectory(folder);
+        broker.setUseJmx(false);
+        broker.setPersistent(policy.stored());
+        if (policy.stored()) {
+            broker.setPersistenceAdapter(store(Path.of(folder), policy));
+        }
+        return broker;
     }
 
     private static KahaDBPersistenceAdapter store(Path folder, Policy policy) {

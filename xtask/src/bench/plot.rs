@@ -1,0 +1,187 @@
+//! Pictures as SVG: lines over a number, and bars by case.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::page::{Group, distinct};
+use crate::Result;
+
+/// Of the systems, in the order in which they come; they can be told apart without their hue.
+const COLOURS: [RGBColor; 10] = [
+    RGBColor(0, 90, 181),
+    RGBColor(0, 158, 115),
+    RGBColor(220, 50, 32),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 60, 120),
+    RGBColor(90, 90, 90),
+    RGBColor(86, 180, 233),
+    RGBColor(204, 121, 167),
+    RGBColor(150, 100, 50),
+    RGBColor(0, 0, 0),
+];
+
+const PANEL: (u32, u32) = (600, 450);
+const BAR_HEIGHT: u32 = 16;
+const BARS_WIDTH: u32 = 1100;
+/// For the labels of the cases.
+const LABEL_WIDTH: i32 = 330;
+/// For the numbers behind the bars.
+const NUMBER_WIDTH: i32 = 120;
+
+/// A line's name and points.
+pub(super) type Line<'a> = (&'a str, Vec<(f64, f64)>);
+
+/// Lines over a number, both axes logarithmic: what grows with the number rises, what does not is
+/// level.
+pub(super) struct Panel<'a> {
+    pub(super) caption: String,
+    pub(super) axes: [&'a str; 2],
+    pub(super) lines: Vec<Line<'a>>,
+}
+
+/// Panels beside and below each other.
+pub(super) fn panels(panels: &[Panel<'_>]) -> Result<String> {
+    let columns = panels.len().clamp(1, 2);
+    let rows = panels.len().div_ceil(columns).max(1);
+    let size = (PANEL.0 * columns as u32, PANEL.1 * rows as u32);
+    let mut svg = String::new();
+    {
+        let sheet = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        sheet.fill(&WHITE)?;
+        for (area, panel) in sheet.split_evenly((rows, columns)).iter().zip(panels) {
+            draw(area, panel)?;
+        }
+        sheet.present()?;
+    }
+    Ok(svg)
+}
+
+fn draw(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel<'_>) -> Result<()> {
+    let points = || panel.lines.iter().flat_map(|(_, points)| points.iter().copied());
+    let (xs, ys) = (ends(points().map(|(x, _)| x)), ends(points().map(|(_, y)| y)));
+    let mut chart = ChartBuilder::on(area)
+        .caption(&panel.caption, ("sans-serif", 18))
+        .margin(10)
+        .x_label_area_size(40)
+        .y_label_area_size(60)
+        .build_cartesian_2d((xs.0..xs.1).log_scale(), (ys.0..ys.1).log_scale())?;
+    chart
+        .configure_mesh()
+        .x_desc(panel.axes[0])
+        .y_desc(panel.axes[1])
+        .x_label_formatter(&|count| format!("{count:.0}"))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    for ((name, points), colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
+        let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
+        chart
+            .draw_series(line)?
+            .label(*name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .draw()?;
+    Ok(())
+}
+
+/// The least and the greatest that can be shown; a logarithm wants more than nothing.
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (mut least, mut greatest) = (f64::MAX, f64::MIN);
+    for value in values.filter(|value| *value > 0.0) {
+        least = least.min(value);
+        greatest = greatest.max(value);
+    }
+    if least > greatest {
+        return (0.1, 10.0);
+    }
+    (least, greatest.max(least * 10.0))
+}
+
+/// A bar for each case and system, on a logarithmic scale: what is ten times as much has the same
+/// distance everywhere.
+pub(super) fn bars(title: &str, unit: &str, groups: &[Group]) -> Result<String> {
+    let systems = systems(groups);
+    let count: usize = groups.iter().map(|(_, values)| values.len() + 1).sum();
+    let height = BAR_HEIGHT * (count + systems.len() + 4) as u32;
+    let mut svg = String::new();
+    {
+        let sheet = SVGBackend::with_string(&mut svg, (BARS_WIDTH, height)).into_drawing_area();
+        sheet.fill(&WHITE)?;
+        let text = ("sans-serif", 13).into_font();
+        let heading = format!("{title}: {unit}, logarithmic");
+        sheet.draw(&Text::new(heading, (10, 10), ("sans-serif", 18).into_font()))?;
+        let values = || groups.iter().flat_map(|(_, values)| values.iter().map(|(_, v)| *v));
+        let (least, greatest) = ends(values());
+        let room = BARS_WIDTH as i32 - LABEL_WIDTH - NUMBER_WIDTH;
+        // The least has a bar too.
+        let scale = (greatest / (least / 2.0)).ln();
+        let length = |value: f64| (f64::from(room) * (value * 2.0 / least).ln() / scale) as i32;
+        let mut top = 3 * BAR_HEIGHT as i32;
+        for (label, values) in groups {
+            sheet.draw(&Text::new(label.clone(), (10, top), text.clone()))?;
+            for (system, value) in values.iter().filter(|(_, value)| *value > 0.0) {
+                let end = LABEL_WIDTH + length(*value).max(1);
+                let corners = [(LABEL_WIDTH, top), (end, top + BAR_HEIGHT as i32 - 3)];
+                sheet.draw(&Rectangle::new(corners, colour(&systems, system).filled()))?;
+                let number = format!("{value:.*}", usize::from(*value < 100.0));
+                sheet.draw(&Text::new(number, (end + 5, top), text.clone()))?;
+                top += BAR_HEIGHT as i32;
+            }
+            top += BAR_HEIGHT as i32;
+        }
+        for system in &systems {
+            let corners = [(LABEL_WIDTH, top), (LABEL_WIDTH + 18, top + BAR_HEIGHT as i32 - 3)];
+            sheet.draw(&Rectangle::new(corners, colour(&systems, system).filled()))?;
+            sheet.draw(&Text::new((*system).to_owned(), (LABEL_WIDTH + 25, top), text.clone()))?;
+            top += BAR_HEIGHT as i32;
+        }
+        sheet.present()?;
+    }
+    Ok(svg)
+}
+
+fn systems(groups: &[Group]) -> Vec<&str> {
+    distinct(groups.iter().flat_map(|(_, values)| values).map(|(system, _)| system.as_str()))
+}
+
+fn colour(systems: &[&str], system: &str) -> RGBColor {
+    let place = systems.iter().position(|name| *name == system).unwrap_or_default();
+    COLOURS.get(place % COLOURS.len()).copied().unwrap_or(BLACK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_has_its_panels_and_a_line_a_system() {
+        let panel = |caption: &str| Panel {
+            caption: caption.to_owned(),
+            axes: ["messages", "ms"],
+            lines: vec![("dunlin", vec![(1.0, 2.0), (10.0, 3.0)]), ("joram", vec![(1.0, 5.0)])],
+        };
+        let svg = panels(&[panel("one"), panel("two"), panel("three")]).unwrap();
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+        for (word, times) in [("two", 1), ("dunlin", 3), ("joram", 3)] {
+            assert_eq!(svg.lines().filter(|line| line.trim() == word).count(), times, "{svg}");
+        }
+    }
+
+    #[test]
+    fn a_bar_for_each_value_and_a_legend_for_each_system() {
+        let of = |value| vec![("dunlin".to_owned(), value), ("joram".to_owned(), 10.0 * value)];
+        let svg = bars("T", "ms", &[("a".to_owned(), of(1.0)), ("b".to_owned(), of(2.0))]).unwrap();
+        assert_eq!(svg.matches("<rect").count(), 1 + 4 + 2, "{svg}");
+    }
+
+    #[test]
+    fn nothing_measured_is_an_empty_picture() {
+        assert!(bars("T", "ms", &[]).is_ok());
+        let empty = Panel { caption: String::new(), axes: ["", ""], lines: Vec::new() };
+        assert!(panels(&[empty]).is_ok());
+        assert_eq!(ends([0.0].into_iter()), (0.1, 10.0));
+    }
+}

@@ -1,0 +1,111 @@
+//! What is written beside a document as JSON, and what a repeated line is put into.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::sample::Sample;
+use crate::Result;
+
+/// The rounds, and the runs in which they were measured.
+#[derive(Default)]
+pub(super) struct Raw {
+    /// When, on what and with which command.
+    pub(super) runs: Vec<Value>,
+    pub(super) samples: Vec<Sample>,
+}
+
+impl Raw {
+    /// What earlier runs left, if there were any.
+    ///
+    /// # Errors
+    /// When the file is there and not what [`Raw::render`] writes.
+    pub(super) fn read(file: &Path) -> Result<Raw> {
+        if !file.exists() {
+            return Ok(Raw::default());
+        }
+        let value: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
+        let list = |name: &str| value.get(name).and_then(Value::as_array).cloned();
+        let none = || format!("{} has no runs", file.display());
+        let (runs, samples) = list("runs").zip(list("samples")).ok_or_else(none)?;
+        Ok(Raw { runs, samples: samples.into_iter().map(Sample::from).collect() })
+    }
+
+    /// Lines that were measured anew replace those of before.
+    pub(super) fn put(&mut self, fresh: Vec<Sample>) {
+        self.samples.retain(|old| fresh.iter().all(|new| !new.same_line(old)));
+        self.samples.extend(fresh);
+        let samples = &self.samples;
+        self.runs.retain(|run| samples.iter().any(|sample| sample.text("run") == run["run"]));
+    }
+
+    /// A line a run or sample, so that differences can be read.
+    pub(super) fn render(&self) -> String {
+        let runs: Vec<String> = self.runs.iter().map(Value::to_string).collect();
+        let samples: Vec<String> = self.samples.iter().map(Sample::json).collect();
+        format!(
+            "{{\"runs\":[\n{}\n],\"samples\":[\n{}\n]}}\n",
+            runs.join(",\n"),
+            samples.join(",\n")
+        )
+    }
+
+    /// The rounds of a case, by system, in the order in which the systems came.
+    pub(super) fn by_system(&self, case: &str) -> Vec<(&str, Vec<&Sample>)> {
+        let mut systems: Vec<(&str, Vec<&Sample>)> = Vec::new();
+        for sample in self.samples.iter().filter(|sample| sample.text("case") == case) {
+            let system = sample.text("system");
+            match systems.iter_mut().find(|(name, _)| *name == system) {
+                Some((_, rounds)) => rounds.push(sample),
+                None => systems.push((system, vec![sample])),
+            }
+        }
+        systems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sample(system: &str, run: &str) -> Sample {
+        Sample::default().named(system, "queue", 1, run)
+    }
+
+    #[test]
+    fn a_repeated_line_replaces_the_old_one_and_the_rest_stays() {
+        let mut raw = Raw { runs: vec![json!({"run": "a"})], samples: Vec::new() };
+        raw.put(vec![sample("dunlin", "a"), sample("joram", "a")]);
+        raw.runs.push(json!({"run": "b"}));
+        raw.put(vec![sample("dunlin", "b")]);
+        let left: Vec<&str> = raw.samples.iter().map(|sample| sample.text("run")).collect();
+        assert_eq!(left, ["a", "b"]);
+        raw.runs.push(json!({"run": "c"}));
+        raw.put(vec![sample("joram", "c")]);
+        assert_eq!(raw.runs, [json!({"run": "b"}), json!({"run": "c"})]);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let file = std::env::temp_dir().join(format!("raw-{}.json", std::process::id()));
+        let raw = Raw { runs: vec![json!({"run": "a"})], samples: vec![sample("joram", "a")] };
+        fs::write(&file, raw.render()).unwrap();
+        let read = Raw::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(read.render(), raw.render());
+    }
+
+    #[test]
+    fn rounds_are_gathered_by_system() {
+        let raw = Raw {
+            runs: Vec::new(),
+            samples: vec![sample("dunlin", "a"), sample("joram", "a"), sample("dunlin", "a")],
+        };
+        let found = raw.by_system("queue");
+        let counts: Vec<_> = found.iter().map(|(name, rounds)| (*name, rounds.len())).collect();
+        assert_eq!(counts, [("dunlin", 2), ("joram", 1)]);
+    }
+}
