@@ -117,7 +117,13 @@ fn dunlin(bench: &Bench) -> Result<Program> {
 
 fn artemis(bench: &Bench) -> Program {
     let arguments = vec![bench.scratch.join("artemis").display().to_string()];
-    Program::Java(Java { name: "artemis", class: "Artemis", protocol: "amqp", arguments })
+    Program::Java(Java {
+        module: "brokers",
+        name: "artemis",
+        class: "Artemis",
+        protocol: "amqp",
+        arguments,
+    })
 }
 
 /// A broker begins without what an earlier run left.

@@ -28,7 +28,7 @@ pub(crate) enum Program {
     Original(Vec<String>),
     /// Redis itself, in memory only.
     Redis,
-    /// One of `interop/jms/brokers`.
+    /// One of `interop/jms`.
     Java(Java),
 }
 
@@ -48,6 +48,8 @@ pub(crate) struct Dunlin {
 /// A broker that comes as a class, and how it is started.
 #[derive(Clone, Debug)]
 pub(crate) struct Java {
+    /// The module of `interop/jms` that has it.
+    pub(crate) module: &'static str,
     /// The word for it in logs and folders.
     pub(crate) name: &'static str,
     /// The class in `dunlin.interop`.
@@ -167,7 +169,7 @@ fn start_dunlin(dunlin: &Dunlin, log: File) -> Result<Server> {
 }
 
 fn start_java(java: &Java, log: File) -> Result<Server> {
-    let mut command = java_command("brokers")?;
+    let mut command = java_command(java.module)?;
     command.arg(format!("dunlin.interop.{}", java.class)).args(&java.arguments);
     start_announcing(command, java.protocol, log)
 }

@@ -131,7 +131,7 @@ pub(super) fn run<D: Document>(document: &D, bench: &Bench, words: &[&str]) -> R
     let file = options.out.join(format!("{}.json", D::NAME));
     let mut raw = Raw::read(&file)?;
     raw.runs.push(described);
-    raw.put(fresh);
+    raw.put(fresh, D::SYSTEMS);
     write(document, &run, &raw)?;
     Ok(Tally { passed, failed })
 }

@@ -1,5 +1,6 @@
 //! A broker with a JMS client that asks it; each has a process, and the client is asked by lines.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use super::document::Run;
 use super::usage::Usage;
 use crate::Result;
 use crate::counters;
+use crate::house::root;
 use crate::run::run;
-use crate::server::{Dunlin, Java, Program, Server, java_command, java_command_of};
+use crate::server::{Dunlin, Java, Program, Server, java_command_of};
 
 /// Longer than any question should take; then it is a failure.
 const ANSWER_MAX: Duration = Duration::from_secs(90);
@@ -60,13 +62,13 @@ impl System {
         if name.starts_with("dunlin") {
             counters::await_rest(&server, &log)?;
         }
-        let (scheme, module) = match program.protocol() {
-            "joram" => ("joram", "bench-javax"),
-            "openwire" => ("tcp", "bench"),
-            "mq" => ("mq", "bench"),
-            _ => ("amqp", "bench"),
+        let (scheme, modules): (_, &[&str]) = match program.protocol() {
+            "joram" => ("joram", &["bench-javax"]),
+            "openwire" => ("tcp", &["bench"]),
+            "mq" => ("mq", &["bench", "openmq"]),
+            _ => ("amqp", &["bench"]),
         };
-        let mut command = java_command(module)?;
+        let mut command = java_command_of(modules)?;
         command
             .args([class(client), format!("{name}={scheme}://{address}")])
             .args(["--broker-pid", &server.pid().to_string()])
@@ -110,11 +112,12 @@ fn class(client: &Client) -> String {
 
 fn program(run: &Run, wanted: &Wanted<'_>, data: &Path) -> Result<Program> {
     let (data, policy) = (data.display().to_string(), wanted.policy);
-    let java = |name, class, protocol, rest: &[&str]| {
+    let of = |module, name, class, protocol, rest: &[&str]| {
         let rest = rest.iter().map(|word| (*word).to_owned());
         let arguments = [data.clone()].into_iter().chain(rest).collect();
-        Program::Java(Java { name, class, protocol, arguments })
+        Program::Java(Java { module, name, class, protocol, arguments })
     };
+    let java = |name, class, protocol, rest: &[&str]| of("brokers", name, class, protocol, rest);
     Ok(match wanted.name {
         name if name.starts_with("dunlin") => {
             let kept = if policy == "none" { "--store" } else { "--sync" };
@@ -127,6 +130,7 @@ fn program(run: &Run, wanted: &Wanted<'_>, data: &Path) -> Result<Program> {
         "classic" => java("classic", "Classic", "openwire", &[policy]),
         "classic-amqp" => java("classic", "Classic", "amqp", &[policy]),
         "artemis" => java("artemis", "Artemis", "amqp", &["0", policy]),
+        "openmq" | "openmq-default" => of("openmq", "openmq", "OpenMq", "mq", &[policy]),
         other => return Err(format!("{other}? See cargo xtask --help").into()),
     })
 }
@@ -136,12 +140,29 @@ fn program(run: &Run, wanted: &Wanted<'_>, data: &Path) -> Result<Program> {
 /// # Errors
 /// When Maven fails.
 pub(super) fn build(test: &Run, modules: &str) -> Result<()> {
-    println!("building the clients and brokers: {modules}");
-    let mut maven = crate::amqp::in_folder("jms", &["mvn", "-B", "-ntp", "process-classes"])?;
-    maven.args(["-pl", modules]);
+    maven(test, "jms", &["-pl", modules])
+}
+
+/// Builds a folder of `interop` that is no module of another.
+///
+/// # Errors
+/// When Maven fails.
+pub(super) fn build_alone(test: &Run, folder: &str) -> Result<()> {
+    maven(test, folder, &[])
+}
+
+fn maven(test: &Run, folder: &str, words: &[&str]) -> Result<()> {
+    println!("building interop/{folder} {}", words.join(" "));
+    let mut maven = crate::amqp::in_folder(folder, &["mvn", "-B", "-ntp", "process-classes"])?;
+    maven.args(words);
     let outcome = run(&mut maven, &test.bench.log("bench-build"), BUILD_MAX)?;
     if outcome.ended_well {
         return Ok(());
     }
-    Err(format!("brokers and clients cannot be built\n{}", outcome.tail()).into())
+    Err(format!("interop/{folder} cannot be built\n{}", outcome.tail()).into())
+}
+
+/// What a module of `interop/jms` that is built by itself says that it is.
+pub(super) fn said_version(module: &str) -> Option<String> {
+    fs::read_to_string(root().join("interop/jms").join(module).join("target/version")).ok()
 }

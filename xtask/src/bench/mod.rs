@@ -10,6 +10,7 @@ mod document;
 mod jms;
 mod joram;
 mod machine;
+mod openmq;
 mod options;
 mod page;
 mod plot;
@@ -24,9 +25,10 @@ use crate::tally::Tally;
 
 use activemq::ActiveMq;
 use joram::Joram;
+use openmq::OpenMq;
 
 /// Of all documents, one after the other.
-const ALL: [&str; 2] = ["activemq", "joram"];
+const ALL: [&str; 3] = ["activemq", "joram", "openmq"];
 
 /// Runs the test of `document`, or of `all`. Ctrl-C ends it with all that it started.
 ///
@@ -49,6 +51,7 @@ fn run_one(bench: &Bench, document: &str, words: &[&str]) -> Result<Tally> {
     match document {
         "activemq" => document::run(&ActiveMq, bench, words),
         "joram" => document::run(&Joram, bench, words),
+        "openmq" => document::run(&OpenMq, bench, words),
         other => {
             let known = ALL.join(", ");
             Err(format!("{other}? There are {known} and all; see cargo xtask --help").into())
@@ -61,6 +64,7 @@ pub(crate) fn help() -> String {
     let documents = [
         document::help::<ActiveMq>("the ActiveMQ document: what transactions and disk cost"),
         document::help::<Joram>("the JORAM document: travel time while a producer saturates"),
+        document::help::<OpenMq>("the Open MQ document: what design factors cost"),
     ];
     format!("{}{COMMON}", documents.concat())
 }

@@ -12,7 +12,23 @@ const OURS: &str = "dunlin";
 
 /// One case on one system, as a cell sees it.
 pub(super) struct Line<'a> {
+    pub(super) case: &'a str,
+    system: &'a str,
     pub(super) rounds: Vec<&'a Sample>,
+    raw: &'a Raw,
+}
+
+impl Line<'_> {
+    /// The median of a figure of another case on the same system.
+    pub(super) fn middle(
+        &self,
+        case: &str,
+        figure: &dyn Fn(&Sample) -> Option<f64>,
+    ) -> Option<f64> {
+        let systems = self.raw.by_system(case);
+        let (_, rounds) = systems.iter().find(|(system, _)| *system == self.system)?;
+        Some(spread(rounds, figure)?.median)
+    }
 }
 
 /// A column behind the figure: its heading, and what it says of a line.
@@ -76,7 +92,7 @@ pub(super) fn lines<D: Document>(document: &D, case: &Case, raw: &Raw) -> String
             Some(figure) => {
                 cells.push(shown(figure));
                 cells.push(factor(ours, figure.median, D::LESS_IS_BETTER, system));
-                let line = Line { rounds: rounds.clone() };
+                let line = Line { case: &case.name, system, rounds: rounds.clone(), raw };
                 cells.extend(document.columns().iter().map(|column| (column.cell)(&line)));
             }
             None => cells.push("–".to_owned()),

@@ -32,10 +32,13 @@ impl Raw {
         Ok(Raw { runs, samples: samples.into_iter().map(Sample::from).collect() })
     }
 
-    /// Lines that were measured anew replace those of before.
-    pub(super) fn put(&mut self, fresh: Vec<Sample>) {
+    /// Lines that were measured anew replace those of before. The systems stay in their order.
+    pub(super) fn put(&mut self, fresh: Vec<Sample>, systems: &[&str]) {
         self.samples.retain(|old| fresh.iter().all(|new| !new.same_line(old)));
         self.samples.extend(fresh);
+        let place =
+            |sample: &Sample| systems.iter().position(|name| *name == sample.text("system"));
+        self.samples.sort_by_key(place);
         let samples = &self.samples;
         self.runs.retain(|run| samples.iter().any(|sample| sample.text("run") == run["run"]));
     }
@@ -78,13 +81,14 @@ mod tests {
     #[test]
     fn a_repeated_line_replaces_the_old_one_and_the_rest_stays() {
         let mut raw = Raw { runs: vec![json!({"run": "a"})], samples: Vec::new() };
-        raw.put(vec![sample("dunlin", "a"), sample("joram", "a")]);
+        let systems = ["dunlin", "joram"];
+        raw.put(vec![sample("dunlin", "a"), sample("joram", "a")], &systems);
         raw.runs.push(json!({"run": "b"}));
-        raw.put(vec![sample("dunlin", "b")]);
+        raw.put(vec![sample("dunlin", "b")], &systems);
         let left: Vec<&str> = raw.samples.iter().map(|sample| sample.text("run")).collect();
-        assert_eq!(left, ["a", "b"]);
+        assert_eq!(left, ["b", "a"]);
         raw.runs.push(json!({"run": "c"}));
-        raw.put(vec![sample("joram", "c")]);
+        raw.put(vec![sample("joram", "c")], &systems);
         assert_eq!(raw.runs, [json!({"run": "b"}), json!({"run": "c"})]);
     }
 

@@ -166,8 +166,9 @@ fn start(bench: &Bench, options: &Options, broker: &str, policy: &str) -> Result
 fn program(bench: &Bench, options: &Options, broker: &str, policy: &str) -> Result<Program> {
     let data = data(bench).display().to_string();
     let policy = policy.to_owned();
-    let java =
-        |name, class, protocol, arguments| Program::Java(Java { name, class, protocol, arguments });
+    let java = |name, class, protocol, arguments| {
+        Program::Java(Java { module: "brokers", name, class, protocol, arguments })
+    };
     Ok(match broker {
         "dunlin" => dunlin(bench, options, data, policy)?,
         "artemis" => java("artemis", "Artemis", "amqp", vec![data, "0".to_owned(), policy]),

@@ -93,7 +93,13 @@ fn program(options: &Options, sync: &str, journal: &Path) -> Program {
         return options.program("amqp", sync, journal);
     }
     let arguments = vec![journal.display().to_string(), "0".to_owned(), sync.to_owned()];
-    Program::Java(Java { name: "artemis", class: "Artemis", protocol: "amqp", arguments })
+    Program::Java(Java {
+        module: "brokers",
+        name: "artemis",
+        class: "Artemis",
+        protocol: "amqp",
+        arguments,
+    })
 }
 
 struct Run {

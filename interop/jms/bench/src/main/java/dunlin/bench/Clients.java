@@ -1,20 +1,28 @@
 package dunlin.bench;
 
 import jakarta.jms.Connection;
+import jakarta.jms.ConnectionFactory;
 import jakarta.jms.JMSException;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.qpid.jms.JmsConnectionFactory;
 
-/** {@code amqp:} is asked through Qpid JMS, {@code tcp:} and {@code vm:} through ActiveMQ Classic's own client. */
+/**
+ * {@code amqp:} is asked through Qpid JMS, {@code tcp:} and {@code vm:} through ActiveMQ Classic's own
+ * client, {@code mq:} through Open MQ's.
+ */
 final class Clients {
     private Clients() {}
 
     static boolean know(String url) {
-        return url.matches("(amqp|tcp|vm)://.+");
+        return url.matches("(amqp|tcp|vm|mq)://.+");
     }
 
     static Connection connect(String url, int answerMillis) throws JMSException {
-        return url.startsWith("amqp:") ? qpid(url, answerMillis) : activemq(url, answerMillis);
+        return switch (url.substring(0, url.indexOf(':'))) {
+            case "amqp" -> qpid(url, answerMillis);
+            case "mq" -> openmq(url);
+            default -> activemq(url, answerMillis);
+        };
     }
 
     private static Connection qpid(String url, int answerMillis) throws JMSException {
@@ -29,5 +37,18 @@ final class Clients {
         factory.setSendTimeout(answerMillis);
         factory.setCloseTimeout(answerMillis);
         return factory.createConnection();
+    }
+
+    /** By name: it is no library that Maven knows, but part of a distribution. */
+    private static Connection openmq(String url) throws JMSException {
+        try {
+            Class<?> kind = Class.forName("com.sun.messaging.ConnectionFactory");
+            Object factory = kind.getConstructor().newInstance();
+            kind.getMethod("setProperty", String.class, String.class)
+                    .invoke(factory, "imqAddressList", url + "/jms");
+            return ((ConnectionFactory) factory).createConnection();
+        } catch (ReflectiveOperationException error) {
+            throw new JMSException(error.toString());
+        }
     }
 }
