@@ -1,11 +1,11 @@
 // Command jobs repeats the second source document: an HTTP producer that pushes 1000 messages a
 // request, 1000 requests by 100 clients, and then consumers that take the million.
 //
-//	jobs -protocol redis -addr 127.0.0.1:6379 -phase produce
+//	jobs -protocol redis -addr 127.0.0.1:6379 -phase push
 //
-// With -protocol redis and beanstalkd the producer is an HTTP server in this process, as there, and
-// each request pushes its messages one after the other on a connection of its own; with -protocol
-// http the requests go to Dunlin itself. It prints one line of JSON.
+// The producer is an HTTP server in this process, as there, and each request pushes its messages on
+// a connection of its own, one after the other (push) or as the protocol's own batch (batch); with
+// -protocol http the requests go to Dunlin itself. It prints one line of JSON.
 package main
 
 import (
@@ -17,7 +17,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -35,13 +34,9 @@ type plan struct {
 
 // result is what came of it.
 type result struct {
-	Bench     string  `json:"bench"`
-	Protocol  string  `json:"protocol"`
-	Phase     string  `json:"phase"`
-	Messages  int64   `json:"messages"`
-	Seconds   float64 `json:"seconds"`
-	PerSecond float64 `json:"per_second"`
-	// Of requests where they are produced, of single messages where they are consumed.
+	Messages int64 `json:"messages"`
+	Nanos    int64 `json:"nanos"`
+	// Of requests where they are produced, of single messages where they are taken.
 	MeanMs float64 `json:"mean_ms"`
 	P99Ms  float64 `json:"p99_ms"`
 }
@@ -50,17 +45,24 @@ type result struct {
 type queue interface {
 	// push stores one message, and returns when that is confirmed.
 	push(body string) error
-	// take takes messages and is done with them; none where there are no more.
-	take() (int, error)
+	// take takes messages and is done with them, or gives them back; none where there are none.
+	take(giveBack bool) (int, error)
+	// count says how many there are.
+	count() (int64, error)
 	close()
+}
+
+// batcher is a queue that can be given many messages before it confirms.
+type batcher interface {
+	batch(body string, amount int) error
 }
 
 func main() {
 	log.SetFlags(0)
 	p := plan{}
-	flag.StringVar(&p.protocol, "protocol", "redis", "redis, beanstalkd or http")
+	flag.StringVar(&p.protocol, "protocol", "redis", "redis, beanstalkd, http, nats or amqp")
 	flag.StringVar(&p.addr, "addr", "", "where the server listens")
-	flag.StringVar(&p.phase, "phase", "produce", "produce or consume")
+	flag.StringVar(&p.phase, "phase", "push", "push, batch, take, release or count")
 	flag.IntVar(&p.requests, "requests", 1000, "HTTP requests in all")
 	flag.IntVar(&p.amount, "amount", 1000, "messages of one request")
 	flag.IntVar(&p.clients, "clients", 100, "clients that make requests")
@@ -81,12 +83,14 @@ func main() {
 
 func run(p plan) (result, error) {
 	switch p.phase {
-	case "produce":
+	case "push", "batch":
 		return produce(p)
-	case "consume":
+	case "take", "release":
 		return consume(p)
+	case "count":
+		return recovered(p)
 	}
-	return result{}, fmt.Errorf("-phase %s? produce or consume", p.phase)
+	return result{}, fmt.Errorf("-phase %s? See -help", p.phase)
 }
 
 func open(p plan) (queue, error) {
@@ -97,30 +101,36 @@ func open(p plan) (queue, error) {
 		return openBeanstalkd(p.addr)
 	case "http":
 		return openDunlin(p.addr)
+	case "nats":
+		return openNats(p.addr)
+	case "amqp":
+		return openRabbit(p.addr)
 	}
-	return nil, fmt.Errorf("-protocol %s? redis, beanstalkd or http", p.protocol)
+	return nil, fmt.Errorf("-protocol %s? See -help", p.protocol)
 }
 
-// consume takes what is there with all workers at once.
-func consume(p plan) (result, error) {
-	var taken atomic.Int64
-	times, err := together(p.workers, func(worker int, times *[]time.Duration) error {
-		q, err := open(p)
-		if err != nil {
-			return err
+// recovered asks until the server says how many messages it has.
+func recovered(p plan) (result, error) {
+	begun := time.Now()
+	for {
+		count, err := counted(p)
+		if err == nil {
+			return result{Messages: count, Nanos: time.Since(begun).Nanoseconds()}, nil
 		}
-		defer q.close()
-		for {
-			begun := time.Now()
-			count, err := q.take()
-			if err != nil || count == 0 {
-				return err
-			}
-			taken.Add(int64(count))
-			*times = append(*times, time.Since(begun)/time.Duration(count))
+		if time.Since(begun) > time.Minute {
+			return result{}, err
 		}
-	})
-	return times.result(p, taken.Load()), err
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func counted(p plan) (int64, error) {
+	q, err := open(p)
+	if err != nil {
+		return 0, err
+	}
+	defer q.close()
+	return q.count()
 }
 
 // timed is how long a phase took, and its parts.
@@ -153,11 +163,9 @@ func together(count int, work func(int, *[]time.Duration) error) (timed, error) 
 	return whole, nil
 }
 
-func (t timed) result(p plan, messages int64) result {
+func (t timed) result(messages int64) result {
 	sort.Slice(t.parts, func(a, b int) bool { return t.parts[a] < t.parts[b] })
-	r := result{Bench: "jobs", Protocol: p.protocol, Phase: p.phase, Messages: messages}
-	r.Seconds = t.whole.Seconds()
-	r.PerSecond = float64(messages) / r.Seconds
+	r := result{Messages: messages, Nanos: t.whole.Nanoseconds()}
 	if count := len(t.parts); count > 0 {
 		var sum time.Duration
 		for _, part := range t.parts {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -34,7 +35,7 @@ func produce(p plan) (result, error) {
 		}
 		return nil
 	})
-	return times.result(p, int64(p.requests)*int64(p.amount)), err
+	return times.result(int64(p.requests) * int64(p.amount)), err
 }
 
 func post(client *http.Client, url, body string) error {
@@ -50,15 +51,15 @@ func post(client *http.Client, url, body string) error {
 	return err
 }
 
-// serve is the producer of the document: each request pushes its messages one after the other, on
-// one of as many connections as there are clients.
+// serve is the producer of the document: each request pushes its messages on one of as many
+// connections as there are clients.
 func serve(p plan) (net.Addr, error) {
+	queues, err := openAll(p, p.clients)
+	if err != nil {
+		return nil, err
+	}
 	free := make(chan queue, p.clients)
-	for i := 0; i < p.clients; i++ {
-		q, err := open(p)
-		if err != nil {
-			return nil, err
-		}
+	for _, q := range queues {
 		free <- q
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,15 +75,29 @@ func serve(p plan) (net.Addr, error) {
 		}
 		q := <-free
 		defer func() { free <- q }()
-		for i := 0; i < amount; i++ {
-			if err := q.push(string(body)); err != nil {
-				http.Error(writer, err.Error(), http.StatusBadGateway)
-				return
-			}
+		if err := fill(q, p.phase, string(body), amount); err != nil {
+			http.Error(writer, err.Error(), http.StatusBadGateway)
 		}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/push", push)
 	go http.Serve(listener, mux)
 	return listener.Addr(), nil
+}
+
+// fill pushes one message after the other, or all as one batch.
+func fill(q queue, phase, body string, amount int) error {
+	if phase == "batch" {
+		batch, can := q.(batcher)
+		if !can {
+			return errors.New("no batches by this protocol")
+		}
+		return batch.batch(body, amount)
+	}
+	for i := 0; i < amount; i++ {
+		if err := q.push(body); err != nil {
+			return err
+		}
+	}
+	return nil
 }

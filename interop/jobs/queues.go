@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/beanstalkd/go-beanstalk"
@@ -21,12 +22,27 @@ func (q redisQueue) push(body string) error {
 	return q.client.LPush(context.Background(), "jobs", body).Err()
 }
 
-func (q redisQueue) take() (int, error) {
+func (q redisQueue) batch(body string, amount int) error {
+	bodies := make([]any, amount)
+	for i := range bodies {
+		bodies[i] = body
+	}
+	return q.client.LPush(context.Background(), "jobs", bodies...).Err()
+}
+
+func (q redisQueue) take(giveBack bool) (int, error) {
+	if giveBack {
+		return 0, errors.New("a list gives nothing back")
+	}
 	_, err := q.client.RPop(context.Background(), "jobs").Result()
 	if errors.Is(err, redis.Nil) {
 		return 0, nil
 	}
 	return 1, err
+}
+
+func (q redisQueue) count() (int64, error) {
+	return q.client.LLen(context.Background(), "jobs").Result()
 }
 
 func (q redisQueue) close() { q.client.Close() }
@@ -38,12 +54,14 @@ func openBeanstalkd(addr string) (queue, error) {
 	return tube{conn}, err
 }
 
+const urgency = 1024
+
 func (q tube) push(body string) error {
-	_, err := q.conn.Put([]byte(body), 1024, 0, time.Minute)
+	_, err := q.conn.Put([]byte(body), urgency, 0, time.Minute)
 	return err
 }
 
-func (q tube) take() (int, error) {
+func (q tube) take(giveBack bool) (int, error) {
 	id, _, err := q.conn.Reserve(0)
 	if errors.Is(err, beanstalk.ErrTimeout) {
 		return 0, nil
@@ -51,7 +69,18 @@ func (q tube) take() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reserve: %w", err)
 	}
+	if giveBack {
+		return 1, q.conn.Release(id, urgency, 0)
+	}
 	return 1, q.conn.Delete(id)
+}
+
+func (q tube) count() (int64, error) {
+	found, err := q.conn.Stats()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(found["current-jobs-ready"], 10, 64)
 }
 
 func (q tube) close() { q.conn.Close() }

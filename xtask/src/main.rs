@@ -1,10 +1,9 @@
 //! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench`, `bench-jms`,
-//! `bench-redis`, `bench-jobs`, `instructions`, `soak`.
+//! `bench-redis`, `instructions`, `soak`.
 
 mod amqp;
 mod bench;
 mod bench_jms;
-mod bench_jobs;
 mod bench_redis;
 mod children;
 mod clients;
@@ -74,9 +73,7 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
     let wants_help = words.is_empty() || words.contains(&"--help") || words.contains(&"-h");
     match words {
         _ if wants_help => {
-            let benches =
-                [soak::HELP, &bench::help(), bench_jms::HELP, bench_redis::HELP, bench_jobs::HELP]
-                    .concat();
+            let benches = [soak::HELP, &bench::help(), bench_jms::HELP, bench_redis::HELP].concat();
             print!("{HELP}{benches}\nSteps of the test:\n{}", steps::list());
             Ok(Tally::default())
         }
@@ -94,7 +91,6 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
         ["bench-redis", options @ ..] => {
             counted(bench_redis::run_all(&Bench::new()?, &bench_redis::Options::read(options)?)?)
         }
-        ["bench-jobs", options @ ..] => counted(bench_jobs::run_all(&Bench::new()?, options)?),
         ["soak", options @ ..] => {
             counted(soak::run_all(&Bench::new()?, &soak::Options::read(options)?)?)
         }

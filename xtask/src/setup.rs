@@ -50,6 +50,26 @@ pub(crate) fn install_valgrind(log: &Path) -> Result<()> {
     install_all(&[VALGRIND], log)
 }
 
+/// Refuses to start what is installed, as in containers; without it a service would begin to serve.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+const RABBITMQ: Need = Need {
+    probe: &["test", "-x", "/usr/lib/rabbitmq/bin/rabbitmq-server"],
+    package: "rabbitmq-server",
+};
+
+/// Installs RabbitMQ if it is missing and would not be started by that; only a benchmark needs it.
+///
+/// # Errors
+/// As [`install`].
+pub(crate) fn install_rabbitmq(log: &Path) -> Result<()> {
+    if !succeeds(RABBITMQ.probe) && !Path::new(POLICY).exists() {
+        let package = RABBITMQ.package;
+        return Err(format!("please install {package}, and stop the service that begins").into());
+    }
+    install_all(&[RABBITMQ], log)
+}
+
 fn install_all(needs: &[Need], log: &Path) -> Result<()> {
     let missing = missing(needs);
     if missing.is_empty() {

@@ -57,6 +57,11 @@ pub(super) trait Document {
         true
     }
 
+    /// Which of ours another system is compared with.
+    fn ours(_system: &str) -> &'static str {
+        "dunlin"
+    }
+
     /// Builds and installs what all systems need.
     fn prepare(&self, run: &Run) -> Result<()>;
 

@@ -50,6 +50,12 @@ pub(super) fn libraries(names: &[(&str, &str)]) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// Processor time of the processes that this one started and that have ended.
+pub(super) fn children_cpu_nanos() -> Result<u64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    Ok(super::usage::ended_children_cpu_nanos(&stat))
+}
+
 /// The time of day, so that figures of several runs are told apart.
 pub(super) fn now() -> Result<String> {
     first_line(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M:%S UTC"]))

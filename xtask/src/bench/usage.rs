@@ -1,4 +1,4 @@
-//! What a system took of the machine: processors and disk, as the kernel counts them, so
+//! What a system took of the machine: processors, memory and disk, as the kernel counts them, so
 //! that all systems are counted alike.
 
 use std::fs;
@@ -44,6 +44,28 @@ impl Usage {
     }
 }
 
+/// Memory that a process and what it started hold for themselves, in bytes.
+pub(super) fn memory_bytes(pid: u32) -> u64 {
+    let kilobytes = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        // What is shared with others, such as PostgreSQL's buffers, would count for each.
+        number(&status, "RssAnon")
+    };
+    family(pid).into_iter().map(kilobytes).sum::<u64>() << 10
+}
+
+/// Bytes of the files in a folder, as its file system stores them.
+pub(super) fn stored_bytes(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => stored_bytes(&entry.path()),
+        Ok(found) => found.st_blocks() * 512,
+        // It was removed meanwhile.
+        Err(_) => 0,
+    };
+    entries.filter_map(|entry| entry.ok()).map(size).sum()
+}
+
 /// A process and what it started, and what these started.
 fn family(pid: u32) -> Vec<u32> {
     let mut pairs = Vec::new();
@@ -66,6 +88,11 @@ fn family(pid: u32) -> Vec<u32> {
 fn field(stat: &str, place: usize) -> u64 {
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     fields.split(' ').nth(place).and_then(|field| field.parse().ok()).unwrap_or_default()
+}
+
+/// From `/proc/PID/stat` of their parent, which has waited for them.
+pub(super) fn ended_children_cpu_nanos(stat: &str) -> u64 {
+    TICK_NANOS * (field(stat, 13) + field(stat, 14))
 }
 
 /// Of the user and of the system.
@@ -115,10 +142,12 @@ mod tests {
         let stat = "7 (a) b) S 3 7 7 0 -1 0 1 2 3 4 120 30 0 0 20";
         assert_eq!(field(stat, 1), 3);
         assert_eq!(ticks(stat), 150);
+        assert_eq!(ended_children_cpu_nanos(stat), 0);
     }
 
     #[test]
-    fn this_process_is_of_its_own_family() {
+    fn this_process_uses_memory_and_processors() {
+        assert!(memory_bytes(std::process::id()) > 0);
         assert!(family(std::process::id()).contains(&std::process::id()));
         assert_eq!(number("rchar: 5\nwrite_bytes: 4096\n", "write_bytes"), 4096);
     }
