@@ -9,8 +9,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// lookTime is how long a worker of RabbitMQ waits for more than nothing. JetStream's would lose until
-// its acknowledgement is due what comes just after that, so they wait longer.
+// lookTime is how long a worker of RabbitMQ waits for more than nothing. JetStream's would lose
+// what comes just after that until its acknowledgement is due, so they wait longer.
 const (
 	lookTime  = 50 * time.Millisecond
 	fetchTime = 2 * time.Second
