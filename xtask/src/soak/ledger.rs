@@ -93,6 +93,11 @@ impl Ledger {
         }
     }
 
+    /// The server began anew, which what memory alone keeps does not survive.
+    pub(super) fn forgotten(&mut self) {
+        self.open.clear();
+    }
+
     /// How many messages may be there.
     pub(super) fn backlog(&self) -> usize {
         self.open.len()
@@ -146,6 +151,18 @@ mod tests {
         assert_eq!(ledger.delivered(&body), Some(number), "before it was confirmed");
         ledger.settled(number);
         ledger.confirmed(number);
+        assert_eq!(ledger.delivered(&body), None);
+        assert_eq!(ledger.violations, ["message 0 came back after it was gone"]);
+    }
+
+    #[test]
+    fn what_memory_alone_kept_is_gone_with_its_server() {
+        let mut ledger = Ledger::default();
+        let (number, body) = ledger.intend_send();
+        ledger.confirmed(number);
+        ledger.forgotten();
+        ledger.emptied();
+        assert_eq!(ledger.violations, [] as [&str; 0]);
         assert_eq!(ledger.delivered(&body), None);
         assert_eq!(ledger.violations, ["message 0 came back after it was gone"]);
     }

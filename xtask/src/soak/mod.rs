@@ -7,6 +7,7 @@
 //! the most of the last third of the run is at most a quarter more than that of the first third,
 //! and 16 MiB. Lives grow with the run, so that what leaks slowly is seen in a long one.
 
+mod amqp;
 mod gauges;
 mod ledger;
 mod options;
@@ -27,7 +28,7 @@ use self::gauges::{Gauges, Sample, measure};
 use self::ledger::Ledger;
 use self::options::MINUTE;
 pub(crate) use self::options::{HELP, Options};
-use self::workers::{connect, empty, lock, return_taken, work};
+use self::workers::{VOLATILE, connect, empty, lock, return_taken, work};
 use crate::Result;
 use crate::crash::verify;
 use crate::random::Random;
@@ -35,7 +36,7 @@ use crate::server::{Dunlin, Program, Server};
 use crate::steps::Bench;
 use crate::tally::Tally;
 
-const PROTOCOLS: [&str; 3] = ["beanstalkd", "redis", "http"];
+const PROTOCOLS: [&str; 5] = ["beanstalkd", "redis", "http", "amqp", VOLATILE];
 const WORKERS_EACH: usize = 2;
 /// A few hundred messages, so that each life rolls over many.
 const SEGMENT_BYTES: &str = "4194304";
@@ -61,9 +62,10 @@ pub(crate) fn run_all(bench: &Bench, options: &Options) -> Result<Tally> {
 struct Soak {
     program: Program,
     data: PathBuf,
-    /// Where these two are spoken in every life; beanstalkd's port is a new one each time.
+    /// Where these are spoken in every life; beanstalkd's port is a new one each time.
     redis: SocketAddr,
     http: SocketAddr,
+    amqp: SocketAddr,
     shared: Arc<Shared>,
     random: Random,
     begun: Instant,
@@ -94,17 +96,18 @@ impl Soak {
             fs::remove_dir_all(&data)?;
         }
         fs::create_dir_all(data.join("journal"))?;
-        let (redis, http) = (free_address()?, free_address()?);
+        let [redis, http, amqp] = [free_address()?, free_address()?, free_address()?];
         let binary = options.binary.clone().map_or_else(|| bench.dunlin(), Ok)?;
         let shared = Arc::new(Shared::default());
         // The first Ctrl-C ends the run, the second the process.
         flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&shared.interrupted))?;
         flag::register(SIGINT, Arc::clone(&shared.interrupted))?;
         Ok(Soak {
-            program: program(binary, &data, redis, http),
+            program: program(binary, &data, [("redis", redis), ("http", http), ("amqp", amqp)]),
             data,
             redis,
             http,
+            amqp,
             shared,
             random: Random::new(options.seed),
             begun: Instant::now(),
@@ -153,12 +156,18 @@ impl Soak {
             .try_for_each(|worker| worker.join().map_err(|_| "a worker panicked".into()))
     }
 
-    /// Starts the server, with everything ready that was taken before.
+    /// Starts the server, with everything ready that was taken before, and nothing of what memory
+    /// alone kept.
     fn start(&self) -> Result<(Server, [SocketAddr; PROTOCOLS.len()])> {
         let mut server = self.program.start(&self.data.join("log"))?;
-        let addresses = [server.wait_ready()?, self.redis, self.http];
-        for (protocol, address) in PROTOCOLS.into_iter().zip(addresses) {
+        let addresses = [server.wait_ready()?, self.redis, self.http, self.amqp, self.amqp];
+        for ((protocol, address), ledger) in
+            PROTOCOLS.into_iter().zip(addresses).zip(&self.shared.ledgers)
+        {
             return_taken(protocol, address)?;
+            if protocol == VOLATILE {
+                lock(ledger).forgotten();
+            }
         }
         Ok((server, addresses))
     }
@@ -298,14 +307,15 @@ impl Shared {
     }
 }
 
-fn program(binary: PathBuf, data: &Path, redis: SocketAddr, http: SocketAddr) -> Program {
-    let journal = data.join("journal").display().to_string();
-    let (redis, http) = (format!("redis={redis}"), format!("http={http}"));
-    let options = ["--data", &journal, "--listen", &redis, "--listen", &http];
+fn program(binary: PathBuf, data: &Path, listening: [(&str, SocketAddr); 3]) -> Program {
+    let mut options = vec!["--data".to_owned(), data.join("journal").display().to_string()];
+    for (protocol, address) in listening {
+        options.extend(["--listen".to_owned(), format!("{protocol}={address}")]);
+    }
     Program::Dunlin(Dunlin {
         binary,
         protocol: "beanstalkd",
-        options: options.map(str::to_owned).to_vec(),
+        options,
         variables: vec![("DUNLIN_SEGMENT_BYTES", SEGMENT_BYTES)],
     })
 }

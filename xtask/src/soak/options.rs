@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::Result;
 
 pub(crate) const HELP: &str = "\
-cargo xtask soak [options]          beanstalkd, Redis and HTTP for hours, with kill -9 and restarts;
-                                    nothing is lost, and memory and disk stay as they are
+cargo xtask soak [options]          beanstalkd, Redis, HTTP and AMQP for hours, with kill -9 and
+                                    restarts; nothing is lost, and memory and disk stay as they are
     --hours N         how long (1); --minutes N for less
     --seed N          repeat a run's choices (default: the clock)
     --binary PATH     dunlin (default: the release build)

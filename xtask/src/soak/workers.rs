@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::amqp::Amqp;
 use super::ledger::Ledger;
 use crate::random::Random;
 use crate::wire::Connection;
@@ -97,9 +98,14 @@ pub(super) fn connect(protocol: &str, address: SocketAddr) -> io::Result<Box<dyn
     Ok(match protocol {
         "beanstalkd" => Box::new(Beanstalkd::open(address)?),
         "redis" => Box::new(Redis::open(address)?),
+        "amqp" => Box::new(Amqp::open(address, "soak-amqp", true)?),
+        VOLATILE => Box::new(Amqp::open(address, "soak-amqp-volatile", false)?),
         _ => Box::new(Http(Stream::open(address)?)),
     })
 }
+
+/// The word for what is sent by AMQP to be kept in memory alone.
+pub(super) const VOLATILE: &str = "amqp, not persistent";
 
 struct Beanstalkd(Connection);
 
@@ -236,7 +242,7 @@ impl Client for Http {
 struct Stream(BufReader<TcpStream>);
 
 /// A reply that takes longer than this is a server that hangs.
-const REPLY_MAX: Duration = Duration::from_secs(30);
+pub(super) const REPLY_MAX: Duration = Duration::from_secs(30);
 
 impl Stream {
     fn open(address: SocketAddr) -> io::Result<Stream> {
