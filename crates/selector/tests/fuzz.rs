@@ -2,6 +2,8 @@
 
 #[path = "fuzz_body/mod.rs"]
 mod body;
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
 mod support;
 
 use support::rng::Rng;
@@ -71,6 +73,11 @@ fn check(seed: u64, text: &[u8]) {
         bytes.extend_from_slice(text);
         body::run(&bytes);
     }
+}
+
+#[test]
+fn what_the_fuzzer_kept_breaks_nothing() {
+    replay::replay("selector", body::run);
 }
 
 #[test]

@@ -10,10 +10,20 @@ mod hostile_messages;
 mod mutated;
 mod oracle;
 mod oracle_messages;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
 mod round_trip;
 mod specification;
 mod strategy;
 mod transfers;
+
+#[test]
+fn what_the_fuzzer_kept_holds() {
+    replay::replay("amqp_frames", fuzz_body::frames);
+    replay::replay("amqp_message", fuzz_body::message);
+    replay::replay("amqp_performative", fuzz_body::performative);
+    replay::replay("amqp_sasl", fuzz_body::sasl);
+}
 
 /// Bytes from hexadecimal digits; spaces are for people.
 fn bytes(hex: &str) -> Vec<u8> {

@@ -11,9 +11,16 @@ mod chaos;
 mod hostile;
 mod pair;
 mod peer;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
 mod script;
 mod seeds;
 mod words;
+
+#[test]
+fn what_the_fuzzer_kept_breaks_nothing() {
+    replay::replay("amqp_connection", hostile::peer);
+}
 
 #[test]
 fn scripts() {

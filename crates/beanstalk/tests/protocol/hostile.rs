@@ -1,5 +1,7 @@
 //! What a peer may send by mistake or malice must neither stop the session nor throw it out of
 //! step nor cost memory, and must mean the same however the network cuts it into pieces.
+//!
+//! The fuzz target in `fuzz/` shares [`bytes`].
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +10,36 @@ use beanstalk::Shared;
 use model::{Command, Delivery, Element, MessageId, Peek, Reply};
 
 use crate::connection::Connection;
+use crate::ours::Ours;
 use crate::random::Random;
 use crate::{escape, facts};
 
+#[cfg(test)]
+#[path = "../../../../fuzz/replay.rs"]
+mod corpus;
+
 /// A line that has not ended is all that may stay unread.
 const UNREAD_BYTES_MAX: usize = 224;
+
+/// Any bytes, whole and in pieces: the same is asked and answered, whoever replies.
+pub(crate) fn bytes(input: &[u8]) {
+    let (whole, heard) = (replay(input, &mut || usize::MAX), served(input, usize::MAX));
+    assert_eq!(replay(input, &mut || 1), whole, "byte by byte");
+    assert_eq!(served(input, 3), heard, "by the engine, in pieces");
+}
+
+/// All answers of the engine, of which nothing is left when the peer has gone.
+fn served(input: &[u8], size: usize) -> Vec<u8> {
+    let mut ours = Ours::new();
+    let client = ours.connect();
+    for piece in input.chunks(size) {
+        ours.receive(client, piece);
+    }
+    let heard = ours.output(client);
+    ours.half_close(client);
+    ours.check();
+    heard
+}
 
 #[test]
 fn the_corpus_does_no_harm() {
@@ -22,7 +49,8 @@ fn the_corpus_does_no_harm() {
         let path = entry.unwrap().path();
         let input = fs::read(&path).unwrap();
         let whole = replay(&input, &mut || usize::MAX);
-        for size in [1, 2, 3, 223, 224, 225, 4_096] {
+        bytes(&input);
+        for size in [2, 223, 224, 225, 4_096] {
             assert_eq!(replay(&input, &mut || size), whole, "{} by {size}", path.display());
         }
         count += 1;
@@ -51,6 +79,11 @@ fn random_bytes_do_no_harm() {
         let pieces = replay(&input, &mut || 1 + random.below(300));
         assert_eq!(pieces, whole, "seed {seed}: {}", escape::text(&input));
     }
+}
+
+#[test]
+fn what_the_fuzzer_kept_does_no_harm() {
+    corpus::replay("beanstalkd", bytes);
 }
 
 #[test]
@@ -138,8 +171,8 @@ fn check_in_step(connection: &mut Connection, shared: &mut Shared) {
             serve(connection, shared, &mut commands);
         }
     }
-    if connection.session().half_sent() {
-        return; // It awaits a larger body still.
+    if connection.session().half_sent() || connection.session().wants_close() {
+        return; // It awaits a larger body still, or what was not ended was a `quit`.
     }
     connection.take_out();
     connection.receive(b"use in-step\r\n");

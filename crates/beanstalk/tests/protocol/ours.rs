@@ -49,9 +49,23 @@ impl Ours {
     }
 
     pub(crate) fn send(&mut self, id: u64, bytes: &[u8]) {
+        self.receive(id, bytes);
+        self.check();
+    }
+
+    /// What came is served, and nothing checked yet.
+    pub(crate) fn receive(&mut self, id: u64, bytes: &[u8]) {
         self.connection(id).receive(bytes);
         self.serve(id);
+    }
+
+    pub(crate) fn check(&self) {
         self.engine.check();
+    }
+
+    /// All that this connection has heard and not yet taken.
+    pub(crate) fn output(&mut self, id: u64) -> Vec<u8> {
+        self.connection(id).take_out()
     }
 
     /// The peer will send no more; once nothing is left to do, the connection is gone.
@@ -98,7 +112,12 @@ impl Ours {
             if !connection.is_open() {
                 return;
             }
-            let Some(command) = connection.poll(&mut self.shared) else { return };
+            let Some(command) = connection.poll(&mut self.shared) else {
+                if connection.session().has_more() {
+                    continue;
+                }
+                return;
+            };
             self.now = self.now + Nanos(1_000);
             self.waiting.insert(id);
             self.engine.handle(self.now, SessionId(id), command, &mut self.effects);

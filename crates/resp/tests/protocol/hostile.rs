@@ -253,6 +253,16 @@ const WORDS: [&str; 75] = [
     "pubsub",
 ];
 
+#[cfg(test)]
+#[path = "../../../../fuzz/replay.rs"]
+mod corpus;
+
+#[test]
+fn what_the_fuzzer_kept_does_no_harm() {
+    corpus::replay("resp_codec", bytes);
+    corpus::replay("resp_commands", commands);
+}
+
 #[test]
 fn random_bytes_do_no_harm() {
     for seed in 0..500 {
