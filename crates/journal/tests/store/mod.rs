@@ -171,8 +171,21 @@ fn key_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().unwrap())
 }
 
+/// An operation is not what it should be.
+fn check_operation(payload: &[u8]) -> Result<(), String> {
+    let is_one = match payload {
+        [b'+', rest @ ..] => rest.len() >= 8,
+        [b'-', rest @ ..] => rest.len() == 8,
+        _ => false,
+    };
+    if is_one { Ok(()) } else { Err("no operation".into()) }
+}
+
 impl Recover for Values {
     fn load(&mut self, chunk: &[u8]) -> Result<(), String> {
+        if !chunk.len().is_multiple_of(16) {
+            return Err("no entries".into());
+        }
         for entry in chunk.chunks(16) {
             self.0.insert(key_of(entry), (Lsn(key_of(&entry[8..])), None));
         }
@@ -180,6 +193,7 @@ impl Recover for Values {
     }
 
     fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), String> {
+        check_operation(payload)?;
         let key = key_of(&payload[1..]);
         if payload[0] == b'+' {
             self.0.insert(key, (lsn, Some(payload[9..].to_vec())));
@@ -194,6 +208,7 @@ impl Recover for Values {
     }
 
     fn restore(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), String> {
+        check_operation(payload)?;
         let (at, value) = self.0.get_mut(&key_of(&payload[1..])).ok_or("an unknown key")?;
         if *at == lsn {
             *value = Some(payload[9..].to_vec());

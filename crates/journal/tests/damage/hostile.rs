@@ -1,0 +1,198 @@
+//! What must hold of a journal's reader, whatever its files say: run by the fuzzer in `fuzz/`, and
+//! by a test.
+//!
+//! The files are those of a sound journal, and an input says what is changed in them. Checksums
+//! would refuse nearly all of it, so they may be mended thereafter: what is tried then is what a
+//! defect might write, or somebody who edits the log.
+
+use journal::{Found, inspect, verify};
+use model::StorePolicy;
+
+use crate::store::{MemoryDisk, Store, Values, tiny, value};
+
+const BLOCK: usize = 4096;
+
+/// In the first byte: whether checksums are right again thereafter.
+pub(crate) const MENDED: u8 = 1;
+
+/// What is changed: one of these, the file, where in it, and a number.
+pub(crate) const CHANGE_BYTES: usize = 5;
+
+/// The first byte and changes.
+pub(crate) fn files(input: &[u8]) {
+    let Some((first, changes)) = input.split_first() else { return };
+    let disk = BASE.with(MemoryDisk::image);
+    for change in changes.chunks_exact(CHANGE_BYTES) {
+        apply(&disk, change);
+    }
+    if first & MENDED != 0 {
+        mend(&disk);
+    }
+    // An order of segments that nobody wrote is not refused, and not to be gone on with.
+    if let Some(store) = read(&disk).filter(|_| first & MENDED == 0) {
+        go_on(store);
+    }
+}
+
+/// Whoever looks at it sees the same, and nothing is changed by looking.
+fn read(disk: &MemoryDisk) -> Option<Store> {
+    let before = contents(disk);
+    let mut seen = 0;
+    let looked = inspect(disk, &mut |found: Found<'_>| {
+        seen += 1;
+        assert!(!format!("{found:?}").is_empty());
+    });
+    assert!(
+        looked.is_err() || seen <= 4 * before.iter().map(|(_, it)| it.len() + 1).sum::<usize>()
+    );
+    let mut values = Values::default();
+    let verified = verify(disk, &mut values);
+    assert!(contents(disk) == before, "looking changes nothing");
+    match (Store::recover(disk, tiny(StorePolicy::Always)), verified) {
+        (Ok((store, recovered)), Ok(verified)) => {
+            assert_eq!(recovered, verified);
+            assert_eq!(store.values, values);
+            Some(store)
+        }
+        (Err(refused), Err(verified)) => {
+            assert_eq!(refused.to_string(), verified.to_string());
+            assert!(contents(disk) == before, "what was refused is as it was");
+            None
+        }
+        (opened, verified) => {
+            panic!("{:?}, but {verified:?}", opened.map(|(_, recovered)| recovered));
+        }
+    }
+}
+
+/// It is a journal like any other.
+fn go_on(mut store: Store) {
+    store.journal.check();
+    let stored = store.append_put(1, b"one more");
+    store.write_all();
+    store.journal.check();
+    let again =
+        Store::open(&store.disk.image(), tiny(StorePolicy::Always)).expect("it was opened before");
+    assert_eq!(again.values.contents(), store.values.contents(), "stored: {stored}");
+}
+
+fn contents(disk: &MemoryDisk) -> Vec<(String, Vec<u8>)> {
+    let directory = disk.directory();
+    directory.files.iter().map(|(name, file)| (name.clone(), file.borrow().clone())).collect()
+}
+
+thread_local! {
+    static BASE: MemoryDisk = base();
+}
+
+/// Several segments and both snapshots, frames before and behind them.
+fn base() -> MemoryDisk {
+    let disk = MemoryDisk::default();
+    disk.directory().salt = 0x5a17;
+    let mut store = Store::open(&disk, tiny(StorePolicy::Always)).expect("an empty journal");
+    store.settle();
+    for key in 0..40 {
+        assert!(store.append_put(key, &value(key, 1_000)) && store.append_put(key + 100, b"two"));
+        store.settle();
+        if key % 3 != 0 {
+            store.remove(key);
+        }
+    }
+    assert!(disk.segments().len() >= 2, "{:?}", disk.segments());
+    disk
+}
+
+fn apply(disk: &MemoryDisk, change: &[u8]) {
+    let &[what, file, low, high, number] = change else { return };
+    let mut directory = disk.directory();
+    let count = directory.files.len().max(1);
+    let Some(name) = directory.files.keys().nth(usize::from(file) % count).cloned() else { return };
+    if what % 9 == 8 {
+        directory.files.remove(&name);
+        return;
+    }
+    let mut bytes = directory.files[&name].borrow_mut();
+    let at = usize::from(u16::from_le_bytes([low, high]));
+    let blocks = bytes.len() / BLOCK;
+    match what % 9 {
+        0 if at < bytes.len() => bytes[at] = number,
+        1 if at < bytes.len() => bytes[at] ^= number,
+        2 if at < bytes.len() => bytes[at] = bytes[at].wrapping_add(number),
+        3 if at + 8 <= bytes.len() => bytes[at..at + 8].fill(number),
+        4 => bytes.truncate(at),
+        5 => bytes.truncate(at / BLOCK * BLOCK),
+        6 if blocks > 0 => {
+            let (from, to) = (usize::from(number) % blocks * BLOCK, at / BLOCK % blocks * BLOCK);
+            bytes.copy_within(from..from + BLOCK, to);
+        }
+        7 if blocks > 0 => {
+            let to = at / BLOCK % blocks * BLOCK;
+            bytes[to..to + BLOCK].fill(0);
+        }
+        _ => {}
+    }
+}
+
+/// Makes all checksums right that can be found: docs/format.md says where they are.
+fn mend(disk: &MemoryDisk) {
+    for (name, file) in &disk.directory().files {
+        let bytes = &mut *file.borrow_mut();
+        match name.as_str() {
+            "epoch" => mend_one(bytes, 4, 0..4, 0),
+            "snapshot-a" | "snapshot-b" => mend_snapshot(bytes),
+            _ => mend_segment(bytes),
+        }
+    }
+}
+
+fn mend_segment(bytes: &mut [u8]) {
+    mend_one(bytes, 32, 0..32, 0);
+    let seed = bytes.get(24..32).map_or(0, crc32c::crc32c);
+    let mut at = BLOCK;
+    while at < bytes.len() {
+        let (frames, batch) = (number(bytes, at + 36), number(bytes, at + 32));
+        let mut next = mend_frame(bytes, at, seed);
+        for _ in 0..frames.min(100) {
+            let Some(frame) = next else { break };
+            next = mend_frame(bytes, frame, seed);
+        }
+        at += (batch as usize / BLOCK).clamp(1, 8) * BLOCK;
+    }
+}
+
+/// Gives where the next one begins.
+fn mend_frame(bytes: &mut [u8], at: usize, seed: u32) -> Option<usize> {
+    let length = number(bytes, at) as usize;
+    let end = at.checked_add(24 + length).filter(|end| *end <= bytes.len())?;
+    mend_one(bytes, at + 4, at + 8..end, seed);
+    Some(end)
+}
+
+fn mend_snapshot(bytes: &mut [u8]) {
+    mend_one(bytes, 56, 0..56, 0);
+    let seed = bytes.get(16..24).map_or(0, crc32c::crc32c);
+    let mut at = BLOCK;
+    while at + 8 < bytes.len() {
+        let end = (at + 8).saturating_add(number(bytes, at) as usize);
+        if end > bytes.len() || end == at + 8 {
+            break;
+        }
+        mend_one(bytes, at + 4, at + 8..end, seed);
+        at = end;
+    }
+}
+
+/// Writes the checksum of a range.
+fn mend_one(bytes: &mut [u8], at: usize, range: std::ops::Range<usize>, seed: u32) {
+    let Some(checked) = bytes.get(range) else { return };
+    let crc = crc32c::crc32c_append(seed, checked);
+    if let Some(place) = bytes.get_mut(at..at + 4) {
+        place.copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// Zero where the bytes end before.
+fn number(bytes: &[u8], at: usize) -> u32 {
+    let raw = bytes.get(at..at + 4).and_then(|raw| raw.try_into().ok());
+    raw.map_or(0, u32::from_le_bytes)
+}

@@ -1,0 +1,50 @@
+//! Journals whose files are not what was written: see `hostile.rs`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+
+mod hostile;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+#[path = "../store/mod.rs"]
+mod store;
+
+use hostile::{CHANGE_BYTES, MENDED};
+
+#[test]
+fn what_the_fuzzer_kept_breaks_nothing() {
+    replay::replay("journal_files", hostile::files);
+}
+
+#[test]
+fn what_was_not_damaged_is_sound() {
+    hostile::files(&[0]);
+    hostile::files(&[MENDED]);
+}
+
+#[test]
+fn random_damage_breaks_nothing() {
+    let mut random = 0x5eed_u64;
+    let mut below = |end: u64| {
+        // Xorshift: the same numbers on every machine.
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % end
+    };
+    for round in 0..2_000_u64 {
+        let mut input = vec![(round % 2) as u8];
+        for _ in 0..=below(3) {
+            // Most of what there is to damage is at the beginning of blocks.
+            let at = below(5) * 4096 + below(if round % 3 == 0 { 4096 } else { 140 });
+            let [low, high] = (at as u16).to_le_bytes();
+            let change: [u8; CHANGE_BYTES] =
+                [below(256) as u8, below(256) as u8, low, high, below(256) as u8];
+            input.extend(change);
+        }
+        hostile::files(&input);
+    }
+}
