@@ -36,5 +36,5 @@ pub use gateway::{
     Events, Figures, Gateway, Leased, QueueFigures, Readiness, Sample, SegmentFigures, Settling,
     Step, Summary, Trouble, Wanted, Work,
 };
-pub use serve::{Stage, serve};
+pub use serve::{Stage, serve, serve_stream};
 pub use token::{NotAToken, Token};

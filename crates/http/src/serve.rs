@@ -8,7 +8,8 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -51,6 +52,16 @@ pub async fn serve<G: Gateway>(
     accepting.shutdown().await;
 }
 
+/// Serves one connection, by whatever stream it comes, to its end.
+pub async fn serve_stream<G: Gateway>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    gateway: G,
+    options: Options,
+) {
+    let (_serving, stage) = watch::channel(Stage::Serving);
+    converse(stream, App::new(gateway, options), stage).await;
+}
+
 /// Accepts connections until the server stops, then waits for those that are open.
 async fn accept<G: Gateway>(listener: TcpListener, app: App<G>, mut stage: watch::Receiver<Stage>) {
     let mut connections = JoinSet::new();
@@ -68,6 +79,8 @@ async fn accept<G: Gateway>(listener: TcpListener, app: App<G>, mut stage: watch
         // Closed at once where there are too many, as by every protocol.
         let Some(seat) = app.gateway.admit() else { continue };
         let (app, stage) = (app.clone(), stage.clone());
+        // A socket that is gone already will tell when it is read.
+        let _ = socket.set_nodelay(true);
         connections.spawn(async move {
             converse(socket, app, stage).await;
             drop(seat);
@@ -78,9 +91,11 @@ async fn accept<G: Gateway>(listener: TcpListener, app: App<G>, mut stage: watch
 }
 
 /// One connection, to its end.
-async fn converse<G: Gateway>(socket: TcpStream, app: App<G>, mut stage: watch::Receiver<Stage>) {
-    // A socket that is gone already will tell when it is read.
-    let _ = socket.set_nodelay(true);
+async fn converse<G: Gateway>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    app: App<G>,
+    mut stage: watch::Receiver<Stage>,
+) {
     let half_sent = app.options.half_sent;
     let service = service_fn(move |request: Request<Incoming>| {
         let app = app.clone();
@@ -91,7 +106,7 @@ async fn converse<G: Gateway>(socket: TcpStream, app: App<G>, mut stage: watch::
     builder.http1().max_buf_size(HEAD_BYTES_MAX);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
     builder.http2().max_header_list_size(HEAD_BYTES_MAX as u32);
-    let connection = builder.serve_connection(TokioIo::new(socket), service);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let mut is_stopping = false;
     loop {

@@ -1,0 +1,164 @@
+//! A gateway to an engine in memory, which checks what it is asked.
+
+use std::sync::{Arc, Mutex};
+
+use engine::{Effects, Engine, EngineOptions};
+use http_api::{
+    Events, Figures, Gateway, Leased, Readiness, SegmentFigures, Settling, Step, Token, Trouble,
+    Wanted, Work,
+};
+use model::{
+    Command, Delivery, MessageId, Nanos, QueueName, Reply, SessionId, Settlement, StorePolicy,
+    limits,
+};
+
+/// Its clones are one.
+#[derive(Clone)]
+pub(crate) struct Ours(Arc<Mutex<Broker>>);
+
+struct Broker {
+    engine: Engine,
+    effects: Effects,
+    now: Nanos,
+}
+
+/// A topic to which nothing is published.
+pub(crate) struct Silence;
+
+impl Events for Silence {
+    async fn next(&mut self) -> Option<Delivery> {
+        None
+    }
+}
+
+const SESSION: SessionId = SessionId(1);
+
+/// What the lease of a message is called, since there is one at most.
+pub(crate) const NONCE: u64 = 1;
+
+impl Ours {
+    pub(crate) fn new() -> Self {
+        let mut engine = Engine::new(EngineOptions::new(StorePolicy::Memory));
+        engine.open_session(SESSION);
+        let now = Nanos::from_secs(1_000_000);
+        Self(Arc::new(Mutex::new(Broker { engine, effects: Effects::default(), now })))
+    }
+
+    pub(crate) fn check(&self) {
+        self.0.lock().unwrap().engine.check();
+    }
+
+    fn perform(&self, command: Command) -> Option<Reply> {
+        let broker = &mut *self.0.lock().unwrap();
+        broker.now = broker.now + Nanos(1_000);
+        broker.engine.handle(broker.now, SESSION, command, &mut broker.effects);
+        let reply = broker.effects.outputs.pop().map(|output| output.reply);
+        broker.effects.clear();
+        reply
+    }
+
+    fn step(&self, step: Step) -> Result<Reply, Trouble> {
+        let command = match step {
+            Step::Put { to, message, count } => {
+                assert!((1..=limits::TRANSACTION_RECORDS_MAX as u64).contains(&count));
+                assert!(message.expires.is_none_or(|at| at > Nanos::ZERO));
+                Command::PutTo { to, message, transaction: None }
+            }
+            Step::Settle { token, .. } if token.nonce != NONCE => {
+                return Err(Trouble::LeaseOver(token));
+            }
+            Step::Settle { token: Token { message, .. }, settling } => settle(message, settling),
+            Step::Command(command) => command,
+        };
+        match self.perform(command) {
+            Some(Reply::Refused(refusal)) => Err(Trouble::Refused(refusal)),
+            Some(reply) => Ok(reply),
+            None => panic!("a command that waits"),
+        }
+    }
+}
+
+fn settle(message: MessageId, settling: Settling) -> Command {
+    let settled = |settlement| Command::Settle { message, settlement, transaction: None };
+    match settling {
+        Settling::Accept => Command::Delete { message },
+        Settling::Release { delay, priority } => {
+            Command::Release { message, priority: priority.unwrap_or(0), delay }
+        }
+        Settling::Fail => settled(Settlement::Fail),
+        Settling::Extend { lease } => Command::Renew { message, lease: Some(lease) },
+        Settling::Bury { priority } => Command::Bury { message, priority: priority.unwrap_or(0) },
+    }
+}
+
+impl Gateway for Ours {
+    type Events = Silence;
+    type Seat = ();
+
+    fn now(&self) -> Nanos {
+        self.0.lock().unwrap().now
+    }
+
+    fn admit(&self) -> Option<()> {
+        Some(())
+    }
+
+    async fn ask(&self, work: Work) -> Result<Vec<Reply>, Trouble> {
+        if work.atomic {
+            let fits = work.steps.iter().all(|step| match step {
+                Step::Put { .. } => true,
+                Step::Settle { settling, .. } => match settling {
+                    Settling::Accept | Settling::Fail => true,
+                    Settling::Release { delay, priority } => {
+                        *delay == Nanos::ZERO && priority.is_none()
+                    }
+                    _ => false,
+                },
+                Step::Command(_) => false,
+            });
+            assert!(fits, "{work:?}");
+            for step in work.steps {
+                self.step(step)?;
+            }
+            return Ok(Vec::new());
+        }
+        work.steps.into_iter().map(|step| self.step(step)).collect()
+    }
+
+    async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, Trouble> {
+        assert!((1..=limits::PAGE_MESSAGES_MAX).contains(&wanted.max));
+        assert!(wanted.lease > Nanos::ZERO);
+        let leased = (1..8).filter_map(|number| {
+            let message = MessageId(number);
+            match self.perform(Command::Lease { message }) {
+                Some(Reply::Delivered(delivery)) => {
+                    Some(Leased { token: Token { message, nonce: NONCE }, delivery: *delivery })
+                }
+                _ => None,
+            }
+        });
+        Ok(leased.take(wanted.max).collect())
+    }
+
+    fn give_back(&self, tokens: Vec<Token>) {
+        for token in tokens {
+            self.perform(settle(token.message, Settling::Fail));
+        }
+    }
+
+    async fn follow(&self, _topic: QueueName) -> Result<Silence, Trouble> {
+        Ok(Silence)
+    }
+
+    fn readiness(&self) -> Readiness {
+        Readiness::Ready
+    }
+
+    fn figures(&self) -> Figures {
+        Figures::default()
+    }
+
+    fn segments(&self) -> Vec<SegmentFigures> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,108 @@
+//! What clients may send by mistake or malice: any bytes, and requests with any words in them.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod gateway;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+mod requests;
+
+use std::path::Path;
+use std::{env, fs};
+
+use requests::RAW;
+
+#[test]
+fn what_the_fuzzer_kept_does_no_harm() {
+    replay::replay("http", requests::connection);
+}
+
+#[test]
+fn requests_and_what_damage_makes_of_them_do_no_harm() {
+    let seeds = seeds();
+    write(&seeds);
+    seeds.iter().for_each(|seed| requests::connection(seed));
+    let mut random = Random(0x5eed);
+    for _ in 0..3_000 {
+        let mut seed = seeds[random.below(seeds.len())].clone();
+        for _ in 0..=random.below(4) {
+            let at = random.below(seed.len());
+            match random.below(4) {
+                0 => seed.truncate(at.max(1)),
+                1 => seed.insert(at, random.below(256) as u8),
+                2 => drop(seed.remove(at)),
+                _ => seed[at] = b"\"{}[],:\\0-\xff"[random.below(11)],
+            }
+            if seed.is_empty() {
+                seed.push(RAW);
+            }
+        }
+        requests::connection(&seed);
+    }
+}
+
+/// A message is stored, and then what is asked about it.
+fn seeds() -> Vec<Vec<u8>> {
+    let put = request(9, "q", "", "dunlin-delay:0\ndunlin-property-n:5", "one");
+    let transaction = r#"{"send":[{"queue":"q","body":"b","ttl":"1m","properties":{"n":1.5}},
+        {"topic":"t","body_base64":"YQ==","delay":"5ms","key":"k"}],
+        "settle":[{"lease":"1-0000000000000001","as":"accept"}]}"#;
+    let lease = "1-0000000000000001";
+    let asked = [
+        request(10, "q", "max=5&wait=1s&lease=2m", "", ""),
+        request(10, "q", "browse&selector=n+%3D+5&after=ready-1280-1-1&state=ready", "", ""),
+        request(9, "q", "count=3", "idempotency-key:k", "copies"),
+        request(9, "q", "lines", "content-type:application/x-ndjson", "{}\n[1]\n\n\"x\"\r\n"),
+        request(9, "q", "", "dunlin-properties:{\"a\":\"\\u00fc\",\"b\":null}", "two"),
+        request(9, "q", "", "dunlin-priority:9\ndunlin-ttl:1h\ndunlin-persistence:none", ""),
+        request(29, "", "", "", transaction),
+        request(15, lease, "", "", ""),
+        request(16, lease, "delay=5s&priority=3", "", ""),
+        request(17, lease, "lease=5s", "", ""),
+        request(11, "q", "selector=n+>+1", "", ""),
+        request(12, "q", "to=other&max=5", "", ""),
+        request(13, "1", "", "", ""),
+        request(25, "t", "", "", "published"),
+        request(26, "t", "", "", ""),
+        request(6, "", "", "", ""),
+        request(28, "s", "client=c", "", ""),
+    ];
+    let framed = asked.iter().map(|asked| [&[1], &put[..], asked].concat());
+    let raw = [
+        &b"POST /queues/q/messages HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nonePUT"[..],
+        b"POST /queues/q/messages HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\none",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+    ];
+    let raw = raw.into_iter().map(|raw| [&[RAW], raw].concat());
+    framed.chain(raw).collect()
+}
+
+fn request(route: u8, name: &str, query: &str, headers: &str, body: &str) -> Vec<u8> {
+    let mut out = vec![route];
+    for part in [name, query, headers, body] {
+        out.push(u8::try_from(part.len()).unwrap());
+        out.extend(part.bytes());
+    }
+    out
+}
+
+/// For the fuzzer to begin with: `SEEDS=FOLDER cargo test -p dunlin-http --test hostile`.
+fn write(seeds: &[Vec<u8>]) {
+    let Some(folder) = env::var_os("SEEDS") else { return };
+    let folder = Path::new("../..").join(folder);
+    fs::create_dir_all(&folder).unwrap();
+    for (number, seed) in seeds.iter().enumerate() {
+        fs::write(folder.join(format!("seed-{number:03}")), seed).unwrap();
+    }
+}
+
+/// Xorshift: the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end.max(1) as u64) as usize
+    }
+}
