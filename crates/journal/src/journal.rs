@@ -265,13 +265,20 @@ impl<F: Clone> Journal<F> {
     /// or a chore completes. Feed no command meanwhile.
     #[must_use]
     pub fn stalled(&self) -> bool {
-        if self.is_far_behind() || self.is_overtaken() {
+        if self.is_behind_by(PENDING_BYTES_MAX) || self.is_overtaken() {
             return true;
         }
         if self.house.device_is_full() {
             return self.must_compact_first() || !self.fits(self.settle_payload_bytes_max(), 0);
         }
         !self.takes_largest()
+    }
+
+    /// Whether so much waits to be written that what is added has to wait, and what settles, for
+    /// which some bytes more are left, has not yet.
+    #[must_use]
+    pub fn holds_back(&self) -> bool {
+        self.is_far_behind()
     }
 
     /// The largest payload that adds something and can be appended now. Less than the options
@@ -391,12 +398,16 @@ impl<F: Clone> Journal<F> {
             && self.fits(self.options.frame_payload_bytes_max, RESERVED_SPARES)
     }
 
-    /// So much waits to be written that commands have to wait. What waits since a chain came, and
-    /// was before it, does not count: that holds up nobody.
+    /// So much waits to be written that what is added has to wait. What waits since a chain came,
+    /// and was before it, does not count: that holds up nobody.
     pub(crate) fn is_far_behind(&self) -> bool {
+        self.is_behind_by(PENDING_BYTES_MAX - SETTLING_BYTES)
+    }
+
+    fn is_behind_by(&self, bytes: usize) -> bool {
         let waiting = self.full.iter().chain(&self.open);
         let counted = waiting.filter(|batch| batch.first > self.chained);
-        counted.map(Batch::len).sum::<usize>() > PENDING_BYTES_MAX
+        counted.map(Batch::len).sum::<usize>() > bytes
     }
 
     fn pending_bytes(&self) -> usize {
@@ -564,7 +575,10 @@ pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
 
 /// Bytes of frames that may wait for earlier writes, beside a chain; beyond, the journal stalls. At
 /// the speed of a plain disk it is a fifth of a second.
-const PENDING_BYTES_MAX: usize = 32 * 1024 * 1024;
+const PENDING_BYTES_MAX: usize = 40 * 1024 * 1024;
+
+/// And of these, bytes for frames that add nothing: some 100,000 settlements.
+const SETTLING_BYTES: usize = 8 * 1024 * 1024;
 
 /// A new batch's buffer; it grows to what the traffic needs and is used again.
 const NEW_BUFFER_BYTES: usize = 64 * 1024;
