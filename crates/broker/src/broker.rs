@@ -170,6 +170,21 @@ impl<F: Clone> Broker<F> {
         self.journal.as_ref().is_some_and(Journal::stalled)
     }
 
+    /// Whether a command can be given now: not while the broker is stalled, and what adds to the
+    /// log not while that is behind, so that what settles need not wait.
+    #[must_use]
+    pub fn takes(&self, session: SessionId, command: &Command) -> bool {
+        let Some(journal) = &self.journal else { return true };
+        let waits = || journal.holds_back() && self.engine.adds_to_log(session, command);
+        !journal.stalled() && !waits()
+    }
+
+    /// Whether what adds to the log has to wait, or everything.
+    #[must_use]
+    pub fn holds_back(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.stalled() || journal.holds_back())
+    }
+
     /// Bytes of log that puts may use now; all there can be where nothing is kept.
     #[must_use]
     pub fn room(&self) -> u64 {

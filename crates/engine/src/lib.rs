@@ -73,6 +73,7 @@
 
 extern crate alloc;
 
+mod adding;
 mod administration;
 mod awaited;
 mod awaiting;

@@ -1,0 +1,82 @@
+//! Which commands have to wait while the log is behind: those that add something durable.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use engine::{Effects, Engine, EngineOptions};
+use model::{
+    Command, Destination, Durability, End, LinkId, ListCommand, MessageId, Nanos, NewMessage,
+    Persistence, QueueName, SessionId, Settlement, StorePolicy, TransactionId,
+};
+
+const SESSION: SessionId = SessionId(1);
+
+fn queue() -> QueueName {
+    QueueName::new("q").unwrap()
+}
+
+fn put(persistence: Persistence, transaction: Option<u64>) -> Command {
+    let message = NewMessage { persistence, ..NewMessage::new(b"x".as_slice().into()) };
+    let transaction = transaction.map(TransactionId);
+    Command::PutTo { to: Destination::Queue(queue()), message, transaction }
+}
+
+fn push(persistence: Persistence) -> Command {
+    let (end, elements, only_existing) = (End::Tail, vec![b"x".as_slice().into()], false);
+    let push = ListCommand::Push { queue: queue(), end, elements, only_existing, persistence };
+    Command::List(Box::new(push))
+}
+
+fn engine(policy: StorePolicy) -> Engine {
+    let mut engine = Engine::new(EngineOptions::new(policy));
+    engine.open_session(SESSION);
+    engine
+}
+
+#[test]
+fn what_is_durable_adds_and_what_memory_keeps_does_not() {
+    let always = engine(StorePolicy::Always);
+    let memory = engine(StorePolicy::Memory);
+    let written = Persistence::Exactly(Durability::Written);
+    for (persistence, adds) in [
+        (Persistence::Persistent, true),
+        (written, true),
+        (Persistence::NonPersistent, false),
+        (Persistence::Exactly(Durability::None), false),
+    ] {
+        for command in [put(persistence, None), push(persistence)] {
+            assert_eq!(always.adds_to_log(SESSION, &command), adds, "{command:?}");
+            assert!(!memory.adds_to_log(SESSION, &command), "{command:?}");
+            let batch = Command::Batch { commands: vec![Command::ListQueues, command] };
+            assert_eq!(always.adds_to_log(SESSION, &batch), adds);
+        }
+    }
+}
+
+#[test]
+fn what_settles_takes_or_looks_adds_nothing() {
+    let engine = engine(StorePolicy::Always);
+    let message = MessageId(1);
+    for command in [
+        Command::Delete { message },
+        Command::Settle { message, settlement: Settlement::Accept, transaction: None },
+        Command::Receive { link: LinkId(0), wait: None, margin: Nanos::ZERO, lease: None },
+        Command::List(Box::new(ListCommand::Pop { queue: queue(), end: End::Head, max: 1 })),
+        Command::BrokerStatistics,
+    ] {
+        assert!(!engine.adds_to_log(SESSION, &command), "{command:?}");
+    }
+}
+
+#[test]
+fn a_transaction_adds_when_it_commits_what_is_durable() {
+    let mut engine = engine(StorePolicy::Always);
+    let mut effects = Effects::default();
+    for (number, persistence) in [(1, Persistence::NonPersistent), (2, Persistence::Persistent)] {
+        let transaction = TransactionId(number);
+        engine.handle(Nanos::ZERO, SESSION, Command::Begin { transaction }, &mut effects);
+        let part = put(persistence, Some(number));
+        assert!(!engine.adds_to_log(SESSION, &part), "not yet");
+        engine.handle(Nanos::ZERO, SESSION, part, &mut effects);
+        let commit = Command::Commit { transaction };
+        assert_eq!(engine.adds_to_log(SESSION, &commit), number == 2);
+    }
+}
