@@ -290,6 +290,21 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Bytes of the bodies that it brings.
+    #[must_use]
+    pub fn body_bytes(&self) -> usize {
+        match self {
+            Self::Put { message, .. }
+            | Self::PutTo { message, .. }
+            | Self::Publish { message, .. } => message.body.len(),
+            Self::List(command) => command.body_bytes(),
+            Self::Batch { commands } => commands.iter().map(Self::body_bytes).sum(),
+            _ => 0,
+        }
+    }
+}
+
 /// Whether a consumer takes the messages that it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsumerMode {

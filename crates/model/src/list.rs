@@ -190,6 +190,16 @@ pub enum ListCommand {
 }
 
 impl ListCommand {
+    /// Bytes of the elements that it brings.
+    #[must_use]
+    pub fn body_bytes(&self) -> usize {
+        match self {
+            Self::Push { elements, .. } => elements.iter().map(|element| element.len()).sum(),
+            Self::Insert { element, .. } | Self::Replace { element, .. } => element.len(),
+            _ => 0,
+        }
+    }
+
     /// It does not wait, whatever it said.
     pub const fn end_wait(&mut self) {
         if let Self::PopFirst { wait, .. } | Self::Move { wait, .. } = self {

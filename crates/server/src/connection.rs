@@ -37,6 +37,8 @@ pub(crate) struct Connection {
     half_sent_since: Option<Nanos>,
     /// Bytes in its buffers, as they were counted last.
     held: usize,
+    /// A command that the broker cannot take before the log has gone on.
+    postponed: Option<Box<Command>>,
     /// The server stops, and the peer is to be told when all that came before is answered.
     farewell: bool,
     /// Something was said that has not to wait for the log.
@@ -83,6 +85,8 @@ pub(crate) struct Marks {
     pub(crate) attention: bool,
     /// Touched in this turn.
     pub(crate) touched: bool,
+    /// Gave a command that waits until the log has gone on.
+    pub(crate) postponed: bool,
     /// Holds replies that wait for a write.
     pub(crate) holding: bool,
     /// To be closed.
@@ -107,6 +111,7 @@ impl Connection {
             active_at: now,
             half_sent_since: None,
             held: 0,
+            postponed: None,
             farewell: false,
             is_free: false,
             dismissal: Dismissal::No,
@@ -193,6 +198,9 @@ impl Connection {
         if self.broken || self.is_backlogged(allowance) {
             return None;
         }
+        if let Some(command) = self.postponed.take() {
+            return Some(*command);
+        }
         let (before, is_held) = (self.outgoing.len(), self.outgoing.is_held());
         let command = self.peer.poll_command(now, commons, &mut self.outgoing);
         if command.is_some() || self.outgoing.len() > before {
@@ -201,6 +209,16 @@ impl Connection {
         }
         self.is_free |= !is_held && self.outgoing.len() > before;
         command.or_else(|| self.end_of_input())
+    }
+
+    /// The broker cannot take the command that was given last: it comes again as the next.
+    pub(crate) fn postpone(&mut self, command: Command) {
+        self.postponed = Some(Box::new(command));
+    }
+
+    /// Whether it has nothing to give before the log has gone on.
+    pub(crate) fn is_postponed(&self) -> bool {
+        self.postponed.is_some()
     }
 
     /// All commands that are there were given.
@@ -260,7 +278,9 @@ impl Connection {
 
     /// Counts what its buffers hold now.
     pub(crate) fn recount(&mut self, buffered: &Buffered) {
+        let postponed = self.postponed.as_ref().map_or(0, |command| command.body_bytes());
         let held = self.peer.input_bytes() + self.peer.held_bytes() + self.outgoing.len();
+        let held = held + postponed;
         buffered.change(self.held, held);
         self.held = held;
     }
@@ -285,13 +305,14 @@ impl Connection {
         self.may_receive(allowance)
             || (self.peer.is_congested() && self.outgoing.is_empty() && !self.broken)
             || (self.unfinished && !self.broken && !self.is_backlogged(allowance))
+                && !self.is_postponed()
     }
 
     /// Whether nothing can come of it any more.
     pub(crate) fn is_finished(&self) -> bool {
         let told = self.half_closed == HalfClosed::Told && !self.readable && !self.unfinished;
         let answered = told && !self.peer.awaits_reply() || self.dismissal == Dismissal::Done;
-        let silent = self.outgoing.is_empty() && !self.peer.is_holding();
+        let silent = self.outgoing.is_empty() && !self.peer.is_holding() && !self.is_postponed();
         self.broken || ((answered || self.peer.wants_close()) && silent)
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct Reactor<'a> {
     eviction: Complaint,
     /// The broker took no commands when so many writes and chores were completed.
     pub(crate) stalled_at: Option<u64>,
+    /// And did not take those of some connections when so many were.
+    pub(crate) postponed_at: u64,
     /// What the gates were last opened for, and how many writes and chores were completed then.
     durable: Durable,
     completions: u64,
@@ -61,6 +63,8 @@ pub(crate) struct Lists {
     pub(crate) arrivals: Vec<Arrival>,
     /// To be read from and stepped in this turn.
     pub(crate) attention: Vec<SessionId>,
+    /// Gave a command that waits until the log has gone on.
+    pub(crate) postponed: Vec<SessionId>,
     /// Changed in this turn: to be sent to and looked at.
     pub(crate) touched: Vec<SessionId>,
     /// Hold replies that wait for a write.
@@ -91,6 +95,7 @@ impl<'a> Reactor<'a> {
             allowance: 0,
             eviction: Complaint::default(),
             stalled_at: None,
+            postponed_at: hub.completions(),
             durable: hub.durable(),
             completions: hub.completions(),
             answered_at: hub.clock.now(),
@@ -192,7 +197,8 @@ impl<'a> Reactor<'a> {
     /// How long nothing is to be done unless something happens. Says so to other threads first.
     fn sleep_span(&self) -> Option<Nanos> {
         let lists = &self.lists;
-        let holds = !lists.holding.is_empty() || self.stalled_at.is_some();
+        let postpones = !lists.postponed.is_empty();
+        let holds = !lists.holding.is_empty() || self.stalled_at.is_some() || postpones;
         let sleep = if holds { Sleep::ForWrites } else { Sleep::ForMail };
         let quiet = self.hub.post(self.index).sleep(sleep);
         let completions = self.hub.completions();
@@ -201,6 +207,7 @@ impl<'a> Reactor<'a> {
             None => lists.attention.is_empty(),
         };
         let missed = holds && self.completions != completions
+            || postpones && self.postponed_at != completions
             || self.hub.phase() > Phase::Serving && self.stopping_until.is_none();
         if !quiet || !waits || missed || self.accept_more || !lists.finished.is_empty() {
             return Some(Nanos::ZERO);
@@ -408,6 +415,12 @@ impl Lists {
     pub(crate) fn touch(&mut self, session: SessionId, marks: &mut Marks) {
         if !std::mem::replace(&mut marks.touched, true) {
             self.touched.push(session);
+        }
+    }
+
+    pub(crate) fn postpone(&mut self, session: SessionId, marks: &mut Marks) {
+        if !std::mem::replace(&mut marks.postponed, true) {
+            self.postponed.push(session);
         }
     }
 

@@ -94,9 +94,23 @@ impl Reactor<'_> {
         }
     }
 
+    /// The log has gone on: who could not be served before may be now.
+    fn resume_postponed(&mut self, completions: u64) {
+        if self.postponed_at == completions {
+            return;
+        }
+        self.postponed_at = completions;
+        for session in std::mem::take(&mut self.lists.postponed) {
+            let Some(connection) = self.connections.get_mut(session) else { continue };
+            connection.marks().postponed = false;
+            self.lists.attend(session, connection.marks());
+        }
+    }
+
     /// Serves those in the list until the turn is spent. Who was not reached is first in the next.
     fn run(&mut self, core: &mut Core) {
         let completions = self.hub.completions();
+        self.resume_postponed(completions);
         let stalled = core.broker.stalled() && !self.lists.attention.is_empty();
         self.stalled_at = stalled.then_some(completions);
         let mut left = STEPS_PER_TURN;
@@ -121,6 +135,9 @@ impl Reactor<'_> {
             left = left.saturating_sub(spent);
             if core.broker.steps() > before {
                 self.lists.active.push(*session);
+            }
+            if connection.is_postponed() {
+                self.lists.postpone(*session, connection.marks());
             }
         }
         attention.drain(..served);
@@ -147,8 +164,12 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         end_waits(connection, core, hub, now);
         spent += (answered - before).div_ceil(ANSWER_BYTES_PER_STEP) as u64;
         let Some(command) = command else { break };
-        let before = core.broker.steps();
         let own = connection.id();
+        if !core.broker.takes(own, &command) {
+            connection.postpone(command);
+            break;
+        }
+        let before = core.broker.steps();
         core.broker.handle(now, own, command, &mut core.outputs);
         let durable = core.broker.durable();
         // The connection's own reply at once, since its next command waits for it.
@@ -173,7 +194,10 @@ fn end_waits(connection: &Connection, core: &mut Core, hub: &Hub, now: Nanos) {
 
 impl Lists {
     fn need_no_step(&self) -> bool {
-        self.arrivals.is_empty() && self.attention.is_empty() && self.finished.is_empty()
+        self.arrivals.is_empty()
+            && self.attention.is_empty()
+            && self.postponed.is_empty()
+            && self.finished.is_empty()
     }
 }
 

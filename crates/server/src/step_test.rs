@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use model::StorePolicy;
 
 use super::*;
-use crate::by_hand::{journal_hub, write_all, write_handed};
+use crate::by_hand::{journal_hub, keep_house, write_all, write_handed};
 use crate::config::Protocol;
 use crate::events::EventSet;
 use crate::post::Arrival;
@@ -260,6 +260,54 @@ fn that_nothing_is_there_waits_for_what_took_it_away() {
     turns.turn();
     assert_eq!(worker.lines(), ["INSERTED 1", "RESERVED 1 1", "x", "DELETED"]);
     assert_eq!(other.lines(), ["TIMED_OUT", "USING default"]);
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
+}
+
+/// As when a disk stands still: what settles goes ahead of what adds, in other connections.
+#[test]
+fn while_the_log_is_behind_only_what_adds_to_it_waits() {
+    const SENDERS: usize = 4;
+    let (data, hub) = journal_hub("behind");
+    let mut turns = Turns::new(&hub);
+    let (mut worker, mut other) = (turns.connect(), turns.connect());
+    worker.send(&format!("{PUT}reserve\r\n"));
+    turns.turn();
+    write_all(&hub);
+    turns.turn_if_any();
+    assert_eq!(worker.lines(), ["INSERTED 1", "RESERVED 1 1", "x"]);
+    let mut senders: Vec<_> = (0..SENDERS).map(|_| turns.connect()).collect();
+    let put = format!("put 0 0 60 60000\r\n{}\r\n", "x".repeat(60_000));
+    let mut sent = 0;
+    while !hub.lock().broker.holds_back() {
+        senders.iter_mut().for_each(|sender| sender.send(&put));
+        sent += SENDERS;
+        turns.turn();
+        keep_house(&hub);
+    }
+    senders.iter_mut().for_each(|sender| sender.send(&put));
+    sent += SENDERS;
+    turns.turn_if_any();
+    let stored = hub.lock().broker.statistics().messages_total;
+    assert!(stored < sent as u64, "{stored} of {sent}");
+    assert!(!hub.lock().broker.stalled());
+
+    worker.send("delete 1\r\n");
+    other.send("reserve\r\n");
+    turns.turn();
+    assert_eq!(hub.lock().broker.statistics().leased, 1, "one was deleted, another taken");
+    assert_eq!(hub.lock().broker.statistics().messages_total, stored, "and nothing stored");
+
+    let mut answered = 0;
+    while answered < sent {
+        keep_house(&hub);
+        write_all(&hub);
+        turns.turn_if_any();
+        answered += senders.iter_mut().map(|sender| sender.lines().len()).sum::<usize>();
+    }
+    assert_eq!(worker.lines(), ["DELETED"]);
+    assert_eq!(other.lines().len(), 2);
     drop(turns);
     drop(hub);
     std::fs::remove_dir_all(data).unwrap();

@@ -84,7 +84,7 @@ impl Pump {
             self.stage.send_replace(stage);
         }
         self.desk.step(&mut locked, &self.inbox);
-        self.stalled_at = core.broker.stalled().then_some(completions);
+        self.stalled_at = core.broker.holds_back().then_some(completions);
         if core.broker.steps() > before {
             self.hub.commit_elsewhere(core, self.desk.session(), now);
         }
