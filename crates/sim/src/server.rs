@@ -98,6 +98,8 @@ struct Connection {
     told: bool,
     /// The command under way is about messages, so that the client and the oracle want to know.
     concerns_messages: bool,
+    /// A command that the broker could not take yet.
+    postponed: Option<Command>,
 }
 
 struct InFlight<D: Disk> {
@@ -171,6 +173,7 @@ impl<D: Disk> Server<D> {
             ended: false,
             told: false,
             concerns_messages: false,
+            postponed: None,
         };
         self.connections.insert(id, connection);
     }
@@ -412,15 +415,19 @@ impl<D: Disk> Server<D> {
             if !is_serving || connection.output.len() > OUTPUT_BYTES_MAX {
                 return;
             }
-            let Connection { session, input, output, .. } = connection;
-            let command = session.poll_command(input, &mut self.shared, output);
-            connection.push(After::NOTHING);
-            let command = command.or_else(|| connection.end_of_input());
+            let postponed = connection.postponed.take();
+            let is_new = postponed.is_none();
+            let command = postponed.or_else(|| connection.poll_command(&mut self.shared));
             let Some(mut command) = command else { return };
             connection.concerns_messages = concerns_messages(&command);
             // What ends a wait is no wish of the client's.
-            if connection.concerns_messages && !matches!(command, Command::CancelReceive { .. }) {
+            let is_wish = !matches!(command, Command::CancelReceive { .. });
+            if is_new && connection.concerns_messages && is_wish {
                 outside.client(id).commanded(&mut command);
+            }
+            if !self.broker.takes(SessionId(id), &command) {
+                connection.postponed = Some(command);
+                return;
             }
             let now = self.tick(outside);
             self.stepped_at = now;
@@ -444,6 +451,10 @@ impl<D: Disk> Server<D> {
                 return;
             }
             let Some(command) = connection.poll_command(now) else { return };
+            if !self.broker.takes(SessionId(id), &command) {
+                connection.postpone(command);
+                return;
+            }
             self.stepped_at = now;
             let frames = self.broker.counters().frames;
             let mut outputs = Vec::new();
@@ -618,6 +629,13 @@ impl Outside {
 }
 
 impl Connection {
+    fn poll_command(&mut self, shared: &mut Shared) -> Option<Command> {
+        let Self { session, input, output, .. } = self;
+        let command = session.poll_command(input, shared, output);
+        self.push(After::NOTHING);
+        command.or_else(|| self.end_of_input())
+    }
+
     /// All commands that have arrived were given: the session hears that there will be no more.
     fn end_of_input(&mut self) -> Option<Command> {
         if !std::mem::take(&mut self.ended) {

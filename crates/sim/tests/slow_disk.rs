@@ -50,21 +50,67 @@ fn end(world: &mut World<FaultyDisk>, waiting: u64, began: Nanos) {
 fn jobs_in_memory_come_and_go_while_the_disk_stalls() {
     for policy in POLICIES {
         let (mut world, disk) = world(policy);
-        let client = world.connect(Character::Anyone);
-        world.ask(client, Wish::Use { queue: "a".into() });
-        world.ask(client, Wish::Watch { queue: "a".into() });
-        world.ask(client, Wish::Ignore { queue: "default".into() });
-        let watched: Rc<BTreeSet<Rc<str>>> = Rc::new([Rc::from("a")].into());
+        let client = worker(&mut world);
         let (waiting, began) = (stall(&mut world, &disk), world.now());
-        for _ in 0..50 {
-            let mut ask = |wish| world.ask_meanwhile(client, wish).expect("nobody waits").line;
-            assert!(ask(put("a", Persistence::NonPersistent)).starts_with("INSERTED "));
-            let watched = watched.clone();
-            let reserved = ask(Wish::Reserve { watched, timeout: Some(0) });
-            let id = reserved.split(' ').nth(1).and_then(|id| id.parse().ok()).expect("a job");
-            assert_eq!(ask(Wish::Delete { id }), "DELETED");
-        }
+        work_in_memory(&mut world, client);
         end(&mut world, waiting, began);
+    }
+}
+
+/// More is sent meanwhile than the log has prepared room for, and the disk prepares none.
+#[test]
+fn jobs_in_memory_come_and_go_while_others_wait_for_room() {
+    for policy in POLICIES {
+        let (mut world, disk) = world(policy);
+        let client = worker(&mut world);
+        let leased = durable_job(&mut world, client);
+        let (waiting, began) = (stall(&mut world, &disk), world.now());
+        let calls = disk.calls() + 1..disk.calls() + 100;
+        calls.clone().for_each(|call| disk.inject(call, Fault::Slow));
+        for _ in 0..100 {
+            let sender = world.connect(Character::Anyone);
+            let persistence = Persistence::Persistent;
+            let (queue, body) = ("default".into(), Rc::from([7; 10_000]));
+            let put = Wish::Put { queue, priority: 9, delay: 0, lease: 60, persistence, body };
+            assert_eq!(world.ask_meanwhile(sender, put), None, "it is not on the disk");
+        }
+        work_in_memory(&mut world, client);
+        let deleted = world.ask_meanwhile(client, Wish::Delete { id: leased });
+        assert_eq!(deleted, None, "this is to be on the disk");
+        calls.for_each(|call| disk.withdraw(call));
+        end(&mut world, waiting, began);
+    }
+}
+
+/// A client that uses and watches a queue of its own.
+fn worker(world: &mut World<FaultyDisk>) -> u64 {
+    let client = world.connect(Character::Anyone);
+    world.ask(client, Wish::Use { queue: "a".into() });
+    world.ask(client, Wish::Watch { queue: "a".into() });
+    world.ask(client, Wish::Ignore { queue: "default".into() });
+    client
+}
+
+/// A job that it has leased.
+fn durable_job(world: &mut World<FaultyDisk>, client: u64) -> u64 {
+    world.ask(client, put("a", Persistence::Persistent)).expect("it lives");
+    let watched: Rc<BTreeSet<Rc<str>>> = Rc::new([Rc::from("a")].into());
+    let reserved = world.ask(client, Wish::Reserve { watched, timeout: Some(0) });
+    job_id(&reserved.expect("it lives").line)
+}
+
+fn job_id(reserved: &str) -> u64 {
+    reserved.split(' ').nth(1).and_then(|id| id.parse().ok()).expect("a job")
+}
+
+fn work_in_memory(world: &mut World<FaultyDisk>, client: u64) {
+    let watched: Rc<BTreeSet<Rc<str>>> = Rc::new([Rc::from("a")].into());
+    for _ in 0..50 {
+        let mut ask = |wish| world.ask_meanwhile(client, wish).expect("nobody waits").line;
+        assert!(ask(put("a", Persistence::NonPersistent)).starts_with("INSERTED "));
+        let watched = watched.clone();
+        let id = job_id(&ask(Wish::Reserve { watched, timeout: Some(0) }));
+        assert_eq!(ask(Wish::Delete { id }), "DELETED");
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) struct AmqpConnection {
     input: InputBuffer,
     held: Vec<(After, Event)>,
     output: Vec<u8>,
+    /// A command that the broker could not take yet.
+    postponed: Option<Command>,
 }
 
 impl AmqpConnection {
@@ -27,6 +29,7 @@ impl AmqpConnection {
             input: InputBuffer::new(),
             held: Vec::new(),
             output: Vec::new(),
+            postponed: None,
         }
     }
 
@@ -35,7 +38,13 @@ impl AmqpConnection {
     }
 
     pub(super) fn poll_command(&mut self, now: Nanos) -> Option<Command> {
-        self.connection.poll_command(now, &mut self.input, &mut self.output)
+        let postponed = self.postponed.take();
+        postponed.or_else(|| self.connection.poll_command(now, &mut self.input, &mut self.output))
+    }
+
+    /// The command that was given last comes again as the next.
+    pub(super) fn postpone(&mut self, command: Command) {
+        self.postponed = Some(command);
     }
 
     pub(super) fn handle_reply(&mut self, after: After, reply: Reply) {

@@ -26,6 +26,10 @@ impl<D: Disk> Server<D> {
             let command = connection.poll_command(now, &mut self.redis_shared);
             outside.hear(now, id, &connection.said());
             let Some(command) = command else { return };
+            if !self.broker.takes(SessionId(id), &command) {
+                connection.postpone(command);
+                return;
+            }
             let now = self.tick(outside);
             self.stepped_at = now;
             self.ids_given = true;

@@ -15,6 +15,8 @@ pub(super) struct RedisConnection {
     taken: u64,
     /// So many bytes of `output` nobody has judged yet.
     unjudged: usize,
+    /// A command that the broker could not take yet.
+    postponed: Option<Command>,
 }
 
 impl RedisConnection {
@@ -26,6 +28,7 @@ impl RedisConnection {
             output: Vec::new(),
             taken: 0,
             unjudged: 0,
+            postponed: None,
         }
     }
 
@@ -34,11 +37,19 @@ impl RedisConnection {
     }
 
     pub(super) fn poll_command(&mut self, now: Nanos, shared: &mut Shared) -> Option<Command> {
+        if let Some(command) = self.postponed.take() {
+            return Some(command);
+        }
         let before = self.output.len();
         let Self { session, input, output, .. } = self;
         let command = session.poll_command(now, input, shared, output);
         self.push(After::NOTHING, before);
         command
+    }
+
+    /// The command that was given last comes again as the next.
+    pub(super) fn postpone(&mut self, command: Command) {
+        self.postponed = Some(command);
     }
 
     pub(super) fn handle_reply(&mut self, after: After, reply: Reply, shared: &mut Shared) {
