@@ -45,7 +45,7 @@ impl<'a> Locked<'a> {
 
     /// Whether another command may be given in this turn.
     pub(crate) fn goes_on(&self) -> bool {
-        !self.core.broker.holds_back() && self.core.broker.steps() < self.last_step
+        !self.core.broker.stalled() && self.core.broker.steps() < self.last_step
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Pump {
     stage: watch::Sender<Stage>,
     /// The broker took no commands when so many writes and chores were completed.
     stalled_at: Option<u64>,
+    /// And what some work adds was not taken when so many were.
+    postponed_at: u64,
     /// How many were completed when answers were released last.
     completions: u64,
 }
@@ -34,14 +36,14 @@ impl Pump {
         let index = hub.reactors();
         let desk = Desk::new(index, hub.clock.now().0);
         desk.open(&mut hub.lock());
-        Self { hub, index, inbox, desk, stage, stalled_at: None, completions: 0 }
+        Self { hub, index, inbox, desk, stage, stalled_at: None, postponed_at: 0, completions: 0 }
     }
 
     /// Serves until `closing` rings and all that was asked is answered, or the server has failed.
     pub(crate) async fn run(mut self, closing: Arc<Notify>) {
         let mut is_closing = false;
         while !self.turn() {
-            if is_closing && !self.desk.answers.is_holding() && !self.desk.is_behind(&self.inbox) {
+            if is_closing && self.is_done() {
                 self.close();
                 break;
             }
@@ -49,6 +51,12 @@ impl Pump {
         }
         // Nobody rings for it any more.
         self.hub.post(self.index).awake();
+    }
+
+    /// Whether all that was asked is answered.
+    fn is_done(&self) -> bool {
+        let waits = self.desk.answers.is_holding() || self.desk.works.is_postponed();
+        !waits && !self.desk.is_behind(&self.inbox)
     }
 
     /// One turn; tells whether the server ended at once.
@@ -83,8 +91,12 @@ impl Pump {
             self.desk.stop_waits(&mut locked);
             self.stage.send_replace(stage);
         }
+        if self.postponed_at != completions {
+            self.desk.works.resume_postponed();
+        }
         self.desk.step(&mut locked, &self.inbox);
-        self.stalled_at = core.broker.holds_back().then_some(completions);
+        self.stalled_at = core.broker.stalled().then_some(completions);
+        self.postponed_at = completions;
         if core.broker.steps() > before {
             self.hub.commit_elsewhere(core, self.desk.session(), now);
         }
@@ -100,12 +112,14 @@ impl Pump {
     /// Whether a turn would do something although nothing new has come.
     fn has_more(&self) -> bool {
         let stalled = self.stalled_at.is_some_and(|then| then == self.hub.completions());
-        !stalled && self.desk.is_behind(&self.inbox)
+        let resumes = self.desk.works.is_postponed() && self.postponed_at != self.hub.completions();
+        resumes || !stalled && self.desk.is_behind(&self.inbox)
     }
 
     /// Waits for wishes, mail, completed writes, slow followers and the end.
     async fn sleep(&mut self, closing: &Notify, is_closing: &mut bool) {
-        let holds = self.desk.answers.is_holding() || self.stalled_at.is_some();
+        let postpones = self.desk.works.is_postponed();
+        let holds = self.desk.answers.is_holding() || self.stalled_at.is_some() || postpones;
         let sleep = if holds { Sleep::ForWrites } else { Sleep::ForMail };
         let post = self.hub.post(self.index);
         let quiet = post.sleep(sleep);

@@ -19,8 +19,10 @@ pub(crate) struct Works {
     late: Option<Working>,
     /// What waits for a place in a queue, by ticket.
     paced: BTreeMap<u64, Working>,
-    /// What waited for one and can go on.
+    /// What waited for one, or for the log, and can go on.
     admitted: VecDeque<Working>,
+    /// What adds to the log and goes on once that is not behind.
+    postponed: VecDeque<Working>,
     /// What goes on when that is answered: with a commit, or such a command, or behind one.
     parked: VecDeque<Working>,
     transactions: u64,
@@ -52,6 +54,16 @@ impl Works {
         self.begun.is_some()
             || !self.admitted.is_empty()
             || (self.late.is_none() && !self.parked.is_empty())
+    }
+
+    /// Whether something waits until the log is not behind.
+    pub(crate) fn is_postponed(&self) -> bool {
+        !self.postponed.is_empty()
+    }
+
+    /// The log has gone on.
+    pub(crate) fn resume_postponed(&mut self) {
+        self.admitted.append(&mut self.postponed);
     }
 }
 
@@ -147,6 +159,10 @@ impl Desk {
                 working.steps.push_front(step);
                 return self.works.parked.push_back(working);
             }
+            if self.has_to_wait(locked, &working, &step) {
+                working.steps.push_front(step);
+                return self.works.postponed.push_back(working);
+            }
             match self.do_step(locked, &mut working, step) {
                 Ok(Pace::GoOn) => {}
                 Ok(Pace::Late) => {
@@ -165,6 +181,21 @@ impl Desk {
         }
         let replies = std::mem::take(&mut working.replies);
         self.end_work(working, Ok(replies));
+    }
+
+    /// Whether a step adds to the log while that is behind.
+    fn has_to_wait(&self, locked: &Locked<'_>, working: &Working, step: &Step) -> bool {
+        let broker = &locked.core.broker;
+        broker.holds_back()
+            && match step {
+                Step::Put { to, message, .. } => {
+                    let (to, message) = (to.clone(), message.clone());
+                    let transaction = working.transaction;
+                    !broker.takes(self.session(), &Command::PutTo { to, message, transaction })
+                }
+                Step::Settle { .. } => false,
+                Step::Command(command) => !broker.takes(self.session(), command),
+            }
     }
 
     fn do_step(
@@ -263,7 +294,11 @@ impl Desk {
         if self.works.late.is_some() {
             return self.works.parked.push_back(working);
         }
-        match self.call(locked, Command::Commit { transaction }) {
+        let commit = Command::Commit { transaction };
+        if !locked.core.broker.takes(self.session(), &commit) {
+            return self.works.postponed.push_back(working);
+        }
+        match self.call(locked, commit) {
             Some((_, Reply::Waits { ticket })) => {
                 self.works.paced.insert(ticket, working);
             }
