@@ -175,14 +175,18 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn takes(&self, session: SessionId, command: &Command) -> bool {
         let Some(journal) = &self.journal else { return true };
-        let waits = || journal.holds_back() && self.engine.adds_to_log(session, command);
-        !journal.stalled() && !waits()
+        if !self.holds_back() {
+            return true;
+        }
+        let waits = |bytes| journal.holds_back(bytes);
+        !journal.stalled() && !self.engine.adds_to_log(session, command).is_some_and(waits)
     }
 
-    /// Whether what adds to the log has to wait, or everything.
+    /// Whether something that adds to the log may have to wait, or everything.
     #[must_use]
     pub fn holds_back(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.stalled() || journal.holds_back())
+        let holds = |journal: &Journal<F>| journal.stalled() || journal.holds_back(usize::MAX);
+        self.journal.as_ref().is_some_and(holds)
     }
 
     /// Bytes of log that puts may use now; all there can be where nothing is kept.

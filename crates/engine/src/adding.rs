@@ -2,47 +2,63 @@
 //! while all else goes on.
 
 use model::{Command, Durability, KeyCommand, ListCommand, Persistence, SessionId, TransactionId};
+use model::{NewMessage, limits};
 
 use crate::engine::Engine;
 use crate::session::SessionSlot;
 
 impl Engine {
-    /// Whether a command adds something durable. What only settles, takes or looks does not, nor
-    /// what memory alone keeps.
+    /// Bytes of log that a command takes at most for what it adds, copies of what is published but
+    /// for one not counted. `None`: it adds nothing durable. What only settles, takes or looks does
+    /// not, nor what memory alone keeps.
     #[must_use]
-    pub fn adds_to_log(&self, session: SessionId, command: &Command) -> bool {
-        let Some(by) = self.sessions.slot(session) else { return false };
+    pub fn adds_to_log(&self, session: SessionId, command: &Command) -> Option<usize> {
+        let by = self.sessions.slot(session)?;
         match command {
-            Command::Commit { transaction } => self.commits_durably(by, *transaction),
-            Command::Batch { commands } => commands.iter().any(|command| self.stores(command)),
-            command => self.stores(command),
+            Command::Commit { transaction } => self.bytes_of_commit(by, *transaction),
+            Command::Batch { commands } => {
+                commands.iter().filter_map(|command| self.bytes_of(command)).reduce(|a, b| a + b)
+            }
+            command => self.bytes_of(command),
         }
     }
 
-    fn stores(&self, command: &Command) -> bool {
+    fn bytes_of(&self, command: &Command) -> Option<usize> {
         match command {
             // In a transaction it is stored with that.
             Command::Put { message, transaction: None, .. }
             | Command::PutTo { message, transaction: None, .. }
-            | Command::Publish { message, .. } => self.is_durable(message.persistence),
-            Command::List(command) => match **command {
+            | Command::Publish { message, .. } => self.bytes_of_message(message),
+            Command::List(command) => match &**command {
                 ListCommand::Push { persistence, .. }
                 | ListCommand::Insert { persistence, .. }
-                | ListCommand::Replace { persistence, .. } => self.is_durable(persistence),
-                _ => false,
+                | ListCommand::Replace { persistence, .. } => {
+                    let records = command.elements() * RECORD_BYTES_MAX;
+                    self.is_durable(*persistence).then(|| command.body_bytes() + records)
+                }
+                _ => None,
             },
-            Command::Key(command) => matches!(**command, KeyCommand::SetValue { .. }),
-            _ => false,
+            Command::Key(command) => match &**command {
+                KeyCommand::SetValue { value, .. } => Some(value.len() + RECORD_BYTES_MAX),
+                _ => None,
+            },
+            _ => None,
         }
     }
 
-    fn commits_durably(&self, by: SessionSlot, id: TransactionId) -> bool {
-        let transaction = self.sessions.at(by).transactions.get(&id);
-        let mut puts = transaction.into_iter().flat_map(|transaction| transaction.puts());
-        puts.any(|(_, message)| self.is_durable(message.persistence))
+    fn bytes_of_message(&self, message: &NewMessage) -> Option<usize> {
+        self.is_durable(message.persistence).then(|| message.body.len() + RECORD_BYTES_MAX)
+    }
+
+    fn bytes_of_commit(&self, by: SessionSlot, id: TransactionId) -> Option<usize> {
+        let puts = self.sessions.at(by).transactions.get(&id)?.puts();
+        puts.filter_map(|(_, message)| self.bytes_of_message(message)).reduce(|a, b| a + b)
     }
 
     fn is_durable(&self, persistence: Persistence) -> bool {
         self.policy.durability(persistence) > Durability::None
     }
 }
+
+/// What stands around a body, with the name of its queue and what its sender calls it.
+const RECORD_BYTES_MAX: usize = 128 + limits::QUEUE_NAME_BYTES_MAX + limits::SEND_ID_BYTES_MAX;

@@ -274,11 +274,14 @@ impl<F: Clone> Journal<F> {
         !self.takes_largest()
     }
 
-    /// Whether so much waits to be written that what is added has to wait, and what settles, for
-    /// which some bytes more are left, has not yet.
+    /// Whether so much waits to be written, or so little room is prepared, that what is added has
+    /// to wait if it takes so many bytes, and what settles, for which some bytes more are left, has
+    /// not yet. On a full device what is added is refused instead: see [`Journal::room`].
     #[must_use]
-    pub fn holds_back(&self) -> bool {
-        self.is_far_behind()
+    pub fn holds_back(&self, payload_bytes: usize) -> bool {
+        let is_short =
+            || !self.fits(self.options.left_payload_bytes(payload_bytes), RESERVED_SPARES);
+        self.is_far_behind() || !self.house.device_is_full() && is_short()
     }
 
     /// The largest payload that adds something and can be appended now. Less than the options
@@ -577,8 +580,9 @@ pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
 /// the speed of a plain disk it is a fifth of a second.
 const PENDING_BYTES_MAX: usize = 40 * 1024 * 1024;
 
-/// And of these, bytes for frames that add nothing: some 100,000 settlements.
-const SETTLING_BYTES: usize = 8 * 1024 * 1024;
+/// And of these, bytes for frames that add nothing: some 100,000 settlements. So much of the room
+/// that is prepared is left to them too, or a quarter of a segment.
+pub(crate) const SETTLING_BYTES: usize = 8 * 1024 * 1024;
 
 /// A new batch's buffer; it grows to what the traffic needs and is used again.
 const NEW_BUFFER_BYTES: usize = 64 * 1024;

@@ -190,6 +190,16 @@ pub enum ListCommand {
 }
 
 impl ListCommand {
+    /// How many elements it brings.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        match self {
+            Self::Push { elements, .. } => elements.len(),
+            Self::Insert { .. } | Self::Replace { .. } => 1,
+            _ => 0,
+        }
+    }
+
     /// Bytes of the elements that it brings.
     #[must_use]
     pub fn body_bytes(&self) -> usize {
