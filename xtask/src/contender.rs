@@ -1,5 +1,8 @@
 //! Servers of jobs that are measured beside each other: Dunlin by several protocols, beanstalkd,
-//! redis-server, NATS JetStream and RabbitMQ, each with a folder and a port of its own.
+//! redis-server, NATS JetStream and RabbitMQ, each with a folder and a port of its own; and
+//! PostgreSQL, for its transactions.
+
+mod postgresql;
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
@@ -129,6 +132,11 @@ pub(crate) fn start_again(bench: &Bench, binary: Option<&Path>, name: &str) -> R
         "redis-rdb" => redis(&["--save", "1 100000 10 1000 60 10000"]),
         "redis-everysec" => redis(&unsaved),
         "redis-always" => redis(&[&unsaved[..], &["--appendfsync", "always"]].concat()),
+        "dunlin-never" => own("redis", &["--data", &place, "--sync", "never"]),
+        "redis-never" => redis(&[&unsaved[..], &["--appendfsync", "no"]].concat()),
+        "postgresql-none" => postgresql::start(bench, name, &["fsync=off"], "UNLOGGED"),
+        "postgresql-never" => postgresql::start(bench, name, &["fsync=off"], ""),
+        "postgresql-always" => postgresql::start(bench, name, &[], ""),
         "nats" => nats(bench, name, &place, "2m"),
         "nats-always" => nats(bench, name, &place, "always"),
         "rabbitmq" => rabbitmq(bench, name),

@@ -58,16 +58,33 @@ const RABBITMQ: Need = Need {
     package: "rabbitmq-server",
 };
 
+const POSTGRESQL: Need = Need {
+    probe: &["sh", "-c", "test -x /usr/lib/postgresql/*/bin/initdb"],
+    package: "postgresql",
+};
+
 /// Installs RabbitMQ if it is missing and would not be started by that; only a benchmark needs it.
 ///
 /// # Errors
 /// As [`install`].
 pub(crate) fn install_rabbitmq(log: &Path) -> Result<()> {
-    if !succeeds(RABBITMQ.probe) && !Path::new(POLICY).exists() {
-        let package = RABBITMQ.package;
+    install_at_rest(RABBITMQ, log)
+}
+
+/// The same for PostgreSQL.
+///
+/// # Errors
+/// As [`install`].
+pub(crate) fn install_postgresql(log: &Path) -> Result<()> {
+    install_at_rest(POSTGRESQL, log)
+}
+
+fn install_at_rest(need: Need, log: &Path) -> Result<()> {
+    if !succeeds(need.probe) && !Path::new(POLICY).exists() {
+        let package = need.package;
         return Err(format!("please install {package}, and stop the service that begins").into());
     }
-    install_all(&[RABBITMQ], log)
+    install_all(&[need], log)
 }
 
 fn install_all(needs: &[Need], log: &Path) -> Result<()> {

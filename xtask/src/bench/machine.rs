@@ -45,7 +45,7 @@ pub(super) fn versions(binary: &Path, programs: &[&[&str]]) -> Result<Vec<String
 pub(super) fn libraries(names: &[(&str, &str)]) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (module, name) in names {
-        found.extend(library(&java_libraries(module)?, name));
+        found.extend(library_of(&java_libraries(module)?, name));
     }
     Ok(found)
 }
@@ -68,7 +68,7 @@ fn first_line(command: &mut Command) -> Result<String> {
 }
 
 /// `NAME-1.2.3.jar` on a class path, as `NAME 1.2.3`.
-fn library(class_path: &str, name: &str) -> Option<String> {
+pub(super) fn library_of(class_path: &str, name: &str) -> Option<String> {
     let mut files = class_path.trim().split(':').filter_map(|path| path.rsplit('/').next());
     files.find_map(|file| {
         let version = file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".jar")?;
@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn finds_a_librarys_version() {
         let path = "/m2/a/artemis-server-osgi-1.jar:/m2/b/artemis-server-2.55.0.jar\n";
-        assert_eq!(library(path, "artemis-server").as_deref(), Some("artemis-server 2.55.0"));
-        assert_eq!(library(path, "joram-mom-core"), None);
+        assert_eq!(library_of(path, "artemis-server").as_deref(), Some("artemis-server 2.55.0"));
+        assert_eq!(library_of(path, "joram-mom-core"), None);
     }
 
     #[test]

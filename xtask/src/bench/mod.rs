@@ -6,6 +6,7 @@
 
 mod activemq;
 mod asked;
+mod bigdata;
 mod document;
 mod jms;
 mod jobs;
@@ -25,12 +26,13 @@ use crate::steps::Bench;
 use crate::tally::Tally;
 
 use activemq::ActiveMq;
+use bigdata::BigData;
 use jobs::Jobs;
 use joram::Joram;
 use openmq::OpenMq;
 
 /// Of all documents, one after the other.
-const ALL: [&str; 4] = ["activemq", "jobs", "joram", "openmq"];
+const ALL: [&str; 5] = ["activemq", "bigdata", "jobs", "joram", "openmq"];
 
 /// Runs the test of `document`, or of `all`. Ctrl-C ends it with all that it started.
 ///
@@ -52,6 +54,7 @@ pub(crate) fn run_all(bench: &Bench, document: &str, words: &[&str]) -> Result<T
 fn run_one(bench: &Bench, document: &str, words: &[&str]) -> Result<Tally> {
     match document {
         "activemq" => document::run(&ActiveMq, bench, words),
+        "bigdata" => document::run(&BigData, bench, words),
         "jobs" => document::run(&Jobs, bench, words),
         "joram" => document::run(&Joram, bench, words),
         "openmq" => document::run(&OpenMq, bench, words),
@@ -66,6 +69,7 @@ fn run_one(bench: &Bench, document: &str, words: &[&str]) -> Result<Tally> {
 pub(crate) fn help() -> String {
     let documents = [
         document::help::<ActiveMq>("the ActiveMQ document: what transactions and disk cost"),
+        document::help::<BigData>("the bigdata Journal document: transactions, and readers"),
         document::help::<Jobs>("the beanstalkd and Redis document: jobs, pushed and taken"),
         document::help::<Joram>("the JORAM document: travel time while a producer saturates"),
         document::help::<OpenMq>("the Open MQ document: what design factors cost"),

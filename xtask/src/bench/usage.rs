@@ -95,9 +95,10 @@ pub(super) fn ended_children_cpu_nanos(stat: &str) -> u64 {
     TICK_NANOS * (field(stat, 13) + field(stat, 14))
 }
 
-/// Of the user and of the system.
+/// Of the user and of the system, with those of the children that have ended. The kernel adds what
+/// they wrote to their parent's counters by itself.
 fn ticks(stat: &str) -> u64 {
-    field(stat, 11) + field(stat, 12)
+    [11, 12, 13, 14].into_iter().map(|place| field(stat, place)).sum()
 }
 
 /// The number of a line `name: 123 kB`.
@@ -139,10 +140,10 @@ mod tests {
 
     #[test]
     fn a_process_may_have_any_name() {
-        let stat = "7 (a) b) S 3 7 7 0 -1 0 1 2 3 4 120 30 0 0 20";
+        let stat = "7 (a) b) S 3 7 7 0 -1 0 1 2 3 4 120 30 7 3 20";
         assert_eq!(field(stat, 1), 3);
-        assert_eq!(ticks(stat), 150);
-        assert_eq!(ended_children_cpu_nanos(stat), 0);
+        assert_eq!(ticks(stat), 160);
+        assert_eq!(ended_children_cpu_nanos(stat), 10 * TICK_NANOS);
     }
 
     #[test]
