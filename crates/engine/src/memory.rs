@@ -145,7 +145,7 @@ pub(crate) fn waiting_bytes(command: &Command) -> u64 {
 }
 
 /// What a body in memory takes, with what the allocator adds.
-const fn charge(bytes: usize) -> u64 {
+pub(crate) const fn charge(bytes: usize) -> u64 {
     bytes as u64 + BODY_BYTES_BESIDE
 }
 
@@ -302,9 +302,9 @@ impl Engine {
         self.with_body(id, Stored::Here(body), VecDeque::push_front);
     }
 
-    /// The same where nobody reads yet.
-    pub(crate) fn bring_behind(&mut self, id: MessageId, body: Arc<[u8]>) {
-        self.with_body(id, Stored::Here(body), VecDeque::push_back);
+    /// It is known whether its body is here, where nobody reads yet.
+    pub(crate) fn replace_body(&mut self, id: MessageId, body: Stored) {
+        self.with_body(id, body, VecDeque::push_back);
     }
 
     /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and

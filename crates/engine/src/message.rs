@@ -58,7 +58,7 @@ pub(crate) struct Message {
 }
 
 /// The body of a message.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Stored {
     /// It.
     Here(Arc<[u8]>),

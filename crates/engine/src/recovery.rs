@@ -70,12 +70,12 @@ impl Engine {
             let (record, size) = record?;
             let result = match record {
                 RecordView::Message { envelope, body } => {
-                    let body = Some(Arc::from(body));
+                    let body = Some(self.recovered_body(body));
                     let envelope = Envelope { group: 0, ..envelope };
                     self.recover(&envelope, placed(lsn, size)?, body, fuzzy)
                 }
                 RecordView::Shared { copies, body } => {
-                    self.replay_copies(copies, placed(lsn, size)?, Arc::from(body), fuzzy)
+                    self.replay_copies(copies, placed(lsn, size)?, body, fuzzy)
                 }
                 RecordView::Subscribed(view) => self.replay_subscribed(&view, size),
                 RecordView::Unsubscribed { number } => self.replay_unsubscribed(number),
@@ -106,13 +106,12 @@ impl Engine {
         for record in Records::new(payload) {
             match record? {
                 (RecordView::Message { envelope, body }, size) => {
-                    self.restore_one(envelope.message, placed(lsn, size)?, || Arc::from(body))?;
+                    self.restore_one(envelope.message, placed(lsn, size)?, body, &mut None)?;
                 }
                 (RecordView::Shared { copies, body }, size) => {
                     let mut shared = None;
                     for copy in copies.iter() {
-                        let body = || Arc::clone(shared.get_or_insert_with(|| Arc::from(body)));
-                        self.restore_one(copy.message, placed(lsn, size)?, body)?;
+                        self.restore_one(copy.message, placed(lsn, size)?, body, &mut shared)?;
                     }
                 }
                 _ => {}
@@ -121,11 +120,13 @@ impl Engine {
         Ok(())
     }
 
+    /// `shared` is the body as other messages have got it.
     fn restore_one(
         &mut self,
         id: MessageId,
         placed: Placed,
-        body: impl FnOnce() -> Arc<[u8]>,
+        body: &[u8],
+        shared: &mut Option<Stored>,
     ) -> Result<(), RecordError> {
         let Some(message) = self.messages.get_mut(id.0) else { return Ok(()) };
         if message.location != placed.lsn || !message.body_missing {
@@ -137,7 +138,8 @@ impl Engine {
         let (slot, before) = (message.queue, message.body_bytes());
         message.body_missing = false;
         self.recovery.bodies_missing -= 1;
-        self.bring_behind(id, body());
+        let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
+        self.replace_body(id, body);
         let now = self.living(id).body_bytes();
         let queue = self.queues.at_mut(slot);
         queue.body_bytes = queue.body_bytes + now - before;
@@ -191,7 +193,7 @@ impl Engine {
         &mut self,
         envelope: &Envelope<'_>,
         placed: Placed,
-        body: Option<Arc<[u8]>>,
+        body: Option<Stored>,
         fuzzy: bool,
     ) -> Result<(), RecordError> {
         let id = envelope.message;
@@ -207,7 +209,7 @@ impl Engine {
         };
         self.check_places(id, slot, &envelope.standing)?;
         let body_missing = body.is_none();
-        let body = body.map_or(Stored::Away { bytes: placed.bytes }, Stored::Here);
+        let body = body.unwrap_or(Stored::Away { bytes: placed.bytes });
         let mut message = Message::new(envelope, slot, body);
         message.set_placed(envelope.group, placed);
         message.body_missing = body_missing;
@@ -224,6 +226,16 @@ impl Engine {
             self.grow_as_pictured(id);
         }
         Ok(())
+    }
+
+    /// A body that the log has: it comes into memory as long as there are few, so that a start
+    /// takes no longer than the log is read.
+    fn recovered_body(&self, body: &[u8]) -> Stored {
+        let most = self.movable_max().min(RECOVERED_BYTES_MAX);
+        if self.memory.movable + crate::memory::charge(body.len()) <= most {
+            return Stored::Here(Arc::from(body));
+        }
+        Stored::Away { bytes: u32::try_from(body.len()).unwrap_or(u32::MAX) }
     }
 
     /// The record that a snapshot names does not say all that the snapshot says, nor does the
@@ -245,11 +257,12 @@ impl Engine {
         &mut self,
         copies: Copies<'_>,
         placed: Placed,
-        body: Arc<[u8]>,
+        body: &[u8],
         fuzzy: bool,
     ) -> Result<(), RecordError> {
+        let body = self.recovered_body(body);
         for envelope in copies.iter() {
-            self.recover(&envelope, placed, Some(Arc::clone(&body)), fuzzy)?;
+            self.recover(&envelope, placed, Some(body.clone()), fuzzy)?;
         }
         Ok(())
     }
@@ -429,6 +442,9 @@ fn placed(lsn: Lsn, size: usize) -> Result<Placed, RecordError> {
     let bytes = u32::try_from(size).map_err(|_| RecordError::Invalid("body"))?;
     Ok(Placed { lsn, bytes })
 }
+
+/// Bodies that a start brings into memory. Others come ahead of who reads them.
+const RECOVERED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// What stands for the topic of a subscription that is known to have gone.
 const PHANTOM: &str = "gone";
