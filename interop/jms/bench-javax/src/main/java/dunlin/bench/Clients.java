@@ -13,6 +13,11 @@ import org.objectweb.joram.client.jms.tcp.TcpConnectionFactory;
 /** {@code joram:} is asked through JORAM's own client. */
 final class Clients {
     private static final String USER = "anonymous";
+    /**
+     * The server gives a listener 101 messages, and more of what it has when the next is published or
+     * the client asks again. By its defaults that never asks; so it does, below half of them.
+     */
+    private static final int PENDING_MAX = 50;
 
     private Clients() {}
 
@@ -24,6 +29,8 @@ final class Clients {
         URI place = URI.create(url);
         var factory = TcpConnectionFactory.create(place.getHost(), place.getPort());
         factory.getParameters().connectingTimer = answerMillis / 1000;
+        factory.getParameters().topicPassivationThreshold = PENDING_MAX;
+        factory.getParameters().topicActivationThreshold = PENDING_MAX / 2;
         admit(factory);
         return factory.createConnection(USER, USER);
     }
