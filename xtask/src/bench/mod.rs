@@ -78,11 +78,12 @@ pub(crate) fn help() -> String {
 }
 
 const COMMON: &str = "\
-cargo xtask bench all             all of these, one after the other
+cargo xtask bench all               all of these, one after the other
     of each:
     --only LIST       cases, or what their names begin with; their lines replace those of before
     --quick           few messages and one round: shows that everything works
     --binary PATH     dunlin (default: the release build)
     --out FOLDER      for the document and what is behind it (docs/benchmarks)
-    It takes some six minutes on two cores. Ctrl-C ends all that was started.
+    Each is meant to take some six minutes on two quiet cores, a third of that with --rounds 1.
+    Ctrl-C ends all that was started.
 ";
