@@ -38,6 +38,8 @@ pub(super) struct Amqp {
     frames_read: u32,
     /// Deliveries that the broker was allowed so far.
     allowed: u32,
+    /// Whether the links to send and to ask by may be used.
+    credited: [bool; 2],
     /// Messages sent and taken, by which it varies how.
     turns: u32,
 }
@@ -76,6 +78,7 @@ impl Amqp {
             sent: 0,
             frames_read: 0,
             allowed: 0,
+            credited: [false; 2],
             turns: 0,
         };
         client.greet(queue)?;
@@ -103,6 +106,9 @@ impl Amqp {
         if header != ProtocolHeader::AMQP.encode() {
             return Err(io::Error::other(format!("the broker speaks {header:?}")));
         }
+        while self.credited != [true; 2] {
+            self.hear()?;
+        }
         Ok(())
     }
 
@@ -113,7 +119,7 @@ impl Amqp {
     }
 
     /// Sends a message by one of the links, and waits for what becomes of it. Of the thousand that
-    /// a link may have unanswered this is one, so its credit needs no counting.
+    /// a link may have unanswered this is one, so that its credit, once given, needs no counting.
     fn transfer(&mut self, link: u32, bytes: &[u8], within: Option<&[u8]>) -> io::Result<Said> {
         let delivery = self.sent;
         self.sent += 1;
@@ -198,6 +204,13 @@ impl Amqp {
             Performative::Transfer(transfer) => Ok(self.hear_transfer(&transfer, payload)),
             Performative::Flow(flow) if flow.handle == Some(TAKE) => {
                 Ok(flow.delivery_count.map_or(Heard::Other, Heard::Drained))
+            }
+            Performative::Flow(flow) => {
+                let link = flow.handle.and_then(|link| self.credited.get_mut(link as usize));
+                if let (Some(credited), Some(1..)) = (link, flow.link_credit) {
+                    *credited = true;
+                }
+                Ok(Heard::Other)
             }
             Performative::Disposition(told) => Ok(Heard::Answer(told.first, said(told.state))),
             Performative::Detach(_) | Performative::End(_) | Performative::Close(_) => {

@@ -27,7 +27,7 @@ pub(crate) fn connection(input: &[u8]) {
 }
 
 thread_local! {
-    static RUNTIME: Runtime = Builder::new_current_thread().build().unwrap();
+    static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().unwrap();
 }
 
 /// A connection of its own, on which all is sent and all is read. Who ends it by himself may not
