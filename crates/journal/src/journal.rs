@@ -581,7 +581,7 @@ pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
 const PENDING_BYTES_MAX: usize = 40 * 1024 * 1024;
 
 /// And of these, bytes for frames that add nothing: some 100,000 settlements. So much of the room
-/// that is prepared is left to them too, or a quarter of a segment.
+/// that is prepared is left to them too, or a quarter of the largest frame.
 pub(crate) const SETTLING_BYTES: usize = 8 * 1024 * 1024;
 
 /// A new batch's buffer; it grows to what the traffic needs and is used again.

@@ -95,26 +95,18 @@ impl JournalOptions {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Bytes to be ready beyond what is written: enough for any frame, for what only settles beside
-    /// it, and for what arrives while the next extent is being filled.
+    /// Bytes to be ready beyond what is written: enough for any frame, and for what arrives while
+    /// the next extent is being filled.
     pub(crate) fn ahead_bytes(&self) -> u64 {
-        let beside = self.extent_bytes.max(self.largest_batch_bytes());
-        self.largest_batch_bytes() + beside + self.settling_bytes() as u64
-    }
-
-    /// Bytes of prepared room that are left to what adds nothing while more is being prepared.
-    pub(crate) fn settling_bytes(&self) -> usize {
-        let quarter = usize::try_from(self.segment_bytes / 4).unwrap_or(usize::MAX);
-        quarter.min(SETTLING_BYTES)
+        self.extent_bytes.max(self.largest_batch_bytes().saturating_mul(2))
     }
 
     /// What there is to be room for before so many bytes are added: for the largest frame and for
     /// what only settles too. Never more than what is made ready ahead.
     pub(crate) fn left_payload_bytes(&self, payload_bytes: usize) -> usize {
         let most = self.frame_payload_bytes_max;
-        let left = most + self.settling_bytes() + payload_bytes.min(most);
-        let room = usize::try_from(self.room_bytes_max()).unwrap_or(usize::MAX);
-        left.min(room - 2 * BLOCK_BYTES)
+        let settling = (most / 4).min(SETTLING_BYTES);
+        most + settling + payload_bytes.min(most - settling)
     }
 
     /// The largest room that one segment can offer.
@@ -136,8 +128,6 @@ impl JournalOptions {
             self.largest_batch_bytes().saturating_mul(2) + block <= self.segment_bytes,
             "two of the largest frames fit into a segment"
         );
-        let held = self.largest_batch_bytes() + self.settling_bytes() as u64 + block;
-        assert!(held <= self.room_bytes_max(), "what settles fits beside the largest frame");
         assert!(self.segment_bytes <= u64::from(u32::MAX), "offsets in a batch are 32 bits");
         assert!(self.batch_bytes >= 2 * BLOCK_BYTES, "a batch is more than its mark and padding");
         assert!(self.writes_in_flight_max > 0, "something can be written");
