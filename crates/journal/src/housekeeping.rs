@@ -354,7 +354,7 @@ impl<F: Clone> Journal<F> {
     /// Once the active segment is near its end, the next one is made as ready.
     fn extend_spare_work(&self) -> Option<Work<F>> {
         let spare = self.segments.next_spare()?;
-        let near = self.ahead_bytes().max(self.options.segment_bytes / 2);
+        let near = self.options.ahead_bytes().max(self.options.segment_bytes / 2);
         let near_end = self.segments.active_rest(self.planned_end()) < near;
         if !near_end || self.segments.next_spare_rest() >= self.ahead_bytes() {
             return None;
