@@ -386,6 +386,11 @@ impl<F: Clone> Journal<F> {
         })
     }
 
+    /// Something that lies beside the log failed, and ends it all the same.
+    pub fn fail_beside(&mut self, cause: DiskError) -> JournalFailed {
+        self.fail(cause)
+    }
+
     pub(crate) fn fail(&mut self, cause: DiskError) -> JournalFailed {
         let failed = JournalFailed { cause };
         self.failed = Some(failed.clone());

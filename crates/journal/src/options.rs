@@ -29,6 +29,9 @@ pub struct JournalOptions {
     /// Bytes that segments and snapshots may take together; beyond, it is as if the device was
     /// full. At least [`JournalOptions::disk_bytes_min`]; `None`: as many as the device has.
     pub disk_bytes_max: Option<u64>,
+    /// Bytes that bodies may take beside these which left memory without being in the log: see
+    /// [`crate::Spill`]. Zero: they stay in memory.
+    pub spill_bytes_max: u64,
 }
 
 impl JournalOptions {
@@ -44,6 +47,7 @@ impl JournalOptions {
             batch_bytes: 1024 * 1024,
             writes_in_flight_max: 2,
             disk_bytes_max: None,
+            spill_bytes_max: 0,
         }
     }
 
