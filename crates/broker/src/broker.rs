@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, RecordError, SnapshotCursor};
 use journal::{
-    Chore, ChoreDone, Counters, Disk, DiskError, Durable, Journal, JournalFailed, JournalOptions,
-    OldFrames, OpenError, Readiness, Unwritten, Write,
+    Counters, Disk, DiskError, Durable, Journal, JournalFailed, JournalOptions, OldFrames,
+    OpenError, Readiness, Unwritten, Write,
 };
 use model::{
     BrokerStatistics, Command, Formats, LiveRecords, Lsn, Nanos, Output, SessionId, StorePolicy,
@@ -16,6 +16,8 @@ use crate::explain::{Explained, join};
 use crate::fetching::Fetching;
 use crate::recovery::{Recovery, recover};
 use crate::returning::Returning;
+use crate::spilling::Spilling;
+use crate::work::{Chore, ChoreDone};
 
 /// What can be chosen about a broker.
 #[derive(Clone, Debug)]
@@ -39,6 +41,9 @@ pub struct Broker<F> {
     /// Replies whose bodies are to be fetched.
     pub(crate) returning: Returning,
     pub(crate) fetching: Fetching,
+    pub(crate) spilling: Option<Spilling<F>>,
+    /// The last chore was for the spill; the log is next.
+    served_spill: bool,
     /// Bodies were away when the engine was stepped: what it says may name some.
     had_away: bool,
     pub(crate) formats: Formats,
@@ -73,8 +78,10 @@ impl<F: Clone> Broker<F> {
         options: BrokerOptions,
     ) -> Result<(Self, Recovery), OpenError> {
         let formats = options.engine.formats;
+        let spilling = Spilling::new(&options.journal);
         let (engine, journal, recovery) = recover(disk, options)?;
-        Ok((Self::new(engine, formats, Some(journal), recovery.latest), recovery))
+        let broker = Self::new(engine, formats, Some(journal), recovery.latest);
+        Ok((Self { spilling, ..broker }, recovery))
     }
 
     fn new(
@@ -92,6 +99,8 @@ impl<F: Clone> Broker<F> {
             ended: VecDeque::new(),
             returning: Returning::default(),
             fetching: Fetching::default(),
+            spilling: None,
+            served_spill: false,
             had_away: false,
             formats,
             started_at,
@@ -154,7 +163,9 @@ impl<F: Clone> Broker<F> {
     /// [`Broker::poll_write`] or [`Broker::poll_chore`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
+        let spill = self.spilling.as_ref().and_then(Spilling::retry_at);
         let journal = self.journal.as_ref().and_then(Journal::poll_timeout);
+        let journal = journal.into_iter().chain(spill).min();
         let commit = (self.readiness() != Readiness::Awaited).then_some(Nanos::ZERO);
         if self.stalled() {
             return journal.into_iter().chain(commit).min();
@@ -167,7 +178,7 @@ impl<F: Clone> Broker<F> {
     /// Whether commands must wait until a write or a chore completes.
     #[must_use]
     pub fn stalled(&self) -> bool {
-        self.journal.as_ref().is_some_and(Journal::stalled)
+        self.journal.as_ref().is_some_and(Journal::stalled) || self.waits_for_spill()
     }
 
     /// Whether a command can be given now: not while the broker is stalled, and what adds to the
@@ -233,8 +244,21 @@ impl<F: Clone> Broker<F> {
         self.journal_mut().handle_write(now, write, result)
     }
 
-    /// The next piece of housekeeping; at most one is outstanding.
+    /// The next piece of housekeeping; at most one is outstanding. The log and the spill take
+    /// turns.
     pub fn poll_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
+        if !self.served_spill
+            && let Some(chore) = self.poll_spill_chore(now)
+        {
+            self.served_spill = true;
+            return Some(chore);
+        }
+        self.served_spill = false;
+        let chore = self.poll_log_chore(now).map(Chore::Log);
+        chore.or_else(|| self.poll_spill_chore(now))
+    }
+
+    fn poll_log_chore(&mut self, now: Nanos) -> Option<journal::Chore<F>> {
         let journal = self.journal.as_mut()?;
         if let Some(chore) = journal.poll_chore(now) {
             return Some(chore);
@@ -254,8 +278,14 @@ impl<F: Clone> Broker<F> {
     /// # Panics
     /// When there is no log.
     pub fn handle_chore(&mut self, now: Nanos, done: ChoreDone<F>) -> Result<(), JournalFailed> {
-        let old = self.journal_mut().handle_chore(now, done)?;
-        self.restate(now, &old)
+        match done {
+            ChoreDone::Log(done) => {
+                let old = self.journal_mut().handle_chore(now, done)?;
+                self.restate(now, &old)
+            }
+            ChoreDone::Spill(done) => self.handle_spill_write(now, done),
+            ChoreDone::Removal(done) => self.handle_spill_removal(done),
+        }
     }
 
     /// From now on only what ends the process well: go on until [`Broker::is_idle`].
@@ -325,6 +355,7 @@ impl<F: Clone> Broker<F> {
             let live: u64 = self.engine.live().map(|(_, bytes)| bytes).sum();
             assert_eq!(journal.counters().live_bytes, live, "both count the same live bytes");
         }
+        self.check_spill();
     }
 
     /// What it held counts as failed where the fault is its own, which is journalled.
@@ -354,7 +385,7 @@ impl<F: Clone> Broker<F> {
     }
 
     /// The engine uses no more of the log than there is.
-    fn tell_room(&mut self) {
+    pub(crate) fn tell_room(&mut self) {
         if let Some(journal) = &self.journal {
             self.engine.set_room(journal.room());
             self.engine.set_settling_room(journal.settling_room());
@@ -386,6 +417,8 @@ impl<F: Clone> Broker<F> {
         if self.had_away || !self.returning.is_empty() {
             self.hold_back(outputs);
         }
+        // What replies lack stays for them.
+        self.free_vacated();
         outputs.append(&mut self.effects.outputs);
         self.effects.clear();
     }
@@ -450,7 +483,7 @@ impl<F: Clone> Broker<F> {
         Ok(true)
     }
 
-    fn poll_snapshot_chunk(&mut self) -> Option<Chore<F>> {
+    fn poll_snapshot_chunk(&mut self) -> Option<journal::Chore<F>> {
         let journal = self.journal.as_mut()?;
         if !journal.takes_snapshot_chunk() {
             return None;

@@ -1,18 +1,21 @@
-//! Bodies come back from the log: for replies that name them, for whoever looks into them, and
-//! ahead of whoever reads on.
+//! Bodies come back from the log and the spill: for replies that name them, for whoever looks into
+//! them, and ahead of whoever reads on.
 
 use std::collections::BTreeSet;
 
 use engine::{RecordError, stored_bodies};
-use journal::{Fetch, FetchDone, Fetched, JournalFailed};
-use model::{Lsn, Output, SessionId};
+use journal::{Fetched, JournalFailed};
+use model::{BodyPlace, Lsn, Output, SessionId};
 
 use crate::Broker;
+use crate::work::{Fetch, FetchDone};
 
 /// What is being fetched, and how much at once.
 #[derive(Debug, Default)]
 pub(crate) struct Fetching {
-    in_flight: Option<Lsn>,
+    out: Option<Source>,
+    /// The last fetch was of the spill; the log is next.
+    served_spill: bool,
     /// Where the last fetch ended.
     end: Lsn,
     bytes: usize,
@@ -20,7 +23,18 @@ pub(crate) struct Fetching {
     served_engine: bool,
 }
 
+/// Where a body is fetched from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Log,
+    Spill,
+}
+
 impl Fetching {
+    pub(crate) fn is_reading_spill(&self) -> bool {
+        self.out == Some(Source::Spill)
+    }
+
     /// Whoever goes on where the last fetch ended gets twice as much.
     fn bytes_for(&mut self, lsn: Lsn) -> usize {
         let goes_on = lsn > self.end && lsn.0 - self.end.0 <= GAP_FRAMES_MAX;
@@ -49,22 +63,28 @@ impl<F: Clone> Broker<F> {
         !self.stalled() && self.engine.goes_on()
     }
 
-    /// The next piece of the log that is to be read back; one is outstanding at most.
+    /// What is to be read back next; one is outstanding at most. The log and the spill take turns.
     pub fn poll_fetch(&mut self) -> Option<Fetch<F>> {
-        if self.fetching.in_flight.is_some() {
+        if self.fetching.out.is_some() {
             return None;
         }
-        let lsn = self.next_frame()?;
-        self.fetching.served_engine = self.engine.wanted_frame() == Some(lsn);
-        let bytes = self.fetching.bytes_for(lsn);
-        self.fetching.in_flight = Some(lsn);
-        Some(self.journal_mut().fetch(lsn, bytes))
+        let fetch = if self.fetching.served_spill {
+            self.poll_log_fetch().or_else(|| self.poll_spill())
+        } else {
+            self.poll_spill().or_else(|| self.poll_log_fetch())
+        };
+        let is_of_spill = matches!(fetch, Some(Fetch::Spill(_)));
+        self.fetching.served_spill = is_of_spill;
+        let source = if is_of_spill { Source::Spill } else { Source::Log };
+        self.fetching.out = fetch.is_some().then_some(source);
+        fetch
     }
 
     /// Whether [`Broker::poll_fetch`] would give something.
     #[must_use]
     pub fn wants_fetch(&mut self) -> bool {
-        self.fetching.in_flight.is_none() && self.next_frame().is_some()
+        let wants = |it: &mut Self| it.next_frame().is_some() || it.next_spilled().is_some();
+        self.fetching.out.is_none() && wants(self)
     }
 
     /// Takes a performed one back.
@@ -77,10 +97,15 @@ impl<F: Clone> Broker<F> {
         done: FetchDone<F>,
         outputs: &mut Vec<Output>,
     ) -> Result<(), JournalFailed> {
-        self.fetching.in_flight = None;
-        let fetched = self.journal_mut().handle_fetch(done)?;
-        self.take_in(&fetched, outputs)
-            .map_err(|(lsn, error)| self.journal_mut().fail_rotten(lsn, &error.to_string()))
+        self.fetching.out = None;
+        match done {
+            FetchDone::Log(done) => {
+                let fetched = self.journal_mut().handle_fetch(done)?;
+                self.take_in(&fetched, outputs)
+                    .map_err(|(lsn, error)| self.journal_mut().fail_rotten(lsn, &error.to_string()))
+            }
+            FetchDone::Spill(done) => self.handle_spill_fetch(done, outputs),
+        }
     }
 
     /// Replies that lack bodies stay here.
@@ -97,10 +122,28 @@ impl<F: Clone> Broker<F> {
 
     /// Nobody hears what a session was to be told.
     pub(crate) fn forget_replies(&mut self, session: SessionId) {
-        let journal = &mut self.journal;
-        self.returning.forget(session, |lsn| {
-            journal.as_mut().expect("invariant: only what a log has is away").unpin(lsn);
+        let (journal, spilling) = (&mut self.journal, &mut self.spilling);
+        self.returning.forget(session, |place| match place {
+            BodyPlace::Frame(lsn) => {
+                let journal = journal.as_mut().expect("invariant: a frame is of a log");
+                journal.unpin(lsn);
+            }
+            BodyPlace::Spill(place) => {
+                let spilling = spilling.as_mut().expect("invariant: a place is of a spill");
+                spilling.unpin(place);
+            }
         });
+    }
+
+    fn poll_log_fetch(&mut self) -> Option<Fetch<F>> {
+        let lsn = self.next_frame()?;
+        self.fetching.served_engine = self.engine.wanted_frame() == Some(lsn);
+        let bytes = self.fetching.bytes_for(lsn);
+        Some(Fetch::Log(self.journal_mut().fetch(lsn, bytes)))
+    }
+
+    fn poll_spill(&mut self) -> Option<Fetch<F>> {
+        self.poll_spill_fetch().map(Fetch::Spill)
     }
 
     /// Replies and those who look into bodies take turns.
@@ -145,7 +188,7 @@ impl<F: Clone> Broker<F> {
     ) -> Result<(), RecordError> {
         let needed: BTreeSet<_> = self.returning.needed_of(lsn).collect();
         for (message, body) in stored_bodies(payload, needed)? {
-            self.returning.fill((lsn, message), &body, &self.formats, outputs);
+            self.returning.fill((BodyPlace::Frame(lsn), message), &body, &self.formats, outputs);
             self.journal_mut().unpin(lsn);
         }
         Ok(())

@@ -7,7 +7,7 @@
 //! ```text
 //! handle / handle_timeout -> outputs          (wait at the gate for durable())
 //! poll_write -> Write::perform  -> handle_write   moves durable()
-//! poll_chore -> Chore::perform  -> handle_chore   keeps room and bounds space
+//! poll_chore -> Chore::perform  -> handle_chore   keeps room and bounds space; bodies leave memory
 //! poll_fetch -> Fetch::perform  -> handle_fetch   brings back bodies that left memory, and outputs
 //! ```
 //! Feed no command while [`Broker::stalled`].
@@ -17,11 +17,13 @@ mod explain;
 mod fetching;
 mod recovery;
 mod returning;
+mod spilling;
+mod work;
 
 pub use broker::{Broker, BrokerOptions};
 pub use explain::{Explained, QUEUES_EXPLAINED_MAX, QueueShare, explain};
 pub use journal::{
-    Chore, ChoreDone, Counters, Durable, Fetch, FetchDone, Gate, JournalFailed, OpenError,
-    Unwritten, Write,
+    Counters, Durable, Gate, JournalFailed, OpenError, SpillCounters, Unwritten, Write,
 };
 pub use recovery::{Recovery, verify};
+pub use work::{Chore, ChoreDone, Fetch, FetchDone};

@@ -34,7 +34,8 @@ pub(crate) fn recover<D: Disk>(
     options: BrokerOptions,
 ) -> Result<(Engine, Journal<D::File>, Recovery), OpenError> {
     let frame_bytes_max = options.journal.frame_payload_bytes_max;
-    let engine = EngineOptions { frame_bytes_max, ..options.engine };
+    let spills = options.journal.spill_bytes_max > 0;
+    let engine = EngineOptions { frame_bytes_max, spills, ..options.engine };
     let mut replay = Replay { engine: Engine::new(engine) };
     let (journal, log) = Journal::open(disk, options.journal, &mut replay)?;
     let recovery = replay.recovery(log);

@@ -4,9 +4,10 @@
 //! them overtake. The frames that are needed are pinned, so that they stay where they are.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use model::{Away, Formats, Lsn, MessageId, Output, Reply, SessionId};
+use model::{Away, BodyPlace, Formats, Lsn, MessageId, Output, Reply, SessionId};
 
 /// Who waits for which bodies.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub(crate) struct Returning {
     needs: BTreeMap<Place, BTreeSet<(SessionId, u64)>>,
     /// Frames in the order in which they were asked for; some may have come since.
     asked: VecDeque<Lsn>,
+    /// The same of the spill.
+    asked_of_spill: VecDeque<NonZeroU64>,
     /// Sessions that tell replies apart by themselves.
     overtaking: BTreeSet<SessionId>,
     /// All sessions stand in one line.
@@ -25,7 +28,7 @@ pub(crate) struct Returning {
 }
 
 /// Where a body is.
-type Place = (Lsn, MessageId);
+type Place = (BodyPlace, MessageId);
 
 /// A reply that waits. It gets its bodies once, when all are here: it may have thousands.
 #[derive(Debug)]
@@ -93,8 +96,13 @@ impl Returning {
         for place in away {
             let waiting = self.needs.entry(place).or_default();
             if waiting.is_empty() {
-                pin(place.0);
-                self.asked.push_back(place.0);
+                match place.0 {
+                    BodyPlace::Frame(lsn) => {
+                        pin(lsn);
+                        self.asked.push_back(lsn);
+                    }
+                    BodyPlace::Spill(place) => self.asked_of_spill.push_back(place),
+                }
             }
             waiting.insert((session, number));
         }
@@ -113,10 +121,45 @@ impl Returning {
         None
     }
 
+    /// Where the body is that is to be fetched next from the spill.
+    pub(crate) fn next_spilled(&mut self) -> Option<NonZeroU64> {
+        while let Some(place) = self.asked_of_spill.front().copied() {
+            if self.lacks(BodyPlace::Spill(place)) {
+                return Some(place);
+            }
+            self.asked_of_spill.pop_front();
+        }
+        None
+    }
+
+    /// Whether a reply needs what is there.
+    pub(crate) fn lacks(&self, place: BodyPlace) -> bool {
+        self.needed_at(place).next().is_some()
+    }
+
     /// Whose bodies are needed of a frame.
     pub(crate) fn needed_of(&self, lsn: Lsn) -> impl Iterator<Item = MessageId> {
-        let all = (lsn, MessageId(0))..=(lsn, MessageId(u64::MAX));
+        self.needed_at(BodyPlace::Frame(lsn))
+    }
+
+    fn needed_at(&self, place: BodyPlace) -> impl Iterator<Item = MessageId> {
+        let all = (place, MessageId(0))..=(place, MessageId(u64::MAX));
         self.needs.range(all).map(|((_, message), _)| *message)
+    }
+
+    /// What lies there in the spill has come.
+    pub(crate) fn fill_spilled(
+        &mut self,
+        place: NonZeroU64,
+        body: &Arc<[u8]>,
+        formats: &Formats,
+        outputs: &mut Vec<Output>,
+    ) {
+        let place = BodyPlace::Spill(place);
+        let message = self.needed_at(place).next();
+        if let Some(message) = message {
+            self.fill((place, message), body, formats, outputs);
+        }
     }
 
     /// A body that was needed has come. Those go out that need no more.
@@ -137,9 +180,9 @@ impl Returning {
         }
     }
 
-    /// A session is gone, and what it was to be told. `unpin` is told of each frame that nobody
+    /// A session is gone, and what it was to be told. `unpin` is told of each place that nobody
     /// needs any more.
-    pub(crate) fn forget(&mut self, session: SessionId, mut unpin: impl FnMut(Lsn)) {
+    pub(crate) fn forget(&mut self, session: SessionId, mut unpin: impl FnMut(BodyPlace)) {
         self.overtaking.remove(&session);
         for (number, mut held) in self.lines.remove(&session).unwrap_or_default() {
             for place in away_in(&mut held.output.reply) {
@@ -188,5 +231,5 @@ fn away_in(reply: &mut Reply) -> BTreeSet<Place> {
 }
 
 fn place_of(away: &Away) -> Place {
-    (away.lsn, away.message)
+    (away.place, away.message)
 }

@@ -5,13 +5,14 @@
 //! needs is fetched and kept, so that however many wait, memory holds no more than one may ask for.
 //! A browser stands still, a view of a selector shows nothing behind what it has not seen.
 //! The caller fetches the [`Engine::wanted_frame`], one after the other, and gives it to
-//! [`Engine::restore`]; then they go on, by time, at once.
+//! [`Engine::restore`]; then they go on, by time, at once. What the spill has: see `spilling.rs`.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::num::NonZeroU64;
 
-use model::{After, Command, Lsn, MessageId, Refusal, SessionId, limits};
+use model::{After, BodyPlace, Command, Lsn, MessageId, Refusal, SessionId, limits};
 
 use crate::Effects;
 use crate::codec::Records;
@@ -70,7 +71,7 @@ enum Looker {
 #[derive(Debug, Default)]
 struct Turn {
     /// What of it is still away, by where it is.
-    missing: BTreeSet<(Lsn, MessageId)>,
+    missing: BTreeSet<(BodyPlace, MessageId)>,
     /// All that was away at one time or another: it stays when it has come.
     needed: BTreeSet<MessageId>,
 }
@@ -84,7 +85,7 @@ pub(crate) struct Awaited {
     /// Queues with views that have not seen all.
     pub(crate) queues: BTreeSet<QueueSlot>,
     /// What browsers and views have not seen, by where it is.
-    unseen: BTreeSet<(Lsn, MessageId)>,
+    unseen: BTreeSet<(BodyPlace, MessageId)>,
     /// The same, with those that have come since all looked: they stay until then.
     coming: BTreeSet<MessageId>,
     /// Something that was waited for will not come where it was: they look again.
@@ -93,7 +94,7 @@ pub(crate) struct Awaited {
 
 impl Awaited {
     /// A body is not any more where it was.
-    pub(crate) fn has_left(&mut self, away: (Lsn, MessageId)) {
+    pub(crate) fn has_left(&mut self, away: (BodyPlace, MessageId)) {
         let was_unseen = self.unseen.remove(&away);
         let was_last = self.turn.missing.remove(&away) && self.turn.missing.is_empty();
         self.is_disturbed |= was_unseen || was_last;
@@ -109,8 +110,19 @@ impl Awaited {
         self.coming.contains(&id) || self.turn.needed.contains(&id)
     }
 
-    fn wants(&self, away: (Lsn, MessageId)) -> bool {
+    pub(crate) fn wants(&self, away: (BodyPlace, MessageId)) -> bool {
         self.unseen.contains(&away) || self.turn.missing.contains(&away)
+    }
+
+    /// The first that the spill has of what is waited for.
+    pub(crate) fn wanted_of_spill(&self) -> Option<NonZeroU64> {
+        let all = (BodyPlace::Spill(NonZeroU64::MIN), MessageId(0))..;
+        let first = |places: &BTreeSet<_>| places.range(all.clone()).next().copied();
+        let found = first(&self.turn.missing).or_else(|| first(&self.unseen));
+        found.and_then(|(place, _)| match place {
+            BodyPlace::Spill(place) => Some(place),
+            BodyPlace::Frame(_) => None,
+        })
     }
 
     /// The next one has its turn.
@@ -125,13 +137,19 @@ impl Engine {
     #[must_use]
     pub fn wanted_frame(&self) -> Option<Lsn> {
         let Awaited { unseen, turn, .. } = &self.awaited;
-        unseen.first().into_iter().chain(turn.missing.first()).map(|(lsn, _)| *lsn).min()
+        let frame = |(place, _): &(BodyPlace, MessageId)| match place {
+            BodyPlace::Frame(lsn) => Some(*lsn),
+            BodyPlace::Spill(_) => None,
+        };
+        // Frames come before the places of the spill.
+        unseen.first().into_iter().chain(turn.missing.first()).filter_map(frame).min()
     }
 
     /// Whether somebody waits for a body of this frame.
     #[must_use]
     pub fn wants_frame(&self, lsn: Lsn) -> bool {
-        let all = (lsn, MessageId(0))..=(lsn, MessageId(u64::MAX));
+        let place = BodyPlace::Frame(lsn);
+        let all = (place, MessageId(0))..=(place, MessageId(u64::MAX));
         let Awaited { unseen, turn, .. } = &self.awaited;
         unseen.range(all.clone()).chain(turn.missing.range(all)).next().is_some()
     }
@@ -206,7 +224,8 @@ impl Engine {
         let message = self.living(id);
         let is_away = message.body.here().is_none();
         if is_away {
-            self.awaited.unseen.insert((message.location, id));
+            let place = away_of(id, message);
+            self.awaited.unseen.insert(place);
             self.awaited.coming.insert(id);
         }
         is_away
@@ -280,7 +299,7 @@ impl Engine {
     /// Whose turn it is needs these.
     fn await_all(&mut self, mut ids: BTreeSet<MessageId>) {
         self.took_steps(ids.len());
-        let missing = ids.iter().map(|id| (self.living(*id).location, *id));
+        let missing = ids.iter().map(|id| away_of(*id, self.living(*id)));
         let missing = missing.collect();
         self.awaited.turn.missing = missing;
         self.awaited.turn.needed.append(&mut ids);
@@ -325,9 +344,10 @@ impl Engine {
     /// Whether a body that was fetched is to be kept: it is waited for, or will be soon.
     fn is_to_come(&self, id: MessageId, lsn: Lsn) -> bool {
         let Some(message) = self.messages.get(id.0) else { return false };
-        let is_its = message.location == lsn && matches!(message.body, Stored::Away { .. });
+        let place = BodyPlace::Frame(lsn);
+        let is_its = message.place() == Some(place) && matches!(message.body, Stored::Away { .. });
         let is_ready = |message: &Message| message.state() == State::Ready;
-        is_its && (is_ready(message) || self.awaited.wants((lsn, id)))
+        is_its && (is_ready(message) || self.awaited.wants((place, id)))
     }
 
     /// Who waits is known, what is waited for is away, and nobody waits for what will not come.
@@ -336,11 +356,11 @@ impl Engine {
     /// When it is not.
     pub(crate) fn check_awaited(&self) {
         let Awaited { lookers, turn, browsers, unseen, is_disturbed, .. } = &self.awaited;
-        for (lsn, id) in unseen.iter().chain(&turn.missing) {
+        for (place, id) in unseen.iter().chain(&turn.missing) {
             let message = self.messages.get(id.0);
             let message = message.expect("what is waited for lives");
             assert!(message.body.here().is_none(), "what is waited for is away");
-            assert_eq!(message.location, *lsn, "what is waited for is where it is");
+            assert_eq!(message.place(), Some(*place), "what is waited for is where it is");
             assert!(self.awaited.keeps(*id), "what is waited for stays");
         }
         let is_served = *is_disturbed || !turn.missing.is_empty();
@@ -359,16 +379,29 @@ impl Engine {
     /// What a view has not seen comes, or it looks soon.
     fn check_unseen(&self, slot: QueueSlot, queue: &Queue) {
         let goes_on = queue.resumes.is_some();
-        let is_known = self.awaited.is_disturbed && self.awaited.queues.contains(&slot);
+        let is_known = self.looks_soon(slot);
         for view in queue.views.values() {
             let comes = view.unseen.first().is_none_or(|(_, order)| self.is_coming(order));
             assert!(comes || goes_on || is_known, "a view of {} waits for what comes", queue.name);
         }
     }
 
+    /// Whether views of that queue look again with the next [`Engine::handle_timeout`], and whoever
+    /// waits there is served.
+    pub(crate) fn looks_soon(&self, slot: QueueSlot) -> bool {
+        self.awaited.is_disturbed && self.awaited.queues.contains(&slot)
+    }
+
     /// Whether the body of the message at this place is waited for where it is.
     fn is_coming(&self, order: i64) -> bool {
         let id = self.message_of(order);
-        self.awaited.unseen.contains(&(self.living(id).location, id))
+        let place = self.living(id).place();
+        place.is_some_and(|place| self.awaited.unseen.contains(&(place, id)))
     }
+}
+
+/// Where the body of a message is that left.
+pub(crate) fn away_of(id: MessageId, message: &Message) -> (BodyPlace, MessageId) {
+    let place = message.place();
+    (place.expect("invariant: a body leaves for where it can come back from"), id)
 }

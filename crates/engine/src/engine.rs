@@ -126,6 +126,7 @@ impl Engine {
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
         Self {
+            memory: Memory::new(&options),
             policy: options.policy,
             queues: Queues::new(&options.queue_policies, options.memory_limit),
             is_bounded: options.queue_policies.are_bounded(),
@@ -140,7 +141,6 @@ impl Engine {
             sessions: Sessions::new(),
             timers: Timers::default(),
             groups: Groups::default(),
-            memory: Memory::new(options.memory_limit, options.log_bodies_max),
             awaited: Awaited::default(),
             observed: BTreeMap::new(),
             send_ids: SendIds::new(options.send_id_window, options.send_ids_max),

@@ -130,6 +130,7 @@ mod settling;
 mod shedding;
 mod slab;
 mod snapshot;
+mod spilling;
 mod subscriptions;
 mod tally;
 mod targets;

@@ -4,6 +4,7 @@
 //! the log has them. Of the queue that holds the most those go first that are the last to be
 //! asked for: the newest, or those that came back for a reader who is far ahead. A body leaves only
 //! when its frame can be read back; until then it is in no line, so that it is in nobody's way.
+//! Bodies that only memory has stand in the same lines where there is a spill: see `spilling.rs`.
 //!
 //! Who is given a message whose body is away is given [`model::Away`] instead, and the caller
 //! fills that in. Only what looks into bodies itself waits for them here: see `awaited.rs`.
@@ -12,11 +13,16 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Away, Body, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits};
+use model::{
+    Away, Body, BodyPlace, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits,
+};
 
+use crate::awaited::away_of;
 use crate::engine::Engine;
 use crate::message::{Message, Stored};
+use crate::policy::EngineOptions;
 use crate::queue::QueueSlot;
+use crate::spilling::Spilling;
 
 /// How much there is, and what may leave.
 #[derive(Debug)]
@@ -31,7 +37,7 @@ pub(crate) struct Memory {
     pub(crate) written: Lsn,
     /// Bytes of bodies that may leave.
     pub(crate) movable: u64,
-    /// Bytes of bodies that only memory has.
+    /// Bytes of bodies that only memory has, and that do not leave.
     fixed: u64,
     /// Messages whose body has left.
     away: u64,
@@ -44,6 +50,7 @@ pub(crate) struct Memory {
     passed_over: Vec<MessageId>,
     /// Bodies that came since some were last let go.
     came: usize,
+    pub(crate) spilling: Spilling,
 }
 
 /// The bodies of a queue's messages that are here and may leave.
@@ -64,7 +71,8 @@ impl Residents {
 }
 
 impl Memory {
-    pub(crate) fn new(limit: u64, movable_max: u64) -> Self {
+    pub(crate) fn new(options: &EngineOptions) -> Self {
+        let (limit, movable_max) = (options.memory_limit, options.log_bodies_max);
         Self {
             limit,
             movable_max,
@@ -77,6 +85,7 @@ impl Memory {
             unwritten: VecDeque::new(),
             passed_over: Vec::new(),
             came: 0,
+            spilling: Spilling::new(options.spills),
         }
     }
 
@@ -180,17 +189,29 @@ impl Engine {
     /// Whether nothing new is taken: all that may leave memory could not make room for it.
     pub(crate) fn is_memory_full(&self) -> bool {
         let limit = self.memory.limit;
-        let stuck = self.memory.movable.saturating_sub(self.movable_max());
+        let stuck = self.stuck_bytes();
         // What may leave does so in steps, each larger than what one command brings.
         let is_stuck = (stuck > limit / 4 && self.memory.fat.is_empty()) || stuck > limit / 2;
-        self.resting_bytes() >= limit / 8 * 7 || is_stuck
+        let resting = self.resting_bytes() + self.memory.spilling.stuck_bytes();
+        resting >= limit / 8 * 7 || is_stuck
+    }
+
+    /// Whether much of what should have left is here.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.stuck_bytes() > self.memory.limit / 8
+    }
+
+    /// Bytes that should have left.
+    fn stuck_bytes(&self) -> u64 {
+        self.memory.movable.saturating_sub(self.movable_max())
     }
 
     /// What does not leave.
     fn resting_bytes(&self) -> u64 {
         let messages = self.messages.len() as u64 * MESSAGE_BYTES;
         let beside = self.pacing.memory_bytes + self.queues.memory_bytes();
-        self.memory.fixed + messages + beside + self.totals.uncommitted_bytes as u64
+        let places = self.memory.spilling.places_bytes();
+        self.memory.fixed + messages + places + beside + self.totals.uncommitted_bytes as u64
     }
 
     /// A message comes into its queue.
@@ -201,21 +222,28 @@ impl Engine {
     fn settle_at(&mut self, id: MessageId, message: &Message, push: Push) {
         let Stored::Here(body) = &message.body else {
             self.memory.away += 1;
+            if let Some(BodyPlace::Spill(place)) = message.place() {
+                self.memory.spilling.lies(place, id);
+            }
             return;
         };
         let bytes = charge(body.len());
-        if !message.is_journalled() {
+        if !self.may_leave(message) {
             self.memory.fixed += bytes;
             return;
         }
         let slot = message.queue;
         self.memory.movable += bytes;
         self.memory.came += 1;
-        let is_written = message.location <= self.memory.written;
+        let is_written = self.is_written(message);
+        if !message.is_journalled() {
+            self.memory.spilling.settle(id, bytes);
+        }
+        let is_in_line = is_written && !self.memory.spilling.is_leaving(id);
         self.change_residents(slot, |residents| {
             residents.bytes += bytes;
             residents.count += 1;
-            if is_written {
+            if is_in_line {
                 push(&mut residents.line, id);
             }
         });
@@ -224,17 +252,33 @@ impl Engine {
         }
     }
 
+    /// Whether its body may be elsewhere one day.
+    fn may_leave(&self, message: &Message) -> bool {
+        message.is_journalled() || self.memory.spilling.is_there()
+    }
+
+    /// Whether the log has nothing to write before its body may leave.
+    fn is_written(&self, message: &Message) -> bool {
+        !message.is_journalled() || message.location <= self.memory.written
+    }
+
     /// A message goes out of its queue.
     pub(crate) fn move_out(&mut self, id: MessageId, message: &Message) {
         let Stored::Here(body) = &message.body else {
             self.memory.away -= 1;
-            self.awaited.has_left((message.location, id));
+            self.awaited.has_left(away_of(id, message));
+            if let Some(BodyPlace::Spill(place)) = message.place() {
+                self.memory.spilling.lies_no_more(place);
+            }
             return;
         };
         let bytes = charge(body.len());
-        if !message.is_journalled() {
+        if !self.may_leave(message) {
             self.memory.fixed -= bytes;
             return;
+        }
+        if !message.is_journalled() {
+            self.memory.spilling.move_out(id, bytes);
         }
         self.memory.movable -= bytes;
         self.change_residents(message.queue, |residents| {
@@ -267,7 +311,7 @@ impl Engine {
     fn line_up_written(&mut self) {
         while let Some(id) = self.memory.unwritten.front().copied() {
             let message = self.messages.get(id.0);
-            if message.is_some_and(|message| message.location > self.memory.written) {
+            if message.is_some_and(|message| !self.is_written(message)) {
                 break;
             }
             self.memory.unwritten.pop_front();
@@ -291,7 +335,8 @@ impl Engine {
         match &message.body {
             Stored::Here(body) => Body::Here(Arc::clone(body)),
             Stored::Away { bytes } => {
-                Body::Away(Away { lsn: message.location, message: id, bytes: *bytes })
+                let (place, message) = away_of(id, message);
+                Body::Away(Away { place, message, bytes: *bytes })
             }
         }
     }
@@ -299,20 +344,34 @@ impl Engine {
     /// The body of a message that is away has come.
     pub(crate) fn bring(&mut self, id: MessageId, body: Arc<[u8]>) {
         // Whoever reads on asks for it before others.
-        self.with_body(id, Stored::Here(body), VecDeque::push_front);
+        self.bring_to(id, body, VecDeque::push_front);
     }
 
-    /// It is known whether its body is here, where nobody reads yet.
+    /// It is known whether its body is here, where nobody reads yet: the log has it.
     pub(crate) fn replace_body(&mut self, id: MessageId, body: Stored) {
-        self.with_body(id, body, VecDeque::push_back);
+        self.with_body(id, VecDeque::push_back, |message| message.body = body);
+    }
+
+    fn bring_to(&mut self, id: MessageId, body: Arc<[u8]>, push: Push) {
+        let mut vacated = None;
+        self.with_body(id, push, |message| {
+            message.body = Stored::Here(body);
+            if !message.is_journalled() {
+                vacated = message.set_spilled(None);
+            }
+        });
+        self.memory.spilling.vacate(vacated);
     }
 
     /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and
     /// no more than do not hold up others.
     pub(crate) fn trim(&mut self) {
         let most = BODIES_PER_TRIM + 2 * core::mem::take(&mut self.memory.came);
+        for id in self.memory.spilling.take_kept_back(most) {
+            self.line_up_to_leave(id);
+        }
         let mut passed = 0;
-        while self.memory.movable > self.movable_max()
+        while self.memory.movable - self.memory.spilling.leaving_bytes > self.movable_max()
             && passed < most
             && let Some((_, slot)) = self.memory.fat.last().copied()
         {
@@ -338,28 +397,37 @@ impl Engine {
             return;
         }
         let message = self.living(id);
-        if message.location > self.memory.written {
+        let bytes = message.body.len();
+        if !self.is_written(message) {
             self.memory.unwritten.push_back(id);
         } else if self.awaited.keeps(id) {
             self.memory.passed_over.push(id);
+        } else if message.is_journalled() {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            let leave = |message: &mut Message| message.body = Stored::Away { bytes };
+            self.with_body(id, VecDeque::push_back, leave);
         } else {
-            let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
-            self.with_body(id, Stored::Away { bytes }, VecDeque::push_back);
+            self.memory.spilling.begin(id, charge(bytes));
         }
     }
 
     /// Gives a message its body in another form.
-    fn with_body(&mut self, id: MessageId, body: Stored, push: Push) {
+    pub(crate) fn with_body(
+        &mut self,
+        id: MessageId,
+        push: Push,
+        change: impl FnOnce(&mut Message),
+    ) {
         let Some(mut message) = self.messages.remove(id.0) else { return };
         self.move_out(id, &message);
-        message.body = body;
+        change(&mut message);
         self.settle_at(id, &message, push);
         self.messages.insert(id.0, message);
     }
 
     fn is_resident(&self, slot: QueueSlot, id: MessageId) -> bool {
         self.messages.get(id.0).is_some_and(|message| {
-            message.queue == slot && message.is_journalled() && message.body.here().is_some()
+            message.queue == slot && self.may_leave(message) && message.body.here().is_some()
         })
     }
 
@@ -389,11 +457,8 @@ impl Engine {
         let mut residents = alloc::collections::BTreeMap::<QueueSlot, (usize, u64)>::new();
         for (_, message) in self.messages.iter_from(0) {
             match &message.body {
-                Stored::Away { .. } => {
-                    assert!(message.is_journalled(), "what is away is in the log");
-                    away += 1;
-                }
-                Stored::Here(body) if message.is_journalled() => {
+                Stored::Away { .. } => away += 1,
+                Stored::Here(body) if self.may_leave(message) => {
                     let (count, bytes) = residents.entry(message.queue).or_default();
                     *count += 1;
                     *bytes += charge(body.len());
@@ -408,8 +473,10 @@ impl Engine {
         lined.extend(&self.memory.passed_over);
         lined.extend(self.queues.iter().flat_map(|(_, queue)| &queue.residents.line));
         for (id, message) in self.messages.iter_from(0) {
-            let may_leave = message.is_journalled() && message.body.here().is_some();
-            assert!(!may_leave || lined.contains(&MessageId(id)), "no body stays for good");
+            let may_leave = self.may_leave(message) && message.body.here().is_some();
+            let id = MessageId(id);
+            let is_known = || lined.contains(&id) || self.memory.spilling.knows(id);
+            assert!(!may_leave || is_known(), "no body stays for good");
         }
         for (slot, queue) in self.queues.iter() {
             let Residents { line, count, bytes } = &queue.residents;
@@ -421,11 +488,12 @@ impl Engine {
             assert_eq!(is_fat, magnitude > 0, "queues with bodies are known");
         }
         assert!(residents.is_empty(), "bodies are of queues");
+        self.check_spilling();
     }
 }
 
 /// Where in a line.
-type Push = fn(&mut VecDeque<MessageId>, MessageId);
+pub(crate) type Push = fn(&mut VecDeque<MessageId>, MessageId);
 
 /// The most that is left to a queue without asking it.
 const FAT_BYTES_MAX: u64 = 4096;

@@ -20,9 +20,11 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::num::NonZeroU64;
 
 use model::{
-    After, DeadLetter, Durability, Format, Lsn, MessageId, MessageState, Nanos, QueueName,
+    After, BodyPlace, DeadLetter, Durability, Format, Lsn, MessageId, MessageState, Nanos,
+    QueueName,
 };
 
 use crate::log::Placed;
@@ -36,7 +38,8 @@ pub(crate) struct Message {
     pub(crate) body: Stored,
     pub(crate) created: Nanos,
     pub(crate) lease: Nanos,
-    /// The frame with its Message record; [`Lsn::ZERO`] where nothing is journalled.
+    /// The frame with its Message record. Where nothing is journalled [`Lsn::ZERO`], or, as a
+    /// number of the same size, where the spill has its body: see [`Message::place`].
     pub(crate) location: Lsn,
     /// The last frame about it, or that it came with, since the process started.
     pub(crate) changed: Lsn,
@@ -62,7 +65,7 @@ pub(crate) struct Message {
 pub(crate) enum Stored {
     /// It.
     Here(Arc<[u8]>),
-    /// Only the log has it; it has so many bytes at most.
+    /// Only the log has it, or the spill; it has so many bytes at most.
     Away { bytes: u32 },
 }
 
@@ -326,6 +329,22 @@ impl Message {
 
     pub(crate) fn is_journalled(&self) -> bool {
         self.durability != Durability::None
+    }
+
+    /// What has its body, be that here too. `None`: nothing else.
+    pub(crate) fn place(&self) -> Option<BodyPlace> {
+        if self.is_journalled() {
+            return Some(BodyPlace::Frame(self.location));
+        }
+        NonZeroU64::new(self.location.0).map(BodyPlace::Spill)
+    }
+
+    /// The spill has its body there, or nothing of it any more. Gives where it had it before.
+    pub(crate) fn set_spilled(&mut self, place: Option<NonZeroU64>) -> Option<NonZeroU64> {
+        assert!(!self.is_journalled(), "what the log has needs no other place");
+        let before = NonZeroU64::new(self.location.0);
+        self.location = Lsn(place.map_or(0, NonZeroU64::get));
+        before
     }
 
     /// The delay that was last asked for it.

@@ -175,6 +175,7 @@ impl Engine {
         let message = self.messages.remove(id.0).expect("invariant: only a living message goes");
         self.picture_changed(&message, false);
         self.move_out(id, &message);
+        self.memory.spilling.forget(id, &message);
         let order = message.order(id);
         if order != place_of(id) {
             self.reordered.remove(order as u64);

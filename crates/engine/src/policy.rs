@@ -26,8 +26,10 @@ pub struct EngineOptions {
     /// Bytes of memory that messages may take: beyond it bodies that the log has leave, and what
     /// would still not fit is refused.
     pub memory_limit: u64,
-    /// Bytes of these that bodies may take which the log has too, whatever else is free.
+    /// Bytes of these that bodies may take which can leave, whatever else is free.
     pub log_bodies_max: u64,
+    /// Whether bodies that no log has can leave as well: see [`crate::Engine::poll_spill`].
+    pub spills: bool,
 }
 
 impl EngineOptions {
@@ -46,6 +48,7 @@ impl EngineOptions {
             pace_max: PACE_MAX,
             memory_limit: u64::MAX,
             log_bodies_max: u64::MAX,
+            spills: false,
         }
     }
 }

@@ -7,12 +7,13 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 
-use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
+use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, StoredBody};
 use model::{
-    Command, ConsumerMode, Destination, End, Format, Formats, LinkId, ListCommand, Lsn, MessageId,
-    Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
-    Value,
+    BodyPlace, Command, ConsumerMode, Destination, End, Format, Formats, LinkId, ListCommand, Lsn,
+    MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId, Settlement,
+    StorePolicy, Value,
 };
 use support::Rng;
 
@@ -21,7 +22,7 @@ const BODIES: [&[u8]; 3] = [b"x", b"y", b"zz"];
 const SELECTORS: [&str; 3] = ["first = 120", "first = 121", "first = 122"];
 const SESSIONS: u64 = 6;
 const STEPS: usize = 1_500;
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 80;
 
 /// What a session waits for an answer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,10 @@ struct World {
     engine: Engine,
     effects: Effects,
     frames: BTreeMap<Lsn, Vec<u8>>,
+    /// Bodies on their way to the spill, and what lies in it.
+    spilling: Vec<StoredBody>,
+    spill: BTreeMap<NonZeroU64, StoredBody>,
+    places: u64,
     asked: BTreeMap<SessionId, Awaits>,
     /// Whose command is being handled.
     asking: Option<SessionId>,
@@ -71,7 +76,7 @@ fn seeds() -> u64 {
 }
 
 /// What must have happened often enough for the test to mean something.
-const EXPECTED: [&str; 9] = [
+const EXPECTED: [&str; 14] = [
     "answered",
     "answered after bodies",
     "late",
@@ -81,6 +86,11 @@ const EXPECTED: [&str; 9] = [
     "left while waiting",
     "fetched",
     "fetched ahead",
+    "spilled",
+    "spilled in vain",
+    "refused by the spill",
+    "fetched from the spill",
+    "shown from the spill",
 ];
 
 impl World {
@@ -95,6 +105,7 @@ impl World {
             formats: Formats { property, ..Formats::RAW },
             log_bodies_max: rng.pick(&[0, 0, 100, 1_000]),
             pace_max: Nanos::from_secs(5),
+            spills: true,
             ..EngineOptions::new(StorePolicy::Always)
         });
         Self {
@@ -103,6 +114,9 @@ impl World {
             engine,
             effects: Effects::default(),
             frames: BTreeMap::new(),
+            spilling: Vec::new(),
+            spill: BTreeMap::new(),
+            places: 0,
             asked: BTreeMap::new(),
             asking: None,
             consumers: BTreeMap::new(),
@@ -113,7 +127,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        match self.rng.below(40) {
+        match self.rng.below(44) {
             0..8 => self.put(),
             8..14 => self.compare(),
             14..18 => self.credit(),
@@ -124,6 +138,9 @@ impl World {
             26 | 27 => self.restate(),
             28..32 => self.engine.set_written(self.engine.last_lsn()),
             32..35 => drop(self.fetch()),
+            40 | 41 => self.begin_to_spill(),
+            42 => self.spill(),
+            43 => drop(self.fetch_spilled()),
             _ => self.turn(),
         }
         self.engine.check();
@@ -134,12 +151,13 @@ impl World {
         for _ in 0..20_000 {
             if self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
                 self.turn();
-            } else if !self.fetch() {
+            } else if !self.fetch() && !self.fetch_spilled() {
                 break;
             }
             self.engine.check();
         }
         assert_eq!(self.engine.wanted_frame(), None, "it comes to an end");
+        assert_eq!(self.engine.wanted_spilled(), None, "it comes to an end");
         let lost = self.asked.values().filter(|awaits| **awaits == Awaits::Answer);
         assert_eq!(lost.count(), 0, "{:?}", self.asked);
         assert!(self.draining.is_empty(), "{:?} hear nothing", self.draining);
@@ -148,10 +166,70 @@ impl World {
     fn put(&mut self) {
         let Some(by) = self.idle() else { return };
         let (to, body) = (Destination::Queue(self.queue()), self.rng.pick(&BODIES));
-        self.ask(
-            by,
-            Command::PutTo { to, message: NewMessage::new(body.into()), transaction: None },
-        );
+        let persistence = self.rng.pick(&[Persistence::Persistent, Persistence::NonPersistent]);
+        let message = NewMessage { persistence, ..NewMessage::new(body.into()) };
+        self.ask(by, Command::PutTo { to, message, transaction: None });
+    }
+
+    /// The spill takes what waits for it, unless it is busy.
+    fn begin_to_spill(&mut self) {
+        if self.rng.one_in(3) {
+            self.engine.try_spill_again();
+        }
+        if self.spilling.is_empty() {
+            self.spilling = self.engine.poll_spill(self.rng.below(8));
+            assert!(self.spilling.len() <= 8, "no more than was asked for");
+        }
+    }
+
+    /// It has written it, or is full.
+    fn spill(&mut self) {
+        let bodies = std::mem::take(&mut self.spilling);
+        if bodies.is_empty() {
+            return;
+        }
+        if self.rng.one_in(4) {
+            self.engine.handle_unspilled(bodies.iter().map(|(id, _)| *id));
+            return self.saw("refused by the spill");
+        }
+        let mut placed = Vec::new();
+        for (id, body) in bodies {
+            self.places += 1;
+            let place = NonZeroU64::new(self.places).unwrap();
+            placed.push((id, place));
+            self.spill.insert(place, (id, body));
+        }
+        let count = self.engine.spilled() as usize + placed.len();
+        self.engine.handle_spilled(placed.iter().copied());
+        self.saw("spilled");
+        if (self.engine.spilled() as usize) < count {
+            self.saw("spilled in vain");
+        }
+        self.vacate();
+    }
+
+    /// What nobody needs any more was there, once.
+    fn vacate(&mut self) {
+        for place in self.engine.take_vacated() {
+            assert!(self.spill.remove(&place).is_some(), "it is vacated once");
+        }
+        assert_eq!(self.spill.len() as u64, self.engine.spilled(), "all else is needed");
+    }
+
+    /// A body comes back from the spill, with some behind it.
+    fn fetch_spilled(&mut self) -> bool {
+        let Some(place) = self.engine.wanted_spilled() else { return false };
+        let most = 1 + self.rng.below(3) as usize;
+        let places = self.engine.spilled_from(place).take(most);
+        let places: Vec<_> = places.map(|(place, _)| place).collect();
+        assert_eq!(places.first(), Some(&place), "what is wanted comes first");
+        for place in places.into_iter().rev() {
+            let (_, body) = self.spill[&place].clone();
+            self.engine.restore_spilled(place, body);
+        }
+        self.vacate();
+        self.saw("fetched from the spill");
+        true
     }
 
     fn compare(&mut self) {
@@ -302,9 +380,17 @@ impl World {
         }
         let outputs = std::mem::take(&mut self.effects.outputs);
         self.effects.clear();
-        for Output { session, reply, .. } in outputs {
+        for Output { session, mut reply, .. } in outputs {
+            reply.each_shown(&mut |shows| {
+                let Some(away) = shows.body.away() else { return };
+                if let BodyPlace::Spill(place) = away.place {
+                    assert_eq!(self.spill[&place].0, away.message, "it is there for replies");
+                    *self.seen.entry("shown from the spill").or_default() += 1;
+                }
+            });
             self.heard(session, reply);
         }
+        self.vacate();
     }
 
     fn heard(&mut self, session: SessionId, reply: Reply) {

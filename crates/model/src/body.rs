@@ -1,6 +1,7 @@
 //! The bytes of a message on their way to whoever asked for them.
 
 use alloc::sync::Arc;
+use core::num::NonZeroU64;
 use core::ops::{Deref, Range};
 
 use crate::{Format, Formats, Lsn, MessageId};
@@ -18,12 +19,21 @@ pub enum Body {
 /// Where the bytes of a message are that left memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Away {
-    /// The frame that has them.
-    pub lsn: Lsn,
+    /// What has them.
+    pub place: BodyPlace,
     /// Whose they are: a frame may have several.
     pub message: MessageId,
     /// How many they are at most.
     pub bytes: u32,
+}
+
+/// What has the bytes of a message that left memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BodyPlace {
+    /// A frame of the log, perhaps with those of others.
+    Frame(Lsn),
+    /// The spill, there: nothing else is at that place.
+    Spill(NonZeroU64),
 }
 
 /// Bytes that a reply shows, and what they are.

@@ -29,7 +29,7 @@ mod subscription;
 mod time;
 
 pub use administration::{AdminCommand, Holder, Page, PageEnd, Shown, SubscriptionStatistics};
-pub use body::{Away, Body, Shows, payload_of};
+pub use body::{Away, Body, BodyPlace, Shows, payload_of};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;

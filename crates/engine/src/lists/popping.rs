@@ -13,6 +13,7 @@ use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::lists::Taken;
 use crate::log::DELETED_BYTES_MAX;
+use crate::message::Message;
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
 
@@ -108,7 +109,8 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         let to = self.find_or_create(way.to)?;
-        if self.queues.at(to).is_memory_only() && self.living(id).body.here().is_none() {
+        let is_only_logged = |it: &Message| it.is_journalled() && it.body.here().is_none();
+        if self.queues.at(to).is_memory_only() && is_only_logged(self.living(id)) {
             // Seldom: a move that waited, to where nothing is stored, of what came back from a
             // lease. A command that need not wait is done when it is here.
             return Err(Refusal::StoreFull);

@@ -1,7 +1,7 @@
 //! What the broker does for an engine whose bodies leave memory: they come back at once.
 
 use engine::{Effects, Engine, stored_bodies};
-use model::{Formats, Lsn, Nanos};
+use model::{BodyPlace, Formats, Lsn, Nanos};
 
 /// Before a call: all frames can be read back, so bodies leave.
 pub(crate) fn before(engine: &mut Engine) {
@@ -36,7 +36,8 @@ pub(crate) fn after(
     for output in &mut effects.outputs {
         output.reply.each_shown(&mut |shows| {
             if let Some(away) = shows.body.away() {
-                let payload = frame(away.lsn);
+                let BodyPlace::Frame(lsn) = away.place else { panic!("nothing is spilled") };
+                let payload = frame(lsn);
                 let mut bodies = stored_bodies(&payload, [away.message].into()).unwrap();
                 shows.fill(bodies.remove(0).1, formats);
                 came += 1;

@@ -1,0 +1,207 @@
+//! Bodies that no log has, in files beside it: they are there as long as a message or a reply needs
+//! them, and what is not what was written reaches nobody.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::PathBuf;
+
+use broker::{Broker, BrokerOptions};
+use disk::{Choice, File, Method, RealDisk};
+use engine::EngineOptions;
+use journal::JournalOptions;
+use model::{
+    Command, Destination, End, ListCommand, Nanos, NewMessage, Output, Persistence, QueueName,
+    Reply, SessionId, StorePolicy,
+};
+
+const ONE: SessionId = SessionId(1);
+const OTHER: SessionId = SessionId(2);
+const NOW: Nanos = Nanos::from_secs(2_000_000_000);
+const MESSAGES: u32 = 40;
+
+struct Store {
+    directory: PathBuf,
+    disk: RealDisk,
+    broker: Broker<File>,
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Store {
+    /// One in whose memory no body stays, with messages that its log has not.
+    fn new(name: &str) -> Self {
+        let name = format!("dunlin-spilling-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let disk = RealDisk::open(&directory, Choice::Force(Method::Buffered)).unwrap();
+        let broker = open(&disk);
+        let mut store = Self { directory, disk, broker };
+        for number in 0..MESSAGES {
+            let persistence = Persistence::NonPersistent;
+            let message = NewMessage { persistence, ..NewMessage::new(body(number).into()) };
+            let to = Destination::Queue(queue());
+            let outputs = store.ask(OTHER, Command::PutTo { to, message, transaction: None });
+            assert!(matches!(outputs.as_slice(), [Output { reply: Reply::Stored { .. }, .. }]));
+        }
+        // They leave when the engine is stepped next.
+        store.ask(OTHER, Command::BrokerStatistics);
+        store.rest();
+        assert_eq!(store.live(), u64::from(MESSAGES));
+        store
+    }
+
+    fn ask(&mut self, session: SessionId, command: Command) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        while self.broker.stalled() {
+            self.rest();
+        }
+        self.broker.handle(NOW, session, command, &mut outputs);
+        self.broker.check();
+        outputs
+    }
+
+    /// Writes and keeps house until there is nothing to do; reads nothing back.
+    fn rest(&mut self) {
+        loop {
+            if let Some(write) = self.broker.poll_write(NOW) {
+                let result = write.perform(&self.disk);
+                self.broker.handle_write(NOW, write, result).unwrap();
+            } else if let Some(chore) = self.broker.poll_chore(NOW) {
+                self.broker.handle_chore(NOW, chore.perform(&self.disk)).unwrap();
+                self.broker.check();
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn fetch(&mut self) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        while let Some(fetch) = self.broker.poll_fetch() {
+            let done = fetch.perform(&self.disk);
+            self.broker.handle_fetch(done, &mut outputs).unwrap();
+            self.broker.check();
+        }
+        outputs
+    }
+
+    /// Bodies that are needed in the spill.
+    fn live(&self) -> u64 {
+        self.broker.spill_counters().live
+    }
+
+    fn spill_files(&self) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(&self.directory).unwrap().map(|file| file.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|it| it == "spill")).collect()
+    }
+}
+
+fn open(disk: &RealDisk) -> Broker<File> {
+    let policy = StorePolicy::Always;
+    let journal = JournalOptions {
+        segment_bytes: 64 * 1024,
+        extent_bytes: 16 * 1024,
+        reserve_bytes: 64 * 1024,
+        frame_payload_bytes_max: 4096,
+        spill_bytes_max: 128 * 1024,
+        ..JournalOptions::new(policy)
+    };
+    let engine = EngineOptions { log_bodies_max: 0, ..EngineOptions::new(policy) };
+    let (mut broker, _) = Broker::open(disk, BrokerOptions { engine, journal }).unwrap();
+    broker.open_session(ONE);
+    broker.open_session(OTHER);
+    broker
+}
+
+fn queue() -> QueueName {
+    QueueName::new("jobs").unwrap()
+}
+
+fn body(number: u32) -> Vec<u8> {
+    format!("{number:04}").repeat(200).into_bytes()
+}
+
+fn pop(max: u64) -> Command {
+    Command::List(Box::new(ListCommand::Pop { queue: queue(), end: End::Head, max }))
+}
+
+fn popped(output: &Output) -> Vec<Vec<u8>> {
+    match &output.reply {
+        Reply::Elements(elements) => elements.iter().map(|it| it.payload().to_vec()).collect(),
+        other => panic!("{other:?} is no pop"),
+    }
+}
+
+#[test]
+fn what_a_reply_lacks_stays_though_its_message_is_gone() {
+    let mut store = Store::new("lacks");
+    assert_eq!(store.ask(ONE, pop(3)), []);
+    store.rest();
+    assert_eq!(store.live(), u64::from(MESSAGES), "the messages are gone, the bodies are not");
+    let outputs = store.fetch();
+    assert_eq!(popped(outputs.first().unwrap()), [body(0), body(1), body(2)]);
+    assert_eq!(outputs.len(), 1);
+    assert!(store.live() <= u64::from(MESSAGES) - 3);
+}
+
+#[test]
+fn what_was_for_somebody_who_is_gone_is_given_up() {
+    let mut store = Store::new("gone");
+    assert_eq!(store.ask(ONE, pop(u64::from(MESSAGES))), []);
+    let fetch = store.broker.poll_fetch().unwrap();
+    let mut outputs = Vec::new();
+    store.broker.close_session(NOW, ONE, &mut outputs);
+    let done = fetch.perform(&store.disk);
+    store.broker.handle_fetch(done, &mut outputs).unwrap();
+    store.broker.check();
+    assert_eq!(outputs, []);
+    assert_eq!(store.live(), 0);
+    store.rest();
+    assert_eq!(store.spill_files(), [] as [PathBuf; 0], "files without use are removed");
+}
+
+#[test]
+fn a_body_that_is_not_what_was_written_ends_the_broker() {
+    let mut store = Store::new("rot");
+    for path in store.spill_files() {
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.iter_mut().skip(100).step_by(64).for_each(|byte| *byte ^= 1);
+        std::fs::write(&path, bytes).unwrap();
+    }
+    assert_eq!(store.ask(ONE, pop(1)), []);
+    let fetch = store.broker.poll_fetch().unwrap();
+    let mut outputs = Vec::new();
+    let failed = store.broker.handle_fetch(fetch.perform(&store.disk), &mut outputs).unwrap_err();
+    assert!(failed.to_string().contains("is not what was written"), "{failed}");
+    assert_eq!(outputs, []);
+}
+
+/// All who look into bodies have what is away brought back, be it in no log.
+#[test]
+fn who_looks_into_bodies_goes_on_when_they_are_there() {
+    let mut store = Store::new("looks");
+    let remove = ListCommand::Remove {
+        queue: queue(),
+        origin: End::Head,
+        element: body(MESSAGES - 1).into(),
+        max: 1,
+    };
+    assert_eq!(store.ask(ONE, Command::List(Box::new(remove))), []);
+    let mut outputs = store.fetch();
+    while store.broker.goes_on() {
+        store.broker.handle_timeout(NOW, &mut outputs);
+        outputs.append(&mut store.fetch());
+    }
+    assert!(matches!(outputs.as_slice(), [Output { reply: Reply::Count(1), .. }]), "{outputs:?}");
+}
+
+#[test]
+fn the_next_process_removes_what_is_left() {
+    let mut store = Store::new("left");
+    assert!(!store.spill_files().is_empty());
+    store.broker = open(&store.disk);
+    assert_eq!(store.spill_files(), [] as [PathBuf; 0]);
+}

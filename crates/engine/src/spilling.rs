@@ -1,0 +1,290 @@
+//! Bodies that only memory has, on their way to where they may be read back from without being in
+//! the log: the spill.
+//!
+//! They stand in the same lines as the others. One whose turn it is stays here until the caller,
+//! who took it with [`Engine::poll_spill`], says where it lies now: then it is away like any other,
+//! and that place is its own until [`Engine::take_vacated`] says that nobody needs it. A body that
+//! came back needs none.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+
+use model::{BodyPlace, MessageId};
+
+use crate::awaited::StoredBody;
+use crate::engine::Engine;
+use crate::message::{Message, State, Stored};
+
+/// What is on its way there, and what is there.
+#[derive(Debug, Default)]
+pub(crate) struct Spilling {
+    /// There is one.
+    is_there: bool,
+    /// It takes nothing for now.
+    is_full: bool,
+    /// Bytes of bodies that are here, may leave, and are in no log.
+    pub(crate) bytes: u64,
+    /// Of these, of those whose turn has come.
+    pub(crate) leaving_bytes: u64,
+    /// They. Some may be gone.
+    leaving: BTreeSet<MessageId>,
+    /// Of these, those that the caller has not taken yet, the oldest first: so they lie in the
+    /// order in which they are asked for, though the last to come are the first to leave.
+    queued: BTreeSet<MessageId>,
+    /// Whose turn came while nothing was taken.
+    kept_back: BTreeSet<MessageId>,
+    /// What lies there, and whose it is.
+    places: BTreeMap<NonZeroU64, MessageId>,
+    /// Where something lies that nobody needs any more.
+    vacated: Vec<NonZeroU64>,
+}
+
+impl Spilling {
+    pub(crate) fn new(is_there: bool) -> Self {
+        Self { is_there, ..Self::default() }
+    }
+
+    /// Whether a body that no log has may leave one day.
+    pub(crate) const fn is_there(&self) -> bool {
+        self.is_there
+    }
+
+    /// Bytes that may leave and cannot for now.
+    pub(crate) const fn stuck_bytes(&self) -> u64 {
+        if self.is_full { self.bytes } else { 0 }
+    }
+
+    /// What it takes in memory to know what lies there.
+    pub(crate) fn places_bytes(&self) -> u64 {
+        self.places.len() as u64 * PLACE_BYTES
+    }
+
+    /// Whether its turn has come, and it is not in line.
+    pub(crate) fn is_leaving(&self, id: MessageId) -> bool {
+        self.leaving.contains(&id)
+    }
+
+    /// Whether it stands in no line, and will.
+    pub(crate) fn knows(&self, id: MessageId) -> bool {
+        self.is_leaving(id) || self.kept_back.contains(&id)
+    }
+
+    /// A body has come that may leave.
+    pub(crate) fn settle(&mut self, id: MessageId, bytes: u64) {
+        self.bytes += bytes;
+        if self.is_leaving(id) {
+            self.leaving_bytes += bytes;
+        }
+    }
+
+    /// It went, or changes.
+    pub(crate) fn move_out(&mut self, id: MessageId, bytes: u64) {
+        self.bytes -= bytes;
+        if self.is_leaving(id) {
+            self.leaving_bytes -= bytes;
+        }
+    }
+
+    /// The turn of a body has come.
+    pub(crate) fn begin(&mut self, id: MessageId, bytes: u64) {
+        assert!(self.is_there, "a body leaves for somewhere");
+        if self.is_full {
+            self.kept_back.insert(id);
+        } else if self.leaving.insert(id) {
+            self.leaving_bytes += bytes;
+            self.queued.insert(id);
+        }
+    }
+
+    /// Its message is gone for good.
+    pub(crate) fn forget(&mut self, id: MessageId, message: &Message) {
+        self.kept_back.remove(&id);
+        if self.queued.remove(&id) {
+            self.leaving.remove(&id);
+        }
+        if let (Stored::Away { .. }, Some(BodyPlace::Spill(place))) =
+            (&message.body, message.place())
+        {
+            self.vacated.push(place);
+        }
+    }
+
+    pub(crate) fn lies(&mut self, place: NonZeroU64, id: MessageId) {
+        let before = self.places.insert(place, id);
+        assert!(before.is_none(), "a place has one body");
+    }
+
+    pub(crate) fn lies_no_more(&mut self, place: NonZeroU64) {
+        self.places.remove(&place);
+    }
+
+    pub(crate) fn vacate(&mut self, place: Option<NonZeroU64>) {
+        self.vacated.extend(place);
+    }
+
+    /// Some of those that were kept back, where it takes them again.
+    pub(crate) fn take_kept_back(&mut self, most: usize) -> Vec<MessageId> {
+        let most = if self.is_full { 0 } else { most };
+        core::iter::from_fn(|| self.kept_back.pop_first()).take(most).collect()
+    }
+}
+
+impl Engine {
+    /// Bodies that are to be put into the spill, of about so many bytes together: they stay in
+    /// memory until [`Engine::handle_spilled`] or [`Engine::handle_unspilled`].
+    pub fn poll_spill(&mut self, bytes_max: u64) -> Vec<StoredBody> {
+        let mut bodies = Vec::new();
+        let mut bytes = 0;
+        while bytes < bytes_max
+            && let Some(id) = self.memory.spilling.queued.pop_first()
+        {
+            let body = self.spillable(id).expect("invariant: what waits to leave is here");
+            bytes += body.len() as u64;
+            bodies.push((id, Arc::clone(body)));
+        }
+        bodies
+    }
+
+    /// Whether [`Engine::poll_spill`] would give something.
+    #[must_use]
+    pub fn has_to_spill(&self) -> bool {
+        !self.memory.spilling.queued.is_empty()
+    }
+
+    /// Whether memory is so full that it is better to wait until what is leaving has left.
+    #[must_use]
+    pub fn waits_for_spill(&self) -> bool {
+        !self.memory.spilling.leaving.is_empty() && self.is_crowded()
+    }
+
+    /// Where bodies lie now.
+    pub fn handle_spilled(&mut self, placed: impl IntoIterator<Item = (MessageId, NonZeroU64)>) {
+        for (id, place) in placed {
+            self.stops_leaving(id);
+            let bytes = self.spillable(id).map(|body| body.len());
+            let Some(bytes) = bytes else {
+                self.memory.spilling.vacate(Some(place));
+                continue;
+            };
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            self.with_body(id, VecDeque::push_back, |message| {
+                message.body = Stored::Away { bytes };
+                let before = message.set_spilled(Some(place));
+                assert!(before.is_none(), "a body that is here has no place");
+            });
+        }
+    }
+
+    /// These were not taken, and nothing else is for now.
+    pub fn handle_unspilled(&mut self, ids: impl IntoIterator<Item = MessageId>) {
+        self.memory.spilling.is_full = true;
+        let queued = core::mem::take(&mut self.memory.spilling.queued);
+        for id in ids.into_iter().chain(queued) {
+            self.stops_leaving(id);
+            if self.spillable(id).is_some() {
+                self.memory.spilling.kept_back.insert(id);
+            }
+        }
+    }
+
+    /// The spill may take something again.
+    pub fn try_spill_again(&mut self) {
+        self.memory.spilling.is_full = false;
+    }
+
+    /// How many bodies lie in the spill.
+    #[must_use]
+    pub fn spilled(&self) -> u64 {
+        self.memory.spilling.places.len() as u64
+    }
+
+    /// Where bodies lie in the spill that nobody needs any more, but for answers that were given.
+    pub fn take_vacated(&mut self) -> Vec<NonZeroU64> {
+        core::mem::take(&mut self.memory.spilling.vacated)
+    }
+
+    /// Where the body lies in the spill that is to be fetched next, for those who look into bodies.
+    #[must_use]
+    pub fn wanted_spilled(&self) -> Option<NonZeroU64> {
+        self.awaited.wanted_of_spill()
+    }
+
+    /// What lies there in the spill and behind, with its bytes, and is soon asked for by who has
+    /// asked for this.
+    pub fn spilled_from(&self, place: NonZeroU64) -> impl Iterator<Item = (NonZeroU64, u64)> {
+        let places = self.memory.spilling.places.range(place..).take(SPILLED_AHEAD_MAX);
+        let to_come = places.filter(|(place, id)| self.is_spilled_to_come(**id, **place));
+        to_come.map(|(place, id)| (*place, self.living(*id).body_bytes()))
+    }
+
+    /// A body was fetched from there: it comes back if it is waited for, or its message is ready.
+    pub fn restore_spilled(&mut self, place: NonZeroU64, body: Arc<[u8]>) {
+        let id = self.memory.spilling.places.get(&place).copied();
+        if let Some(id) = id.filter(|id| self.is_spilled_to_come(*id, place)) {
+            self.bring(id, body);
+        }
+    }
+
+    fn is_spilled_to_come(&self, id: MessageId, place: NonZeroU64) -> bool {
+        let is_ready = self.living(id).state() == State::Ready;
+        is_ready || self.awaited.wants((BodyPlace::Spill(place), id))
+    }
+
+    /// A body that is here, and that no log has.
+    fn spillable(&self, id: MessageId) -> Option<&Arc<[u8]>> {
+        let message = self.messages.get(id.0)?;
+        message.body.here().filter(|_| !message.is_journalled())
+    }
+
+    /// It is not on its way any more.
+    fn stops_leaving(&mut self, id: MessageId) {
+        let bytes = self.spillable(id).map_or(0, |body| crate::memory::charge(body.len()));
+        let spilling = &mut self.memory.spilling;
+        if spilling.leaving.remove(&id) {
+            spilling.leaving_bytes -= bytes;
+        }
+    }
+
+    /// What is counted is what is there.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub(crate) fn check_spilling(&self) {
+        let spilling = &self.memory.spilling;
+        let (mut bytes, mut leaving, mut spilled) = (0, 0, 0);
+        for (id, message) in self.messages.iter_from(0) {
+            if message.is_journalled() || !spilling.is_there {
+                continue;
+            }
+            let id = MessageId(id);
+            match (&message.body, message.place()) {
+                (Stored::Here(body), None) => {
+                    let charge = crate::memory::charge(body.len());
+                    bytes += charge;
+                    leaving += if spilling.is_leaving(id) { charge } else { 0 };
+                }
+                (Stored::Away { .. }, Some(BodyPlace::Spill(place))) => {
+                    assert_eq!(spilling.places.get(&place), Some(&id), "what lies there is known");
+                    spilled += 1;
+                }
+                other => panic!("message {id} is here or in the spill: {other:?}"),
+            }
+        }
+        assert_eq!(
+            (bytes, leaving),
+            (spilling.bytes, spilling.leaving_bytes),
+            "bodies are counted"
+        );
+        assert_eq!(spilling.places.len(), spilled, "what lies in the spill is of somebody");
+        let all_leave = spilling.queued.iter().all(|id| spilling.leaving.contains(id));
+        assert!(all_leave, "what is to be taken is leaving");
+    }
+}
+
+/// A place, and whose it is, in a tree.
+const PLACE_BYTES: u64 = 32;
+
+/// What lies so far behind what is asked for is not soon asked for.
+const SPILLED_AHEAD_MAX: usize = 256;
