@@ -63,6 +63,7 @@ impl AddAssign for Tally {
         self.snapshots += other.snapshots;
         self.segments_recycled += other.segments_recycled;
         self.compactions += other.compactions;
+        self.spilled += other.spilled;
         self.subscriptions += other.subscriptions;
         self.keys += other.keys;
     }
@@ -74,7 +75,7 @@ impl fmt::Display for Tally {
             f,
             "{} falls, {} of them in recovery, {} recoveries, {} journal failures, {} replies, \
              {} refusals, {} disk calls, {} snapshots, {} segments recycled, {} compactions, \
-             {} subscriptions and {} keys recovered",
+             {} bodies spilled, {} subscriptions and {} keys recovered",
             self.falls,
             self.recoveries_fallen,
             self.recoveries,
@@ -85,6 +86,7 @@ impl fmt::Display for Tally {
             self.snapshots,
             self.segments_recycled,
             self.compactions,
+            self.spilled,
             self.subscriptions,
             self.keys,
         )

@@ -105,6 +105,7 @@ impl Scenario {
         }
         if rng.coin() {
             scenario.log_bodies_max = rng.pick(&[0, 0, 4, 32]) * 1024;
+            scenario.journal.spill_bytes_max = rng.pick(&[0, 16, 256, 1024]) * 1024;
         }
         scenario
     }

@@ -65,6 +65,8 @@ pub struct Tally {
     pub segments_recycled: u64,
     /// Segments that were compacted.
     pub compactions: u64,
+    /// Bodies that left memory without being in the log.
+    pub spilled: u64,
     /// Durable subscriptions that recoveries found.
     pub subscriptions: u64,
     /// Keys that recoveries found.
@@ -276,6 +278,7 @@ impl<D: Disk + 'static> World<D> {
             self.tally.snapshots += counters.snapshots;
             self.tally.segments_recycled += counters.segments_recycled;
             self.tally.compactions += counters.compactions;
+            self.tally.spilled += server.broker.spill_counters().bodies;
             let (disk, rng) = (&*self.disk, &mut self.rng);
             self.faulty.in_flight(|| server.perform_rest(disk, rng));
         }
@@ -418,12 +421,13 @@ impl<D: Disk + 'static> World<D> {
         self.check_space();
     }
 
-    /// Segments and snapshots take no more than they may or did at the start, and no other file
-    /// grows.
+    /// Segments and snapshots take no more than they may or did at the start, the spill no more
+    /// than it may, and no other file grows.
     fn check_space(&self) {
         let used = self.faulty.used();
         if let Some(most) = self.scenario.journal.disk_bytes_max {
-            let allowed = most.max(self.used_at_start) + EPOCH_BYTES;
+            let spill = self.scenario.journal.spill_bytes_max;
+            let allowed = most.max(self.used_at_start) + spill + EPOCH_BYTES;
             assert!(used <= allowed, "{used} bytes instead of {allowed}");
         }
     }

@@ -1,0 +1,67 @@
+//! Bodies that only memory has leave it at once and come back, on disks that are full or fail:
+//! whoever gets a message gets what was sent, and every other promise holds.
+
+use model::{Persistence, StorePolicy};
+use sim::{Fault, Scenario, Tally, simulate};
+
+/// Lives in which all bodies leave memory, with room for so many bytes of those that no log has.
+fn lives(spill_bytes_max: u64, adapt: impl Fn(&mut Scenario)) -> Tally {
+    let mut total = Tally::default();
+    for seed in 1..=SEEDS {
+        let mut scenario = Scenario::new(seed);
+        (scenario.policy, scenario.journal.policy) = (StorePolicy::Always, StorePolicy::Always);
+        scenario.persistences = vec![Persistence::NonPersistent, Persistence::Persistent];
+        scenario.log_bodies_max = 0;
+        scenario.journal.spill_bytes_max = spill_bytes_max;
+        (scenario.quota, scenario.journal.disk_bytes_max) = (None, None);
+        (scenario.steps, scenario.falls_per_thousand) = (600, 5);
+        scenario.faults_per_million = 0;
+        adapt(&mut scenario);
+        total += simulate(scenario).unwrap_or_else(|failure| panic!("{failure}"));
+    }
+    println!("{total}");
+    total
+}
+
+#[test]
+fn what_left_memory_comes_back_as_it_was() {
+    let total = lives(ROOM, |_| ());
+    assert!(total.spilled > 10 * SEEDS, "{total}");
+    assert_eq!(total.failures, 0, "{total}");
+}
+
+#[test]
+fn where_there_is_no_more_room_bodies_stay_in_memory() {
+    let total = lives(LITTLE_ROOM, |_| ());
+    assert!(total.spilled > SEEDS, "{total}");
+    assert_eq!(total.failures, 0, "{total}");
+}
+
+#[test]
+fn a_full_device_ends_nobody_and_loses_nothing() {
+    let total = lives(ROOM, |scenario| {
+        scenario.quota = Some(scenario.journal.segment_bytes * 5);
+        // It counts no failure, which their oracle does not know of.
+        scenario.amqp_clients = 0;
+    });
+    assert!(total.spilled > SEEDS, "{total}");
+    assert_eq!(total.failures, 0, "{total}");
+}
+
+#[test]
+fn a_disk_that_fails_ends_the_process() {
+    let total = lives(ROOM, |scenario| {
+        scenario.faults_per_million = 5_000;
+        scenario.faults = vec![Fault::Io, Fault::Short];
+    });
+    assert!(total.spilled > SEEDS, "{total}");
+    assert!(total.failures > 0, "{total}");
+}
+
+/// More than there is.
+const ROOM: u64 = 1024 * 1024;
+
+/// For some bodies.
+const LITTLE_ROOM: u64 = 4 * 1024;
+
+const SEEDS: u64 = 60;
