@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use broker::SpillCounters;
 use disk::DiskCounters;
 use hdrhistogram::Histogram;
 use model::Nanos;
@@ -65,12 +66,14 @@ pub struct Counters {
     pub memory_bytes: u64,
     /// Messages whose bytes have left memory.
     pub bodies_away: u64,
+    /// The spill's figures.
+    pub spill: SpillCounters,
 }
 
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { journal, disk, latencies, connections, buffered_bytes, .. } = self;
-        let Self { memory_limit, memory_bytes, bodies_away, .. } = self;
+        let Self { memory_limit, memory_bytes, bodies_away, spill, .. } = self;
         let mean = journal.frames as f64 / journal.batches.max(1) as f64;
         writeln!(
             f,
@@ -80,6 +83,11 @@ impl fmt::Display for Counters {
             f,
             "  memory: {memory_bytes} bytes of {memory_limit}, {bodies_away} messages on the disk \
              only"
+        )?;
+        writeln!(
+            f,
+            "  spill: {} bodies written and {} read back, {} there in {} bytes",
+            spill.bodies, spill.fetches, spill.live, spill.disk_bytes
         )?;
         writeln!(
             f,
@@ -156,9 +164,11 @@ mod tests {
             memory_limit: 6,
             memory_bytes: 5,
             bodies_away: 2,
+            spill: SpillCounters { live: 8, ..SpillCounters::default() },
         };
         let text = counters.to_string();
         assert!(text.contains("7 syncs"), "{text}");
+        assert!(text.contains("8 there"), "{text}");
         assert!(text.contains("lost if power failed now: 9 bytes"), "{text}");
         assert!(text.contains("queued:  2 writes"), "{text}");
         assert!(text.contains("synced:  1 writes"), "{text}");

@@ -247,7 +247,7 @@ impl Hub {
         mut core: MutexGuard<'a, Core>,
     ) -> Option<(MutexGuard<'a, Core>, Chore<File>)> {
         while self.phase() < Phase::Halted {
-            core.poll_chore(self.clock.now());
+            self.poll_chore(&mut core, self.clock.now());
             if let Some(chore) = core.take_chore() {
                 return Some((core, chore));
             }
@@ -271,11 +271,22 @@ impl Hub {
         Ok(())
     }
 
+    /// Asks for a chore. That may show that nothing more can leave memory: who waits for it goes
+    /// on.
+    fn poll_chore(&self, core: &mut Core, now: Nanos) -> bool {
+        let waited = core.broker.stalled();
+        let is_new = core.poll_chore(now);
+        if waited && !core.broker.stalled() {
+            self.publish(core);
+        }
+        is_new
+    }
+
     fn offer_chore(&self, core: &mut Core, now: Nanos) {
         if self.disk.is_none() {
             return;
         }
-        if core.poll_chore(now) {
+        if self.poll_chore(core, now) {
             self.chores.notify_one();
         }
         if core.wants_fetch() {
@@ -354,6 +365,7 @@ impl Hub {
             memory_limit: self.memory_limit,
             memory_bytes: core.broker.memory_bytes() + self.buffered.bytes() as u64,
             bodies_away: core.broker.away(),
+            spill: core.broker.spill_counters(),
         }
     }
 }

@@ -363,11 +363,22 @@ fn broker_options(config: &Config) -> BrokerOptions {
         None => journal,
     };
     let journal = journal.with_transactions();
-    BrokerOptions {
-        engine,
-        journal: JournalOptions { disk_bytes_max: config.disk_limit, ..journal },
-    }
+    BrokerOptions { engine, journal: share_disk(journal, config.disk_limit) }
 }
+
+/// Of what may be taken on the device the spill gets an eighth, but nothing that the log needs.
+fn share_disk(journal: JournalOptions, limit: Option<u64>) -> JournalOptions {
+    let Some(limit) = limit else {
+        return JournalOptions { spill_bytes_max: SPILL_BYTES_MAX, ..journal };
+    };
+    let left = limit.saturating_sub(journal.disk_bytes_min());
+    let spill_bytes_max = (limit / 8).min(left).min(SPILL_BYTES_MAX);
+    JournalOptions { disk_bytes_max: Some(limit - spill_bytes_max), spill_bytes_max, ..journal }
+}
+
+/// Its files are open as long as they are there, and so they are some hundred at most: half of the
+/// descriptors that are kept for files.
+const SPILL_BYTES_MAX: u64 = 32 * 1024 * 1024 * 1024;
 
 /// Segments that a limit of the disk has room for, unless they have to be larger.
 const SEGMENTS_IN_LIMIT: u64 = 32;

@@ -46,7 +46,7 @@ pub(crate) fn of_segment(explained: Explained) -> SegmentFigures {
 
 fn samples(counters: &Counters) -> Vec<Sample> {
     let Counters { journal, disk, connections, buffered_bytes, .. } = counters;
-    let Counters { memory_limit, memory_bytes, bodies_away, .. } = counters;
+    let Counters { memory_limit, memory_bytes, bodies_away, spill, .. } = counters;
     let sum = |name, help, value| Sample { name, help, is_counter: true, value };
     let gauge = |name, help, value| Sample { name, help, is_counter: false, value };
     vec![
@@ -56,11 +56,18 @@ fn samples(counters: &Counters) -> Vec<Sample> {
         gauge("memory_bytes", "Bytes that messages and connections use of it.", *memory_bytes),
         gauge(
             "messages_away",
-            "Messages whose bytes have left memory and come back from the log.",
+            "Messages whose bytes have left memory and come back from the log or the spill.",
             *bodies_away,
         ),
         sum("log_fetches_total", "Reads of the log for such messages.", journal.fetches),
         sum("log_fetched_bytes_total", "Bytes of these.", journal.fetched_bytes),
+        gauge("spill_messages", "Messages of these whose bytes are in the spill.", spill.live),
+        gauge("spill_disk_bytes", "Bytes of the files of the spill.", spill.disk_bytes),
+        sum("spill_bodies_total", "Bodies written to the spill.", spill.bodies),
+        sum("spill_body_bytes_total", "Bytes of these.", spill.body_bytes),
+        sum("spill_fetches_total", "Bodies read back from the spill.", spill.fetches),
+        sum("spill_fetched_bytes_total", "Bytes of these.", spill.fetched_bytes),
+        sum("spill_refused_total", "Writes for which the device had no room.", spill.refused),
         sum("log_frames_total", "Frames appended to the log.", journal.frames),
         sum("log_payload_bytes_total", "Bytes in these frames.", journal.payload_bytes),
         sum("log_batches_total", "Batches of frames written.", journal.batches),
