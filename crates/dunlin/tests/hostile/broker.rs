@@ -65,9 +65,18 @@ impl Broker {
 
     /// Bytes of memory that the server's process has.
     pub(crate) fn resident_bytes(&self) -> usize {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most that it had at any time.
+    pub(crate) fn resident_bytes_most(&self) -> usize {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, name: &str) -> usize {
         let path = format!("/proc/{}/status", self.server.id());
         let status = std::fs::read_to_string(path).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
     }
 }

@@ -17,4 +17,5 @@ mod giant;
 mod half;
 mod idle;
 mod neighbours;
+mod spilled;
 mod unread;
