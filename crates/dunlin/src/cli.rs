@@ -372,13 +372,13 @@ pub(crate) struct Tuning {
     /// Bytes of a journal segment, the unit in which disk space comes free [default: 16777216]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_SEGMENT_BYTES")]
     pub(crate) segment_bytes: Option<u64>,
-    /// Bytes that the journal may take on the device, such as 500M or 10G: at the limit it takes
-    /// only what deletes, until there is room again [default: as many as there are]
+    /// Bytes that the data directory may take on the device, such as 500M or 10G: at the limit it
+    /// takes only what deletes, until there is room again [default: as many as there are]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_DISK_LIMIT", value_parser = parse::bytes)]
     pub(crate) disk_limit: Option<u64>,
     /// Bytes of memory that messages and connections may take, such as 256M or 4G, 64M at least:
-    /// beyond it what the journal has leaves memory, and what would still not fit is refused
-    /// [default: a quarter of the machine's]
+    /// beyond it bodies leave memory for the data directory, and what would still not fit is
+    /// refused [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MEMORY_LIMIT", value_parser = parse::memory)]
     pub(crate) memory_limit: Option<u64>,
     /// Connections that may be open; more are closed at once [default: 10000]
