@@ -11,19 +11,28 @@ use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
     Command, Destination, End, ListCommand, Nanos, NewMessage, Output, Persistence, QueueName,
-    Reply, SessionId, StorePolicy,
+    Refusal, Reply, SessionId, StorePolicy,
 };
 
 const ONE: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);
-const NOW: Nanos = Nanos::from_secs(2_000_000_000);
 const MESSAGES: u32 = 40;
 
 struct Store {
     directory: PathBuf,
     disk: RealDisk,
     broker: Broker<File>,
+    now: Nanos,
 }
+
+/// What memory, and the spill, may take.
+#[derive(Clone, Copy)]
+struct Sizes {
+    memory_limit: u64,
+    spill_bytes_max: u64,
+}
+
+const ROOMY: Sizes = Sizes { memory_limit: u64::MAX, spill_bytes_max: 128 * 1024 };
 
 impl Drop for Store {
     fn drop(&mut self) {
@@ -32,20 +41,19 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// One in whose memory no body stays, with messages that its log has not.
-    fn new(name: &str) -> Self {
+    /// One in whose memory no body stays.
+    fn empty(name: &str, sizes: Sizes) -> Self {
         let name = format!("dunlin-spilling-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         let disk = RealDisk::open(&directory, Choice::Force(Method::Buffered)).unwrap();
-        let broker = open(&disk);
-        let mut store = Self { directory, disk, broker };
-        for number in 0..MESSAGES {
-            let persistence = Persistence::NonPersistent;
-            let message = NewMessage { persistence, ..NewMessage::new(body(number).into()) };
-            let to = Destination::Queue(queue());
-            let outputs = store.ask(OTHER, Command::PutTo { to, message, transaction: None });
-            assert!(matches!(outputs.as_slice(), [Output { reply: Reply::Stored { .. }, .. }]));
-        }
+        let broker = open(&disk, sizes);
+        Self { directory, disk, broker, now: Nanos::from_secs(2_000_000_000) }
+    }
+
+    /// The same with messages that its log has not.
+    fn new(name: &str) -> Self {
+        let mut store = Self::empty(name, ROOMY);
+        (0..MESSAGES).for_each(|number| assert!(store.put(number)));
         // They leave when the engine is stepped next.
         store.ask(OTHER, Command::BrokerStatistics);
         store.rest();
@@ -53,12 +61,26 @@ impl Store {
         store
     }
 
+    /// Whether there was memory for it.
+    fn put(&mut self, number: u32) -> bool {
+        let persistence = Persistence::NonPersistent;
+        let message = NewMessage { persistence, ..NewMessage::new(body(number).into()) };
+        let to = Destination::Queue(queue());
+        let outputs = self.ask(OTHER, Command::PutTo { to, message, transaction: None });
+        match outputs.as_slice() {
+            [Output { reply: Reply::Stored { .. }, .. }] => true,
+            [Output { reply: Reply::Refused(Refusal::MemoryFull), .. }] => false,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn ask(&mut self, session: SessionId, command: Command) -> Vec<Output> {
         let mut outputs = Vec::new();
-        while self.broker.stalled() {
+        if self.broker.stalled() {
             self.rest();
+            assert!(!self.broker.stalled(), "it ends with what is to be done");
         }
-        self.broker.handle(NOW, session, command, &mut outputs);
+        self.broker.handle(self.now, session, command, &mut outputs);
         self.broker.check();
         outputs
     }
@@ -66,11 +88,11 @@ impl Store {
     /// Writes and keeps house until there is nothing to do; reads nothing back.
     fn rest(&mut self) {
         loop {
-            if let Some(write) = self.broker.poll_write(NOW) {
+            if let Some(write) = self.broker.poll_write(self.now) {
                 let result = write.perform(&self.disk);
-                self.broker.handle_write(NOW, write, result).unwrap();
-            } else if let Some(chore) = self.broker.poll_chore(NOW) {
-                self.broker.handle_chore(NOW, chore.perform(&self.disk)).unwrap();
+                self.broker.handle_write(self.now, write, result).unwrap();
+            } else if let Some(chore) = self.broker.poll_chore(self.now) {
+                self.broker.handle_chore(self.now, chore.perform(&self.disk)).unwrap();
                 self.broker.check();
             } else {
                 return;
@@ -99,17 +121,18 @@ impl Store {
     }
 }
 
-fn open(disk: &RealDisk) -> Broker<File> {
+fn open(disk: &RealDisk, sizes: Sizes) -> Broker<File> {
+    let Sizes { memory_limit, spill_bytes_max } = sizes;
     let policy = StorePolicy::Always;
     let journal = JournalOptions {
         segment_bytes: 64 * 1024,
         extent_bytes: 16 * 1024,
         reserve_bytes: 64 * 1024,
         frame_payload_bytes_max: 4096,
-        spill_bytes_max: 128 * 1024,
+        spill_bytes_max,
         ..JournalOptions::new(policy)
     };
-    let engine = EngineOptions { log_bodies_max: 0, ..EngineOptions::new(policy) };
+    let engine = EngineOptions { log_bodies_max: 0, memory_limit, ..EngineOptions::new(policy) };
     let (mut broker, _) = Broker::open(disk, BrokerOptions { engine, journal }).unwrap();
     broker.open_session(ONE);
     broker.open_session(OTHER);
@@ -153,7 +176,7 @@ fn what_was_for_somebody_who_is_gone_is_given_up() {
     assert_eq!(store.ask(ONE, pop(u64::from(MESSAGES))), []);
     let fetch = store.broker.poll_fetch().unwrap();
     let mut outputs = Vec::new();
-    store.broker.close_session(NOW, ONE, &mut outputs);
+    store.broker.close_session(store.now, ONE, &mut outputs);
     let done = fetch.perform(&store.disk);
     store.broker.handle_fetch(done, &mut outputs).unwrap();
     store.broker.check();
@@ -192,16 +215,46 @@ fn who_looks_into_bodies_goes_on_when_they_are_there() {
     assert_eq!(store.ask(ONE, Command::List(Box::new(remove))), []);
     let mut outputs = store.fetch();
     while store.broker.goes_on() {
-        store.broker.handle_timeout(NOW, &mut outputs);
+        store.broker.handle_timeout(store.now, &mut outputs);
         outputs.append(&mut store.fetch());
     }
     assert!(matches!(outputs.as_slice(), [Output { reply: Reply::Count(1), .. }]), "{outputs:?}");
 }
 
 #[test]
+fn who_sends_faster_than_bodies_leave_waits_and_is_not_refused() {
+    let sizes = Sizes { memory_limit: 1024 * 1024, spill_bytes_max: 16 * 1024 * 1024 };
+    let mut store = Store::empty("fast", sizes);
+    let mut waited = 0;
+    for number in 0..3_000 {
+        waited += u32::from(store.broker.stalled());
+        assert!(store.put(number), "{number}");
+        assert!(store.broker.memory_bytes() < 1024 * 1024, "{number}");
+    }
+    assert!(waited > 3, "it waited {waited} times");
+}
+
+#[test]
+fn where_nothing_more_can_leave_senders_are_refused_until_it_can() {
+    let sizes = Sizes { memory_limit: 1024 * 1024, spill_bytes_max: 128 * 1024 };
+    let mut store = Store::empty("full", sizes);
+    let stored = (0..3_000).find(|number| !store.put(*number)).unwrap();
+    assert!((300..1_200).contains(&stored), "{stored} are stored");
+    assert!(!store.put(stored));
+    assert_eq!(store.ask(ONE, pop(10)), []);
+    assert_eq!(popped(store.fetch().first().unwrap()), (0..10).map(body).collect::<Vec<_>>());
+    store.ask(ONE, pop(200));
+    store.fetch();
+    assert_eq!(store.broker.poll_timeout(), Some(store.now + Nanos::from_millis(250)));
+    store.now = store.now + Nanos::from_millis(250);
+    store.rest();
+    assert!(store.put(stored), "there is room again");
+}
+
+#[test]
 fn the_next_process_removes_what_is_left() {
     let mut store = Store::new("left");
     assert!(!store.spill_files().is_empty());
-    store.broker = open(&store.disk);
+    store.broker = open(&store.disk, ROOMY);
     assert_eq!(store.spill_files(), [] as [PathBuf; 0]);
 }
