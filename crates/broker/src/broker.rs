@@ -178,11 +178,12 @@ impl<F: Clone> Broker<F> {
     /// Whether commands must wait until a write or a chore completes.
     #[must_use]
     pub fn stalled(&self) -> bool {
-        self.journal.as_ref().is_some_and(Journal::stalled) || self.waits_for_spill()
+        self.journal.as_ref().is_some_and(Journal::stalled)
     }
 
-    /// Whether a command can be given now: not while the broker is stalled, and what adds to the
-    /// log not while that is behind, so that what settles need not wait.
+    /// Whether a command can be given now: not while the broker is stalled; what adds to the log
+    /// not while that is behind, and what adds to memory not while that is full of what is about to
+    /// leave, so that what settles need not wait.
     #[must_use]
     pub fn takes(&self, session: SessionId, command: &Command) -> bool {
         let Some(journal) = &self.journal else { return true };
@@ -190,14 +191,16 @@ impl<F: Clone> Broker<F> {
             return true;
         }
         let waits = |bytes| journal.holds_back(bytes);
-        !journal.stalled() && !self.engine.adds_to_log(session, command).is_some_and(waits)
+        let waits_for_log = self.engine.adds_to_log(session, command).is_some_and(waits);
+        let waits_for_memory = self.waits_for_spill() && Engine::adds_to_memory(command);
+        !journal.stalled() && !waits_for_log && !waits_for_memory
     }
 
-    /// Whether something that adds to the log may have to wait, or everything.
+    /// Whether something that adds to the log or to memory may have to wait, or everything.
     #[must_use]
     pub fn holds_back(&self) -> bool {
         let holds = |journal: &Journal<F>| journal.stalled() || journal.holds_back(usize::MAX);
-        self.journal.as_ref().is_some_and(holds)
+        self.journal.as_ref().is_some_and(holds) || self.waits_for_spill()
     }
 
     /// Bytes of log that puts may use now; all there can be where nothing is kept.

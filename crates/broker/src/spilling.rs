@@ -71,7 +71,7 @@ impl<F: Clone> Broker<F> {
         counters.unwrap_or_default()
     }
 
-    /// Whether so much waits to leave memory that commands wait for it.
+    /// Whether so much waits to leave memory that what adds to it waits.
     pub(crate) fn waits_for_spill(&self) -> bool {
         self.spilling.is_some() && self.engine.waits_for_spill()
     }

@@ -5,6 +5,7 @@ use model::{Command, Durability, KeyCommand, ListCommand, Persistence, SessionId
 use model::{NewMessage, limits};
 
 use crate::engine::Engine;
+use crate::memory;
 use crate::session::SessionSlot;
 
 impl Engine {
@@ -21,6 +22,12 @@ impl Engine {
             }
             command => self.bytes_of(command),
         }
+    }
+
+    /// Whether a command brings something that memory is to keep.
+    #[must_use]
+    pub fn adds_to_memory(command: &Command) -> bool {
+        memory::adds(command)
     }
 
     fn bytes_of(&self, command: &Command) -> Option<usize> {

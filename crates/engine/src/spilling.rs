@@ -153,7 +153,7 @@ impl Engine {
         !self.memory.spilling.queued.is_empty()
     }
 
-    /// Whether memory is so full that it is better to wait until what is leaving has left.
+    /// Whether memory is so full that what adds to it had better wait until what leaves has left.
     #[must_use]
     pub fn waits_for_spill(&self) -> bool {
         !self.memory.spilling.leaving.is_empty() && self.is_crowded()

@@ -274,9 +274,9 @@ impl Hub {
     /// Asks for a chore. That may show that nothing more can leave memory: who waits for it goes
     /// on.
     fn poll_chore(&self, core: &mut Core, now: Nanos) -> bool {
-        let waited = core.broker.stalled();
+        let waited = core.broker.holds_back();
         let is_new = core.poll_chore(now);
-        if waited && !core.broker.stalled() {
+        if waited && !core.broker.holds_back() {
             self.publish(core);
         }
         is_new

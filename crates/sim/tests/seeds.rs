@@ -30,7 +30,7 @@ fn six_thousand_seeds_keep_every_promise() {
     assert!(total.snapshots > SEEDS / 2, "{total}");
     assert!(total.segments_recycled > SEEDS, "{total}");
     assert!(total.refusals > SEEDS / 100, "{total}");
-    assert!(total.spilled > SEEDS, "{total}");
+    assert!(total.spilled > SEEDS / 2, "{total}");
     assert!(total.subscriptions > SEEDS, "{total}");
     assert!(total.keys > SEEDS, "{total}");
 }
