@@ -9,6 +9,7 @@ use model::{Destination, NewMessage, Persistence, QueueName, Reply};
 use super::*;
 use crate::by_hand::{journal_hub, write_all};
 use crate::gateway::handle::Gateway;
+use crate::gateway::inbox::WISHES_MAX;
 
 /// What is asked of the gateway, and the pump whose turns the test takes.
 struct Turns {
@@ -179,6 +180,34 @@ fn while_the_log_stalls_wishes_wait_and_then_all_are_granted() {
     for put in &mut puts {
         assert!(poll(put.as_mut()).unwrap().is_ok());
     }
+}
+
+#[test]
+fn no_more_work_waits_for_the_log_than_wishes_may() {
+    const BYTES: usize = 1024 * 1024;
+    const STEP: usize = 1_000;
+    let mut turns = Turns::new("postponed");
+    let gateway = turns.gateway.clone();
+    // All have one body.
+    let put = put_of(BYTES, 1);
+    let mut puts = Vec::new();
+    let mut ask = |turns: &mut Turns, count| {
+        for _ in 0..count {
+            let mut put = Box::pin(gateway.ask(Work::steps(vec![put.clone()])));
+            assert!(poll(put.as_mut()).is_none());
+            puts.push(put);
+        }
+        turns.settle();
+    };
+    ask(&mut turns, 64);
+    let waiting = 64 - turns.ready();
+    assert!(waiting > 0, "the log is behind");
+    (0..WISHES_MAX / STEP).for_each(|_| ask(&mut turns, STEP));
+    assert_eq!(turns.ready(), 64 - waiting, "nothing more is stored");
+    let answers = puts.iter_mut().filter_map(|put| poll(put.as_mut()));
+    let answers: Vec<_> = answers.collect();
+    assert_eq!(answers.len() as u64, waiting, "those that came last are refused");
+    assert!(answers.iter().all(|answer| answer == &Err(Trouble::Busy)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use model::{After, Command, Destination, MessageId, NewMessage, Reply, Settlemen
 
 use crate::gateway::answer::{Answer, Waits};
 use crate::gateway::desk::{Desk, Locked};
-use crate::gateway::inbox::WorkReply;
+use crate::gateway::inbox::{WISHES_MAX, WorkReply};
 
 /// What is under way.
 #[derive(Debug, Default)]
@@ -161,7 +161,7 @@ impl Desk {
             }
             if self.has_to_wait(locked, &working, &step) {
                 working.steps.push_front(step);
-                return self.works.postponed.push_back(working);
+                return self.postpone(locked, working);
             }
             match self.do_step(locked, &mut working, step) {
                 Ok(Pace::GoOn) => {}
@@ -181,6 +181,14 @@ impl Desk {
         }
         let replies = std::mem::take(&mut working.replies);
         self.end_work(working, Ok(replies));
+    }
+
+    /// It goes on when the log has, unless as many wait for that as wishes may.
+    fn postpone(&mut self, locked: &mut Locked<'_>, working: Working) {
+        if self.works.postponed.len() >= WISHES_MAX {
+            return self.give_up(locked, working, Trouble::Busy);
+        }
+        self.works.postponed.push_back(working);
     }
 
     /// Whether a step adds to the log while that is behind.
@@ -296,7 +304,7 @@ impl Desk {
         }
         let commit = Command::Commit { transaction };
         if !locked.core.broker.takes(self.session(), &commit) {
-            return self.works.postponed.push_back(working);
+            return self.postpone(locked, working);
         }
         match self.call(locked, commit) {
             Some((_, Reply::Waits { ticket })) => {
