@@ -1,9 +1,12 @@
 //! What a command adds to the log, told before it is given: what adds may have to wait for the disk
 //! while all else goes on.
 
-use model::{Command, Durability, KeyCommand, ListCommand, Persistence, SessionId, TransactionId};
-use model::{NewMessage, limits};
+use model::{
+    Command, Durability, KeyCommand, ListCommand, NewMessage, Persistence, SessionId,
+    TransactionId, limits,
+};
 
+use crate::batch_load::RECORD_BYTES_MAX;
 use crate::engine::Engine;
 use crate::memory;
 use crate::session::SessionSlot;
@@ -40,21 +43,21 @@ impl Engine {
                 ListCommand::Push { persistence, .. }
                 | ListCommand::Insert { persistence, .. }
                 | ListCommand::Replace { persistence, .. } => {
-                    let records = command.elements() * RECORD_BYTES_MAX;
+                    let records = command.elements() * AROUND_BYTES_MAX;
                     self.is_durable(*persistence).then(|| command.body_bytes() + records)
                 }
                 _ => None,
             },
-            Command::Key(command) => match &**command {
-                KeyCommand::SetValue { value, .. } => Some(value.len() + RECORD_BYTES_MAX),
-                _ => None,
-            },
+            Command::Key(command) => {
+                let sets = matches!(**command, KeyCommand::SetValue { .. });
+                sets.then(|| command.value_bytes() + AROUND_BYTES_MAX)
+            }
             _ => None,
         }
     }
 
     fn bytes_of_message(&self, message: &NewMessage) -> Option<usize> {
-        self.is_durable(message.persistence).then(|| message.body.len() + RECORD_BYTES_MAX)
+        self.is_durable(message.persistence).then(|| message.body.len() + AROUND_BYTES_MAX)
     }
 
     fn bytes_of_commit(&self, by: SessionSlot, id: TransactionId) -> Option<usize> {
@@ -68,4 +71,5 @@ impl Engine {
 }
 
 /// What stands around a body, with the name of its queue and what its sender calls it.
-const RECORD_BYTES_MAX: usize = 128 + limits::QUEUE_NAME_BYTES_MAX + limits::SEND_ID_BYTES_MAX;
+const AROUND_BYTES_MAX: usize =
+    RECORD_BYTES_MAX + limits::QUEUE_NAME_BYTES_MAX + limits::SEND_ID_BYTES_MAX;

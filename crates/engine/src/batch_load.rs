@@ -321,7 +321,7 @@ impl Engine {
 }
 
 /// A record of something new, without names and body.
-const RECORD_BYTES_MAX: usize = 128;
+pub(crate) const RECORD_BYTES_MAX: usize = 128;
 
 /// Elements that a batch may look at: some 40 ms.
 const SCANNED_MAX: u64 = 4 * limits::LIST_SCAN_MAX as u64;

@@ -291,7 +291,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Bytes of the bodies that it brings.
+    /// Bytes of the bodies and of the value that it brings.
     #[must_use]
     pub fn body_bytes(&self) -> usize {
         match self {
@@ -299,6 +299,7 @@ impl Command {
             | Self::PutTo { message, .. }
             | Self::Publish { message, .. } => message.body.len(),
             Self::List(command) => command.body_bytes(),
+            Self::Key(command) => command.value_bytes(),
             Self::Batch { commands } => commands.iter().map(Self::body_bytes).sum(),
             _ => 0,
         }

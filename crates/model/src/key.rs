@@ -153,6 +153,17 @@ pub enum KeyCommand {
     },
 }
 
+impl KeyCommand {
+    /// Bytes of the value that it brings.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        match self {
+            Self::SetValue { value, .. } => value.len(),
+            _ => 0,
+        }
+    }
+}
+
 /// When a key is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
