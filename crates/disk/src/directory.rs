@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::{Disk, DiskError, TakeFile, WriteMode};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, fdatasync, fstat, fsync, mkdirat, openat, renameat,
-    statat, unlinkat,
+    AtFlags, CWD, Dir, FallocateFlags, FileType, Mode, OFlags, fallocate, fdatasync, fstat, fsync,
+    mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -205,6 +205,17 @@ impl Disk for RealDisk {
             WriteMode::Written => write_all(file.cached(), offset, buffer)
                 .map_err(|errno| failed("write", file.path(), errno)),
             WriteMode::Synced => self.write_synced(file, offset, buffer),
+        }
+    }
+
+    /// Without writing, where the file system can.
+    fn reserve(&self, file: &File, from: u64, to: u64) -> Result<(), DiskError> {
+        self.expect_changes();
+        let bytes = to.saturating_sub(from);
+        let none = FallocateFlags::empty();
+        match retry_on_intr(|| fallocate(file.cached(), none, from, bytes)) {
+            Err(Errno::OPNOTSUPP) => journal::fill(self, file, from, to),
+            other => other.map_err(|errno| failed("make room in", file.path(), errno)),
         }
     }
 

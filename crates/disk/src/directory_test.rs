@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 
 use journal::{BLOCK_BYTES, DiskErrorKind};
 
@@ -131,6 +131,24 @@ fn every_flush_is_counted() {
     disk.sync_directory().unwrap();
     let expected = DiskCounters { writes: 3, written_bytes: 16_385, syncs: 4 };
     assert_eq!(disk.counters(), expected);
+}
+
+#[test]
+fn room_is_kept_without_writing_and_reads_as_zeros() {
+    let scratch = Scratch::new("reserve");
+    let disk = scratch.open(Method::Buffered);
+    let file = disk.create("snapshot-a").unwrap();
+    disk.write(&file, 0, b"kept", WriteMode::Written).unwrap();
+    let before = disk.counters().written_bytes;
+    disk.reserve(&file, 4, 1 << 20).unwrap();
+    assert_eq!(disk.length(&file).unwrap(), 1 << 20);
+    let mut read = vec![1; 1 << 20];
+    assert_eq!(disk.read(&file, 0, &mut read).unwrap(), 1 << 20);
+    assert_eq!(&read[..4], b"kept");
+    assert!(read[4..].iter().all(|byte| *byte == 0));
+    let taken = fs::metadata(scratch.0.join("snapshot-a")).unwrap().blocks() * 512;
+    assert!(taken >= 1 << 20, "the room is there, not promised: {taken}");
+    assert_eq!(disk.counters().written_bytes, before, "of this file system it is asked");
 }
 
 #[test]

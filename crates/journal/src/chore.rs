@@ -3,6 +3,7 @@
 use model::Lsn;
 
 use crate::buffer::AlignedBuffer;
+use crate::disk::fill;
 use crate::format::{SegmentHeader, SegmentNumber};
 use crate::segments::Spare;
 use crate::snapshot::{Slot, SnapshotHeader};
@@ -66,8 +67,11 @@ impl<F: Clone> Chore<F> {
             Work::Prepare { header, old, bytes } => {
                 prepare(disk, header, old.as_ref(), *bytes).map(Product::File)
             }
-            Work::Extend { file, from, to, .. } | Work::GrowSlot { file, from, to, .. } => {
+            Work::Extend { file, from, to, .. } => {
                 extend(disk, file, *from, *to).map(|()| Product::Done)
+            }
+            Work::GrowSlot { file, from, to, .. } => {
+                grow(disk, file, *from, *to).map(|()| Product::Done)
             }
             Work::WriteChunk { file, offset, bytes, .. } => {
                 disk.write(file, *offset, bytes, WriteMode::Written).map(|()| Product::Done)
@@ -178,16 +182,14 @@ fn extend<D: Disk>(disk: &D, file: &D::File, from: u64, to: u64) -> Result<(), D
     if from >= to {
         return Ok(());
     }
-    let mut zeros = AlignedBuffer::with_capacity(ZEROS_BYTES);
-    zeros.extend(&[0; ZEROS_BYTES]);
-    let mut offset = from;
-    while offset < to {
-        let bytes = usize::try_from(to - offset).map_or(ZEROS_BYTES, |left| left.min(ZEROS_BYTES));
-        let piece = zeros.bytes().get(..bytes).unwrap_or_default();
-        disk.write(file, offset, piece, WriteMode::Written)?;
-        offset += bytes as u64;
-    }
+    fill(disk, file, from, to)?;
     // Even for want of room a failed sync is final: it may have lost what others wrote.
+    disk.sync(file).map_err(never_full)
+}
+
+/// Keeps room for a snapshot. Nobody waits for its sync, so its blocks need not be written before.
+fn grow<D: Disk>(disk: &D, file: &D::File, from: u64, to: u64) -> Result<(), DiskError> {
+    disk.reserve(file, from, to)?;
     disk.sync(file).map_err(never_full)
 }
 
@@ -209,6 +211,3 @@ fn read<D: Disk>(
     buffer.truncate(read);
     Ok(buffer)
 }
-
-/// Zeros written with one call.
-const ZEROS_BYTES: usize = 256 * 1024;

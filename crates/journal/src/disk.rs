@@ -8,6 +8,8 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
+use crate::buffer::AlignedBuffer;
+
 /// How far a write must have come when the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
@@ -102,6 +104,18 @@ pub trait Disk {
         mode: WriteMode,
     ) -> Result<(), DiskError>;
 
+    /// Makes a file longer, from `from`, where it ends, to `to`, and keeps that room for it, so that
+    /// no later write there finds the device full. It reads as zeros until something is written;
+    /// its length survives a power cut only after [`Disk::sync`]. Where an implementation has
+    /// nothing better it writes the zeros.
+    ///
+    /// # Errors
+    /// Any the device reports; [`DiskErrorKind::Full`] when there is no room: the file may then be
+    /// longer than before.
+    fn reserve(&self, file: &Self::File, from: u64, to: u64) -> Result<(), DiskError> {
+        fill(self, file, from, to)
+    }
+
     /// Flushes everything that was written to the file before the call, and its length, to the
     /// device.
     ///
@@ -131,6 +145,31 @@ pub trait Disk {
 
 /// Takes the files that [`Disk::read_files`] reads: index and bytes of each.
 pub type TakeFile<'a> = dyn FnMut(usize, &[u8]) -> ControlFlow<()> + 'a;
+
+/// Zeros written with one call.
+const ZEROS_BYTES: usize = 256 * 1024;
+
+/// Writes zeros over a file from `from` to `to`.
+///
+/// # Errors
+/// Any of the disk.
+pub fn fill<D: Disk + ?Sized>(
+    disk: &D,
+    file: &D::File,
+    from: u64,
+    to: u64,
+) -> Result<(), DiskError> {
+    let mut zeros = AlignedBuffer::with_capacity(ZEROS_BYTES);
+    zeros.extend(&[0; ZEROS_BYTES]);
+    let mut offset = from;
+    while offset < to {
+        let bytes = usize::try_from(to - offset).map_or(ZEROS_BYTES, |left| left.min(ZEROS_BYTES));
+        let piece = zeros.bytes().get(..bytes).unwrap_or_default();
+        disk.write(file, offset, piece, WriteMode::Written)?;
+        offset += bytes as u64;
+    }
+    Ok(())
+}
 
 /// Replaces the buffer's content by that of a file that is expected to have so many bytes.
 ///
