@@ -104,8 +104,8 @@ pub trait Disk {
         mode: WriteMode,
     ) -> Result<(), DiskError>;
 
-    /// Makes a file longer, from `from`, where it ends, to `to`, and keeps that room for it, so that
-    /// no later write there finds the device full. It reads as zeros until something is written;
+    /// Makes a file longer, from `from`, where it ends, to `to`, and keeps that room for it: no
+    /// later write there finds the device full. It reads as zeros until something is written;
     /// its length survives a power cut only after [`Disk::sync`]. Where an implementation has
     /// nothing better it writes the zeros.
     ///
