@@ -2,8 +2,9 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::page::{Group, distinct};
+use super::page::Group;
 use crate::Result;
 
 /// Of the systems, in the order in which they come; they can be told apart without their hue.
@@ -21,12 +22,18 @@ const COLOURS: [RGBColor; 10] = [
 ];
 
 const PANEL: (u32, u32) = (600, 450);
+/// Of an axis: more would lie over each other.
+const LABELS: usize = 6;
 const BAR_HEIGHT: u32 = 16;
 const BARS_WIDTH: u32 = 1100;
-/// For the labels of the cases.
-const LABEL_WIDTH: i32 = 330;
+/// For the labels of the cases and the names of the systems, which end where the bars begin.
+const LABEL_WIDTH: i32 = 420;
 /// For the numbers behind the bars.
 const NUMBER_WIDTH: i32 = 120;
+
+/// Dunlin's bars, and everybody else's: with more systems than colours, names tell them apart.
+const OWN: RGBColor = RGBColor(0, 90, 181);
+const OTHER: RGBColor = RGBColor(160, 160, 160);
 
 /// A line's name and points.
 pub(super) type Line<'a> = (&'a str, Vec<(f64, f64)>);
@@ -69,7 +76,9 @@ fn draw(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel<'_>) -> Result<
         .configure_mesh()
         .x_desc(panel.axes[0])
         .y_desc(panel.axes[1])
+        .x_labels(LABELS)
         .x_label_formatter(&|count| format!("{count:.0}"))
+        .y_label_formatter(&|value| number(*value))
         .light_line_style(TRANSPARENT)
         .draw()?;
     for ((name, points), colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
@@ -103,39 +112,26 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
 /// A bar for each case and system, on a logarithmic scale: what is ten times as much has the same
 /// distance everywhere.
 pub(super) fn bars(title: &str, unit: &str, groups: &[Group]) -> Result<String> {
-    let systems = systems(groups);
     let count: usize = groups.iter().map(|(_, values)| values.len() + 1).sum();
-    let height = BAR_HEIGHT * (count + systems.len() + 4) as u32;
+    let height = BAR_HEIGHT * (count + 4) as u32;
     let mut svg = String::new();
     {
         let sheet = SVGBackend::with_string(&mut svg, (BARS_WIDTH, height)).into_drawing_area();
         sheet.fill(&WHITE)?;
-        let text = ("sans-serif", 13).into_font();
         let heading = format!("{title}: {unit}, logarithmic");
         sheet.draw(&Text::new(heading, (10, 10), ("sans-serif", 18).into_font()))?;
-        let values = || groups.iter().flat_map(|(_, values)| values.iter().map(|(_, v)| *v));
-        let (least, greatest) = ends(values());
-        let room = BARS_WIDTH as i32 - LABEL_WIDTH - NUMBER_WIDTH;
+        let (least, greatest) = ends(groups.iter().flat_map(|(_, all)| all).map(|(_, v)| *v));
+        let room = f64::from(BARS_WIDTH as i32 - LABEL_WIDTH - NUMBER_WIDTH);
         // The least has a bar too.
         let scale = (greatest / (least / 2.0)).ln();
-        let length = |value: f64| (f64::from(room) * (value * 2.0 / least).ln() / scale) as i32;
+        let length = |value: f64| (room * (value * 2.0 / least).ln() / scale) as i32;
         let mut top = 3 * BAR_HEIGHT as i32;
         for (label, values) in groups {
-            sheet.draw(&Text::new(label.clone(), (10, top), text.clone()))?;
+            sheet.draw(&Text::new(label.clone(), (10, top), ("sans-serif", 13).into_font()))?;
             for (system, value) in values.iter().filter(|(_, value)| *value > 0.0) {
-                let end = LABEL_WIDTH + length(*value).max(1);
-                let corners = [(LABEL_WIDTH, top), (end, top + BAR_HEIGHT as i32 - 3)];
-                sheet.draw(&Rectangle::new(corners, colour(&systems, system).filled()))?;
-                let number = format!("{value:.*}", usize::from(*value < 100.0));
-                sheet.draw(&Text::new(number, (end + 5, top), text.clone()))?;
+                bar(&sheet, top, system, *value, length(*value).max(1))?;
                 top += BAR_HEIGHT as i32;
             }
-            top += BAR_HEIGHT as i32;
-        }
-        for system in &systems {
-            let corners = [(LABEL_WIDTH, top), (LABEL_WIDTH + 18, top + BAR_HEIGHT as i32 - 3)];
-            sheet.draw(&Rectangle::new(corners, colour(&systems, system).filled()))?;
-            sheet.draw(&Text::new((*system).to_owned(), (LABEL_WIDTH + 25, top), text.clone()))?;
             top += BAR_HEIGHT as i32;
         }
         sheet.present()?;
@@ -143,13 +139,29 @@ pub(super) fn bars(title: &str, unit: &str, groups: &[Group]) -> Result<String> 
     Ok(svg)
 }
 
-fn systems(groups: &[Group]) -> Vec<&str> {
-    distinct(groups.iter().flat_map(|(_, values)| values).map(|(system, _)| system.as_str()))
+/// The system's name, its bar, and the number.
+fn bar(
+    sheet: &DrawingArea<SVGBackend<'_>, Shift>,
+    top: i32,
+    system: &str,
+    value: f64,
+    length: i32,
+) -> Result<()> {
+    let text = ("sans-serif", 13).into_font();
+    let name = TextStyle::from(text.clone()).pos(Pos::new(HPos::Right, VPos::Top));
+    sheet.draw(&Text::new(system.to_owned(), (LABEL_WIDTH - 8, top), name))?;
+    let end = LABEL_WIDTH + length;
+    let corners = [(LABEL_WIDTH, top), (end, top + BAR_HEIGHT as i32 - 3)];
+    let colour = if system.starts_with("dunlin") { OWN } else { OTHER };
+    sheet.draw(&Rectangle::new(corners, colour.filled()))?;
+    sheet.draw(&Text::new(number(value), (end + 5, top), text))?;
+    Ok(())
 }
 
-fn colour(systems: &[&str], system: &str) -> RGBColor {
-    let place = systems.iter().position(|name| *name == system).unwrap_or_default();
-    COLOURS.get(place % COLOURS.len()).copied().unwrap_or(BLACK)
+/// As many places as one can read.
+fn number(value: f64) -> String {
+    let places = if value < 1.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.places$}")
 }
 
 #[cfg(test)]
@@ -171,10 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_for_each_value_and_a_legend_for_each_system() {
+    fn a_bar_for_each_value_with_its_systems_name() {
         let of = |value| vec![("dunlin".to_owned(), value), ("joram".to_owned(), 10.0 * value)];
         let svg = bars("T", "ms", &[("a".to_owned(), of(1.0)), ("b".to_owned(), of(2.0))]).unwrap();
-        assert_eq!(svg.matches("<rect").count(), 1 + 4 + 2, "{svg}");
+        assert_eq!(svg.matches("<rect").count(), 1 + 4, "{svg}");
+        for (name, times) in [("dunlin", 2), ("joram", 2), ("20.0", 1)] {
+            assert_eq!(svg.lines().filter(|line| line.trim() == name).count(), times, "{svg}");
+        }
     }
 
     #[test]
