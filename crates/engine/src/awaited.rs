@@ -17,6 +17,7 @@ use model::{After, BodyPlace, Command, Lsn, MessageId, Refusal, SessionId, limit
 use crate::Effects;
 use crate::codec::Records;
 use crate::engine::{Engine, Outcome};
+use crate::lines::LineOf;
 use crate::message::{Message, State, Stored};
 use crate::needed::Needed;
 use crate::queue::{Queue, QueueSlot};
@@ -63,8 +64,8 @@ pub fn stored_bodies(
 enum Looker {
     /// A command that has done nothing yet. Its answer waits for `floor` too.
     Command { session: SessionId, command: Command, floor: After },
-    /// The first of those who wait for a place in this queue, and there is one.
-    Line(QueueSlot),
+    /// The first of those who wait in this line, and there is what it waits for.
+    Line(LineOf),
 }
 
 /// What the first of them needs.
@@ -276,14 +277,14 @@ impl Engine {
         self.raise_answers(by, floor, first, effects);
     }
 
-    /// Whether the first of those who wait for a place in a queue waits for bodies now.
-    pub(crate) fn is_line_awaiting(&mut self, slot: QueueSlot) -> bool {
-        let Needed { ids, looked } = self.needed_by_line(slot);
+    /// Whether the first of those who wait in a line waits for bodies now.
+    pub(crate) fn is_line_awaiting(&mut self, of: LineOf) -> bool {
+        let Needed { ids, looked } = self.needed_by_line(of);
         self.took_steps(looked);
         let awaits = !ids.is_empty();
         if awaits {
-            self.queues.at_mut(slot).line.looks = true;
-            self.wait_for_turn(Looker::Line(slot), ids);
+            self.line_mut(of).looks = true;
+            self.wait_for_turn(Looker::Line(of), ids);
         }
         awaits
     }
@@ -310,7 +311,7 @@ impl Engine {
         let Some(first) = self.awaited.lookers.front() else { return };
         let Needed { ids, looked } = match first {
             Looker::Command { command, .. } => self.needed_by(command),
-            Looker::Line(slot) => self.needed_by_line(*slot),
+            Looker::Line(of) => self.needed_by_line(*of),
         };
         self.took_steps(looked);
         let all = ids.union(&self.awaited.turn.needed).copied().collect();
@@ -328,7 +329,7 @@ impl Engine {
                     self.handle_now(by, command, floor, effects);
                 }
             }
-            Some(Looker::Line(slot)) => self.admit_looked(slot, is_too_much, effects),
+            Some(Looker::Line(of)) => self.admit_looked(of, is_too_much, effects),
             None => {}
         }
         self.awaited.end_turn();
@@ -365,10 +366,14 @@ impl Engine {
         }
         let is_served = *is_disturbed || !turn.missing.is_empty();
         assert!(lookers.is_empty() || is_served, "who waits for a turn has it one day");
-        for (slot, queue) in self.queues.iter() {
+        let lines = self.queues.iter().map(|(slot, _)| LineOf::Queue(slot));
+        for line in lines.chain([LineOf::Memory]) {
             let is_known =
-                || lookers.iter().any(|it| matches!(it, Looker::Line(of) if *of == slot));
-            assert!(!queue.line.looks || is_known(), "a line that waits for bodies has its turn");
+                || lookers.iter().any(|it| matches!(it, Looker::Line(of) if *of == line));
+            let looks = self.line(line).looks;
+            assert!(!looks || is_known(), "a line that waits for bodies has its turn");
+        }
+        for (slot, queue) in self.queues.iter() {
             self.check_unseen(slot, queue);
         }
         // What stops one comes or leaves; what came before it meanwhile is seen then.

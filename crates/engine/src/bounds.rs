@@ -15,6 +15,8 @@ use model::{
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
+use crate::lines::LineOf;
+use crate::memory::transaction_of;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::SessionSlot;
 use crate::targets::Target;
@@ -43,13 +45,13 @@ pub(crate) struct Demand<'c> {
     pub(crate) steps: usize,
 }
 
-/// A queue has no place for a command.
+/// There is no place for a command in a queue, or no memory for it.
 #[derive(Debug)]
 pub(crate) struct Lack {
     pub(crate) refusal: Refusal,
     /// Where it may wait for one, if it ever can be done.
-    pub(crate) waits_at: Option<QueueSlot>,
-    /// Of the bodies that it would store.
+    pub(crate) waits_at: Option<LineOf>,
+    /// Of what it would store.
     pub(crate) bytes: u64,
 }
 
@@ -113,7 +115,7 @@ impl Engine {
         self.lacks_place(&demand, u64::MAX)
     }
 
-    /// A command is not done; a transaction is rolled back.
+    /// A command is not done; a transaction is rolled back, or will be where it is a part of it.
     pub(crate) fn refuse_send(
         &mut self,
         by: SessionSlot,
@@ -125,7 +127,7 @@ impl Engine {
             Command::Commit { transaction } => {
                 self.refuse_commit(by, *transaction, refusal, effects)
             }
-            _ => Outcome::refused(refusal),
+            _ => self.refuse_part(by, transaction_of(command), refusal),
         }
     }
 
@@ -170,7 +172,7 @@ impl Engine {
                 let queue = self.queues.at(*slot);
                 let (bound, waits) = self.bound_of(queue, *amount, settled, ticket)?;
                 let full = QueueFull { queue: queue.name.clone(), bound };
-                Some((full, waits.then_some(*slot)))
+                Some((full, waits.then_some(LineOf::Queue(*slot))))
             }
         })?;
         let bytes = demand.stored.values().map(|amount| amount.bytes).sum();

@@ -7,8 +7,11 @@ use model::{Command, Lsn, MessageId, Nanos};
 use crate::dead_letters::SCARCE_RETRY;
 use crate::engine::Engine;
 use crate::feeding::{Feed, Interest};
+use crate::lines::LineOf;
 use crate::matching::matches;
+use crate::memory::{transaction_of, waiting_bytes};
 use crate::message::{Message, State, place_of};
+use crate::pacing::Paced;
 use crate::queue::{Counts, Queue, QueueSlot};
 use crate::session::{Consumer, ConsumerKey, Session, SessionSlot};
 use crate::timers::Timer;
@@ -55,8 +58,10 @@ impl Engine {
         }
         assert_eq!(bytes, self.totals.uncommitted_bytes, "what is open is counted");
         let paced = self.pacing.sends.values();
-        let paced = paced.filter(|paced| matches!(paced.command, Command::Commit { .. })).count();
+        let is_commit = |paced: &&Paced| matches!(paced.command, Command::Commit { .. });
+        let paced = paced.filter(|paced| paced.at != LineOf::Memory).filter(is_commit).count();
         assert_eq!(waiting, self.awaiting.len() + paced, "who waits for room is known");
+        self.check_waiting_parts();
         for (session, id) in &self.awaiting {
             let transaction = self.sessions.at(*session).transactions.get(id);
             assert!(transaction.is_some_and(|it| it.waits), "who waits for room has committed");
@@ -75,23 +80,47 @@ impl Engine {
     /// Gives the number of timers of those who said how long they wait.
     fn check_pacing(&self) -> usize {
         for (ticket, paced) in &self.pacing.sends {
-            let line = &self.queues.at(paced.at).line;
+            let line = self.line(paced.at);
             assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
             let known = self.sessions.at(paced.by).paced.contains(ticket);
             assert!(known, "a session knows what it has waiting");
         }
-        let lines = self.queues.iter().map(|(_, queue)| queue.line.tickets.len());
-        assert_eq!(lines.sum::<usize>(), self.pacing.sends.len(), "who is in a line waits");
-        for (_, queue) in self.queues.iter() {
-            let waits = !queue.line.tickets.is_empty();
-            assert_eq!(queue.line.due.is_some(), waits, "a line goes on by its timer");
+        let lines = self.queues.iter().map(|(_, queue)| &queue.line);
+        let mut count = 0;
+        for line in lines.chain([&self.pacing.for_memory]) {
+            let waits = !line.tickets.is_empty();
+            assert_eq!(line.due.is_some(), waits, "a line goes on by its timer");
+            count += line.tickets.len();
         }
+        assert_eq!(count, self.pacing.sends.len(), "who is in a line waits");
         let sessions = self.sessions.iter().map(|(_, session)| session.paced.len());
         assert_eq!(sessions.sum::<usize>(), self.pacing.sends.len(), "each is of one session");
         let bytes = self.pacing.sends.values().map(|paced| paced.bytes);
         assert_eq!(bytes.sum::<u64>(), self.pacing.bytes, "bytes that wait for a place");
         let times = self.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
-        times.map(|(ticket, until)| self.check_timer(Timer::GiveUp(ticket), until)).sum()
+        let timers = times.map(|(ticket, until)| self.check_timer(Timer::GiveUp(ticket), until));
+        let due = self.pacing.for_memory.due;
+        timers.sum::<usize>() + self.check_timer(Timer::Admit(LineOf::Memory), due)
+    }
+
+    /// Who waits for memory, and what of it is to be part of what.
+    fn check_waiting_parts(&self) {
+        let waiting = self.pacing.sends.values().filter(|paced| paced.at == LineOf::Memory);
+        let bytes = waiting.clone().map(|paced| waiting_bytes(&paced.command)).sum::<u64>();
+        assert_eq!(bytes, self.pacing.for_memory_bytes, "bytes that wait for memory");
+        let mut parts = BTreeMap::<_, usize>::new();
+        for paced in waiting {
+            if let Some(id) = transaction_of(&paced.command) {
+                *parts.entry((paced.by, id)).or_default() += 1;
+            }
+        }
+        for (slot, session) in self.sessions.iter() {
+            for (id, transaction) in &session.transactions {
+                let found = parts.remove(&(slot, *id)).unwrap_or(0);
+                assert_eq!(transaction.parts_waiting, found, "parts that wait are known");
+            }
+        }
+        assert!(parts.is_empty(), "parts that wait are of open transactions");
     }
 
     fn check_message(&self, id: MessageId, message: &Message) {
@@ -232,7 +261,7 @@ impl Engine {
             + self.check_timer(Timer::Expire(slot), queue.first_expiry())
             + self.check_timer(Timer::Resume(slot), queue.resumes)
             + self.check_timer(Timer::End(slot), queue.lifetime.at)
-            + self.check_timer(Timer::Admit(slot), queue.line.due)
+            + self.check_timer(Timer::Admit(LineOf::Queue(slot)), queue.line.due)
     }
 
     /// Gives the number of its timers.

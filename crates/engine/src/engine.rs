@@ -17,7 +17,7 @@ use crate::groups::Groups;
 use crate::keys::Keys;
 use crate::lists::{is_for_list_link, says_arrived};
 use crate::log::Log;
-use crate::memory::{Memory, adds, transaction_of};
+use crate::memory::Memory;
 use crate::message::Message;
 use crate::pacing::Pacing;
 use crate::pages::Pages;
@@ -245,9 +245,9 @@ impl Engine {
     ) {
         let session = self.sessions.at(slot).id;
         let first = effects.outputs.len();
-        let outcome = if self.is_memory_full() && adds(&command) {
-            self.refuse_part(slot, transaction_of(&command), Refusal::MemoryFull)
-        } else if let Some(lack) = self.lacks_place_for(slot, &command) {
+        let lack = self.lacks_memory_for(slot, &command);
+        let lack = lack.or_else(|| self.lacks_place_for(slot, &command));
+        let outcome = if let Some(lack) = lack {
             self.pace(slot, command, lack, floor, effects)
         } else {
             self.dispatch(slot, command, effects)
@@ -259,8 +259,8 @@ impl Engine {
     /// When [`Engine::handle_timeout`] is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        let disturbed = self.awaited.is_disturbed().then_some(self.latest);
-        disturbed.or_else(|| self.timers.first().map(|(at, _)| at))
+        let goes_on = self.awaited.is_disturbed() || self.is_memory_to_be_had();
+        goes_on.then_some(self.latest).or_else(|| self.timers.first().map(|(at, _)| at))
     }
 
     /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things, and fewer where
@@ -272,6 +272,7 @@ impl Engine {
         if self.awaited.is_disturbed() {
             self.go_on_looking(effects);
         }
+        self.notice_memory();
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             match self.timers.first() {
                 Some((at, timer))
@@ -444,7 +445,7 @@ impl Engine {
             Timer::Resume(queue) => self.resume(queue),
             Timer::Browse(consumer) => return self.browse(consumer, effects),
             Timer::Delay(queue) => self.end_delay(queue),
-            Timer::Admit(queue) => return self.admit_next(queue, effects),
+            Timer::Admit(line) => return self.admit_next(line, effects),
             Timer::GiveUp(ticket) => return self.give_up_waiting(ticket, effects),
             Timer::Pause(queue) => self.end_pause(queue),
             Timer::Lease(holder) if self.sessions.at(holder).closing.is_some() => {

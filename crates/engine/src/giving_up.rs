@@ -1,5 +1,5 @@
-//! Sends that wait for a place and are given up before their line has stood still for too long: by
-//! who sent them, by their own time, or because nothing is stored any more.
+//! Sends that wait for a place or for memory and are given up before their line has stood still for
+//! too long: by who sent them, by their own time, or because nothing is stored any more.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -8,17 +8,19 @@ use model::{Command, ListCommand, Nanos, QueueFull, Refusal, Reply};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
+use crate::lines::LineOf;
 use crate::pacing::Paced;
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
 
 impl Engine {
-    /// From now on nothing waits for a place: who does is refused ([`Refusal::Draining`]) in the
-    /// next calls of [`Engine::handle_timeout`], and who would is so at once. There is no way back.
+    /// From now on nothing waits for a place or for memory: who does is refused
+    /// ([`Refusal::Draining`]) in the next calls of [`Engine::handle_timeout`], and who would is so
+    /// at once. There is no way back.
     pub fn refuse_waiting(&mut self) {
         self.pacing.is_closed = true;
-        let queues: BTreeSet<QueueSlot> = self.pacing.sends.values().map(|it| it.at).collect();
-        queues.into_iter().for_each(|slot| self.made_place(slot));
+        let lines: BTreeSet<LineOf> = self.pacing.sends.values().map(|it| it.at).collect();
+        lines.into_iter().for_each(|of| self.may_go_on(of));
     }
 
     /// What a session has waiting for a place it no longer wants.
@@ -35,10 +37,17 @@ impl Engine {
         if wait_of(&paced.command) != Some(Nanos::ZERO) {
             return self.time_out_send(ticket, effects);
         }
-        let queue = self.queues.at(paced.at);
+        let refusal = match paced.at {
+            LineOf::Memory => Refusal::MemoryFull,
+            LineOf::Queue(slot) => self.queue_full(slot),
+        };
+        self.give_up_send(ticket, refusal, effects);
+    }
+
+    fn queue_full(&self, slot: QueueSlot) -> Refusal {
+        let queue = self.queues.at(slot);
         let bound = queue.policy.bounds.first().expect("invariant: only bounded queues have lines");
-        let full = QueueFull { queue: queue.name.clone(), bound };
-        self.give_up_send(ticket, Refusal::QueueFull(Box::new(full)), effects);
+        Refusal::QueueFull(Box::new(QueueFull { queue: queue.name.clone(), bound }))
     }
 
     fn time_out_send(&mut self, ticket: u64, effects: &mut Effects) {
@@ -46,7 +55,7 @@ impl Engine {
         let session = self.sessions.at(by).id;
         let outcome = Outcome::reply(self.log.after_all(), Reply::TimedOut { link: None });
         self.conclude(session, outcome.late(ticket, floor), effects);
-        self.remove_if_idle(at);
+        self.remove_if_unused(at);
     }
 }
 

@@ -99,6 +99,7 @@ mod groups;
 mod key_records;
 mod keys;
 mod leaving;
+mod lines;
 mod lists;
 mod log;
 mod logged;

@@ -89,6 +89,11 @@ impl Memory {
         }
     }
 
+    /// What those may take who wait for memory, beside what all else may.
+    pub(crate) const fn awaiting_bytes_max(&self) -> u64 {
+        self.limit / 16
+    }
+
     /// Whether any body has left.
     pub(crate) const fn has_away(&self) -> bool {
         self.away > 0
@@ -148,6 +153,8 @@ pub(crate) fn waiting_bytes(command: &Command) -> u64 {
             ListCommand::Replace { element, .. } => charge(element.len()),
             _ => 0,
         },
+        Command::Key(command) => charge(command.value_bytes()),
+        Command::Batch { commands } => commands.iter().map(waiting_bytes).sum(),
         _ => 0,
     };
     WAITING_BYTES + bodies
@@ -186,14 +193,20 @@ impl Engine {
         self.memory.away
     }
 
-    /// Whether nothing new is taken: all that may leave memory could not make room for it.
+    /// Whether who waits for memory goes on waiting: for what is taken, or for what leaves.
+    pub(crate) fn is_memory_short(&self) -> bool {
+        self.is_memory_full() || self.waits_for_spill()
+    }
+
+    /// Whether nothing new is taken: all that may leave memory could not make room for it. Those
+    /// who wait for it do not count.
     pub(crate) fn is_memory_full(&self) -> bool {
         let limit = self.memory.limit;
         let stuck = self.stuck_bytes();
         // What may leave does so in steps, each larger than what one command brings.
         let is_stuck = (stuck > limit / 4 && self.memory.fat.is_empty()) || stuck > limit / 2;
-        let resting = self.resting_bytes() + self.memory.spilling.stuck_bytes();
-        resting >= limit / 8 * 7 || is_stuck
+        let resting = self.resting_bytes() - self.pacing.for_memory_bytes;
+        resting + self.memory.spilling.stuck_bytes() >= limit / 8 * 7 || is_stuck
     }
 
     /// Whether much of what should have left is here.
@@ -371,7 +384,7 @@ impl Engine {
             self.line_up_to_leave(id);
         }
         let mut passed = 0;
-        while self.memory.movable - self.memory.spilling.leaving_bytes > self.movable_max()
+        while self.is_beyond_movable()
             && passed < most
             && let Some((_, slot)) = self.memory.fat.last().copied()
         {
@@ -379,6 +392,15 @@ impl Engine {
             self.put_away_last(slot);
         }
         self.took_steps(passed);
+    }
+
+    /// Whether there are bodies to leave, and they are in line.
+    pub(crate) fn may_trim(&self) -> bool {
+        self.is_beyond_movable() && !self.memory.fat.is_empty()
+    }
+
+    fn is_beyond_movable(&self) -> bool {
+        self.memory.movable - self.memory.spilling.leaving_bytes > self.movable_max()
     }
 
     /// Bytes of bodies that may be here: what the rest leaves, and never nothing.

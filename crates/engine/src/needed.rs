@@ -8,8 +8,8 @@ use alloc::collections::BTreeSet;
 use model::{AdminCommand, Command, End, KeyCommand, ListCommand, MessageId, QueueName, limits};
 
 use crate::engine::Engine;
+use crate::lines::LineOf;
 use crate::matching::parse_selector;
-use crate::queue::QueueSlot;
 use crate::seeking::Sought;
 
 /// What a command lacks.
@@ -157,8 +157,8 @@ impl Engine {
     }
 
     /// What the first of those lacks who wait for a place in a queue.
-    pub(crate) fn needed_by_line(&self, slot: QueueSlot) -> Needed {
-        let first = self.queues.get(slot).and_then(|queue| queue.line.tickets.first());
+    pub(crate) fn needed_by_line(&self, of: LineOf) -> Needed {
+        let first = self.find_line(of).and_then(|line| line.tickets.first());
         let first = first.and_then(|ticket| self.pacing.sends.get(ticket));
         first.map_or_else(Needed::default, |first| self.needed_by(&first.command))
     }

@@ -1,16 +1,17 @@
-//! Sends that wait for a place in a queue, in the order in which they came.
+//! Sends that wait for a place in a queue, or for memory, in the order in which they came.
 //!
 //! Each is answered at once that it waits, and later with what came of it. It is stored, and
 //! counts, when its turn comes; until then nothing is known of it but here. Who comes while others
 //! wait goes behind them, though there be a place, so that no sender overtakes itself or another.
+//! Who waited for memory may wait for a place then; who waited for a place needs no more memory.
 //!
-//! A line goes on by its timer, which is due as soon as a message has left its queue, a send a
-//! time: so others are served in between, those who take before those who bring. As long as a
-//! line goes on everybody in it waits; when it has not for as long as the operator says, whoever
-//! has waited so long is refused. A session that ends takes its sends out of all lines.
+//! A line goes on by its timer, which is due as soon as a message has left its queue, or there is
+//! memory, a send a time: so others are served in between, those who take before those who bring.
+//! As long as a line goes on everybody in it waits; when it has not for as long as the operator
+//! says, whoever has waited so long is refused. A session that ends takes its sends out of all.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 
 use model::{After, Command, Destination, Nanos, Refusal, Reply, limits};
 
@@ -18,8 +19,9 @@ use crate::Effects;
 use crate::bounds::Lack;
 use crate::engine::{Engine, Outcome};
 use crate::giving_up::{shorten_wait, wait_of};
+use crate::lines::{Line, LineOf};
 use crate::memory::waiting_bytes;
-use crate::queue::{Queue, QueueSlot};
+use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
 use crate::targets::Target;
 use crate::timers::Timer;
@@ -32,11 +34,15 @@ pub(crate) struct Pacing {
     pub(crate) bytes: u64,
     /// What all of them take in memory.
     pub(crate) memory_bytes: u64,
+    /// Of these, what those take that wait for memory.
+    pub(crate) for_memory_bytes: u64,
+    /// Who waits for memory.
+    pub(crate) for_memory: Line,
     /// Nobody may wait any more.
     pub(crate) is_closed: bool,
     next: u64,
     /// How long a line may stand still.
-    still_max: Nanos,
+    pub(crate) still_max: Nanos,
 }
 
 /// One that waits.
@@ -45,26 +51,13 @@ pub(crate) struct Paced {
     pub(crate) by: SessionSlot,
     pub(crate) command: Command,
     pub(crate) bytes: u64,
-    /// The queue that has no place for it.
-    pub(crate) at: QueueSlot,
-    since: Nanos,
+    /// Where it waits.
+    pub(crate) at: LineOf,
+    pub(crate) since: Nanos,
     /// When it is given up, if it said how long it waits.
     pub(crate) until: Option<Nanos>,
     /// What its answer waits for besides.
     pub(crate) floor: After,
-}
-
-/// Who waits for a place in one queue.
-#[derive(Debug, Default)]
-pub(crate) struct Line {
-    pub(crate) tickets: BTreeSet<u64>,
-    /// When it went on last.
-    moved: Nanos,
-    /// When its timer is due; set while somebody waits.
-    pub(crate) due: Option<Nanos>,
-    /// There is a place for the first, but it looks into bodies that left memory: its turn comes
-    /// when they are here. Nobody overtakes it meanwhile.
-    pub(crate) looks: bool,
 }
 
 impl Pacing {
@@ -73,6 +66,8 @@ impl Pacing {
             sends: BTreeMap::new(),
             bytes: 0,
             memory_bytes: 0,
+            for_memory_bytes: 0,
+            for_memory: Line::default(),
             is_closed: false,
             next: 1,
             still_max,
@@ -86,15 +81,8 @@ impl Pacing {
     }
 }
 
-impl Queue {
-    /// Somebody waits for a place who came before this one.
-    pub(crate) fn is_waited_for(&self, ticket: u64) -> bool {
-        self.line.tickets.first().is_some_and(|first| *first < ticket)
-    }
-}
-
 impl Engine {
-    /// A command that a queue has no place for waits, or is refused.
+    /// A command that there is no place or no memory for waits, or is refused.
     pub(crate) fn pace(
         &mut self,
         by: SessionSlot,
@@ -103,13 +91,13 @@ impl Engine {
         floor: After,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(at) = lack.waits_at.filter(|_| self.pacing.takes(lack.bytes)) else {
+        let may_wait = |at: &LineOf| self.pacing.takes(lack.bytes) && self.may_wait(*at, &command);
+        let Some(at) = lack.waits_at.filter(may_wait) else {
             let refusal = if self.pacing.is_closed { Refusal::Draining } else { lack.refusal };
             return self.refuse_send(by, &command, refusal, effects);
         };
         let ticket = self.pacing.next;
         self.pacing.next += 1;
-        self.set_waits(by, &command, true);
         let command = self.addressed(by, command);
         let since = self.latest;
         let wait = wait_of(&command).filter(|wait| *wait > Nanos::ZERO);
@@ -120,23 +108,20 @@ impl Engine {
         self.pacing.memory_bytes += waiting_bytes(&paced.command);
         self.pacing.sends.insert(ticket, paced);
         self.sessions.at_mut(by).paced.insert(ticket);
-        self.enter_line(at, ticket);
+        self.enter_line(ticket);
         Outcome::reply(After::NOTHING, Reply::Waits { ticket })
     }
 
     /// A message has left a queue, or the queue is about to go: who waits for a place may go on.
     pub(crate) fn made_place(&mut self, slot: QueueSlot) {
-        let line = &self.queues.at(slot).line;
-        if !line.tickets.is_empty() && line.due.is_some_and(|due| due > self.latest) {
-            self.set_due(slot, Some(self.latest));
-        }
+        self.may_go_on(LineOf::Queue(slot));
     }
 
     /// The first of those who wait goes on, or is refused; or goes on waiting, by time.
-    pub(crate) fn admit_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
+    pub(crate) fn admit_next(&mut self, of: LineOf, effects: &mut Effects) {
         // What goes on may have to be a frame of its own.
         self.end_frame(effects);
-        let line = &self.queues.at(slot).line;
+        let line = self.line(of);
         let (first, looks) = (line.tickets.first().copied(), line.looks);
         let ticket = first.expect("invariant: the timer is set while somebody waits");
         if self.pacing.is_closed {
@@ -144,41 +129,31 @@ impl Engine {
         }
         let later = self.latest + self.pacing.still_max;
         if looks {
-            return self.set_due(slot, Some(later));
+            return self.set_due(of, Some(later));
         }
         match self.lack_of(ticket) {
-            None if self.is_line_awaiting(slot) => self.set_due(slot, Some(later)),
+            None if self.is_line_awaiting(of) => self.set_due(of, Some(later)),
             None => self.go_on(ticket, effects),
-            Some(lack) if lack.waits_at.is_some_and(|at| at != slot) => {
-                let at = lack.waits_at.unwrap_or(slot);
-                self.leave_line(slot, ticket);
-                if let Some(paced) = self.pacing.sends.get_mut(&ticket) {
-                    paced.at = at;
-                    // It has got on, though this line has not.
-                    paced.since = self.latest;
-                }
-                self.enter_line(at, ticket);
-                self.remove_if_idle(slot);
-            }
-            Some(lack) if lack.waits_at.is_none() || self.deadline(slot) <= self.latest => {
+            Some(Lack { waits_at: Some(at), .. }) if at != of => self.change_lines(ticket, of, at),
+            Some(lack) if lack.waits_at.is_none() || self.deadline(of) <= self.latest => {
                 self.give_up_send(ticket, lack.refusal, effects);
             }
-            Some(_) => self.set_due(slot, Some(self.deadline(slot))),
+            Some(_) => self.set_due(of, Some(self.deadline(of))),
         }
     }
 
     /// The first in the line has the bodies that it looks into, or they are too many.
-    pub(crate) fn admit_looked(&mut self, slot: QueueSlot, too_many: bool, effects: &mut Effects) {
-        if self.queues.get(slot).is_none() {
+    pub(crate) fn admit_looked(&mut self, of: LineOf, too_many: bool, effects: &mut Effects) {
+        if self.find_line(of).is_none() {
             return;
         }
-        let line = &mut self.queues.at_mut(slot).line;
+        let line = self.line_mut(of);
         line.looks = false;
         match line.tickets.first().copied() {
             Some(ticket) if too_many => {
                 self.give_up_send(ticket, Refusal::ListTooLong, effects);
             }
-            Some(_) => self.admit_next(slot, effects),
+            Some(_) => self.admit_next(of, effects),
             None => {}
         }
     }
@@ -187,13 +162,33 @@ impl Engine {
     pub(crate) fn stop_pacing(&mut self, by: SessionSlot) {
         for ticket in core::mem::take(&mut self.sessions.at_mut(by).paced) {
             let paced = self.take_paced(ticket);
-            self.set_waits(by, &paced.command, false);
-            self.remove_if_idle(paced.at);
+            self.remove_if_unused(paced.at);
         }
+    }
+
+    /// One that waited in one line waits in another.
+    fn change_lines(&mut self, ticket: u64, from: LineOf, to: LineOf) {
+        self.leave_line(ticket);
+        if let Some(paced) = self.pacing.sends.get_mut(&ticket) {
+            paced.at = to;
+            // It has got on, though this line has not.
+            paced.since = self.latest;
+        }
+        if from == LineOf::Memory {
+            // There was memory for it.
+            self.pacing.for_memory.moved = self.latest;
+        }
+        self.enter_line(ticket);
+        self.remove_if_unused(from);
     }
 
     fn lack_of(&mut self, ticket: u64) -> Option<Lack> {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        if paced.at == LineOf::Memory
+            && let Some(lack) = self.still_lacks_memory(paced.by, &paced.command)
+        {
+            return Some(lack);
+        }
         let demand = self.demand_of(paced.by, &paced.command);
         let steps = demand.steps;
         let lack = self.lacks_place(&demand, ticket);
@@ -204,7 +199,7 @@ impl Engine {
     fn go_on(&mut self, ticket: u64, effects: &mut Effects) {
         let paced = self.leave_pacing(ticket);
         let Paced { by, command, at, floor, .. } = paced;
-        self.queues.at_mut(at).line.moved = self.latest;
+        self.line_mut(at).moved = self.latest;
         let session = self.sessions.at(by).id;
         let outcome = if let Command::Commit { transaction } = command {
             let outcome = self.commit(by, transaction, effects);
@@ -214,7 +209,7 @@ impl Engine {
             self.do_now(by, command, effects)
         };
         self.conclude(session, outcome.late(ticket, floor), effects);
-        self.remove_if_idle(at);
+        self.remove_if_unused(at);
     }
 
     pub(crate) fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
@@ -222,56 +217,24 @@ impl Engine {
         let session = self.sessions.at(by).id;
         let outcome = self.refuse_send(by, &command, refusal, effects);
         self.conclude(session, outcome.late(ticket, floor), effects);
-        self.remove_if_idle(at);
+        self.remove_if_unused(at);
     }
 
     pub(crate) fn leave_pacing(&mut self, ticket: u64) -> Paced {
         let mut paced = self.take_paced(ticket);
         shorten_wait(&mut paced.command, self.latest, paced.until);
         self.sessions.at_mut(paced.by).paced.remove(&ticket);
-        self.set_waits(paced.by, &paced.command, false);
         paced
     }
 
     fn take_paced(&mut self, ticket: u64) -> Paced {
+        self.leave_line(ticket);
         let paced = self.pacing.sends.remove(&ticket);
         let paced = paced.expect("invariant: who is in a line waits");
         self.pacing.bytes -= paced.bytes;
         self.pacing.memory_bytes -= waiting_bytes(&paced.command);
         self.timers.change(Timer::GiveUp(ticket), paced.until, None);
-        self.leave_line(paced.at, ticket);
         paced
-    }
-
-    fn enter_line(&mut self, slot: QueueSlot, ticket: u64) {
-        let line = &mut self.queues.at_mut(slot).line;
-        let is_first = line.tickets.first().is_none_or(|first| *first > ticket);
-        line.tickets.insert(ticket);
-        if is_first {
-            self.set_due(slot, Some(self.deadline(slot)));
-        }
-    }
-
-    /// The next one has its turn at once.
-    fn leave_line(&mut self, slot: QueueSlot, ticket: u64) {
-        let now = self.latest;
-        let line = &mut self.queues.at_mut(slot).line;
-        let was_there = line.tickets.remove(&ticket);
-        assert!(was_there, "who waits is in the line");
-        let due = (!line.tickets.is_empty()).then_some(now);
-        self.set_due(slot, due);
-    }
-
-    /// When the first in the line has waited long enough while nobody went on.
-    fn deadline(&self, slot: QueueSlot) -> Nanos {
-        let line = &self.queues.at(slot).line;
-        let first = line.tickets.first().and_then(|first| self.pacing.sends.get(first));
-        first.map_or(self.latest, |first| first.since.max(line.moved) + self.pacing.still_max)
-    }
-
-    fn set_due(&mut self, slot: QueueSlot, due: Option<Nanos>) {
-        let before = core::mem::replace(&mut self.queues.at_mut(slot).line.due, due);
-        self.timers.change(Timer::Admit(slot), before, due);
     }
 
     /// The same command, whatever becomes of the link that it came by.

@@ -8,10 +8,10 @@ use model::{MessageId, Nanos, QueueName, QueuePolicy, limits};
 
 use crate::draining::Drain;
 use crate::key_records::Over;
+use crate::lines::Line;
 use crate::memory::Residents;
 use crate::message::{Message, State};
 use crate::order_set::OrderSet;
-use crate::pacing::Line;
 use crate::policy::QueuePolicies;
 use crate::record::{Envelope, Place, RecordView};
 use crate::session::{ConsumerKey, SessionSlot};

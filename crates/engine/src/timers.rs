@@ -8,6 +8,7 @@ use alloc::collections::BTreeSet;
 
 use model::Nanos;
 
+use crate::lines::LineOf;
 use crate::queue::QueueSlot;
 use crate::session::{ConsumerKey, SessionSlot};
 
@@ -33,8 +34,8 @@ pub(crate) enum Timer {
     Resume(QueueSlot),
     /// The consumer goes on to look at its queue.
     Browse(ConsumerKey),
-    /// Who waits for a place in the queue goes on, or gives up.
-    Admit(QueueSlot),
+    /// Who waits for a place in a queue, or for memory, goes on, or gives up.
+    Admit(LineOf),
     /// The send with this ticket has waited as long for a place as it was to.
     GiveUp(u64),
     /// The margin before the session's first lease ends begins, and the consumer asked to know.

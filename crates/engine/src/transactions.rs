@@ -9,9 +9,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{
-    After, Command, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits,
-};
+use model::{After, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -38,6 +36,8 @@ pub(crate) struct Transaction {
     doomed: bool,
     /// It was committed, and waits for room or for a place: nothing can be added to it.
     pub(crate) waits: bool,
+    /// How many of what is to be a part of it wait for memory.
+    pub(crate) parts_waiting: usize,
     /// Its commit was said to wait, and is answered as the one of this ticket.
     pub(crate) ticket: Option<u64>,
 }
@@ -216,6 +216,7 @@ impl Engine {
         refusal: Refusal,
         effects: &mut Effects,
     ) -> Outcome {
+        self.give_up_parts(by, id, effects);
         let transaction = self.take_transaction(by, id);
         self.undo(by, &transaction, refusal, effects)
     }
@@ -239,6 +240,7 @@ impl Engine {
         if self.open_transaction(by, id).is_none() {
             return Outcome::refused(Refusal::NoSuchTransaction);
         }
+        self.give_up_parts(by, id, effects);
         let transaction = self.take_transaction(by, id);
         let woken = self.undo_all(by, &transaction, effects);
         Outcome::reply(After::NOTHING, Reply::Done).waking_just(woken)
@@ -255,12 +257,36 @@ impl Engine {
         assert!(self.sessions.at(by).settling.is_empty(), "only transactions hold what is settled");
     }
 
-    /// Whether a command is a commit that waits for a place.
-    pub(crate) fn set_waits(&mut self, by: SessionSlot, command: &Command, waits: bool) {
-        let Command::Commit { transaction } = command else { return };
-        if let Some(transaction) = self.sessions.at_mut(by).transactions.get_mut(transaction) {
+    /// Whether its commit waits for a place.
+    pub(crate) fn set_waits(&mut self, by: SessionSlot, id: TransactionId, waits: bool) {
+        if let Some(transaction) = self.sessions.at_mut(by).transactions.get_mut(&id) {
             transaction.waits = waits;
         }
+    }
+
+    /// What is to be a part of a transaction begins or ends to wait.
+    pub(crate) fn count_waiting_part(
+        &mut self,
+        by: SessionSlot,
+        id: Option<TransactionId>,
+        waits: bool,
+    ) {
+        let transactions = &mut self.sessions.at_mut(by).transactions;
+        if let Some(transaction) = id.and_then(|id| transactions.get_mut(&id)) {
+            let count = &mut transaction.parts_waiting;
+            *count = if waits { *count + 1 } else { *count - 1 };
+        }
+    }
+
+    /// Whether something that is to be a part of it waits.
+    pub(crate) fn has_parts_waiting(&self, by: SessionSlot, id: TransactionId) -> bool {
+        let transaction = self.sessions.at(by).transactions.get(&id);
+        transaction.is_some_and(|transaction| transaction.parts_waiting > 0)
+    }
+
+    /// Whether something could be added to it.
+    pub(crate) fn takes_parts(&self, by: SessionSlot, id: TransactionId) -> bool {
+        self.open_transaction(by, id).is_some_and(|transaction| !transaction.doomed)
     }
 
     /// If a commit that waited for a place waits for room now, it is answered as that.
@@ -482,6 +508,7 @@ impl Engine {
     /// Nothing points to what it was about any more.
     fn end_transaction(&mut self, by: SessionSlot, transaction: &Transaction) {
         assert!(self.totals.uncommitted_bytes >= transaction.bytes, "what is open is counted");
+        assert!(transaction.parts_waiting == 0, "nothing is to be a part of what has ended");
         self.totals.uncommitted_bytes -= transaction.bytes;
         for target in transaction.targets() {
             let uncommitted = self.uncommitted_of(target);

@@ -10,9 +10,9 @@ use crate::{
 };
 
 /// A wish of one session. Each is answered by exactly one [`crate::Reply`], at once, but for what a
-/// bounded queue has no place for: that is answered `Waits` at once and `Late` when it was done or
-/// given up; for [`Command::Receive`] and commands on lists that wait, whose answer may come later;
-/// and for [`Command::Credit`], which brings deliveries.
+/// bounded queue has no place for, or memory no room: that is answered `Waits` at once and `Late`
+/// when it was done or given up; for [`Command::Receive`] and commands on lists that wait, whose
+/// answer may come later; and for [`Command::Credit`], which brings deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Say which client this session belongs to. At most one session is a client's at a time.

@@ -71,10 +71,10 @@ pub const TRANSACTION_COPIES_MAX: usize = 1_000_000;
 /// consumer who asks for a million stalls nobody.
 pub const DELIVERIES_PER_STEP_MAX: usize = 1_024;
 
-/// Sends that wait for a place in a queue, in all.
+/// Sends that wait for a place in a queue or for memory, in all.
 pub const PACED_SENDS_MAX: usize = 100_000;
 
-/// Bytes of the bodies of all sends that wait for a place in a queue.
+/// Bytes of the bodies of all sends that wait for a place in a queue or for memory.
 pub const PACED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes of settlements that the log takes in one command also when the device is full.

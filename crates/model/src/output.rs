@@ -131,7 +131,8 @@ pub enum Reply {
     Batch(Vec<Self>),
     /// What was observed has changed: the batch was not done.
     Stale,
-    /// A queue has no place yet for what was sent: the answer comes later, as `Late`.
+    /// A queue has no place yet for what was sent, or memory no room: the answer comes later, as
+    /// `Late`.
     Waits {
         /// Which of the sends that wait it is.
         ticket: u64,
