@@ -45,6 +45,15 @@ impl World {
         self.effects.outputs.remove(0).reply
     }
 
+    /// What happens by itself now.
+    fn pass_time(&mut self) {
+        self.effects.clear();
+        while self.engine.poll_timeout().is_some_and(|at| at <= NOW) {
+            self.engine.handle_timeout(NOW, &mut self.effects);
+            self.engine.check();
+        }
+    }
+
     fn put(&mut self, queue: &str, persistence: Persistence) -> Reply {
         let message = NewMessage { persistence, ..NewMessage::new(vec![7; BODY_BYTES].into()) };
         let to = Destination::Queue(name(queue));
@@ -97,7 +106,13 @@ fn who_stores_waits_for_the_disk_where_nothing_is_written() {
         stored += 1;
     }
     assert!((200..400).contains(&stored), "{stored}");
+    world.pass_time();
+    assert_eq!(world.effects.outputs, [], "nothing is written, so nothing goes on");
     world.write_but(0);
+    world.pass_time();
+    let late = world.effects.outputs.iter().map(|output| &output.reply);
+    let [Reply::Late { reply, .. }] = late.collect::<Vec<_>>()[..] else { panic!("one waited") };
+    assert!(matches!(**reply, Reply::Stored { .. }), "{reply:?}");
     assert!(matches!(world.put("jobs", Persistence::Persistent), Reply::Stored { .. }));
 }
 

@@ -3,12 +3,14 @@
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
 //!       [pop-lease=T] [frame=BYTES] [window=T] [ids=N] [max-messages=N] [max-bytes=N]
-//!       [full=pace|drop-oldest|dead-letter] [age=T]     begins, with an empty engine; the
+//!       [full=pace|drop-oldest|dead-letter] [age=T] [memory=BYTES]
+//!                                                       begins, with an empty engine; the
 //!                                                       bounds are of all queues but DLQ
 //! SESSION open | SESSION close | SESSION dismiss
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
 //!         [expires=T] [id=NAME]                         at that moment; its sender's name for it
+//!         [pad=BYTES]                                   so many, with dots behind what is given
 //! SESSION receive LINK [wait=T] [margin=T] [lease=T]    without wait: for ever
 //! SESSION cancel LINK
 //! SESSION consume LINK QUEUE [SELECTOR…] | SESSION browse LINK QUEUE [SELECTOR…]
@@ -102,12 +104,14 @@ impl Script {
         let frame_bytes_max = frame.unwrap_or(options.frame_bytes_max);
         let window = words.named.get("window").map(|span| time(span));
         let ids = words.named.get("ids").map(|count| count.parse().unwrap());
+        let memory = words.named.get("memory").map(|bytes| bytes.parse().unwrap());
         let options = EngineOptions {
             queue_policies,
             formats,
             frame_bytes_max,
             send_id_window: window.unwrap_or(options.send_id_window),
             send_ids_max: ids.unwrap_or(options.send_ids_max),
+            memory_limit: memory.unwrap_or(options.memory_limit),
             ..options
         };
         Self {
@@ -326,8 +330,13 @@ impl<'a> Words<'a> {
             expires: self.named.get("expires").map(|at| time(at)),
             send_id: self.named.get("id").map(|id| (*id).into()),
             persistence,
-            ..NewMessage::new(body.as_bytes().into())
+            ..NewMessage::new(self.padded(body).into_bytes().into())
         }
+    }
+
+    fn padded(&self, body: &str) -> String {
+        let bytes = self.named.get("pad").map_or(0, |bytes| bytes.parse().unwrap());
+        format!("{body:.<bytes$}")
     }
 
     pub(crate) fn persistence(&self) -> Persistence {

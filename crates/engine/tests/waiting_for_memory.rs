@@ -1,0 +1,330 @@
+//! Random senders where memory is small: it never holds more than it may, nobody overtakes, nobody
+//! is forgotten, nobody waits where there is memory, and a transaction is whole or not at all.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use engine::{Effects, Engine, EngineOptions};
+use model::{
+    Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, Persistence,
+    QueueName, Refusal, Reply, SessionId, StorePolicy, TransactionId,
+};
+use support::Rng;
+
+const SESSIONS: u64 = 4;
+const STEPS: usize = 1_000;
+const PACE_MAX: Nanos = Nanos::from_secs(5);
+const LIMIT: u64 = 128 * 1024;
+const WORKER: SessionId = SessionId(100);
+
+/// What a session sent and has not been told about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Put,
+    /// So many elements at once.
+    Batch(u64),
+    Part(TransactionId),
+    Commit(TransactionId),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    by: SessionId,
+    sent: Sent,
+    since: Nanos,
+}
+
+struct World {
+    rng: Rng,
+    now: Nanos,
+    engine: Engine,
+    effects: Effects,
+    waiting: BTreeMap<u64, Waiting>,
+    /// When somebody went on last who was not refused, and who may have been.
+    moved: Nanos,
+    perhaps_moved: Nanos,
+    /// The last who went on.
+    last: u64,
+    transactions: u64,
+    /// Parts that were taken, and whether one was refused.
+    parts: BTreeMap<TransactionId, (u64, bool)>,
+    stored: u64,
+    seen: BTreeMap<&'static str, u64>,
+}
+
+#[test]
+fn senders_wait_for_memory_in_order_and_are_never_forgotten() {
+    let mut seen = BTreeMap::new();
+    for seed in 0..40 {
+        eprintln!("seed {seed}");
+        let mut world = World::new(Rng(seed));
+        for _ in 0..STEPS {
+            world.step();
+            world.check();
+        }
+        for (what, count) in world.seen {
+            *seen.entry(what).or_insert(0) += count;
+        }
+    }
+    let all = ["at once", "waits", "later", "late", "too many", "gone", "taken", "undone", "whole"];
+    for what in all {
+        assert!(seen.get(what).is_some_and(|count| *count > 50), "{what}: {seen:?}");
+    }
+}
+
+impl World {
+    fn new(rng: Rng) -> Self {
+        let options = EngineOptions::new(StorePolicy::Always);
+        let mut engine =
+            Engine::new(EngineOptions { memory_limit: LIMIT, pace_max: PACE_MAX, ..options });
+        engine.open_session(WORKER);
+        Self {
+            rng,
+            now: Nanos::SECOND,
+            engine,
+            effects: Effects::default(),
+            waiting: BTreeMap::new(),
+            moved: Nanos::ZERO,
+            perhaps_moved: Nanos::ZERO,
+            last: 0,
+            transactions: 0,
+            parts: BTreeMap::new(),
+            stored: 0,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(12) {
+            0..4 => self.put(),
+            4 => self.batch(),
+            5 => self.transact(),
+            6 | 7 => self.take(),
+            8 if self.rng.one_in(6) => self.close(),
+            9 if self.rng.one_in(4) => self.now = self.now + PACE_MAX,
+            _ => self.now = self.now + Nanos(self.rng.below(400_000_000)),
+        }
+        self.pass_time();
+    }
+
+    fn session(&mut self) -> SessionId {
+        let session = SessionId(1 + self.rng.below(SESSIONS));
+        self.engine.open_session(session);
+        session
+    }
+
+    /// What no log has, so that its body does not leave.
+    fn message(&mut self) -> NewMessage {
+        let bytes = 500 + self.rng.below(5_000) as usize;
+        NewMessage {
+            persistence: Persistence::NonPersistent,
+            ..NewMessage::new(vec![7; bytes].into())
+        }
+    }
+
+    fn put(&mut self) {
+        let by = self.session();
+        let (to, message) = (destination(), self.message());
+        self.send(by, Sent::Put, Command::PutTo { to, message, transaction: None });
+    }
+
+    fn batch(&mut self) {
+        let (by, count) = (self.session(), 1 + self.rng.below(3));
+        let push = || ListCommand::Push {
+            queue: name(),
+            end: End::Tail,
+            elements: vec![vec![7; 800].into()],
+            only_existing: false,
+            persistence: Persistence::NonPersistent,
+        };
+        let commands = (0..count).map(|_| Command::List(Box::new(push()))).collect();
+        self.send(by, Sent::Batch(count), Command::Batch { commands });
+    }
+
+    /// Some parts, and the commit or a rollback behind them, whatever becomes of them.
+    fn transact(&mut self) {
+        let (by, count) = (self.session(), 1 + self.rng.below(4));
+        self.transactions += 1;
+        let id = TransactionId(self.transactions);
+        self.ask(by, Command::Begin { transaction: id });
+        self.parts.insert(id, (0, false));
+        for _ in 0..count {
+            let (to, message) = (destination(), self.message());
+            let transaction = Some(id);
+            self.send(by, Sent::Part(id), Command::PutTo { to, message, transaction });
+        }
+        if self.rng.one_in(4) {
+            assert_eq!(self.ask(by, Command::Rollback { transaction: id }), Reply::Done);
+            let left = self.waiting.values().any(|waiting| waiting.sent == Sent::Part(id));
+            assert!(!left, "no part of what was rolled back waits");
+        } else {
+            self.send(by, Sent::Commit(id), Command::Commit { transaction: id });
+        }
+    }
+
+    fn send(&mut self, by: SessionId, sent: Sent, command: Command) {
+        let awaited = !self.waiting.is_empty();
+        let reply = self.ask(by, command);
+        match reply {
+            Reply::Waits { ticket } => {
+                self.saw("waits");
+                let waiting = Waiting { by, sent, since: self.now };
+                assert!(self.waiting.insert(ticket, waiting).is_none(), "a ticket is given once");
+            }
+            Reply::Refused(Refusal::MemoryFull) => {
+                assert!(awaited, "the first may wait");
+                self.saw("too many");
+                self.refused(sent);
+            }
+            reply => {
+                let is_commit = matches!(sent, Sent::Commit(_));
+                assert!(!awaited || is_commit || self.is_doomed(sent), "{sent:?} overtook others");
+                self.saw("at once");
+                self.answered(sent, &reply);
+            }
+        }
+    }
+
+    /// A part of a transaction that cannot commit is refused at once.
+    fn is_doomed(&self, sent: Sent) -> bool {
+        matches!(sent, Sent::Part(id) if self.parts[&id].1)
+    }
+
+    fn answered(&mut self, sent: Sent, reply: &Reply) {
+        match (sent, reply) {
+            (Sent::Put, Reply::Stored { .. }) => self.stored += 1,
+            (Sent::Batch(count), Reply::Batch(replies)) => {
+                assert_eq!(replies.len() as u64, count);
+                self.stored += count;
+            }
+            (Sent::Part(id), Reply::Done) => self.parts.get_mut(&id).unwrap().0 += 1,
+            (Sent::Commit(id), Reply::Done) => {
+                let (parts, refused) = self.parts[&id];
+                assert!(!refused, "{id:?} lacks a part");
+                self.saw("whole");
+                self.stored += parts;
+            }
+            (sent, Reply::Refused(Refusal::TransactionFailed)) => {
+                self.saw("undone");
+                self.refused(sent);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn refused(&mut self, sent: Sent) {
+        if let Sent::Part(id) = sent {
+            self.parts.get_mut(&id).unwrap().1 = true;
+        }
+    }
+
+    /// Deletes one of the first messages.
+    fn take(&mut self) {
+        let queue = name();
+        let pop = ListCommand::Pop { queue, end: End::Head, max: 1 + self.rng.below(3) };
+        let reply = self.ask(WORKER, Command::List(Box::new(pop)));
+        if let Reply::Elements(elements) = reply {
+            self.stored -= elements.len() as u64;
+            self.saw("taken");
+        }
+    }
+
+    fn close(&mut self) {
+        let session = self.session();
+        self.engine.close_session(self.now, session, &mut self.effects);
+        self.hear();
+        let before = self.waiting.len();
+        self.waiting.retain(|_, waiting| waiting.by != session);
+        *self.seen.entry("gone").or_default() += (before - self.waiting.len()) as u64;
+    }
+
+    fn pass_time(&mut self) {
+        while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.hear();
+        }
+    }
+
+    /// What comes late, and the one answer that does not.
+    fn hear(&mut self) -> Option<Reply> {
+        let outputs = std::mem::take(&mut self.effects.outputs);
+        self.effects.clear();
+        let mut answer = None;
+        for Output { reply, .. } in outputs {
+            let Reply::Late { ticket, reply } = reply else {
+                assert!(answer.replace(reply).is_none(), "a command is answered once");
+                continue;
+            };
+            let waiting = self.waiting.remove(&ticket).expect("who is answered late waits");
+            if *reply == Reply::Refused(Refusal::MemoryFull) {
+                let since = waiting.since.max(self.moved);
+                assert!(self.now.since(since) >= PACE_MAX, "{waiting:?} has waited so long");
+                self.saw("late");
+                self.refused(waiting.sent);
+                continue;
+            }
+            self.perhaps_moved = self.now;
+            if !matches!(*reply, Reply::Refused(_)) {
+                assert!(ticket > self.last, "{ticket} goes on behind {}", self.last);
+                (self.last, self.moved) = (ticket, self.now);
+                self.saw("later");
+            }
+            self.answered(waiting.sent, &reply);
+        }
+        answer
+    }
+
+    /// What is stored is known, memory holds no more than it may, and who waits waits for it.
+    fn check(&self) {
+        self.engine.check();
+        let statistics = self.engine.statistics();
+        assert_eq!(statistics.ready, self.stored);
+        let bytes = self.engine.memory_bytes();
+        assert!(bytes <= LIMIT + LIMIT / 16, "{bytes} bytes");
+        if !self.waiting.is_empty() {
+            assert!(bytes >= LIMIT / 8 * 7, "{:?} wait, with {bytes} bytes", self.waiting);
+        }
+        let oldest = self.waiting.values().map(|waiting| waiting.since).min();
+        let moved = self.perhaps_moved;
+        let is_served = oldest.is_none_or(|since| self.now.since(since.max(moved)) < PACE_MAX);
+        assert!(is_served, "{:?} wait at {}", self.waiting, self.now);
+    }
+
+    fn saw(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    fn ask(&mut self, by: SessionId, command: Command) -> Reply {
+        self.engine.handle(self.now, by, command, &mut self.effects);
+        self.hear().expect("each command is answered")
+    }
+}
+
+fn name() -> QueueName {
+    QueueName::new("q").unwrap()
+}
+
+fn destination() -> Destination {
+    Destination::Queue(name())
+}
+
+#[test]
+fn a_number_is_given_to_what_is_stored_and_not_to_what_waits() {
+    let mut world = World::new(Rng(1));
+    world.engine.open_session(SessionId(1));
+    let put = |bytes: usize| {
+        let persistence = Persistence::NonPersistent;
+        let message = NewMessage { persistence, ..NewMessage::new(vec![7; bytes].into()) };
+        Command::PutTo { to: destination(), message, transaction: None }
+    };
+    let first = world.ask(SessionId(1), put(LIMIT as usize / 8 * 7));
+    assert_eq!(first, Reply::Stored { message: MessageId(1) });
+    assert!(matches!(world.ask(SessionId(1), put(1)), Reply::Waits { .. }));
+    assert_eq!(world.ask(WORKER, Command::Delete { message: MessageId(1) }), Reply::Done);
+    world.engine.handle_timeout(world.now, &mut world.effects);
+    let late = world.effects.outputs.first().map(|output| output.reply.clone());
+    let stored = Box::new(Reply::Stored { message: MessageId(2) });
+    assert_eq!(late, Some(Reply::Late { ticket: 1, reply: stored }));
+}
