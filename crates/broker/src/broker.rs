@@ -244,7 +244,12 @@ impl<F: Clone> Broker<F> {
         write: Write<F>,
         result: Result<(), DiskError>,
     ) -> Result<(), JournalFailed> {
-        self.journal_mut().handle_write(now, write, result)
+        self.journal_mut().handle_write(now, write, result)?;
+        if self.engine.memory_waits() > 0 {
+            // What the disk has by now may leave.
+            self.tell_room();
+        }
+        Ok(())
     }
 
     /// The next piece of housekeeping; at most one is outstanding. The log and the spill take
@@ -327,6 +332,12 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.engine.memory_bytes()
+    }
+
+    /// Sends that wait until there is memory for them.
+    #[must_use]
+    pub fn memory_waits(&self) -> u64 {
+        self.engine.memory_waits()
     }
 
     /// Messages whose bodies have left memory.

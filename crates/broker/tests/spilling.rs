@@ -64,7 +64,7 @@ impl Store {
         store
     }
 
-    /// Whether there was memory for it.
+    /// Whether there was memory for it; it does not wait for some.
     fn put(&mut self, number: u32) -> bool {
         let persistence = Persistence::NonPersistent;
         let message = NewMessage { persistence, ..NewMessage::new(body(number).into()) };
@@ -72,7 +72,14 @@ impl Store {
         let outputs = self.ask(OTHER, Command::PutTo { to, message, transaction: None });
         match outputs.as_slice() {
             [Output { reply: Reply::Stored { .. }, .. }] => true,
-            [Output { reply: Reply::Refused(Refusal::MemoryFull), .. }] => false,
+            [Output { reply: Reply::Waits { .. }, .. }] => {
+                let outputs = self.ask(OTHER, Command::CancelSends);
+                let [Output { reply: Reply::Late { reply, .. }, .. }] = outputs.as_slice() else {
+                    panic!("{outputs:?}");
+                };
+                assert_eq!(**reply, Reply::Refused(Refusal::MemoryFull));
+                false
+            }
             other => panic!("{other:?}"),
         }
     }
