@@ -75,6 +75,8 @@ enum Awaited {
     /// The same, and it may come later.
     Waiting(Wording),
     Exec(Parts),
+    /// The same, and it comes later.
+    WaitingExec(Parts),
     Watch,
     Subscribe(LinkId, Target),
     Unsubscribe(Target),
@@ -239,7 +241,7 @@ impl Session {
     }
 
     const fn is_waiting(&self) -> bool {
-        matches!(self.awaited, Awaited::Waiting(_))
+        matches!(self.awaited, Awaited::Waiting(_) | Awaited::WaitingExec(_))
     }
 
     fn may_run(&self, errand: &Errand) -> bool {
@@ -459,17 +461,16 @@ impl Session {
         Step::Ask(command)
     }
 
-    /// A list has no place yet for what was pushed.
+    /// There is no place yet for what was pushed, or no memory for what is to be stored.
     fn wait_for_place(&mut self, shared: &mut Shared) {
-        match core::mem::replace(&mut self.awaited, Awaited::Nothing) {
-            Awaited::Plan(wording) | Awaited::Waiting(wording) => {
-                shared.clients.at_mut(self.slot).set_blocked(true);
-                self.awaited = Awaited::Waiting(wording);
-                if self.half_closed {
-                    self.errands.push_front(Errand::Unanswered(cancel_wait()));
-                }
-            }
+        self.awaited = match core::mem::replace(&mut self.awaited, Awaited::Nothing) {
+            Awaited::Plan(wording) | Awaited::Waiting(wording) => Awaited::Waiting(wording),
+            Awaited::Exec(parts) => Awaited::WaitingExec(parts),
             _ => unreachable!("only what stores something waits for a place"),
+        };
+        shared.clients.at_mut(self.slot).set_blocked(true);
+        if self.half_closed {
+            self.errands.push_front(Errand::Unanswered(cancel_wait()));
         }
     }
 
@@ -485,6 +486,10 @@ impl Session {
                 shared.clients.at_mut(self.slot).set_blocked(false);
             }
             Awaited::Exec(parts) => self.finish_exec(parts, reply, shared, out),
+            Awaited::WaitingExec(parts) => {
+                self.finish_exec(parts, reply, shared, out);
+                shared.clients.at_mut(self.slot).set_blocked(false);
+            }
             Awaited::Watch => self.finish_watch(&reply, shared, out),
             Awaited::Subscribe(link, target) => {
                 self.finish_subscribing(link, target, &reply, shared, out);
