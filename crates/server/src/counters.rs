@@ -66,6 +66,8 @@ pub struct Counters {
     pub memory_bytes: u64,
     /// Messages whose bytes have left memory.
     pub bodies_away: u64,
+    /// Sends that wait until there is memory for them.
+    pub memory_waits: u64,
     /// The spill's figures.
     pub spill: SpillCounters,
 }
@@ -164,6 +166,7 @@ mod tests {
             memory_limit: 6,
             memory_bytes: 5,
             bodies_away: 2,
+            memory_waits: 0,
             spill: SpillCounters { live: 8, ..SpillCounters::default() },
         };
         let text = counters.to_string();

@@ -364,6 +364,7 @@ impl Hub {
             buffered_bytes: self.buffered.bytes(),
             memory_limit: self.memory_limit,
             memory_bytes: core.broker.memory_bytes() + self.buffered.bytes() as u64,
+            memory_waits: core.broker.memory_waits(),
             bodies_away: core.broker.away(),
             spill: core.broker.spill_counters(),
         }

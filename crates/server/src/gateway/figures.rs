@@ -46,7 +46,7 @@ pub(crate) fn of_segment(explained: Explained) -> SegmentFigures {
 
 fn samples(counters: &Counters) -> Vec<Sample> {
     let Counters { journal, disk, connections, buffered_bytes, .. } = counters;
-    let Counters { memory_limit, memory_bytes, bodies_away, spill, .. } = counters;
+    let Counters { memory_limit, memory_bytes, memory_waits, bodies_away, spill, .. } = counters;
     let sum = |name, help, value| Sample { name, help, is_counter: true, value };
     let gauge = |name, help, value| Sample { name, help, is_counter: false, value };
     vec![
@@ -54,6 +54,7 @@ fn samples(counters: &Counters) -> Vec<Sample> {
         gauge("buffered_bytes", "Bytes in the buffers of connections.", *buffered_bytes as u64),
         gauge("memory_limit_bytes", "Bytes of memory that may be used.", *memory_limit),
         gauge("memory_bytes", "Bytes that messages and connections use of it.", *memory_bytes),
+        gauge("memory_waits", "Sends that wait until there is memory for them.", *memory_waits),
         gauge(
             "messages_away",
             "Messages whose bytes have left memory and come back from the log or the spill.",

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use http_api::{Settling, Step, Token, Trouble, Work};
-use model::{After, Command, Destination, MessageId, NewMessage, Reply, Settlement, TransactionId};
+use model::{
+    After, Command, Destination, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId,
+};
 
 use crate::gateway::answer::{Answer, Waits};
 use crate::gateway::desk::{Desk, Locked};
@@ -17,7 +19,7 @@ pub(crate) struct Works {
     /// A commit, or a command of an operator, whose answer comes later. There is one at most:
     /// nothing in such an answer says what it is for.
     late: Option<Working>,
-    /// What waits for a place in a queue, by ticket.
+    /// What waits for a place in a queue or for memory, by ticket.
     paced: BTreeMap<u64, Working>,
     /// What waited for one, or for the log, and can go on.
     admitted: VecDeque<Working>,
@@ -35,6 +37,10 @@ struct Working {
     replies: Vec<Reply>,
     waits: Waits,
     reply: WorkReply,
+    /// It has asked for its commit.
+    commits: bool,
+    /// A part of it was refused after it had waited.
+    refused: Option<Refusal>,
 }
 
 /// Whether work goes on after a step.
@@ -75,6 +81,8 @@ impl Desk {
             replies: Vec::new(),
             waits: Waits::default(),
             reply,
+            commits: false,
+            refused: None,
         };
         if let Some(over) = self.over(&working.steps) {
             return self.end_work(working, Err(Trouble::LeaseOver(over)));
@@ -120,17 +128,20 @@ impl Desk {
     /// stops.
     pub(crate) fn note_admitted(&mut self, ticket: u64, after: After, reply: Reply) {
         let Some(mut working) = self.works.paced.remove(&ticket) else { return };
-        if working.transaction.is_some() {
+        if working.commits {
             return self.committed(working, after, reply);
         }
         working.waits.add(after);
         match reply {
-            Reply::Refused(refusal) => self.end_work(working, Err(Trouble::Refused(refusal))),
-            reply => {
-                working.replies.push(reply);
-                self.works.admitted.push_back(working);
+            Reply::Refused(refusal) if working.transaction.is_none() => {
+                return self.end_work(working, Err(Trouble::Refused(refusal)));
             }
+            // Its transaction is still to be rolled back.
+            Reply::Refused(refusal) => working.refused = Some(refusal),
+            _ if working.transaction.is_some() => {}
+            reply => working.replies.push(reply),
         }
+        self.works.admitted.push_back(working);
     }
 
     /// Nobody waits any longer: what the next start finds of it is what was stored.
@@ -149,6 +160,9 @@ impl Desk {
     }
 
     fn work_on(&mut self, locked: &mut Locked<'_>, mut working: Working) {
+        if let Some(refusal) = working.refused.take() {
+            return self.give_up(locked, working, Trouble::Refused(refusal));
+        }
         while let Some(step) = working.steps.pop_front() {
             if !locked.goes_on() {
                 working.steps.push_front(step);
@@ -297,12 +311,13 @@ impl Desk {
         }
     }
 
-    fn commit(&mut self, locked: &mut Locked<'_>, working: Working) {
+    fn commit(&mut self, locked: &mut Locked<'_>, mut working: Working) {
         let Some(transaction) = working.transaction else { return };
         if self.works.late.is_some() {
             return self.works.parked.push_back(working);
         }
         let commit = Command::Commit { transaction };
+        working.commits = true;
         if !locked.core.broker.takes(self.session(), &commit) {
             return self.postpone(locked, working);
         }
