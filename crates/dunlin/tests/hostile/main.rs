@@ -13,6 +13,7 @@ mod broker;
 mod crowded;
 mod descriptors;
 mod endless;
+mod full_memory;
 mod giant;
 mod half;
 mod idle;
