@@ -1,6 +1,7 @@
-//! The raw rate of one durable 4 KiB write on a disk, as a yardstick for the broker on it.
+//! The raw rates of a disk, as a yardstick for the broker on it: of one durable write after
+//! another, and of a stream.
 //!
-//! Both ways overwrite blocks that were filled with zeros and flushed before: the best case of a
+//! All ways overwrite blocks that were filled with zeros and flushed before: the best case of a
 //! file system, since no metadata changes. One write is outstanding at a time.
 
 use std::fmt;
@@ -33,6 +34,13 @@ pub struct SyncRate {
 }
 
 impl RawSyncRate {
+    /// As if both ways were alike.
+    #[cfg(test)]
+    pub(crate) fn of(per_second: f64, p50: Duration) -> Self {
+        let rate = SyncRate { per_second, p50 };
+        Self { direct: Some(rate), fdatasync: rate }
+    }
+
     /// The faster of the two ways: what a ratio should be taken to.
     #[must_use]
     pub fn best(&self) -> SyncRate {
@@ -64,10 +72,30 @@ impl fmt::Display for SyncRate {
 /// # Errors
 /// [`BenchError::Io`] if the directory cannot be written to.
 pub fn raw_disk(directory: &Path) -> Result<RawSyncRate, BenchError> {
+    raw_disk_of(directory, BLOCK_BYTES)
+}
+
+/// The same for durable writes of so many bytes, rounded up to whole blocks of 4 KiB, 1 MiB at
+/// most.
+///
+/// # Errors
+/// [`BenchError::Io`] if the directory cannot be written to.
+pub fn raw_disk_of(directory: &Path, write_bytes: usize) -> Result<RawSyncRate, BenchError> {
+    let bytes = write_bytes.clamp(1, STREAM_BYTES).next_multiple_of(BLOCK_BYTES);
     let scratch = Scratch::create(directory).map_err(doing("create a scratch file", directory))?;
-    let direct = scratch.direct().map_err(doing("measure direct writes", directory))?;
-    let fdatasync = scratch.fdatasync().map_err(doing("measure fdatasync", directory))?;
+    let direct = scratch.direct(bytes).map_err(doing("measure direct writes", directory))?;
+    let fdatasync = scratch.fdatasync(bytes).map_err(doing("measure fdatasync", directory))?;
     Ok(RawSyncRate { direct, fdatasync })
+}
+
+/// Bytes a second that the disk takes in writes of 1 MiB, each of which is durable before the next
+/// begins. Measures for about half a second, in a file that is removed afterwards.
+///
+/// # Errors
+/// [`BenchError::Io`] if the directory cannot be written to.
+pub fn raw_stream(directory: &Path) -> Result<f64, BenchError> {
+    let rate = raw_disk_of(directory, STREAM_BYTES)?.best();
+    Ok(rate.per_second * STREAM_BYTES as f64)
 }
 
 fn doing(what: &str, directory: &Path) -> impl FnOnce(io::Error) -> BenchError {
@@ -85,25 +113,26 @@ impl Scratch {
         let path = directory.join(format!("raw-sync-rate-{}.tmp", std::process::id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         let scratch = Self { path, file };
-        scratch.file.write_all_at(&vec![0; BLOCK_BYTES * BLOCKS], 0)?;
+        scratch.file.write_all_at(&vec![0; SCRATCH_BYTES], 0)?;
         scratch.file.sync_all()?;
         Ok(scratch)
     }
 
     /// `None` if the file system refuses direct I/O, at opening or at the first write.
-    fn direct(&self) -> io::Result<Option<SyncRate>> {
+    fn direct(&self, bytes: usize) -> io::Result<Option<SyncRate>> {
         let flags = i32::try_from((OFlags::DIRECT | OFlags::DSYNC).bits())
             .expect("invariant: open flags fit an int");
         let opened = OpenOptions::new().write(true).custom_flags(flags).open(&self.path);
-        match opened.and_then(|file| rate(|block, offset| file.write_all_at(block, offset))) {
+        let write = |file: &File, block: &[u8], offset| file.write_all_at(block, offset);
+        match opened.and_then(|file| rate(bytes, |block, offset| write(&file, block, offset))) {
             Ok(rate) => Ok(Some(rate)),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn fdatasync(&self) -> io::Result<SyncRate> {
-        rate(|block, offset| {
+    fn fdatasync(&self, bytes: usize) -> io::Result<SyncRate> {
+        rate(bytes, |block, offset| {
             self.file.write_all_at(block, offset)?;
             self.file.sync_data()
         })
@@ -117,18 +146,18 @@ impl Drop for Scratch {
     }
 }
 
-/// Repeats one durable write over the blocks in turn until the time is up.
-fn rate(mut write: impl FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<SyncRate> {
-    let buffer = vec![0x5a; BLOCK_BYTES * 2];
+/// Repeats one durable write of `bytes` from one end of the file to the other until the time is up.
+fn rate(bytes: usize, mut write: impl FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<SyncRate> {
+    let buffer = vec![0x5a; bytes + BLOCK_BYTES];
     let aligned = buffer.as_ptr().align_offset(BLOCK_BYTES);
     let block = buffer
-        .get(aligned..aligned + BLOCK_BYTES)
-        .expect("invariant: two blocks hold an aligned one");
+        .get(aligned..aligned + bytes)
+        .expect("invariant: one block more holds what is aligned");
     let mut times = Vec::new();
     let start = Instant::now();
     while times.is_empty() || start.elapsed() < MEASURE {
         let before = Instant::now();
-        write(block, ((times.len() % BLOCKS) * BLOCK_BYTES) as u64)?;
+        write(block, ((times.len() % (SCRATCH_BYTES / bytes)) * bytes) as u64)?;
         times.push(before.elapsed());
     }
     let seconds = start.elapsed().as_secs_f64();
@@ -138,8 +167,10 @@ fn rate(mut write: impl FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<SyncR
 }
 
 const BLOCK_BYTES: usize = 4096;
-/// 4 MiB: many blocks, so that no device merges writes to one, yet filled in no time.
-const BLOCKS: usize = 1024;
+/// Many blocks, so that no device merges writes to one, yet filled in no time.
+const SCRATCH_BYTES: usize = 4 * STREAM_BYTES;
+/// Of a write whose costs are those of its bytes.
+const STREAM_BYTES: usize = 1024 * 1024;
 /// For each of the two ways.
 const MEASURE: Duration = Duration::from_millis(250);
 
@@ -155,6 +186,15 @@ mod tests {
         assert!(rate.fdatasync.per_second > 1.0, "{rate}");
         assert!(rate.best().per_second >= rate.fdatasync.per_second, "{rate}");
         assert!(rate.to_string().contains("write+fdatasync"), "{rate}");
+        std::fs::remove_dir(&directory).expect("the scratch file is gone");
+    }
+
+    #[test]
+    fn measures_larger_writes_and_a_stream() {
+        let directory = std::env::temp_dir().join(format!("dunlin-stream-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        assert!(raw_disk_of(&directory, 10_000).unwrap().best().per_second > 1.0);
+        assert!(raw_stream(&directory).unwrap() > STREAM_BYTES as f64);
         std::fs::remove_dir(&directory).expect("the scratch file is gone");
     }
 
