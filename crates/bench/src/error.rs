@@ -45,6 +45,36 @@ pub enum BenchError {
         /// How long it waited.
         waited: Duration,
     },
+    /// What listens there does not speak AMQP 1.0.
+    NotAmqp {
+        /// Where.
+        broker: String,
+        /// What it says instead.
+        what: String,
+    },
+    /// The broker does not let this user in, or nobody.
+    Unauthenticated {
+        /// Where.
+        broker: String,
+        /// Whether a user was named.
+        named: bool,
+        /// What it said.
+        what: String,
+    },
+    /// The broker ended a connection, a session or a link, or refused one.
+    Ended {
+        /// What the client was doing.
+        doing: String,
+        /// The condition, and its text.
+        why: String,
+    },
+    /// The queue that was named holds messages of somebody else, which the benchmark would take.
+    HoldsMessages {
+        /// Its name.
+        queue: String,
+    },
+    /// The broker of this process did not start.
+    Broker(String),
     /// The queue to be used holds jobs of somebody else, which the benchmark would eat.
     NotEmpty {
         /// Its name.
@@ -97,6 +127,24 @@ impl fmt::Display for BenchError {
             Self::Silent { doing, waited } => {
                 write!(f, "no reply for {} s while {doing}", waited.as_secs())
             }
+            Self::NotAmqp { broker, what } => write!(
+                f,
+                "{broker} does not speak AMQP 1.0: {what}; give the port of its AMQP listener"
+            ),
+            Self::Unauthenticated { broker, named, what } => {
+                let mend = match named {
+                    true => "check the user and the password of --target",
+                    false => "name a user: --target amqp://USER:PASSWORD@HOST:PORT",
+                };
+                write!(f, "{broker} does not let us in: {what}; {mend}")
+            }
+            Self::Ended { doing, why } => write!(f, "the broker ended it in {doing}: {why}"),
+            Self::HoldsMessages { queue } => write!(
+                f,
+                "queue {queue} holds messages already, which the benchmark would take; name \
+                 another with --queue, or empty it"
+            ),
+            Self::Broker(why) => f.write_str(why),
             Self::NotEmpty { tube, jobs } => {
                 write!(f, "tube {tube} holds {jobs} jobs already; the benchmark would take them")
             }
