@@ -21,7 +21,7 @@ const EDGES: [(&str, &[&str]); 15] = [
         "server",
         &["model", "engine", "journal", "disk", "broker", "beanstalk", "amqp", "resp", "http"],
     ),
-    ("bench", &[]),
+    ("bench", &["amqp"]),
     ("dunlin", &["server", "bench", "model", "engine", "journal", "disk", "broker"]),
     ("sim", &["model", "engine", "journal", "broker", "beanstalk", "amqp", "resp"]),
 ];

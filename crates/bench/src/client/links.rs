@@ -1,0 +1,125 @@
+//! The links of a client: what they ask a broker for, and what they may send.
+
+use amqp::performative::{Attach, Role, SenderSettleMode};
+use amqp::state::Outcome;
+use amqp::terminus::{
+    AttachTarget, Coordinator, DistributionMode, ExpiryPolicy, Source, Target, TerminusDurability,
+};
+use amqp::types::Symbols;
+
+use super::letter::selector_filter;
+
+/// Where messages go and come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}
+
+/// Whether each message is for one consumer, or for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Queue,
+    Topic,
+}
+
+/// How a consumer gets messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Copies; the messages stay.
+    pub(crate) browse: bool,
+    /// Only those that a selector is true of.
+    pub(crate) select: bool,
+    /// By a subscription of this name, which outlives the connection.
+    pub(crate) subscription: Option<String>,
+}
+
+/// A link of the client.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) role: Role,
+    /// What both ends call it.
+    pub(super) name: String,
+    /// Whether the broker has attached it.
+    pub(super) is_attached: bool,
+    /// Whether it was detached: its number may be used again.
+    pub(super) is_gone: bool,
+    /// Deliveries sent or received.
+    pub(super) count: u32,
+    /// How many deliveries more may follow.
+    pub(super) credit: u32,
+}
+
+impl Link {
+    pub(super) fn new(role: Role, name: String) -> Self {
+        Self { role, name, is_attached: false, is_gone: false, count: 0, credit: 0 }
+    }
+
+    /// Whether it does what it is for: a sender once it has credit.
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_attached && (self.role == Role::Receiver || self.credit > 0)
+    }
+}
+
+impl Place {
+    /// Artemis and Classic tell queues from topics by the capability; Dunlin takes both.
+    fn capability(&self) -> Symbols {
+        Symbols::from([if self.kind == Kind::Queue { "queue" } else { "topic" }])
+    }
+}
+
+/// A link by which messages go to a place.
+pub(super) fn producer(handle: u32, to: &Place) -> Attach {
+    let target = Target {
+        address: Some(to.name.clone()),
+        capabilities: to.capability(),
+        ..Target::default()
+    };
+    sender(handle, "producer", AttachTarget::Node(target))
+}
+
+/// The link by which transactions are begun and ended.
+pub(super) fn coordinator(handle: u32) -> Attach {
+    let capabilities = Symbols::from(["amqp:local-transactions"]);
+    sender(handle, "coordinator", AttachTarget::Coordinator(Coordinator { capabilities }))
+}
+
+fn sender(handle: u32, name: &str, target: AttachTarget) -> Attach {
+    let outcomes = OUTCOMES.into_iter().collect();
+    Attach {
+        snd_settle_mode: SenderSettleMode::Unsettled,
+        source: Some(Source { outcomes, ..Source::default() }),
+        target: Some(target),
+        initial_delivery_count: Some(0),
+        ..Attach::new(format!("{name}-{handle}"), handle, Role::Sender)
+    }
+}
+
+/// A link by which messages come.
+pub(super) fn consumer(handle: u32, from: &Place, wanted: &Wanted) -> Attach {
+    let is_durable = wanted.subscription.is_some();
+    let source = Source {
+        address: Some(from.name.clone()),
+        durable: match is_durable {
+            true => TerminusDurability::UnsettledState,
+            false => TerminusDurability::None,
+        },
+        expiry_policy: if is_durable { ExpiryPolicy::Never } else { ExpiryPolicy::SessionEnd },
+        distribution_mode: wanted.browse.then_some(DistributionMode::Copy),
+        filter: if wanted.select { selector_filter() } else { Default::default() },
+        default_outcome: Some(Outcome::Released),
+        outcomes: OUTCOMES.into_iter().collect(),
+        capabilities: from.capability(),
+        ..Source::default()
+    };
+    let name = wanted.subscription.clone().unwrap_or_else(|| format!("consumer-{handle}"));
+    Attach {
+        snd_settle_mode: SenderSettleMode::Unsettled,
+        source: Some(source),
+        target: Some(AttachTarget::Node(Target::default())),
+        ..Attach::new(name, handle, Role::Receiver)
+    }
+}
+
+const OUTCOMES: [&str; 4] =
+    ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];

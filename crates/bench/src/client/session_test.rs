@@ -1,0 +1,293 @@
+//! A session against a broker of a few frames.
+
+use std::time::Instant;
+
+use amqp::error::{Error, condition};
+use amqp::performative::{Performative as P, SenderSettleMode};
+use amqp::terminus::{AttachTarget, Source, Target};
+use amqp::types::Symbols;
+
+use super::super::field::Field;
+use super::super::links::Kind;
+use super::super::work::Work;
+use super::*;
+
+/// What a broker says, byte for byte.
+#[derive(Default)]
+pub(in crate::client) struct Broker(Vec<u8>);
+
+impl Broker {
+    pub(in crate::client) fn header(mut self, header: ProtocolHeader) -> Self {
+        self.0.extend(header.encode());
+        self
+    }
+
+    pub(in crate::client) fn sasl(mut self, body: SaslBody<'_>) -> Self {
+        frame::write(&mut self.0, FrameKind::Sasl, 0, |out| body.encode(out));
+        self
+    }
+
+    pub(in crate::client) fn say(mut self, performative: P<'_>, payload: &[u8]) -> Self {
+        frame::write(&mut self.0, FrameKind::Amqp, 0, |out| {
+            performative.encode(out);
+            out.extend_from_slice(payload);
+        });
+        self
+    }
+
+    fn open() -> Self {
+        let mechanisms = Symbols::from(["PLAIN", "ANONYMOUS"]);
+        let outcome = SaslBody::Outcome { code: SaslCode::Ok, additional_data: None };
+        let open = Open { idle_time_out: Some(30_000), ..Open::new("broker") };
+        let begin = Begin { incoming_window: 2, outgoing_window: 9, ..Begin::default() };
+        Self::default()
+            .header(ProtocolHeader::SASL)
+            .sasl(SaslBody::Mechanisms(mechanisms))
+            .sasl(outcome)
+            .header(ProtocolHeader::AMQP)
+            .say(P::Open(Box::new(open)), b"")
+            .say(P::Begin(Box::new(begin)), b"")
+    }
+
+    /// Its numbers of links are not the client's.
+    pub(in crate::client) fn attach(self, name: &str, handle: u32, role: Role) -> Self {
+        let target = Some(AttachTarget::Node(Target::default()));
+        self.say(
+            P::Attach(Box::new(Attach {
+                snd_settle_mode: SenderSettleMode::Mixed,
+                source: Some(Source::default()),
+                target,
+                initial_delivery_count: Some(0),
+                ..Attach::new(name, handle, role)
+            })),
+            b"",
+        )
+    }
+
+    pub(in crate::client) fn credit(self, handle: u32, count: u32, credit: u32) -> Self {
+        let flow = Flow {
+            next_incoming_id: Some(count),
+            incoming_window: 1000,
+            handle: Some(handle),
+            delivery_count: Some(count),
+            link_credit: Some(credit),
+            ..Flow::default()
+        };
+        self.say(P::Flow(flow), b"")
+    }
+
+    pub(in crate::client) fn answer(self, first: u32, last: u32, state: DeliveryState<'_>) -> Self {
+        let disposition = Disposition {
+            role: Role::Receiver,
+            first,
+            last: Some(last),
+            settled: true,
+            state: Some(state),
+            batchable: false,
+        };
+        self.say(P::Disposition(disposition), b"")
+    }
+
+    pub(in crate::client) fn tell(self, session: &mut Session) -> Result<Vec<Event>, Wrong> {
+        session.handle_bytes(&self.0);
+        let mut events = Vec::new();
+        while let Some(event) = session.poll_event()? {
+            events.push(event);
+        }
+        Ok(events)
+    }
+}
+
+pub(in crate::client) fn queue() -> Place {
+    Place { name: "q".to_owned(), kind: Kind::Queue }
+}
+
+/// One that is open.
+pub(in crate::client) fn opened() -> Session {
+    let mut session = Session::new(None, "bench", "localhost");
+    assert_eq!(Broker::open().tell(&mut session).unwrap(), [Event::Opened]);
+    session
+}
+
+/// One with a link to send by, whose number is 7 at the broker, and credit for so many.
+fn with_producer(credit: u32) -> Session {
+    let mut session = opened();
+    let handle = session.attach_producer(&queue());
+    assert!(!session.is_ready());
+    let broker = Broker::default().attach("producer-0", 7, Role::Receiver).credit(7, 0, credit);
+    assert_eq!(broker.tell(&mut session).unwrap(), [Event::Credit]);
+    assert!(session.is_ready());
+    assert_eq!(handle, 0);
+    session
+}
+
+/// Lets a worker hear what a broker says, and do what it then can.
+pub(in crate::client) fn hear(
+    work: &mut dyn Work,
+    broker: Broker,
+    session: &mut Session,
+    field: &mut Field,
+) {
+    let now = Instant::now();
+    for event in broker.tell(session).unwrap() {
+        work.handle(event, session, field, now);
+    }
+    work.turn(session, field, now);
+}
+
+/// The performatives in what it says; its headers and SASL frames are left out.
+pub(in crate::client) fn spoken(session: &mut Session) -> Vec<String> {
+    let mut out = std::mem::take(&mut session.out);
+    let mut spoken = Vec::new();
+    while !out.is_empty() {
+        if out.starts_with(b"AMQP") {
+            out.drain(..ProtocolHeader::BYTES);
+            continue;
+        }
+        let Split::Frame { frame, length } = Frame::split(&out, u32::MAX).unwrap() else {
+            panic!()
+        };
+        if frame.kind == FrameKind::Amqp && !frame.body.is_empty() {
+            let (performative, _) = P::decode(frame.body).unwrap();
+            let text = format!("{performative:?}");
+            spoken.push(text.split('(').next().unwrap().to_owned());
+        }
+        out.drain(..length);
+    }
+    spoken
+}
+
+#[test]
+fn it_introduces_itself_and_opens() {
+    let mut session = opened();
+    assert!(session.is_ready());
+    assert_eq!(session.keep_alive_millis(), Some(15_000));
+    assert_eq!(spoken(&mut session), ["Open", "Begin"]);
+}
+
+#[test]
+fn one_byte_after_the_other_says_the_same() {
+    let mut session = Session::new(None, "bench", "localhost");
+    let mut events = Vec::new();
+    for byte in Broker::open().0 {
+        session.handle_bytes(&[byte]);
+        while let Some(event) = session.poll_event().unwrap() {
+            events.push(event);
+        }
+    }
+    assert_eq!(events, [Event::Opened]);
+}
+
+#[test]
+fn who_is_not_let_in_hears_why() {
+    let user = User { name: "u".to_owned(), password: "secret".to_owned() };
+    let mut session = Session::new(Some(&user), "bench", "localhost");
+    let plain = SaslBody::Mechanisms(Symbols::from(["PLAIN"]));
+    let refusal = SaslBody::Outcome { code: SaslCode::Auth, additional_data: None };
+    let broker = Broker::default().header(ProtocolHeader::SASL).sasl(plain.clone()).sasl(refusal);
+    let told = broker.tell(&mut session);
+    assert_eq!(told, Err(Wrong::Unauthenticated("it said Auth".to_owned())));
+    assert!(session.out.windows(9).any(|bytes| bytes == b"\0u\0secret"));
+
+    let mut nobody = Session::new(None, "bench", "localhost");
+    let told = Broker::default().header(ProtocolHeader::SASL).sasl(plain).tell(&mut nobody);
+    assert_eq!(told, Err(Wrong::Unauthenticated("it offers PLAIN".to_owned())));
+}
+
+#[test]
+fn another_protocol_is_not_taken_for_ours() {
+    for bytes in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"AMQP\0\0\x09\x01", b"-ERR unknown\r\n"] {
+        let mut session = Session::new(None, "bench", "localhost");
+        session.handle_bytes(bytes);
+        let wrong = session.poll_event().unwrap_err();
+        assert!(matches!(wrong, Wrong::NotAmqp(_)), "{wrong:?}");
+    }
+}
+
+#[test]
+fn it_sends_within_credit_and_window() {
+    let mut session = with_producer(3);
+    assert!(session.can_send(0, 10));
+    // The credit's flow told a window of 1000 frames; a frame is at most 64 KiB.
+    assert!(!session.can_send(0, 1001 * 65_536));
+    for tag in 0..3 {
+        session.transfer(0, b"m", tag, None);
+    }
+    assert!(!session.can_send(0, 10), "its credit is used up");
+    let events = Broker::default().credit(7, 1, 3).tell(&mut session).unwrap();
+    assert_eq!(events, [Event::Credit]);
+    session.transfer(0, b"m", 3, None);
+    assert!(!session.can_send(0, 10), "of the new credit two were on their way");
+}
+
+#[test]
+fn answers_are_told_by_tag_in_order() {
+    let mut session = with_producer(9);
+    for tag in [40, 41, 42, 43] {
+        session.transfer(0, b"m", tag, None);
+    }
+    let full = Error::new(condition::RESOURCE_LIMIT_EXCEEDED, "full");
+    let rejected = DeliveryState::Outcome(Outcome::Rejected(Some(Box::new(full))));
+    let broker = Broker::default()
+        .answer(1, 2, DeliveryState::ACCEPTED)
+        .answer(0, 0, rejected)
+        .answer(3, 3, DeliveryState::Declared { txn_id: b"t" })
+        .answer(3, 3, DeliveryState::ACCEPTED);
+    let refused = Said::Refused("amqp:resource-limit-exceeded: full".to_owned());
+    assert_eq!(
+        broker.tell(&mut session).unwrap(),
+        [
+            Event::Answer(41, Said::Accepted),
+            Event::Answer(42, Said::Accepted),
+            Event::Answer(40, refused),
+            Event::Answer(43, Said::Declared(b"t".to_vec())),
+        ]
+    );
+}
+
+#[test]
+fn messages_come_in_parts_and_drains_are_told() {
+    let mut session = opened();
+    let link = session.attach_consumer(&queue(), &Wanted::default());
+    session.grant(link, 10, true);
+    let part = |more, delivery_id| {
+        P::Transfer(Transfer { handle: 5, delivery_id, more, ..Transfer::default() })
+    };
+    let drained = Flow {
+        next_incoming_id: Some(0),
+        handle: Some(5),
+        delivery_count: Some(10),
+        link_credit: Some(0),
+        drain: true,
+        ..Flow::default()
+    };
+    let broker = Broker::default()
+        .attach("consumer-0", 5, Role::Sender)
+        .say(part(true, Some(8)), b"ab")
+        .say(part(false, None), b"c")
+        .say(P::Flow(drained), b"");
+    let message = Event::Message { link, delivery: 8, bytes: b"abc".to_vec() };
+    assert_eq!(broker.tell(&mut session).unwrap(), [message, Event::Drained(link)]);
+}
+
+#[test]
+fn a_number_of_a_link_is_used_again() {
+    let mut session = opened();
+    let first = session.attach_consumer(&queue(), &Wanted::default());
+    session.detach(first);
+    let detach = Detach { handle: 5, closed: true, error: None };
+    let broker = Broker::default().attach("consumer-0", 5, Role::Sender);
+    let events = broker.say(P::Detach(detach), b"").tell(&mut session).unwrap();
+    assert_eq!(events, [Event::Detached(first)]);
+    assert_eq!(session.attach_consumer(&queue(), &Wanted::default()), first);
+}
+
+#[test]
+fn what_the_broker_ends_is_told_with_its_reason() {
+    let mut session = opened();
+    session.attach_producer(&queue());
+    let error = Some(Box::new(Error::new(condition::NOT_FOUND, "no queue q")));
+    let detach = Detach { handle: 0, closed: true, error };
+    let told = Broker::default().say(P::Detach(detach), b"").tell(&mut session);
+    assert_eq!(told, Err(Wrong::Ended("amqp:not-found: no queue q".to_owned())));
+}
