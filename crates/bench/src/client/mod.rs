@@ -1,0 +1,32 @@
+//! Clients of AMQP 1.0 that load a broker.
+//!
+//! [`session`] speaks the protocol and owns no socket; [`fleet`] owns the sockets and one thread;
+//! a [`work::Work`] decides what a client sends and takes: [`producer`], [`consumer`], [`browser`],
+//! [`probe`].
+//! What all of them know of a phase is its [`field::Field`], and [`ledger`] finds whatever came
+//! that should not, or did not come.
+
+mod browser;
+mod connection;
+mod consumer;
+mod field;
+mod fleet;
+mod ledger;
+mod letter;
+mod links;
+mod probe;
+mod producer;
+mod session;
+mod target;
+mod work;
+
+pub(crate) use browser::Browser;
+pub(crate) use consumer::{Consumer, Promise, Settling};
+pub(crate) use field::{Extent, Field, Transactions, Travel};
+pub(crate) use fleet::Stage;
+pub(crate) use letter::{BodyForm, Shape};
+pub(crate) use links::{Kind, Place, Wanted};
+pub(crate) use probe::Probe;
+pub(crate) use producer::{Producer, Sending};
+pub use target::Target;
+pub(crate) use work::Work;
