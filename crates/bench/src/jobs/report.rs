@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::options::Mode;
 use super::process::{ServerProcess, ServerUsage};
 use crate::error::BenchError;
+use crate::table::grouped;
 
 /// The figures of one run.
 ///
@@ -294,19 +295,6 @@ impl fmt::Display for Latency {
         }
         Ok(())
     }
-}
-
-/// 1234567 as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A rate in three or more digits: `61.2k`, `940`.
