@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::error::BenchError;
+use crate::rounds::within;
 
 /// What [`super::run`] is to do. [`Options::new`] has the defaults; the fields are free to change.
 #[derive(Clone, Debug)]
@@ -183,13 +184,6 @@ fn check_tube(tube: &str) -> Result<(), BenchError> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-+/;.$_()".contains(&byte);
     let good = (1..=200).contains(&tube.len()) && !tube.starts_with('-') && tube.bytes().all(legal);
     good.then_some(()).ok_or_else(|| BenchError::Options(format!("{tube:?} is no tube name")))
-}
-
-fn within(name: &str, value: u64, min: u64, max: u64) -> Result<(), BenchError> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
-    Err(BenchError::Options(format!("{name} must be from {min} to {max}, not {value}")))
 }
 
 const STANDARD_PORT: u16 = 11300;
