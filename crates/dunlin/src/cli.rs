@@ -8,6 +8,7 @@ use disk::Choice;
 use model::QueueName;
 use server::{Listen, Side};
 
+use crate::bench::cli::Bench;
 use crate::parse::{self, QueueSetting, Store, Sync};
 
 /// A message broker: each message as durable as its sender asks.
@@ -267,13 +268,6 @@ pub(crate) enum Journal {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
-    /// Drive a beanstalkd server, this one or another, with jobs
-    #[command(after_help = BENCH_HELP)]
-    Jobs(BenchJobs),
-}
-
 /// Settings of `serve`. What is `None` was neither given as a flag nor as a variable.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Serve {
@@ -436,41 +430,6 @@ pub(crate) struct Policy {
     pub(crate) sync: Option<Sync>,
 }
 
-/// Settings of `bench jobs`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchJobs {
-    /// The server, as beanstalkd://HOST:PORT; without it one is started in this process, on a
-    /// temporary directory
-    #[arg(long, value_name = "URL")]
-    pub(crate) target: Option<bench::jobs::Target>,
-    /// Jobs to put
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    pub(crate) jobs: u64,
-    /// Connections that share the work
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(crate) clients: usize,
-    /// Length of each body
-    #[arg(long, value_name = "BYTES", default_value_t = 100)]
-    pub(crate) body: usize,
-    /// Commands that each connection may have unanswered
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) pipeline: usize,
-    /// What to do: put, put-delete, release or all
-    #[arg(long, value_name = "MODE", default_value = "put-delete")]
-    pub(crate) mode: bench::jobs::Mode,
-    /// After how many releases mode release stops [default: twice the jobs]
-    #[arg(long, value_name = "N")]
-    pub(crate) releases: Option<u64>,
-    /// Print the figures as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Where the server of this process keeps its temporary directory [default: the system's]
-    #[arg(long, value_name = "DIR", conflicts_with = "target")]
-    pub(crate) data: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) policy: Policy,
-}
-
 const EXIT_STATUS: &str = "\
 Exit status:
   0    it went as asked; a server was stopped in good order (SIGTERM, SIGINT)
@@ -560,9 +519,3 @@ What a file of the log is kept for:
   nothing      it may be used again at once
 
 Exit status: 0 the journal is sound, 1 it is not or cannot be read";
-
-const BENCH_HELP: &str = "\
-Examples:
-  dunlin bench jobs
-  dunlin bench jobs --clients 1 --body 1024 --jobs 20000 --mode put
-  dunlin bench jobs --target beanstalkd://127.0.0.1:11300 --pipeline 64 --json";

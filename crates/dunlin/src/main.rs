@@ -1,6 +1,6 @@
 //! The `dunlin` binary: its command line, and nothing that decides about messages.
 
-mod bench_jobs;
+mod bench;
 mod cli;
 mod client;
 mod exit;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::cli::{Bench, Cli, Command, Journal};
+use crate::cli::{Cli, Command, Journal};
 
 fn main() -> ExitCode {
     let end = match Cli::parse().command {
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Command::Journal { journal: Journal::Explain { place, json } } => {
             journal_explain::run(&place, json)
         }
-        Command::Bench { bench: Bench::Jobs(options) } => bench_jobs::run(options),
+        Command::Bench { bench } => bench::run(bench),
     };
     exit::code(end)
 }
