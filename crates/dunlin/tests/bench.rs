@@ -1,4 +1,4 @@
-//! `dunlin bench jobs`, in small.
+//! `dunlin bench`, in small.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod common;
@@ -46,4 +46,192 @@ fn an_absent_server_is_named() {
     let (code, _, stderr) = run(command);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("127.0.0.1:1"), "{stderr}");
+}
+
+/// The report of a benchmark over AMQP in small, which went well and left nothing behind.
+fn measured(directory: &Directory, arguments: &[&str]) -> Value {
+    let mut command = dunlin(directory);
+    command.arg("bench").args(arguments).args(["--json", "--data", "."]);
+    let (code, stdout, stderr) = run(command);
+    assert_eq!(code, Some(0), "{stderr}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["ok"], true, "{stdout}");
+    assert_eq!(report["problems"], serde_json::json!([]));
+    let closing = &report["closing"];
+    assert!(closing["durability_cost"].as_f64().unwrap() > 0.0, "{closing}");
+    assert!(closing["disk_syncs_per_second_4k"].as_f64().unwrap() > 0.0, "{closing}");
+    assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 0);
+    report
+}
+
+#[test]
+fn the_matrix_shows_that_what_is_not_persistent_is_never_flushed() {
+    let directory = Directory::new("bench-matrix");
+    let few = ["--messages", "30", "--rounds", "1", "--clients", "3", "--seconds", "0.1"];
+    let report = measured(&directory, &[&["matrix"][..], &few].concat());
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 12);
+    for cell in cells {
+        assert_eq!(cell["messages"], 30, "{cell}");
+        let syncs = cell["syncs_per_message"].as_f64().unwrap();
+        let is_flushed = cell["store"] == "always" && cell["delivery"] == "persistent";
+        assert_eq!(syncs > 0.0, is_flushed, "{cell}");
+    }
+    let closing = &report["closing"];
+    let commits = closing["commits"].as_f64().unwrap();
+    let messages = closing["messages"].as_f64().unwrap();
+    assert_eq!(closing["messages_per_commit"].as_f64().unwrap(), messages / commits);
+    assert!(commits <= messages && closing["syncs"].as_f64().unwrap() <= commits);
+}
+
+#[test]
+fn transactions_are_counted_as_they_ended() {
+    let directory = Directory::new("bench-transactions");
+    let few = ["--clients", "1,4", "--operations", "5", "--roll-back-every", "2"];
+    let short = ["--seconds", "0.2", "--readers", "2"];
+    let report = measured(&directory, &[&["transactions"][..], &few, &short].concat());
+    let rows = report["clients"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let count = |name: &str| row[name].as_u64().unwrap();
+        assert_eq!(count("failed"), 0);
+        let ended = count("committed") + count("aborted");
+        assert_eq!(count("aborted"), ended / 2, "{row}");
+    }
+    let committed = rows[1]["committed"].as_u64().unwrap();
+    assert_eq!(report["closing"]["messages"], 5 * committed);
+    assert!(report["readers"][0]["trials"].as_u64().unwrap() >= 2);
+}
+
+#[test]
+fn travel_times_are_told_for_each_way() {
+    let directory = Directory::new("bench-travel-time");
+    let report = measured(&directory, &["travel-time", "--seconds", "0.2"]);
+    let rates = report["rates"].as_array().unwrap();
+    assert_eq!(rates.len(), 4);
+    let positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
+    assert!(rates.iter().all(|row| positive(&row["mean_milliseconds"])));
+    assert!(positive(&rates[0]["alone_per_second"]), "{}", rates[0]);
+    let tenths = report["tenths"].as_array().unwrap();
+    assert_eq!(tenths.len(), 10);
+    assert!(tenths.iter().all(|row| positive(&row["queue"])), "{tenths:?}");
+}
+
+#[test]
+fn each_factor_has_a_price() {
+    let directory = Directory::new("bench-factors");
+    let report = measured(&directory, &["factors", "--seconds", "0.1", "--body", "100"]);
+    let rows = report["factors"].as_array().unwrap();
+    assert_eq!(rows.len(), 13);
+    assert_eq!(rows[0]["price_percent"], 0.0);
+    assert_eq!(rows[1]["syncs_per_message"], 0.0);
+    assert!(rows.iter().all(|row| row["messages"].as_u64().unwrap() > 0), "{rows:?}");
+    assert_eq!(report["closing"]["messages"], rows[0]["messages"]);
+}
+
+/// A broker of AMQP, and its URL.
+fn broker(directory: &Directory) -> (Server, String) {
+    let mut command = dunlin(directory);
+    command.args(["serve", "--listen", "amqp=127.0.0.1:0,http=127.0.0.1:0"]);
+    let server = Server::start(command);
+    let url = server.lines[0].replace("listening amqp ", "amqp://somebody:secret@");
+    (server, url)
+}
+
+/// The queues that a broker knows, as its own client lists them.
+fn queues(directory: &Directory, server: &Server) -> String {
+    let url = server.lines[1].replace("listening http ", "http://");
+    let mut command = dunlin(directory);
+    command.args(["queues", "--json", "--url", &url]);
+    run(command).1
+}
+
+#[test]
+fn a_broker_that_runs_is_measured_as_it_is_set_and_left_empty() {
+    let directory = Directory::new("bench-running");
+    let (server, url) = broker(&directory);
+    let mut command = dunlin(&directory);
+    let few = ["--messages", "20", "--rounds", "1", "--clients", "2", "--seconds", "0.1"];
+    command.args(["bench", "matrix", "--json", "--target", &url]).args(few);
+    let (code, stdout, stderr) = run(command);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!stdout.contains("secret"), "{stdout}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["cells"].as_array().unwrap().len(), 4);
+    assert!(report["cells"][1]["syncs_per_message"].is_null());
+    assert!(report["closing"]["disk_syncs_per_second_4k"].is_null());
+    let mut command = dunlin(&directory);
+    command.args(["bench", "factors", "--seconds", "0.05", "--body", "10", "--target", &url]);
+    assert_eq!(run(command).0, Some(0));
+    let left = queues(&directory, &server);
+    for line in left.lines() {
+        let queue: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(queue["ready"], 0, "{left}");
+    }
+}
+
+#[test]
+fn messages_of_somebody_else_are_left_alone() {
+    let directory = Directory::new("bench-foreign");
+    let (server, url) = broker(&directory);
+    let http = server.lines[1].replace("listening http ", "http://");
+    let mut command = dunlin(&directory);
+    command.args(["send", "mail", "precious", "--url", &http]);
+    assert_eq!(run(command).0, Some(0));
+    let mut command = dunlin(&directory);
+    command.args(["bench", "factors", "--queue", "mail", "--target", &url]);
+    let (code, _, stderr) = run(command);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("mail holds messages already"), "{stderr}");
+    let mut command = dunlin(&directory);
+    command.args(["receive", "mail", "--url", &http]);
+    assert_eq!(run(command).1.trim(), "precious");
+}
+
+#[test]
+fn a_signal_ends_it_with_what_was_measured_so_far() {
+    let directory = Directory::new("bench-cancelled");
+    let mut command = dunlin(&directory);
+    command.args(["bench", "factors", "--seconds", "600", "--json", "--data", "."]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    // It has its signal handler before it has a directory.
+    while std::fs::read_dir(&directory.0).unwrap().count() == 0 {
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["cancelled"], &report["ok"]), (&true.into(), &false.into()));
+    assert_eq!(report["problems"], serde_json::json!([]));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("cancelled before the end"), "{stderr}");
+    assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 0);
+}
+
+#[test]
+fn what_cannot_be_measured_is_told_with_its_mend() {
+    let directory = Directory::new("bench-mends");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = format!("amqp://{}", listener.local_addr().unwrap());
+    // Its first words are enough; who asked hangs up.
+    std::thread::spawn(move || {
+        std::io::Write::write_all(&mut listener.accept().unwrap().0, b"220 mail.example\r\n")
+    });
+    for (arguments, status, says) in [
+        (["matrix", "--target", "amqp://127.0.0.1:1"], 1, "amqp://127.0.0.1:1"),
+        (["matrix", "--target", &other], 1, "does not speak AMQP 1.0"),
+        (["transactions", "--target", "mqtt://h"], 2, "USER:PASSWORD"),
+        (["transactions", "--operations", "0"], 2, "operations must be from 1"),
+        (["factors", "--data", "/nonexistent/here"], 2, "/nonexistent/here is no directory"),
+        (["travel-time", "--seconds", "0"], 2, "no number of seconds"),
+    ] {
+        let mut command = dunlin(&directory);
+        command.arg("bench").args(arguments);
+        let (code, _, stderr) = run(command);
+        assert_eq!(code, Some(status), "{stderr}");
+        assert!(stderr.contains(says), "{stderr}");
+    }
 }
