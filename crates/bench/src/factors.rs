@@ -60,6 +60,13 @@ struct Factor {
 }
 
 impl Factor {
+    /// For a broker that does not say when an acknowledgement is safe.
+    fn without_answers(self) -> Self {
+        let Settling { group, promise } = self.settling;
+        let promise = if promise == Promise::Answered { Promise::None } else { promise };
+        Self { settling: Settling { group, promise }, ..self }
+    }
+
     fn passing(&self, options: &Options, span: Duration) -> Passing {
         let sending = match self.transacted {
             true => Sending::Transacted { messages: 1, roll_back_every: None },
@@ -108,14 +115,25 @@ pub fn run(
     rounds.complete(|rounds| {
         let broker = rounds.open(Store::AsSet)?;
         let warm_up = BASE.passing(options, options.span.min(WARM_UP));
-        rounds.pass(&*broker, "warming up", &warm_up)?;
+        let (field, _) = rounds.pass(&*broker, "warming up", &warm_up)?;
+        if field.leaves_unanswered {
+            note(UNANSWERED, rounds);
+        }
         let mut base = None;
         for factor in FACTORS {
             rounds.go_on()?;
+            let factor = if field.leaves_unanswered { factor.without_answers() } else { factor };
             measure(options, factor, &mut base, &*broker, rounds)?;
         }
         Ok(())
     })
+}
+
+/// Above the table.
+fn note(what: &str, rounds: &mut Rounds<'_, '_>) {
+    if let Some(section) = rounds.report.sections.first_mut() {
+        section.heading = format!("{}\n{what}", section.heading);
+    }
 }
 
 fn table() -> Table {
@@ -203,6 +221,8 @@ const FACTORS: [Factor; 13] = [
     Factor { name: "text", form: BodyForm::Text, ..BASE },
     Factor { name: "no body", form: BodyForm::Nothing, ..BASE },
 ];
+const UNANSWERED: &str =
+    "(this broker does not say when an acknowledgement is safe: nobody waits for that)";
 const WARM_UP: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A client that takes messages until all that were confirmed have come.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use amqp::transaction::CoordinatorRequest;
 
@@ -54,7 +54,8 @@ pub(crate) struct Consumer {
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     Taking,
-    ExpectSettled(u32),
+    /// The delivery, and when that began.
+    ExpectSettled(u32, Instant),
     ExpectDeclared,
     ExpectDischarged,
     /// All has come; it makes sure that there is nothing more.
@@ -89,19 +90,19 @@ impl Consumer {
             let (first, _, count) = self.group.unwrap_or((delivery, delivery, 0));
             self.group = Some((first, delivery, count + 1));
             if count + 1 >= self.settling.group {
-                self.settle(session);
+                self.settle(session, now);
             }
         }
         session.replenish(self.link, self.credit());
     }
 
-    fn settle(&mut self, session: &mut Session) {
+    fn settle(&mut self, session: &mut Session, now: Instant) {
         let Some((first, last, _)) = self.group else { return };
         match self.settling.promise {
             Promise::None => session.accept(first, last, true, None),
             Promise::Answered => {
                 session.accept(first, last, false, None);
-                self.state = State::ExpectSettled(last);
+                self.state = State::ExpectSettled(last, now);
             }
             Promise::Committed => {
                 let declare = CoordinatorRequest::Declare { global_id: None };
@@ -140,7 +141,7 @@ impl Consumer {
             return;
         }
         if self.group.is_some() {
-            self.settle(session);
+            self.settle(session, now);
         }
         if self.state == State::Taking {
             field.taken(now);
@@ -165,8 +166,10 @@ impl Work for Consumer {
                 field.see(&bytes, now);
             }
             Event::Message { delivery, bytes, .. } => self.waiting.push_back((delivery, bytes)),
-            Event::Settled(delivery) if self.state == State::ExpectSettled(delivery) => {
-                self.state = State::Taking;
+            Event::Settled(delivery) => {
+                if matches!(self.state, State::ExpectSettled(awaited, _) if awaited == delivery) {
+                    self.state = State::Taking;
+                }
             }
             Event::Answer(_, said) => self.answered(said, session, field),
             Event::Drained(_) if self.state == State::ExpectDrained => {
@@ -179,6 +182,14 @@ impl Work for Consumer {
     }
 
     fn turn(&mut self, session: &mut Session, field: &mut Field, now: Instant) {
+        if let State::ExpectSettled(_, since) = self.state
+            && now.saturating_duration_since(since) > ANSWER_MAX
+        {
+            // Proton's brokers settle what they were told, and do not tell.
+            field.leaves_unanswered = true;
+            self.settling.promise = Promise::None;
+            self.state = State::Taking;
+        }
         if self.state == State::Taking {
             self.take(session, field, now);
             self.finish(session, field, now);
@@ -193,6 +204,8 @@ impl Work for Consumer {
 /// Messages that may be on their way to a consumer: more than come in the time that a broker needs
 /// to hear of more.
 const CREDIT: u32 = 1000;
+/// How long the answer to an acknowledgement may take before it is given up.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
@@ -249,6 +262,17 @@ mod tests {
         assert!(field.taking().is_zero(), "its acknowledgement is not safe yet");
         hear(&mut consumer, settled(1), &mut session, &mut field);
         assert!(!field.taking().is_zero());
+    }
+
+    #[test]
+    fn it_gives_up_waiting_for_a_broker_that_does_not_answer() {
+        let settling = Settling { group: 1, promise: Promise::Answered };
+        let (mut consumer, mut session, mut field, broker) = ready(settling, 3);
+        hear(&mut consumer, broker, &mut session, &mut field);
+        assert_eq!((field.ledger.seen(), field.leaves_unanswered), (1, false));
+        let later = Instant::now() + ANSWER_MAX + Duration::from_millis(1);
+        consumer.turn(&mut session, &mut field, later);
+        assert_eq!((field.ledger.seen(), field.leaves_unanswered), (3, true));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) struct Field {
     pub(crate) trials: u64,
     /// Travels in the order in which messages came, where they are wanted.
     pub(crate) travels: Option<Vec<Travel>>,
+    /// Whether the broker did not say that an acknowledgement is safe, though it was asked to.
+    pub(crate) leaves_unanswered: bool,
     /// Producers that are not done.
     pub(crate) producing: usize,
     clock: Instant,
@@ -69,6 +71,7 @@ impl Field {
             transactions: Transactions::default(),
             trials: 0,
             travels: None,
+            leaves_unanswered: false,
             producing: 0,
             clock: Instant::now(),
             started: None,

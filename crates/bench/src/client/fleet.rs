@@ -79,40 +79,43 @@ enum Broken {
 }
 
 impl Client<'_> {
-    /// Reads if something came, works, and writes what can be written.
+    /// Reads if something came, works, and writes what can be written. Whether the broker said
+    /// something that matters: that it is alive does not.
     fn turn(
         &mut self,
         something_came: bool,
         scratch: &mut [u8],
         mut field: Option<&mut Field>,
         now: Instant,
-    ) -> Result<(), Broken> {
-        let mut more = something_came;
+    ) -> Result<bool, Broken> {
+        let (mut more, mut heard) = (something_came, false);
         loop {
             if more {
                 more = self.connection.read(scratch).map_err(Broken::Socket)?;
             }
-            self.hear(field.as_deref_mut(), now).map_err(Broken::Protocol)?;
+            heard |= self.hear(field.as_deref_mut(), now).map_err(Broken::Protocol)?;
             if let Some(field) = field.as_deref_mut() {
                 self.work.turn(&mut self.connection.session, field, now);
             }
             if !more {
-                return self.connection.flush(now).map_err(Broken::Socket);
+                return self.connection.flush(now).map(|()| heard).map_err(Broken::Socket);
             }
         }
     }
 
-    /// Works on everything that came.
-    fn hear(&mut self, mut field: Option<&mut Field>, now: Instant) -> Result<(), Wrong> {
+    /// Works on everything that came; whether that was anything.
+    fn hear(&mut self, mut field: Option<&mut Field>, now: Instant) -> Result<bool, Wrong> {
         let (session, work) = (&mut self.connection.session, &mut self.work);
+        let mut heard = false;
         while let Some(event) = session.poll_event()? {
             match (event, field.as_deref_mut()) {
                 (Event::Opened, _) => work.attach(session),
                 (event, Some(field)) => work.handle(event, session, field, now),
                 (_, None) => {}
             }
+            heard = true;
         }
-        Ok(())
+        Ok(heard)
     }
 }
 
@@ -237,11 +240,11 @@ impl<'w> Fleet<'w> {
         let now = Instant::now();
         // An error or a hang-up shows itself when read.
         let something_came = ready != epoll::EventFlags::OUT;
-        if something_came {
+        let turned = client.turn(something_came, &mut self.scratch, field, now);
+        let heard = turned.map_err(|broken| broken.explain(&self.target, &self.label))?;
+        if heard {
             self.heard = now;
         }
-        let turned = client.turn(something_came, &mut self.scratch, field, now);
-        turned.map_err(|broken| broken.explain(&self.target, &self.label))?;
         self.watch_for_room(index)
     }
 
