@@ -12,9 +12,9 @@ import java.io.IOException;
 import java.util.Set;
 
 /**
- * The test of the ActiveMQ document: messages sent, in one transaction or none, persistent or not,
- * which is said to the producer or with each message. Each is asked by a line of the standard input,
- * and answered by a line of JSON.
+ * The test of the ActiveMQ document: messages sent, in a transaction each or in none, persistent or
+ * not, which is said to the producer or with each message. Each is asked by a line of the standard
+ * input, and answered by a line of JSON.
  */
 public final class Sending {
     private static final String USAGE = """
@@ -69,9 +69,9 @@ public final class Sending {
             } else {
                 producer.send(message);
             }
-        }
-        if (transacted) {
-            session.commit();
+            if (transacted) {
+                session.commit();
+            }
         }
         long end = System.nanoTime();
         producer.close();
