@@ -14,16 +14,17 @@ use crate::table::grouped;
 
 /// Messages over the time that they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Rate {
+pub struct Rate {
     /// How many were confirmed.
-    pub(crate) messages: u64,
+    pub messages: u64,
     /// In which time.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
 }
 
 impl Rate {
     /// Messages a second; nothing where there were none.
-    pub(crate) fn per_second(self) -> Option<f64> {
+    #[must_use]
+    pub fn per_second(self) -> Option<f64> {
         let is_some = self.messages > 0 && !self.elapsed.is_zero();
         is_some.then(|| self.messages as f64 / self.elapsed.as_secs_f64())
     }
@@ -31,7 +32,7 @@ impl Rate {
 
 /// The same load twice, in the same run: persistent and not.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Closing {
+pub struct Closing {
     /// What was done, in words.
     pub(crate) load: String,
     /// With messages that are persistent.
@@ -41,14 +42,14 @@ pub(crate) struct Closing {
     /// What the broker wrote for the persistent ones, where it tells.
     pub(crate) written: Option<Written>,
     /// The disk's durable writes of 4 KiB a second when the run began, where it is known.
-    pub(crate) syncs_before: Option<f64>,
+    syncs_before: Option<f64>,
     /// The disk at the end, where it is known.
-    pub(crate) disk: Option<Disk>,
+    disk: Option<Disk>,
 }
 
 /// A disk measured by itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Disk {
+struct Disk {
     directory: PathBuf,
     /// Durable writes of 4 KiB.
     block: RawSyncRate,
@@ -59,7 +60,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// Measures for one to two seconds; writes of a mean size as well, where that is known.
-    pub(crate) fn measure(directory: &Path, write_bytes: Option<u64>) -> Result<Self, BenchError> {
+    fn measure(directory: &Path, write_bytes: Option<u64>) -> Result<Self, BenchError> {
         let as_written = write_bytes.map(|bytes| {
             let size = usize::try_from(bytes).unwrap_or(usize::MAX);
             raw_disk_of(directory, size).map(|rate| (bytes, rate))
@@ -74,13 +75,32 @@ impl Disk {
 }
 
 impl Closing {
+    /// Of a load, done durably and not, with what the broker wrote for the durable one.
+    #[must_use]
+    pub fn of(self, load: &str, durable: Rate, undurable: Rate, written: Option<Written>) -> Self {
+        Self { load: load.to_owned(), durable, undurable, written, ..self }
+    }
+
+    /// Measures the broker's disk, once before the load and once, with `at_end`, behind it.
+    ///
+    /// # Errors
+    /// [`BenchError::Io`] if the directory cannot be written to.
+    pub fn measure_disk(&mut self, directory: &Path, at_end: bool) -> Result<(), BenchError> {
+        if at_end {
+            self.disk = Some(Disk::measure(directory, self.write_bytes())?);
+        } else {
+            self.syncs_before = Some(raw_disk(directory)?.best().per_second);
+        }
+        Ok(())
+    }
+
     /// How many times as fast the same is when nothing is durable.
-    pub(crate) fn tax(&self) -> Option<f64> {
+    fn tax(&self) -> Option<f64> {
         Some(self.undurable.per_second()? / self.durable.per_second()?)
     }
 
     /// Bytes of the broker's mean write.
-    pub(crate) fn write_bytes(&self) -> Option<u64> {
+    fn write_bytes(&self) -> Option<u64> {
         let written = self.written.filter(|written| written.batches > 0)?;
         Some(written.bytes / written.batches)
     }

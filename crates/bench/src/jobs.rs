@@ -135,6 +135,7 @@ impl<'a> Run<'a> {
                 pipeline: options.pipeline,
                 phases: Vec::new(),
                 jobs_left: None,
+                closing: None,
                 cancelled: false,
                 problems: Vec::new(),
             },

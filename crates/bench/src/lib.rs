@@ -22,6 +22,7 @@ pub mod travel_time;
 
 pub use broker::{Broker, Brokers, Open, Store, Written};
 pub use client::Target;
+pub use closing::{Closing, Rate};
 pub use error::BenchError;
 pub use raw_disk::{RawSyncRate, SyncRate, raw_disk, raw_disk_of, raw_stream};
 pub use report::Report;

@@ -10,9 +10,8 @@ use crate::client::{
     BodyForm, Consumer, Extent, Field, Kind, Place, Probe, Producer, Sending, Settling, Shape,
     Stage, Transactions, Wanted, Work,
 };
-use crate::closing::{Disk, Rate};
+use crate::closing::Rate;
 use crate::error::BenchError;
-use crate::raw_disk::raw_disk;
 use crate::report::Report;
 
 /// A run under way.
@@ -74,8 +73,7 @@ impl<'r, 'b> Rounds<'r, 'b> {
         steps: impl FnOnce(&mut Self) -> Result<(), BenchError>,
     ) -> Result<Report, BenchError> {
         if let Some(directory) = self.brokers.directory() {
-            let rate = raw_disk(directory)?.best().per_second;
-            self.report.closing.syncs_before = Some(rate);
+            self.report.closing.measure_disk(directory, false)?;
         }
         match steps(&mut self) {
             Ok(()) | Err(BenchError::Cancelled) => {}
@@ -87,8 +85,7 @@ impl<'r, 'b> Rounds<'r, 'b> {
         {
             let phase = "measuring the disk";
             (self.watch)(&Progress { phase, done: 0, total: 1 });
-            let write_bytes = self.report.closing.write_bytes();
-            self.report.closing.disk = Some(Disk::measure(directory, write_bytes)?);
+            self.report.closing.measure_disk(directory, true)?;
         }
         Ok(self.report)
     }

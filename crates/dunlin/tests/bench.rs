@@ -15,6 +15,8 @@ fn it_drives_a_server_of_its_own_and_cleans_up() {
     assert_eq!(code, Some(0), "{stderr}");
     let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(report["ok"], true);
+    assert_eq!(report["closing"]["messages"], 200);
+    assert!(report["closing"]["share_of_sync_limit"].as_f64().unwrap() > 0.0);
     assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 0);
 }
 

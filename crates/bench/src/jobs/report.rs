@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::options::Mode;
 use super::process::{ServerProcess, ServerUsage};
+use crate::closing::Closing;
 use crate::error::BenchError;
 use crate::table::grouped;
 
@@ -40,6 +41,8 @@ pub struct Report {
     /// How many jobs the run left in the tube, as the server counts; `None` if the run was called
     /// off while the server did not answer.
     pub jobs_left: Option<u64>,
+    /// What durability cost, where that was measured beside it.
+    pub closing: Option<Closing>,
     /// Whether the run was called off; the last phase is then a part.
     pub cancelled: bool,
     /// What the server did wrong or refused to do, a sentence each.
@@ -118,6 +121,7 @@ impl Report {
             "pipeline": self.pipeline,
             "phases": self.phases.iter().map(Phase::to_value).collect::<Vec<_>>(),
             "jobs_left": self.jobs_left,
+            "closing": self.closing.as_ref().map(Closing::to_value),
             "cancelled": self.cancelled,
             "problems": self.problems,
             "ok": self.verdict().is_ok(),
@@ -184,6 +188,9 @@ impl fmt::Display for Report {
         self.write_latencies(f)?;
         self.write_usage(f)?;
         self.write_visits(f)?;
+        if let Some(closing) = &self.closing {
+            writeln!(f, "{closing}")?;
+        }
         self.write_result(f)
     }
 }
@@ -309,6 +316,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::closing::Rate;
 
     fn report() -> Report {
         let time = Duration::from_micros;
@@ -343,6 +351,7 @@ mod tests {
                 server: Some(ServerUsage { cpu: Duration::from_secs(2), resident_bytes: 3 << 20 }),
             }],
             jobs_left: Some(7),
+            closing: None,
             cancelled: false,
             problems: vec!["release: refused with NOT_FOUND: 3".to_owned()],
         }
@@ -366,6 +375,18 @@ reserve+release          1.50         2.00        3.0  500.0k 940
 WRONG  release: refused with NOT_FOUND: 3
 not ok: do not trust these figures";
         assert_eq!(report().to_string(), shown);
+    }
+
+    #[test]
+    fn what_durability_cost_stands_before_the_result() {
+        let rate = |messages| Rate { messages, elapsed: Duration::from_secs(1) };
+        let closing = Some(Closing::default().of("puts", rate(10), rate(20), None));
+        let report = Report { closing, ..report() };
+        let shown = report.to_string();
+        let cost = "10 messages/s persistent, 20 not: it cost a factor of 2.00 (puts)";
+        assert!(shown.find(cost).unwrap() < shown.find("WRONG").unwrap(), "{shown}");
+        let value: Value = serde_json::from_str(&report.to_json()).unwrap();
+        assert_eq!(value["closing"]["durability_cost"], 2.0);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use bench::jobs::{Options, Report, Target};
+use bench::jobs::{Mode, Options, Report, Target};
+use bench::{BenchError, Broker as _, Closing, Rate, Written};
+use model::StorePolicy;
 use server::Protocol;
 
 use super::bar::Bar;
@@ -16,14 +18,17 @@ use crate::settings;
 pub(super) fn run(asked: BenchJobs, cancel: &AtomicBool) -> Result<(), Error> {
     let embedded = match asked.target {
         Some(_) => None,
-        None => Some(start(&asked)?),
+        None => Some(start(&asked, settings::policy(asked.policy))?),
     };
     let target = match (&asked.target, &embedded) {
         (Some(target), _) => target.clone(),
         (None, Some(embedded)) => Target::beanstalkd(embedded.address()),
         (None, None) => unreachable!("without a target there is a server in this process"),
     };
-    let report = drive(&options(&asked, target), cancel)?;
+    let mut report = drive(&options(&asked, target), cancel)?;
+    if embedded.is_some() && report.verdict().is_ok() {
+        report.closing = closing(&asked, cancel)?;
+    }
     if asked.json {
         println!("{}", report.to_json());
     } else {
@@ -35,10 +40,49 @@ pub(super) fn run(asked: BenchJobs, cancel: &AtomicBool) -> Result<(), Error> {
     report.verdict().map_err(failed)
 }
 
-fn start(asked: &BenchJobs) -> Result<Embedded, Error> {
+/// What durability costs: some puts of the same kind, by the store that was asked for and by none.
+fn closing(asked: &BenchJobs, cancel: &AtomicBool) -> Result<Option<Closing>, Error> {
+    let policy = match settings::policy(asked.policy) {
+        StorePolicy::Memory => StorePolicy::Always,
+        policy => policy,
+    };
+    let directory = embedded::base(asked.data.as_deref())?;
+    let mut before = Closing::default();
+    before.measure_disk(&directory, false).map_err(failed)?;
+    let Some((durable, written)) = put(asked, policy, cancel)? else { return Ok(None) };
+    let Some((undurable, _)) = put(asked, StorePolicy::Memory, cancel)? else { return Ok(None) };
+    let load = format!("puts by {} clients, with a store and with none", asked.clients);
+    let mut closing = before.of(&load, durable, undurable, written);
+    closing.measure_disk(&directory, true).map_err(failed)?;
+    Ok(Some(closing))
+}
+
+/// Nothing if it was called off.
+fn put(
+    asked: &BenchJobs,
+    policy: StorePolicy,
+    cancel: &AtomicBool,
+) -> Result<Option<(Rate, Option<Written>)>, Error> {
+    let embedded = start(asked, policy)?;
+    let options = options(asked, Target::beanstalkd(embedded.address()));
+    let jobs = options.jobs.min(COMPARED);
+    let options = Options { mode: Mode::Put, jobs, releases: None, ..options };
+    let before = embedded.written();
+    let report = drive(&options, cancel)?;
+    match report.verdict() {
+        Ok(()) => {}
+        Err(BenchError::Cancelled) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    }
+    let written = embedded.written().zip(before).map(|(after, before)| after.since(before));
+    let rate = report.phases.first().map(|it| Rate { messages: it.jobs, elapsed: it.elapsed });
+    Ok(rate.map(|rate| (rate, written)))
+}
+
+fn start(asked: &BenchJobs, policy: StorePolicy) -> Result<Embedded, Error> {
     Embedded::start(Wish {
         base: embedded::base(asked.data.as_deref())?,
-        policy: settings::policy(asked.policy),
+        policy,
         protocol: Protocol::Beanstalkd,
         clients: asked.clients,
         body_bytes: asked.body,
@@ -64,3 +108,6 @@ fn drive(options: &Options, cancel: &AtomicBool) -> Result<Report, Error> {
     bar.clear();
     report.map_err(failed)
 }
+
+/// Jobs that are put to compare: a second or less, where a disk is not slow.
+const COMPARED: u64 = 20_000;
