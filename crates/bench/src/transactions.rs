@@ -196,7 +196,7 @@ fn read(
     let reader = || Box::new(Browser::new(&place, READS)) as Box<dyn Work>;
     let mut workers: Vec<_> = std::iter::repeat_with(reader).take(options.readers).collect();
     workers.push(writer(&place, 1));
-    rounds.stage(broker).run("readers", workers, &mut field)?;
+    let ran = rounds.stage(broker).run("readers", workers, &mut field);
     let seconds = field.confirming().as_secs_f64();
     let rate = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
     let written = field.ledger.confirmed() - before;
@@ -217,8 +217,11 @@ fn read(
         Cell::number(rate(written), 0),
     ]);
     let heading = format!("trials of {READS} reads, while one client writes message by message");
-    rounds.report.sections.push(Section { key: "readers", heading, table });
-    rounds.clear(broker, "readers", &place, &mut field)
+    if ran.is_ok() {
+        rounds.report.sections.push(Section { key: "readers", heading, table });
+    }
+    field.extend(Extent::Messages(0), 0);
+    rounds.clear(broker, "readers", &place, &mut field).and(ran)
 }
 
 fn writer(to: &Place, outstanding: usize) -> Box<dyn Work> {

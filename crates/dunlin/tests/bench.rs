@@ -131,6 +131,12 @@ fn each_factor_has_a_price() {
     assert_eq!(report["closing"]["messages"], rows[0]["messages"]);
 }
 
+/// Ends as by Ctrl-C.
+fn interrupt(child: &std::process::Child) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+}
+
 /// A broker of AMQP, and its URL.
 fn broker(directory: &Directory) -> (Server, String) {
     let mut command = dunlin(directory);
@@ -140,12 +146,14 @@ fn broker(directory: &Directory) -> (Server, String) {
     (server, url)
 }
 
-/// The queues that a broker knows, as its own client lists them.
-fn queues(directory: &Directory, server: &Server) -> String {
+/// Messages that wait in a broker, as its own client lists them.
+fn waiting(directory: &Directory, server: &Server) -> u64 {
     let url = server.lines[1].replace("listening http ", "http://");
     let mut command = dunlin(directory);
     command.args(["queues", "--json", "--url", &url]);
-    run(command).1
+    let queues = run(command).1;
+    let ready = |line| serde_json::from_str::<Value>(line).unwrap()["ready"].as_u64().unwrap();
+    queues.lines().map(ready).sum()
 }
 
 #[test]
@@ -165,11 +173,7 @@ fn a_broker_that_runs_is_measured_as_it_is_set_and_left_empty() {
     let mut command = dunlin(&directory);
     command.args(["bench", "factors", "--seconds", "0.05", "--body", "10", "--target", &url]);
     assert_eq!(run(command).0, Some(0));
-    let left = queues(&directory, &server);
-    for line in left.lines() {
-        let queue: Value = serde_json::from_str(line).unwrap();
-        assert_eq!(queue["ready"], 0, "{left}");
-    }
+    assert_eq!(waiting(&directory, &server), 0);
 }
 
 #[test]
@@ -201,8 +205,7 @@ fn a_signal_ends_it_with_what_was_measured_so_far() {
     while std::fs::read_dir(&directory.0).unwrap().count() == 0 {
         std::thread::yield_now();
     }
-    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -211,6 +214,26 @@ fn a_signal_ends_it_with_what_was_measured_so_far() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("cancelled before the end"), "{stderr}");
     assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 0);
+}
+
+#[test]
+fn a_broker_is_left_empty_also_by_who_is_called_off() {
+    let directory = Directory::new("bench-called-off");
+    let (server, url) = broker(&directory);
+    let mut command = dunlin(&directory);
+    command.args(["bench", "transactions", "--json", "--seconds", "600", "--target", &url]);
+    command.args(["--clients", "2", "--operations", "3"]);
+    command.stdout(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    while waiting(&directory, &server) < 100 {
+        std::thread::yield_now();
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["cancelled"], &report["problems"]), (&true.into(), &Value::Array(vec![])));
+    assert!(report["clients"][0]["committed"].as_u64().unwrap() > 30, "{report}");
+    assert_eq!(waiting(&directory, &server), 0);
 }
 
 #[test]

@@ -45,7 +45,9 @@ impl Stage<'_> {
         field: &mut Field,
     ) -> Result<(), BenchError> {
         let mut fleet = Fleet::connect(&self.target, label, workers)?;
-        fleet.prepare(self.cancel)?;
+        // What has been sent is taken away, also when the run was called off.
+        let is_clearing = field.producing == 0;
+        fleet.prepare(|| self.is_cancelled() && !is_clearing)?;
         field.start(Instant::now());
         for index in 0..fleet.clients.len() {
             fleet.turn(index, epoll::EventFlags::OUT, Some(field))?;
@@ -157,12 +159,12 @@ impl<'w> Fleet<'w> {
     }
 
     /// Until every client has its links.
-    fn prepare(&mut self, cancel: &AtomicBool) -> Result<(), BenchError> {
+    fn prepare(&mut self, is_called_off: impl Fn() -> bool) -> Result<(), BenchError> {
         for index in 0..self.clients.len() {
             self.turn(index, epoll::EventFlags::OUT, None)?;
         }
         while !self.clients.iter().all(|client| client.connection.session.is_ready()) {
-            if cancel.load(Ordering::Relaxed) {
+            if is_called_off() {
                 return Err(BenchError::Cancelled);
             }
             self.wait(None)?;
