@@ -138,7 +138,12 @@ impl fmt::Display for BenchError {
                 };
                 write!(f, "{broker} does not let us in: {what}; {mend}")
             }
-            Self::Ended { doing, why } => write!(f, "the broker ended it in {doing}: {why}"),
+            Self::Ended { doing, why } => {
+                write!(f, "the broker ended it in {doing}: {why}")?;
+                // Not every broker makes queues on first use.
+                let is_missing = why.starts_with("amqp:not-found");
+                f.write_str(if is_missing { "; make the queue and name it by --queue" } else { "" })
+            }
             Self::HoldsMessages { queue } => write!(
                 f,
                 "queue {queue} holds messages already, which the benchmark would take; name \
@@ -163,5 +168,20 @@ impl std::error::Error for BenchError {
             | Self::Io { cause, .. } => Some(cause),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_that_is_missing_is_told_with_its_mend() {
+        let ended = |why: &str| {
+            let (doing, why) = ("factors".to_owned(), why.to_owned());
+            BenchError::Ended { doing, why }.to_string()
+        };
+        assert!(ended("amqp:not-found: no queue 'q'").ends_with("name it by --queue"));
+        assert!(ended("amqp:internal-error").ends_with("in factors: amqp:internal-error"));
     }
 }
