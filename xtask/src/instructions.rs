@@ -1,8 +1,8 @@
-//! `cargo xtask instructions`: what a message by AMQP costs the processor, counted by callgrind, so
-//! that it is the same whatever else the machine does.
+//! `cargo xtask instructions`: what a message by AMQP and a command of Redis cost the processor,
+//! counted by callgrind, so that it is the same whatever else the machine does.
 //!
-//! The program `instructions` of `crates/amqp/examples` passes messages through connection, engine
-//! and log. What it costs to begin cancels out of the difference between two counts of messages.
+//! Programs in `crates/amqp/examples` and `crates/resp/examples` pass them through connection,
+//! engine and log. What it costs to begin cancels out of the difference between two counts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +12,19 @@ use crate::run::run;
 use crate::steps::{Bench, cargo};
 use crate::{Result, setup};
 
-/// Messages of the shorter run; the longer has twice as many.
-const MESSAGES: u64 = 2_000;
+/// Messages or commands of the shorter run; the longer has twice as many.
+const COUNT: u64 = 2_000;
 
 const STORES: [&str; 2] = ["none", "always"];
+
+/// A program that passes something through a protocol, and what is told of it.
+struct Subject {
+    package: &'static str,
+    program: &'static str,
+    /// Of what the instructions are.
+    of: &'static str,
+    rows: &'static [Row],
+}
 
 /// A line of the table: what `of` costs, less what `less` does.
 struct Row {
@@ -24,37 +33,56 @@ struct Row {
     less: Option<&'static str>,
 }
 
-const ROWS: [Row; 6] = [
-    Row { what: "the sections of a message are found", of: "scan", less: None },
-    Row { what: "in: a transfer, and its disposition", of: "in", less: None },
-    Row { what: "out: a transfer, and it is accepted", of: "out", less: Some("in") },
-    Row { what: "a selector adds to both", of: "selected", less: Some("out") },
-    Row { what: "in, in a transaction of its own", of: "commit", less: None },
-    Row { what: "out, in a transaction of its own", of: "commit-out", less: Some("in") },
+const SUBJECTS: [Subject; 2] = [
+    Subject {
+        package: "dunlin-amqp",
+        program: "instructions",
+        of: "a message of 1 KiB",
+        rows: &[
+            Row { what: "the sections of a message are found", of: "scan", less: None },
+            Row { what: "in: a transfer, and its disposition", of: "in", less: None },
+            Row { what: "out: a transfer, and it is accepted", of: "out", less: Some("in") },
+            Row { what: "a selector adds to both", of: "selected", less: Some("out") },
+            Row { what: "in, in a transaction of its own", of: "commit", less: None },
+            Row { what: "out, in a transaction of its own", of: "commit-out", less: Some("in") },
+        ],
+    },
+    Subject {
+        package: "dunlin-resp",
+        program: "instructions_redis",
+        of: "a command with 100 bytes",
+        rows: &[
+            Row { what: "LPUSH", of: "push", less: None },
+            Row { what: "RPOP", of: "pop", less: Some("push") },
+            Row { what: "SET of one key", of: "set", less: None },
+        ],
+    },
 ];
 
-/// Prints the instructions of a message, as a table.
+/// Prints the instructions of a message and of a command, as tables.
 pub(crate) fn run_all(bench: &Bench) -> Result<()> {
     setup::install_valgrind(&bench.log("setup"))?;
-    let counter = Counter { program: build(bench)?, folder: bench.scratch.clone() };
-    let mut columns = Vec::new();
-    for store in STORES {
-        let costs: Result<Vec<u64>> =
-            ROWS.iter().map(|row| counter.for_each(row.of, store)).collect();
-        columns.push(costs?);
+    for subject in &SUBJECTS {
+        let counter = Counter { program: build(bench, subject)?, folder: bench.scratch.clone() };
+        let mut columns = Vec::new();
+        for store in STORES {
+            let rows = subject.rows.iter();
+            let costs: Result<Vec<u64>> = rows.map(|row| counter.for_each(row.of, store)).collect();
+            columns.push(costs?);
+        }
+        println!("{}", table(subject, &columns));
     }
-    println!("{}", table(&columns));
     Ok(())
 }
 
-/// Markdown: a line for each of [`ROWS`], a column for each store's costs of what they are of.
-fn table(columns: &[Vec<u64>]) -> String {
+/// Markdown: a line for each of the rows, a column for each store's costs of what they are of.
+fn table(subject: &Subject, columns: &[Vec<u64>]) -> String {
+    let Subject { of, rows, .. } = subject;
     let heads = STORES.map(|store| format!(" {store} |")).concat();
-    let mut text =
-        format!("| instructions of a message of 1 KiB; store: |{heads}\n|---|--:|--:|\n");
-    for row in &ROWS {
+    let mut text = format!("| instructions of {of}; store: |{heads}\n|---|--:|--:|\n");
+    for row in *rows {
         let cells = columns.iter().map(|costs| {
-            let cost = |of| ROWS.iter().zip(costs).find(|(row, _)| row.of == of).map(|(_, it)| *it);
+            let cost = |of| rows.iter().zip(costs).find(|(row, _)| row.of == of).map(|(_, it)| *it);
             let less = row.less.and_then(cost).unwrap_or_default();
             format!(" {} |", grouped(cost(row.of).unwrap_or_default().saturating_sub(less)))
         });
@@ -63,13 +91,14 @@ fn table(columns: &[Vec<u64>]) -> String {
     text
 }
 
-fn build(bench: &Bench) -> Result<PathBuf> {
-    let arguments = ["build", "--release", "--package", "dunlin-amqp", "--example", "instructions"];
+fn build(bench: &Bench, subject: &Subject) -> Result<PathBuf> {
+    let Subject { package, program, .. } = subject;
+    let arguments = ["build", "--release", "--package", package, "--example", program];
     let built = run(&mut cargo(&arguments), &bench.log("build"), Duration::from_secs(1800))?;
     if !built.ended_well {
         return Err(format!("the release build failed\n{}", built.tail()).into());
     }
-    Ok(bench.release().join("examples/instructions"))
+    Ok(bench.release().join("examples").join(program))
 }
 
 /// Runs the program under callgrind, and leaves what that wrote for `callgrind_annotate`.
@@ -79,18 +108,18 @@ struct Counter {
 }
 
 impl Counter {
-    /// The instructions of one message.
+    /// The instructions of one.
     fn for_each(&self, what: &str, store: &str) -> Result<u64> {
-        let short = self.count(what, store, MESSAGES)?;
-        let long = self.count(what, store, 2 * MESSAGES)?;
-        Ok(long.saturating_sub(short) / MESSAGES)
+        let short = self.count(what, store, COUNT)?;
+        let long = self.count(what, store, 2 * COUNT)?;
+        Ok(long.saturating_sub(short) / COUNT)
     }
 
-    fn count(&self, what: &str, store: &str, messages: u64) -> Result<u64> {
+    fn count(&self, what: &str, store: &str, count: u64) -> Result<u64> {
         let profile = self.folder.join(format!("instructions-{what}-{store}.callgrind"));
         let mut valgrind = Command::new("valgrind");
         valgrind.arg("--tool=callgrind").arg(out_file(&profile)).arg(&self.program);
-        valgrind.args([what, store, &messages.to_string()]);
+        valgrind.args([what, store, &count.to_string()]);
         let log = self.folder.join("instructions.log");
         let outcome = run(&mut valgrind, &log, Duration::from_secs(600))?;
         let count = collected(&outcome.output).filter(|_| outcome.ended_well);
@@ -129,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_row_shows_what_it_adds() {
-        let table = table(&[vec![1, 5_000, 7_000, 9_500, 8, 6_000], vec![0; 6]]);
+        let table = table(&SUBJECTS[0], &[vec![1, 5_000, 7_000, 9_500, 8, 6_000], vec![0; 6]]);
         assert!(table.contains("| in: a transfer, and its disposition | 5,000 | 0 |\n"), "{table}");
         assert!(table.contains("| out: a transfer, and it is accepted | 2,000 | 0 |\n"), "{table}");
         assert!(table.contains("| a selector adds to both | 2,500 | 0 |\n"), "{table}");

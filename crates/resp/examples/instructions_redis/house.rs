@@ -1,0 +1,146 @@
+//! A broker and the end of one connection, turned as the server turns them.
+
+use broker::{Broker, BrokerOptions};
+use engine::EngineOptions;
+use journal::{Gate, JournalOptions};
+use model::{Nanos, Output, SessionId, StorePolicy};
+use resp::{Facts, InputBuffer, Options, Session, Shared};
+
+use crate::memory::{File, Memory};
+
+/// A broker with its log, and a connection to it.
+pub(crate) struct House {
+    broker: Broker<File>,
+    disk: Memory,
+    shared: Shared,
+    session: Session,
+    input: InputBuffer,
+    gate: Gate,
+    /// What the connection has to send.
+    out: Vec<u8>,
+    /// How many bytes it has sent before those.
+    sent: u64,
+    outputs: Vec<Output>,
+}
+
+const LOG_BYTES: u64 = 64 << 20;
+
+const NOW: Nanos = Nanos::from_secs(1_000_000);
+
+const CLIENT: SessionId = SessionId(0);
+
+impl House {
+    /// A broker with a connection that has not begun to speak.
+    pub(crate) fn new(policy: StorePolicy) -> Self {
+        let engine = EngineOptions::new(policy);
+        let disk = Memory::default();
+        let mut broker = if policy == StorePolicy::Memory {
+            Broker::in_memory(engine)
+        } else {
+            // A log that is made ready at the start and never full: to fill it with zeros is dear,
+            // and comes in large steps, which some commands would pay for all.
+            let journal = JournalOptions {
+                segment_bytes: LOG_BYTES,
+                extent_bytes: LOG_BYTES,
+                ..JournalOptions::new(policy)
+            };
+            Broker::open(&disk, BrokerOptions { engine, journal }).unwrap().0
+        };
+        broker.open_session(CLIENT);
+        let mut shared = Shared::new(Options { policy, ..Options::default() }, Box::new(Nothing));
+        let session = Session::new(CLIENT, None, NOW, &mut shared);
+        let mut house = Self {
+            broker,
+            disk,
+            shared,
+            session,
+            input: InputBuffer::new(),
+            gate: Gate::default(),
+            out: Vec::new(),
+            sent: 0,
+            outputs: Vec::new(),
+        };
+        house.work_for_the_log();
+        house
+    }
+
+    /// The client's bytes arrive, and all is done that follows from them. Gives how many bytes the
+    /// connection sent.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> usize {
+        self.input.append(bytes);
+        self.poll();
+        self.work_for_the_log();
+        let end = self.gate.released(self.broker.durable());
+        assert_eq!(end, self.sent + self.out.len() as u64, "all that was said may leave");
+        self.sent = end;
+        let sent = self.out.len();
+        self.out.clear();
+        sent
+    }
+
+    /// How many messages the broker holds.
+    pub(crate) fn messages(&self) -> u64 {
+        self.broker.statistics().ready
+    }
+
+    fn poll(&mut self) {
+        loop {
+            let Self { broker, shared, session, input, out, outputs, .. } = self;
+            let Some(command) = session.poll_command(NOW, input, shared, out) else { return };
+            assert!(broker.takes(CLIENT, &command), "the log is never full");
+            broker.handle(NOW, CLIENT, command, outputs);
+            for output in outputs.drain(..) {
+                session.handle_reply(output.reply, shared, out);
+                self.gate.push(output.after, self.sent + out.len() as u64);
+            }
+        }
+    }
+
+    fn work_for_the_log(&mut self) {
+        while let Some(chore) = self.broker.poll_chore(NOW) {
+            let done = chore.perform(&self.disk);
+            self.broker.handle_chore(NOW, done).unwrap();
+        }
+        while let Some(write) = self.broker.poll_write(NOW) {
+            let result = write.perform(&self.disk);
+            self.broker.handle_write(NOW, write, result).unwrap();
+        }
+    }
+}
+
+/// Nobody asks.
+struct Nothing;
+
+impl Facts for Nothing {
+    fn pid(&self) -> u32 {
+        0
+    }
+
+    fn version(&self) -> &str {
+        ""
+    }
+
+    fn user_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn system_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn uptime(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn instance_id(&self) -> u64 {
+        0
+    }
+
+    fn system(&self) -> &str {
+        ""
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,72 @@
+//! Commands of Redis through session, engine and log, for whoever counts the instructions of it:
+//! `cargo xtask instructions` runs it under callgrind with two counts of commands and prints the
+//! difference.
+//!
+//! `instructions_redis WHAT STORE COUNT`, where STORE is `none` or `always`, and WHAT one of
+//!
+//! * `push`: a client sends `LPUSH`, in bursts, with an element each, and is answered
+//! * `pop`: the same; then it takes them with `RPOP`
+//! * `set`: a client sends `SET`, of one key
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is a measurement")]
+
+mod house;
+#[path = "../../../amqp/examples/instructions/memory.rs"]
+mod memory;
+
+use house::House;
+use model::StorePolicy;
+
+/// Commands that come in one read.
+const BURST: u64 = 16;
+
+const ELEMENT: [u8; 100] = [b'x'; 100];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let [what, store, count] = words[..] else { panic!("instructions_redis WHAT STORE COUNT") };
+    let policy = match store {
+        "none" => StorePolicy::Memory,
+        "always" => StorePolicy::Always,
+        _ => panic!("the store is none or always"),
+    };
+    let count: u64 = count.parse().unwrap();
+    let count = count.next_multiple_of(BURST);
+    let house = &mut House::new(policy);
+    match what {
+        "push" => push(house, count),
+        "pop" => pop(house, count),
+        "set" => repeat(house, &[b"SET", b"session:1042", &ELEMENT], count),
+        _ => panic!("{what}?"),
+    }
+}
+
+fn push(house: &mut House, count: u64) {
+    repeat(house, &[b"LPUSH", b"mylist", &ELEMENT], count);
+    assert_eq!(house.messages(), count, "all were stored");
+}
+
+fn pop(house: &mut House, count: u64) {
+    push(house, count);
+    repeat(house, &[b"RPOP", b"mylist"], count);
+    assert_eq!(house.messages(), 0, "all are done with");
+}
+
+/// The same command so many times.
+fn repeat(house: &mut House, words: &[&[u8]], count: u64) {
+    let burst = command(words).repeat(BURST as usize);
+    for _ in 0..count / BURST {
+        let sent = house.send(&burst);
+        assert!(sent > 0, "the broker answers");
+    }
+}
+
+fn command(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
