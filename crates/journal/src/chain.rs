@@ -10,7 +10,7 @@ use model::ChainRoom;
 use crate::chore::Work;
 use crate::format::MARK_BYTES;
 
-use crate::journal::padded_batch_bytes;
+use crate::room::padded_batch_bytes;
 use crate::segments::RESERVED_SPARES;
 use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
 

@@ -10,8 +10,8 @@ use model::{ChainRoom, LiveRecords, Lsn, Nanos, limits};
 
 use crate::chore::{Chore, ChoreDone, Product, Work};
 use crate::format::{Epoch, Life, MARK_BYTES, Mark, SegmentHeader, SegmentNumber};
-use crate::journal::padded_batch_bytes;
 use crate::reader::SegmentReader;
+use crate::room::padded_batch_bytes;
 use crate::segments::{RESERVED_SPARES, Segment, Spare};
 use crate::snapshot::{Slot, SnapshotHeader, encode_chunk};
 use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, FRAME_HEADER_BYTES, Journal, JournalFailed};

@@ -7,9 +7,10 @@ use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
 use crate::batch::Batch;
 use crate::buffer::AlignedBuffer;
-use crate::format::{MARK_BYTES, Opening, SegmentNumber};
+use crate::format::{Opening, SegmentNumber};
 use crate::housekeeping::Housekeeping;
-use crate::segments::{RESERVED_SPARES, Segment, Segments};
+use crate::room::padded_batch_bytes;
+use crate::segments::{Segment, Segments};
 use crate::{
     BLOCK_BYTES, Counters, Disk, DiskError, DiskErrorKind, Durable, FRAME_HEADER_BYTES,
     JournalFailed, JournalOptions, WriteMode,
@@ -234,10 +235,9 @@ impl<F: Clone> Journal<F> {
     #[must_use]
     pub fn unwritten(&self) -> Unwritten {
         let next = self.full.front().or(self.open.as_ref());
-        let waiting = self.full.iter().chain(&self.open);
         Unwritten {
-            bytes: self.pending_bytes(),
-            frames: waiting.map(|batch| batch.frames).sum(),
+            bytes: self.waiting().map(Batch::len).sum(),
+            frames: self.waiting().map(|batch| batch.frames).sum(),
             syncs: next.is_some_and(|batch| batch.level == Durability::Synced),
         }
     }
@@ -259,44 +259,6 @@ impl<F: Clone> Journal<F> {
             _ => None,
         };
         sync.into_iter().chain(self.house.retry_at).min()
-    }
-
-    /// Whether not even the largest frame that settles something can be appended before a write
-    /// or a chore completes. Feed no command meanwhile.
-    #[must_use]
-    pub fn stalled(&self) -> bool {
-        if self.is_behind_by(PENDING_BYTES_MAX) || self.is_overtaken() {
-            return true;
-        }
-        if self.house.device_is_full() {
-            return self.must_compact_first() || !self.fits(self.settle_payload_bytes_max(), 0);
-        }
-        !self.takes_largest()
-    }
-
-    /// Whether so much waits to be written, or so little room is prepared, that what is added has
-    /// to wait if it takes so many bytes, and what settles, for which some bytes more are left, has
-    /// not yet. On a full device what is added is refused instead: see [`Journal::room`].
-    #[must_use]
-    pub fn holds_back(&self, payload_bytes: usize) -> bool {
-        let is_short =
-            || !self.fits(self.options.left_payload_bytes(payload_bytes), RESERVED_SPARES);
-        self.is_far_behind() || !self.house.device_is_full() && is_short()
-    }
-
-    /// The largest payload that adds something and can be appended now. Less than the options
-    /// allow only when the device is full.
-    #[must_use]
-    pub fn room(&self) -> u64 {
-        if self.takes_largest() {
-            return u64::MAX;
-        }
-        let spared = self.segments.spares() >= RESERVED_SPARES && !self.house.is_compacting();
-        if !spared || !self.house.slots_suffice() {
-            return 0;
-        }
-        let overhead = (MARK_BYTES + FRAME_HEADER_BYTES) as u64;
-        self.segments.active_rest(self.planned_end()).saturating_sub(overhead)
     }
 
     /// What was counted so far, and what is now.
@@ -340,14 +302,6 @@ impl<F: Clone> Journal<F> {
         Lsn(self.next.0 - 1)
     }
 
-    /// Whether a frame can be appended and `reserve` spares are left alone.
-    pub(crate) fn fits(&self, payload_bytes: usize, reserve: usize) -> bool {
-        let bytes = padded_batch_bytes(payload_bytes);
-        let spares = self.segments.spares();
-        (spares >= reserve && self.segments.active_rest(self.planned_end()) >= bytes)
-            || (spares > reserve && self.segments.next_spare_rest() >= bytes)
-    }
-
     /// Where in the active segment the batch after the open one would begin.
     pub(crate) fn planned_end(&self) -> u64 {
         let end = self.segments.active().end;
@@ -361,19 +315,6 @@ impl<F: Clone> Journal<F> {
         let unwritten = flight.or(waiting.map(|batch| (batch.life.number, batch.offset)));
         let here = unwritten.filter(|(number, _)| *number == segment.life.number);
         here.map_or(segment.end, |(_, offset)| offset)
-    }
-
-    /// The largest payload that changes what is stored and can be appended now.
-    #[must_use]
-    pub fn settling_room(&self) -> usize {
-        if self.stalled() { 0 } else { self.settle_payload_bytes_max() }
-    }
-
-    /// The largest frame that only settles: it must go into the reserve.
-    pub(crate) fn settle_payload_bytes_max(&self) -> usize {
-        let reserve = usize::try_from(self.options.reserve_bytes).unwrap_or(usize::MAX);
-        let fits = reserve.saturating_sub(BLOCK_BYTES + MARK_BYTES + FRAME_HEADER_BYTES);
-        self.options.frame_payload_bytes_max.min(fits)
     }
 
     /// A frame read back for compaction is not what the caller once appended.
@@ -401,26 +342,9 @@ impl<F: Clone> Journal<F> {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    fn takes_largest(&self) -> bool {
-        self.house.slots_suffice()
-            && self.fits(self.options.frame_payload_bytes_max, RESERVED_SPARES)
-    }
-
-    /// So much waits to be written that what is added has to wait. What waits since a chain came,
-    /// and was before it, does not count: that holds up nobody.
-    pub(crate) fn is_far_behind(&self) -> bool {
-        self.is_behind_by(PENDING_BYTES_MAX - SETTLING_BYTES)
-    }
-
-    fn is_behind_by(&self, bytes: usize) -> bool {
-        let waiting = self.full.iter().chain(&self.open);
-        let counted = waiting.filter(|batch| batch.first > self.chained);
-        counted.map(Batch::len).sum::<usize>() > bytes
-    }
-
-    fn pending_bytes(&self) -> usize {
-        let waiting = self.full.iter().chain(&self.open);
-        waiting.map(Batch::len).sum()
+    /// Batches that are not being written yet, in the order of the log.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Batch<F>> {
+        self.full.iter().chain(&self.open)
     }
 
     fn open_batch_takes(&self, payload_bytes: usize) -> bool {
@@ -575,19 +499,6 @@ impl<F: Clone> Journal<F> {
             self.counters.batch_frames_max.max(u64::from(batch.frames));
     }
 }
-
-/// Bytes in the log of a batch with only one frame.
-pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
-    (MARK_BYTES + FRAME_HEADER_BYTES + payload_bytes).next_multiple_of(BLOCK_BYTES) as u64
-}
-
-/// Bytes of frames that may wait for earlier writes, beside a chain; beyond, the journal stalls. At
-/// the speed of a plain disk it is a fifth of a second.
-const PENDING_BYTES_MAX: usize = 40 * 1024 * 1024;
-
-/// And of these, bytes for frames that add nothing: some 100,000 settlements. So much of the room
-/// that is prepared is left to them too, or a quarter of the largest frame.
-pub(crate) const SETTLING_BYTES: usize = 8 * 1024 * 1024;
 
 /// A new batch's buffer; it grows to what the traffic needs and is used again.
 const NEW_BUFFER_BYTES: usize = 64 * 1024;

@@ -33,6 +33,7 @@ mod limit;
 mod options;
 mod reader;
 mod recovery;
+mod room;
 mod segments;
 mod snapshot;
 mod spill;

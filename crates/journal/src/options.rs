@@ -4,7 +4,7 @@ use model::{StorePolicy, limits};
 
 use crate::BLOCK_BYTES;
 use crate::format::MARK_BYTES;
-use crate::journal::SETTLING_BYTES;
+use crate::room::SETTLING_BYTES;
 use crate::segments::RESERVED_SPARES;
 
 /// Sizes and policy of a journal. They may differ from one opening to the next.

@@ -1,0 +1,97 @@
+//! How much the log takes now: what adds, what settles, or nothing before a write or a chore
+//! completes.
+
+use crate::batch::Batch;
+use crate::format::MARK_BYTES;
+use crate::segments::RESERVED_SPARES;
+use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
+
+impl<F: Clone> Journal<F> {
+    /// Whether not even the largest frame that settles something can be appended before a write
+    /// or a chore completes. Feed no command meanwhile.
+    #[must_use]
+    pub fn stalled(&self) -> bool {
+        if self.is_behind_by(PENDING_BYTES_MAX) || self.is_overtaken() {
+            return true;
+        }
+        if self.house.device_is_full() {
+            return self.must_compact_first() || !self.fits(self.settle_payload_bytes_max(), 0);
+        }
+        !self.takes_largest()
+    }
+
+    /// Whether so much waits to be written, or so little room is prepared, that what is added has
+    /// to wait if it takes so many bytes, and what settles, for which some bytes more are left, has
+    /// not yet. On a full device what is added is refused instead: see [`Journal::room`].
+    #[must_use]
+    pub fn holds_back(&self, payload_bytes: usize) -> bool {
+        let is_short =
+            || !self.fits(self.options.left_payload_bytes(payload_bytes), RESERVED_SPARES);
+        self.is_far_behind() || !self.house.device_is_full() && is_short()
+    }
+
+    /// The largest payload that adds something and can be appended now. Less than the options
+    /// allow only when the device is full.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        if self.takes_largest() {
+            return u64::MAX;
+        }
+        let spared = self.segments.spares() >= RESERVED_SPARES && !self.house.is_compacting();
+        if !spared || !self.house.slots_suffice() {
+            return 0;
+        }
+        let overhead = (MARK_BYTES + FRAME_HEADER_BYTES) as u64;
+        self.segments.active_rest(self.planned_end()).saturating_sub(overhead)
+    }
+
+    /// The largest payload that changes what is stored and can be appended now.
+    #[must_use]
+    pub fn settling_room(&self) -> usize {
+        if self.stalled() { 0 } else { self.settle_payload_bytes_max() }
+    }
+
+    /// Whether a frame can be appended and `reserve` spares are left alone.
+    pub(crate) fn fits(&self, payload_bytes: usize, reserve: usize) -> bool {
+        let bytes = padded_batch_bytes(payload_bytes);
+        let spares = self.segments.spares();
+        (spares >= reserve && self.segments.active_rest(self.planned_end()) >= bytes)
+            || (spares > reserve && self.segments.next_spare_rest() >= bytes)
+    }
+
+    /// The largest frame that only settles: it must go into the reserve.
+    pub(crate) fn settle_payload_bytes_max(&self) -> usize {
+        let reserve = usize::try_from(self.options.reserve_bytes).unwrap_or(usize::MAX);
+        let fits = reserve.saturating_sub(BLOCK_BYTES + MARK_BYTES + FRAME_HEADER_BYTES);
+        self.options.frame_payload_bytes_max.min(fits)
+    }
+
+    /// So much waits to be written that what is added has to wait. What waits since a chain came,
+    /// and was before it, does not count: that holds up nobody.
+    pub(crate) fn is_far_behind(&self) -> bool {
+        self.is_behind_by(PENDING_BYTES_MAX - SETTLING_BYTES)
+    }
+
+    fn takes_largest(&self) -> bool {
+        self.house.slots_suffice()
+            && self.fits(self.options.frame_payload_bytes_max, RESERVED_SPARES)
+    }
+
+    fn is_behind_by(&self, bytes: usize) -> bool {
+        let counted = self.waiting().filter(|batch| batch.first > self.chained);
+        counted.map(Batch::len).sum::<usize>() > bytes
+    }
+}
+
+/// Bytes in the log of a batch with only one frame.
+pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
+    (MARK_BYTES + FRAME_HEADER_BYTES + payload_bytes).next_multiple_of(BLOCK_BYTES) as u64
+}
+
+/// Bytes of frames that may wait for earlier writes, beside a chain; beyond, the journal stalls. At
+/// the speed of a plain disk it is a fifth of a second.
+const PENDING_BYTES_MAX: usize = 40 * 1024 * 1024;
+
+/// And of these, bytes for frames that add nothing: some 100,000 settlements. So much of the room
+/// that is prepared is left to them too, or a quarter of the largest frame.
+pub(crate) const SETTLING_BYTES: usize = 8 * 1024 * 1024;
