@@ -64,6 +64,21 @@ pub(crate) struct Residents {
 }
 
 impl Residents {
+    /// One of the bodies is not here any more. From either end of the queue it leaves an end of the
+    /// line, mostly; what is in between stays there until much of the line is gone.
+    fn leave_line(&mut self, id: MessageId) {
+        if self.line.front() == Some(&id) {
+            self.line.pop_front();
+        } else if self.line.back() == Some(&id) {
+            self.line.pop_back();
+        }
+        // What a crowd needed is not kept for ever.
+        let (capacity, needed) = (self.line.capacity(), 2 * self.line.len());
+        if capacity > 2 * (needed + STALE_MAX) {
+            self.line.shrink_to(needed);
+        }
+    }
+
     /// Too many of the line are gone.
     fn is_stale(&self) -> bool {
         self.line.len() > 2 * self.count + STALE_MAX
@@ -297,6 +312,7 @@ impl Engine {
         self.change_residents(message.queue, |residents| {
             residents.bytes -= bytes;
             residents.count -= 1;
+            residents.leave_line(id);
         });
     }
 
@@ -537,3 +553,23 @@ const BODIES_PER_TRIM: usize = 1024;
 const STALE_MAX: usize = 64;
 
 const _: () = assert!(limits::MESSAGE_BYTES_MAX <= u32::MAX as usize, "a length fits");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever takes from an end takes the end of the line along, and its memory in time.
+    #[test]
+    fn what_leaves_in_order_leaves_nothing_in_line() {
+        let mut residents = Residents::default();
+        residents.line.extend((1..=10_000).map(MessageId));
+        for id in 1..=4_000 {
+            residents.leave_line(MessageId(id));
+            residents.leave_line(MessageId(10_001 - id));
+        }
+        assert_eq!(residents.line, (4_001..=6_000).map(MessageId).collect::<VecDeque<_>>());
+        assert!(residents.line.capacity() <= 4 * 2_000 + 2 * STALE_MAX);
+        residents.leave_line(MessageId(5_000));
+        assert_eq!(residents.line.len(), 2_000, "it is in between");
+    }
+}
