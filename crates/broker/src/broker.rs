@@ -14,6 +14,7 @@ use model::{
 
 use crate::explain::{Explained, join};
 use crate::fetching::Fetching;
+use crate::log::Log;
 use crate::recovery::{Recovery, recover};
 use crate::returning::Returning;
 use crate::spilling::Spilling;
@@ -31,7 +32,7 @@ pub struct BrokerOptions {
 /// An engine and its log. See the crate's documentation for the order of calls.
 pub struct Broker<F> {
     pub(crate) engine: Engine,
-    pub(crate) journal: Option<Journal<F>>,
+    pub(crate) journal: Option<Log<F>>,
     pub(crate) effects: Effects,
     /// The snapshot that is being taken.
     snapshot: Option<SnapshotCursor>,
@@ -92,7 +93,7 @@ impl<F: Clone> Broker<F> {
     ) -> Self {
         Self {
             engine,
-            journal,
+            journal: journal.map(Log::new),
             effects: Effects::default(),
             snapshot: None,
             chunk: Vec::new(),
@@ -164,7 +165,7 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let spill = self.spilling.as_ref().and_then(Spilling::retry_at);
-        let journal = self.journal.as_ref().and_then(Journal::poll_timeout);
+        let journal = self.journal.as_deref().and_then(Journal::poll_timeout);
         let journal = journal.into_iter().chain(spill).min();
         let commit = (self.readiness() != Readiness::Awaited).then_some(Nanos::ZERO);
         if self.stalled() {
@@ -178,7 +179,7 @@ impl<F: Clone> Broker<F> {
     /// Whether commands must wait until a write or a chore completes.
     #[must_use]
     pub fn stalled(&self) -> bool {
-        self.journal.as_ref().is_some_and(Journal::stalled)
+        self.journal.as_ref().is_some_and(|log| log.allowance().stalled)
     }
 
     /// Whether a command can be given now: not while the broker is stalled; what adds to the log
@@ -193,20 +194,20 @@ impl<F: Clone> Broker<F> {
         let waits = |bytes| journal.holds_back(bytes);
         let waits_for_log = self.engine.adds_to_log(session, command).is_some_and(waits);
         let waits_for_memory = self.waits_for_spill() && Engine::adds_to_memory(command);
-        !journal.stalled() && !waits_for_log && !waits_for_memory
+        !journal.allowance().stalled && !waits_for_log && !waits_for_memory
     }
 
     /// Whether something that adds to the log or to memory may have to wait, or everything.
     #[must_use]
     pub fn holds_back(&self) -> bool {
-        let holds = |journal: &Journal<F>| journal.stalled() || journal.holds_back(usize::MAX);
-        self.journal.as_ref().is_some_and(holds) || self.waits_for_spill()
+        let holds = self.journal.as_ref().is_some_and(|log| log.allowance().holds_back);
+        holds || self.waits_for_spill()
     }
 
     /// Bytes of log that puts may use now; all there can be where nothing is kept.
     #[must_use]
     pub fn room(&self) -> u64 {
-        self.journal.as_ref().map_or(u64::MAX, Journal::room)
+        self.journal.as_ref().map_or(u64::MAX, |log| log.allowance().room)
     }
 
     /// Nothing that waits for a place in a queue is stored: see [`Engine::refuse_waiting`].
@@ -217,13 +218,13 @@ impl<F: Clone> Broker<F> {
     /// How far the log is durable; what depends on nothing needs no log.
     #[must_use]
     pub fn durable(&self) -> Durable {
-        self.journal.as_ref().map_or_else(Durable::default, Journal::durable)
+        self.journal.as_deref().map_or_else(Durable::default, Journal::durable)
     }
 
     /// What waits to be written: see [`Journal::unwritten`].
     #[must_use]
     pub fn unwritten(&self) -> Unwritten {
-        self.journal.as_ref().map_or_else(Unwritten::default, Journal::unwritten)
+        self.journal.as_deref().map_or_else(Unwritten::default, Journal::unwritten)
     }
 
     /// The next thing to be done for the log: see [`Journal::poll_write`].
@@ -312,13 +313,13 @@ impl<F: Clone> Broker<F> {
     /// What the journal counted; zeros where there is none.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.journal.as_ref().map_or_else(Counters::default, Journal::counters)
+        self.journal.as_deref().map_or_else(Counters::default, Journal::counters)
     }
 
     /// What each file of the log is kept for; looks at every message.
     #[must_use]
     pub fn explain(&self) -> Vec<Explained> {
-        let segments = self.journal.as_ref().map(Journal::explain).unwrap_or_default();
+        let segments = self.journal.as_deref().map(Journal::explain).unwrap_or_default();
         join(segments, &self.engine)
     }
 
@@ -395,14 +396,15 @@ impl<F: Clone> Broker<F> {
     }
 
     pub(crate) fn journal_mut(&mut self) -> &mut Journal<F> {
-        self.journal.as_mut().expect("invariant: only a log hands out writes and chores")
+        self.journal.as_deref_mut().expect("invariant: only a log hands out writes and chores")
     }
 
     /// The engine uses no more of the log than there is.
     pub(crate) fn tell_room(&mut self) {
         if let Some(journal) = &self.journal {
-            self.engine.set_room(journal.room());
-            self.engine.set_settling_room(journal.settling_room());
+            let allowance = journal.allowance();
+            self.engine.set_room(allowance.room);
+            self.engine.set_settling_room(allowance.settling_room);
             self.engine.set_written(journal.durable().written);
             self.had_away = self.engine.has_away();
         }
@@ -411,7 +413,7 @@ impl<F: Clone> Broker<F> {
     /// Appends the frames of the last step, tells the log what ceased to matter, and hands out
     /// what was said.
     fn pass_on(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = self.journal.as_deref_mut() {
             let mut start = 0;
             for frame in &self.effects.frames {
                 let payload = self.effects.records.get(start..frame.end).unwrap_or_default();

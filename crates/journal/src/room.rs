@@ -6,18 +6,48 @@ use crate::format::MARK_BYTES;
 use crate::segments::RESERVED_SPARES;
 use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
 
+/// What the log takes now; the same until it is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// See [`Journal::stalled`].
+    pub stalled: bool,
+    /// See [`Journal::holds_back`]: whether something that is added has to wait, or everything.
+    pub holds_back: bool,
+    /// See [`Journal::room`].
+    pub room: u64,
+    /// See [`Journal::settling_room`].
+    pub settling_room: usize,
+}
+
 impl<F: Clone> Journal<F> {
+    /// All that is to be known about it, for who asks before each command.
+    #[must_use]
+    pub fn allowance(&self) -> Allowance {
+        let takes_largest = self.takes_largest();
+        let stalled = self.is_stalled(takes_largest);
+        Allowance {
+            stalled,
+            holds_back: stalled || self.holds_back(usize::MAX),
+            room: if takes_largest { u64::MAX } else { self.scarce_room() },
+            settling_room: if stalled { 0 } else { self.settle_payload_bytes_max() },
+        }
+    }
+
     /// Whether not even the largest frame that settles something can be appended before a write
     /// or a chore completes. Feed no command meanwhile.
     #[must_use]
     pub fn stalled(&self) -> bool {
+        self.is_stalled(self.takes_largest())
+    }
+
+    fn is_stalled(&self, takes_largest: bool) -> bool {
         if self.is_behind_by(PENDING_BYTES_MAX) || self.is_overtaken() {
             return true;
         }
         if self.house.device_is_full() {
             return self.must_compact_first() || !self.fits(self.settle_payload_bytes_max(), 0);
         }
-        !self.takes_largest()
+        !takes_largest
     }
 
     /// Whether so much waits to be written, or so little room is prepared, that what is added has
@@ -34,9 +64,10 @@ impl<F: Clone> Journal<F> {
     /// allow only when the device is full.
     #[must_use]
     pub fn room(&self) -> u64 {
-        if self.takes_largest() {
-            return u64::MAX;
-        }
+        if self.takes_largest() { u64::MAX } else { self.scarce_room() }
+    }
+
+    fn scarce_room(&self) -> u64 {
         let spared = self.segments.spares() >= RESERVED_SPARES && !self.house.is_compacting();
         if !spared || !self.house.slots_suffice() {
             return 0;
