@@ -44,7 +44,7 @@ The project's own tools.
 cargo xtask test [--only STEP]...   everything; the last line is `N passed, N failed`
 cargo xtask tidy                    the rules that no compiler holds
 cargo xtask metrics                 the figures A1 to A12 of the code
-cargo xtask instructions            what a message costs the processor (valgrind; a minute or two)
+cargo xtask instructions            what messages and commands cost (valgrind; some minutes)
 cargo xtask amqp [BROKER]...        foreign AMQP clients: dunlin, artemis, or the URL of any
 cargo xtask crash [options]         kill -9 under load
     --jms             JMS clients instead of beanstalkd's
