@@ -1,7 +1,7 @@
 //! Replaying a log into an engine.
 
 use engine::{Engine, EngineOptions};
-use journal::{Disk, Journal, Live, OpenError, Recover, Recovered};
+use journal::{Disk, Journal, OpenError, Recover, Recovered};
 use model::{BrokerStatistics, Lsn, Nanos};
 
 use crate::BrokerOptions;
@@ -79,9 +79,15 @@ impl Recover for Replay {
         self.engine.restore_body(lsn, payload).map_err(|error| error.to_string())
     }
 
-    fn finish(&mut self, last: Lsn) -> Result<Live, String> {
-        self.engine.finish_recovery(last).map_err(|error| error.to_string())?;
-        let records = self.engine.live().collect();
-        Ok(Live { records, snapshot_bytes: self.engine.snapshot_bytes_max() })
+    fn finish(&mut self, last: Lsn) -> Result<(), String> {
+        self.engine.finish_recovery(last).map_err(|error| error.to_string())
+    }
+
+    fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
+        self.engine.live()
+    }
+
+    fn snapshot_bytes(&self) -> u64 {
+        self.engine.snapshot_bytes_max()
     }
 }

@@ -10,10 +10,11 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::iter;
 use std::sync::{Mutex, MutexGuard};
 
 use disk::{Choice, File, Method, RealDisk};
-use journal::{Journal, JournalOptions, Live, OldFrames, Recover};
+use journal::{Journal, JournalOptions, OldFrames, Recover};
 use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
 const FRAMES: u64 = 5_000;
@@ -41,8 +42,16 @@ impl Recover for Nothing {
         Ok(())
     }
 
-    fn finish(&mut self, _: Lsn) -> Result<Live, String> {
-        Ok(Live::default())
+    fn finish(&mut self, _: Lsn) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
+        iter::empty()
+    }
+
+    fn snapshot_bytes(&self) -> u64 {
+        0
     }
 }
 

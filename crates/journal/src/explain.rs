@@ -109,24 +109,15 @@ impl<F> Reading<F> {
                 (_, Some(_)) => found.bytes,
                 _ => BLOCK_BYTES as u64,
             };
-            let live = LiveRecords::NONE;
+            let live = self.live.get(index).copied().unwrap_or_default();
             let kept_for = match first {
                 Some(_) if is_last => KeptFor::Writing,
+                Some(_) if live != LiveRecords::NONE => KeptFor::LiveRecords,
                 Some(_) => KeptFor::Snapshot,
                 None => KeptFor::Nothing,
             };
             let (number, bytes) = (found.life.number, found.bytes);
             all.push(SegmentUse { number, bytes, used_bytes, first, live, kept_for });
-        }
-        for (lsn, bytes) in &self.live.records {
-            let holds =
-                |segment: &&mut SegmentUse| segment.first.is_some_and(|first| first <= *lsn);
-            if let Some(segment) = all.iter_mut().rev().find(holds) {
-                segment.live += LiveRecords::one(*bytes);
-                if segment.kept_for == KeptFor::Snapshot {
-                    segment.kept_for = KeptFor::LiveRecords;
-                }
-            }
         }
         all
     }

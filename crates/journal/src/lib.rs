@@ -53,7 +53,7 @@ pub use housekeeping::OldFrames;
 pub use inspect::{Found, inspect};
 pub use journal::{Journal, Unwritten, Write};
 pub use options::JournalOptions;
-pub use recovery::{Live, Recover, Recovered, verify};
+pub use recovery::{Recover, Recovered, verify};
 pub use room::Allowance;
 pub use spill::{
     Spill, SpillCounters, SpillFetch, SpillFetchDone, SpillPlace, SpillRemoval, SpillRemovalDone,

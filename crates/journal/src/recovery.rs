@@ -47,21 +47,18 @@ pub trait Recover {
     /// What is wrong with it.
     fn restore(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), String>;
 
-    /// The log ended with `last`. Returns position and bytes of each live record, and what a
-    /// snapshot may take.
+    /// The log ended with `last`.
     ///
     /// # Errors
     /// What is missing.
-    fn finish(&mut self, last: Lsn) -> Result<Live, String>;
-}
+    fn finish(&mut self, last: Lsn) -> Result<(), String>;
 
-/// What matters of a recovered log.
-#[derive(Clone, Debug, Default)]
-pub struct Live {
-    /// Position and bytes of each live record.
-    pub records: Vec<(Lsn, u64)>,
-    /// What a snapshot of them may take.
-    pub snapshot_bytes: u64,
+    /// Once it is finished: position and bytes of each live record. Fast where neighbours come one
+    /// after the other.
+    fn live(&self) -> impl Iterator<Item = (Lsn, u64)>;
+
+    /// Once it is finished: what a snapshot may take.
+    fn snapshot_bytes(&self) -> u64;
 }
 
 /// What was found, for the one line that a starting server logs.
@@ -93,7 +90,9 @@ pub(crate) struct Reading<F> {
     epoch: Epoch,
     epoch_file: Option<F>,
     names: Vec<String>,
-    pub(crate) live: Live,
+    /// What matters of each of `files`.
+    pub(crate) live: Vec<LiveRecords>,
+    snapshot_bytes: u64,
     pub(crate) recovered: Recovered,
 }
 
@@ -150,9 +149,12 @@ pub(crate) fn read<D: Disk>(
     walk.restore(tail, recover)?;
     let (unsure, indexes, mut recovered) = (walk.unsure, walk.indexes, walk.recovered);
     recovered.last = Lsn(next.0 - 1);
-    let live = recover
+    recover
         .finish(recovered.last)
         .map_err(|cause| OpenError::Missing { lsn: recovered.last, cause })?;
+    let in_log = files.get(..tail.map_or(0, |tail| tail.index + 1)).unwrap_or_default();
+    let live = live_of(in_log, recover.live());
+    let snapshot_bytes = recover.snapshot_bytes();
     Ok(Reading {
         files,
         snapshot,
@@ -164,8 +166,32 @@ pub(crate) fn read<D: Disk>(
         epoch_file,
         names,
         live,
+        snapshot_bytes,
         recovered,
     })
+}
+
+/// What matters of each of these files.
+fn live_of<F>(
+    files: &[SegmentFile<F>],
+    records: impl Iterator<Item = (Lsn, u64)>,
+) -> Vec<LiveRecords> {
+    let first = |(index, file): (usize, &SegmentFile<F>)| Some((file.first?.lsn, index));
+    let by_first: BTreeMap<Lsn, usize> = files.iter().enumerate().filter_map(first).collect();
+    let mut live = vec![LiveRecords::NONE; files.len()];
+    let (mut frames, mut holder) = (Lsn::ZERO..Lsn::ZERO, 0);
+    for (lsn, bytes) in records {
+        if !frames.contains(&lsn) {
+            let holding = by_first.range(..=lsn).next_back();
+            let (first, index) = holding.expect("invariant: what is live lies in a segment");
+            let next = by_first.range(lsn.next()..).next();
+            (frames, holder) = (*first..next.map_or(Lsn(u64::MAX), |(next, _)| *next), *index);
+        }
+        if let Some(live) = live.get_mut(holder) {
+            *live += LiveRecords::one(bytes);
+        }
+    }
+    live
 }
 
 /// All segment files in the order of their numbers.
@@ -250,8 +276,7 @@ fn settle<D: Disk>(
     let (slot, header) = reading.snapshot.unwrap_or_default();
     let house = Housekeeping::new(slots, header, slot, reading.recovered.bytes);
     let mut journal = Journal::new(options, opening, reading.next, segments, house);
-    journal.need_for_snapshot(reading.live.snapshot_bytes);
-    journal.segments.keep_all(&reading.live.records);
+    journal.need_for_snapshot(reading.snapshot_bytes);
     let synced = journal.durable().synced;
     journal.segments.retire(header.begin, synced);
     Ok(journal)
@@ -314,8 +339,9 @@ fn arrange<D: Disk>(
                 let end = if index == tail.index { tail.offset } else { bytes };
                 let first = mark.lsn;
                 let found = segment(life, file.clone(), first, end, end);
+                let live = reading.live.get(index).copied().unwrap_or_default();
                 let index = frames.clone();
-                table.insert(first, Segment { file_bytes: bytes, index, ..found });
+                table.insert(first, Segment { file_bytes: bytes, live, index, ..found });
             }
             _ => {
                 let initialised = bytes.min(options.reserve_bytes);

@@ -220,21 +220,6 @@ impl<F: Clone> Segments<F> {
         segment.live.bytes += bytes;
     }
 
-    /// The same of all that recovery found, a million perhaps: neighbours lie mostly together.
-    pub(crate) fn keep_all(&mut self, records: &[(Lsn, u64)]) {
-        let mut rest = records;
-        while let Some((lsn, _)) = rest.first() {
-            let first = self.holding(*lsn).first;
-            let last = self.last_of(first);
-            let together = rest.iter().take_while(|(lsn, _)| (first..=last).contains(lsn));
-            let (here, others) = rest.split_at(together.count());
-            assert!(!here.is_empty(), "a record lies where it was looked up");
-            let bytes = here.iter().map(|(_, bytes)| bytes).sum();
-            self.holding(first).live += LiveRecords { count: here.len() as u64, bytes };
-            rest = others;
-        }
-    }
-
     /// A record at `lsn` ceased to matter with frame `now`.
     pub(crate) fn free(&mut self, lsn: Lsn, bytes: u64, now: Lsn) {
         let segment = self.holding(lsn);

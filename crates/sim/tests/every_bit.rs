@@ -13,8 +13,7 @@ use std::rc::Rc;
 use broker::{Broker, BrokerOptions};
 use engine::{Effects, Engine};
 use journal::{
-    BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Found, Live, OpenError, Recover, WriteMode,
-    inspect,
+    BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Found, OpenError, Recover, WriteMode, inspect,
 };
 use model::{
     AdminCommand, Command, Deadline, DeadlineRule, Destination, End, KeyCommand, ListCommand, Lsn,
@@ -327,10 +326,16 @@ impl Recover for Replay {
         self.engine.restore_body(lsn, payload).map_err(|error| error.to_string())
     }
 
-    fn finish(&mut self, last: Lsn) -> Result<Live, String> {
-        self.engine.finish_recovery(last).map_err(|error| error.to_string())?;
-        let records = self.engine.live().collect();
-        Ok(Live { records, snapshot_bytes: self.engine.snapshot_bytes_max() })
+    fn finish(&mut self, last: Lsn) -> Result<(), String> {
+        self.engine.finish_recovery(last).map_err(|error| error.to_string())
+    }
+
+    fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
+        self.engine.live()
+    }
+
+    fn snapshot_bytes(&self) -> u64 {
+        self.engine.snapshot_bytes_max()
     }
 }
 

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use journal::{
-    Disk, DiskError, DiskErrorKind, Journal, JournalOptions, Live, OpenError, Recover, Recovered,
-    Write, WriteMode,
+    Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, Recover, Recovered, Write,
+    WriteMode,
 };
 use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
@@ -216,13 +216,18 @@ impl Recover for Values {
         Ok(())
     }
 
-    fn finish(&mut self, _last: Lsn) -> Result<Live, String> {
-        if let Some(key) = self.0.iter().find(|(_, (_, value))| value.is_none()).map(|e| e.0) {
-            return Err(format!("{key} has no value"));
-        }
+    fn finish(&mut self, _last: Lsn) -> Result<(), String> {
+        let missing = self.0.iter().find(|(_, (_, value))| value.is_none());
+        missing.map_or(Ok(()), |(key, _)| Err(format!("{key} has no value")))
+    }
+
+    fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
         let live = self.0.values();
-        let records = live.map(|(lsn, value)| (*lsn, 9 + value.as_ref().unwrap().len() as u64));
-        Ok(Live { records: records.collect(), snapshot_bytes: 16 * self.0.len() as u64 })
+        live.map(|(lsn, value)| (*lsn, 9 + value.as_ref().unwrap().len() as u64))
+    }
+
+    fn snapshot_bytes(&self) -> u64 {
+        16 * self.0.len() as u64
     }
 }
 
