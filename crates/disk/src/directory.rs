@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use journal::{Disk, DiskError, TakeFile, WriteMode};
+use journal::{CheckFile, Disk, DiskError, TakeFile, WriteMode};
 use rustix::fs::{
     AtFlags, CWD, Dir, FallocateFlags, FileType, Mode, OFlags, fallocate, fdatasync, fstat, fsync,
     mkdirat, openat, renameat, statat, unlinkat,
@@ -187,8 +187,13 @@ impl Disk for RealDisk {
         let _ = rustix::fs::fadvise(file.cached(), 0, None, rustix::fs::Advice::WillNeed);
     }
 
-    fn read_files(&self, files: &[(File, u64)], take: &mut TakeFile<'_>) -> Result<(), DiskError> {
-        read_ahead(self, files, take)
+    fn read_files(
+        &self,
+        files: &[(File, u64)],
+        check: &CheckFile<'_>,
+        take: &mut TakeFile<'_>,
+    ) -> Result<(), DiskError> {
+        read_ahead(self, files, check, take)
     }
 
     fn write(

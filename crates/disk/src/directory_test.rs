@@ -234,7 +234,9 @@ fn files_are_read_ahead_in_their_order_until_enough() {
         .collect();
     for enough in [0, 4, 8, 100] {
         let mut taken = Vec::new();
-        disk.read_files(&files, &mut |index, bytes| {
+        let check = |index: usize, bytes: &[u8]| index * bytes.len();
+        disk.read_files(&files, &check, &mut |index, bytes, checked| {
+            assert_eq!(checked, check(index, bytes), "each comes with what was said of it");
             assert!(bytes.iter().all(|byte| usize::from(*byte) == index), "file {index}");
             taken.push(bytes.len());
             if index == enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -243,7 +245,7 @@ fn files_are_read_ahead_in_their_order_until_enough() {
         let lengths = (0..9).map(|number| 10_000 + number.min(3));
         assert_eq!(taken, lengths.take(enough + 1).collect::<Vec<_>>());
     }
-    disk.read_files(&[], &mut |_, _| panic!("there is none")).unwrap();
+    disk.read_files(&[], &|_, _| 0, &mut |_, _, _| panic!("there is none")).unwrap();
 }
 
 #[test]
@@ -258,7 +260,7 @@ fn a_file_that_cannot_be_read_ends_the_reading_in_its_turn() {
     let (good, folder) = (disk.open("good").unwrap(), disk.open("folder").unwrap());
     let files = [(good.clone(), 0), (folder, 8), (good, 0)];
     let mut taken = 0;
-    let result = disk.read_files(&files, &mut |_, _| {
+    let result = disk.read_files(&files, &|_, _| 0, &mut |_, _, _| {
         taken += 1;
         ControlFlow::Continue(())
     });

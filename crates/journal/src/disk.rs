@@ -70,20 +70,22 @@ pub trait Disk {
     fn expect_read(&self, _file: &Self::File) {}
 
     /// Reads whole files, each of so many bytes, one after the other, and hands each to `take` with
-    /// its index, until `take` breaks off. An implementation may read ahead of `take`, but hold no
-    /// more than a few in memory.
+    /// its index and with what `check` has said of it, until `take` breaks off. An implementation
+    /// may read and check ahead of `take`, in another thread, but hold no more than a few in
+    /// memory.
     ///
     /// # Errors
     /// Any the device reports of a file that `take` would have been given.
     fn read_files(
         &self,
         files: &[(Self::File, u64)],
+        check: &CheckFile<'_>,
         take: &mut TakeFile<'_>,
     ) -> Result<(), DiskError> {
         let mut buffer = Vec::new();
         for (index, (file, bytes)) in files.iter().enumerate() {
             read_whole(self, file, *bytes, &mut buffer)?;
-            if take(index, &buffer).is_break() {
+            if take(index, &buffer, check(index, &buffer)).is_break() {
                 break;
             }
         }
@@ -143,8 +145,12 @@ pub trait Disk {
     fn remove(&self, name: &str) -> Result<(), DiskError>;
 }
 
-/// Takes the files that [`Disk::read_files`] reads: index and bytes of each.
-pub type TakeFile<'a> = dyn FnMut(usize, &[u8]) -> ControlFlow<()> + 'a;
+/// Looks at the files that [`Disk::read_files`] reads before they are taken, at index and bytes of
+/// each: how many of these, from the start, are as they should be.
+pub type CheckFile<'a> = dyn Fn(usize, &[u8]) -> usize + Sync + 'a;
+
+/// Takes them: index and bytes of each, and how many of these were found to be as they should.
+pub type TakeFile<'a> = dyn FnMut(usize, &[u8], usize) -> ControlFlow<()> + 'a;
 
 /// Zeros written with one call.
 const ZEROS_BYTES: usize = 256 * 1024;

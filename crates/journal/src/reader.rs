@@ -15,6 +15,8 @@ pub(crate) struct SegmentReader<'a> {
     /// predecessors are gone.
     expected: Option<Lsn>,
     epoch: Epoch,
+    /// What begins before this place is known to be whole.
+    whole_until: usize,
 }
 
 /// A whole batch.
@@ -34,7 +36,22 @@ impl<'a> SegmentReader<'a> {
         expected: Option<Lsn>,
         epoch: Epoch,
     ) -> Self {
-        Self { bytes, life, offset, expected, epoch }
+        Self { bytes, life, offset, expected, epoch, whole_until: 0 }
+    }
+
+    /// How many bytes of a segment, from its start, are its header and whole batches.
+    pub(crate) fn whole_bytes(bytes: &[u8], life: Life) -> usize {
+        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default());
+        while reader.next_batch().is_some() {}
+        reader.offset
+    }
+
+    /// So many bytes of the segment were found to be whole: see [`SegmentReader::whole_bytes`]. Who
+    /// reads from the first batch on, as that did, comes to the same batches and need not look at
+    /// each byte again.
+    pub(crate) fn knowing_whole(self, whole_until: usize) -> Self {
+        assert_eq!(self.offset, BLOCK_BYTES, "it was looked at from the first batch on");
+        Self { whole_until, ..self }
     }
 
     /// The next whole batch that continues the log; `None` at the first that does not.
@@ -47,7 +64,7 @@ impl<'a> SegmentReader<'a> {
         }
         let bytes = left.get(..mark.batch_bytes as usize)?;
         let batch = ReadBatch { mark, life: self.life, bytes };
-        if !batch.is_whole() {
+        if self.offset >= self.whole_until && !batch.is_whole() {
             return None;
         }
         self.offset += batch.bytes.len();

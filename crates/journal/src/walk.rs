@@ -86,11 +86,11 @@ impl<D: Disk> Walk<'_, D> {
         let next = first.map_or(self.begin.next(), |mark| mark.lsn);
         let mut end = End { tail: None, next, epoch: Epoch::default(), claimed: self.end };
         let mut goes_on = start;
-        self.read_segments(start.., |walk, index, bytes| {
+        self.read_segments(start.., |walk, index, bytes, whole| {
             if index != goes_on {
                 return Ok(ControlFlow::Continue(()));
             }
-            let offset = walk.replay_segment(index, bytes, &mut end, recover)?;
+            let offset = walk.replay_segment(index, (bytes, whole), &mut end, recover)?;
             end.tail = Some(Tail { index, offset });
             if let Some(later) = walk.continuation(index, end.next, end.epoch) {
                 goes_on = later;
@@ -103,16 +103,18 @@ impl<D: Disk> Walk<'_, D> {
         Ok((end.tail, end.next))
     }
 
-    /// Replays the batches of one segment; tells where the first that is not whole begins.
+    /// Replays the batches of one segment, of which so many bytes are whole; tells where the first
+    /// that is not whole begins.
     fn replay_segment(
         &mut self,
         index: usize,
-        bytes: &[u8],
+        (bytes, whole): (&[u8], usize),
         end: &mut End,
         recover: &mut impl Recover,
     ) -> Result<u64, OpenError> {
         let life = self.file(index).life;
-        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, Some(end.next), end.epoch);
+        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, Some(end.next), end.epoch)
+            .knowing_whole(whole);
         loop {
             let offset = reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
@@ -171,7 +173,7 @@ impl<D: Disk> Walk<'_, D> {
     /// The log may end there unless something says that the next frame was durable.
     fn judge(&mut self, end: &mut End) -> Result<(), OpenError> {
         let behind = end.tail.map_or(0, |tail| tail.index + 1);
-        self.read_segments(behind.., |walk, index, bytes| {
+        self.read_segments(behind.., |walk, index, bytes, _| {
             end.claimed = end.claimed.max(walk.claimed(index, bytes, BLOCK_BYTES as u64));
             Ok(ControlFlow::Continue(()))
         })?;
@@ -207,9 +209,9 @@ impl<D: Disk> Walk<'_, D> {
         }
         let indexes: Vec<_> = pieces.iter().map(|(index, _)| *index).collect();
         let mut pieces = pieces.iter();
-        self.read_segments(indexes, |walk, index, bytes| {
+        self.read_segments(indexes, |walk, index, bytes, whole| {
             let Some((_, here)) = pieces.next() else { return Ok(ControlFlow::Break(())) };
-            walk.restore_segment(index..in_log, bytes, here, recover)?;
+            walk.restore_segment(index..in_log, (bytes, whole), here, recover)?;
             Ok(ControlFlow::Continue(()))
         })
     }
@@ -234,13 +236,14 @@ impl<D: Disk> Walk<'_, D> {
     fn restore_segment(
         &mut self,
         files: Range<usize>,
-        bytes: &[u8],
+        (bytes, whole): (&[u8], usize),
         wanted: &[Lsn],
         recover: &mut impl Recover,
     ) -> Result<(), OpenError> {
         let index = files.start;
         let life = self.file(index).life;
-        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default());
+        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default())
+            .knowing_whole(whole);
         let mut wanted = wanted.iter().peekable();
         while wanted.peek().is_some() {
             let offset = reader.offset() as u64;
@@ -276,21 +279,26 @@ impl<D: Disk> Walk<'_, D> {
         }
     }
 
-    /// Reads segments one after the other until `take` breaks off.
+    /// Reads segments one after the other until `take` breaks off; that is told how many bytes of
+    /// each are whole.
     fn read_segments(
         &mut self,
         indexes: impl IntoIterator<Item = usize>,
-        mut take: impl FnMut(&mut Self, usize, &[u8]) -> Result<ControlFlow<()>, OpenError>,
+        mut take: impl FnMut(&mut Self, usize, &[u8], usize) -> Result<ControlFlow<()>, OpenError>,
     ) -> Result<(), OpenError> {
         let indexes = indexes.into_iter().take_while(|index| *index < self.files.len());
         let indexes: Vec<_> = indexes.collect();
-        let files = indexes.iter().map(|index| self.file(*index));
-        let files: Vec<_> = files.map(|found| (found.file.clone(), found.bytes)).collect();
+        let found = || indexes.iter().map(|index| self.file(*index));
+        let files: Vec<_> = found().map(|found| (found.file.clone(), found.bytes)).collect();
+        let lives: Vec<_> = found().map(|found| found.life).collect();
+        let check = |place: usize, bytes: &[u8]| {
+            lives.get(place).map_or(0, |life| SegmentReader::whole_bytes(bytes, *life))
+        };
         let mut outcome = Ok(());
-        self.disk.read_files(&files, &mut |place, bytes| {
+        self.disk.read_files(&files, &check, &mut |place, bytes, whole| {
             self.recovered.bytes += bytes.len() as u64;
             let Some(index) = indexes.get(place) else { return ControlFlow::Break(()) };
-            take(self, *index, bytes).unwrap_or_else(|error| {
+            take(self, *index, bytes, whole).unwrap_or_else(|error| {
                 outcome = Err(error);
                 ControlFlow::Break(())
             })
