@@ -38,7 +38,10 @@ impl Engine {
             return Err(RecordError::OutOfOrder(lsn));
         }
         self.recovery.replayed = lsn;
-        self.set_written(Lsn(u64::MAX));
+        self.memory.written = Lsn(u64::MAX);
+        if lsn.0.is_multiple_of(FRAMES_PER_TRIM) {
+            self.trim();
+        }
         let Some(Link { first, more, records }) = Link::of(payload)? else {
             self.drop_chain();
             return self.replay_records(lsn, payload, fuzzy);
@@ -77,3 +80,6 @@ impl Engine {
         fits.ok_or(RecordError::Invalid("chain"))
     }
 }
+
+/// Messages themselves take memory, for which bodies have to leave: a little for each frame.
+const FRAMES_PER_TRIM: u64 = 64;
