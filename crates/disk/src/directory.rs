@@ -10,6 +10,7 @@ use rustix::fs::{
     mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::failed;
@@ -51,7 +52,11 @@ impl RealDisk {
         let directory = open_existing(path)?;
         let lock = Lock::take(&directory, path)?;
         let probe = measure(&directory, path, choice)?;
-        Self::new(path, directory, Some(lock), probe)
+        let disk = Self::new(path, directory, Some(lock), probe)?;
+        let files = disk.file_names().map_err(|errno| OpenError::io("list", path, errno))?.len();
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let probe = disk.probe.clone().within(files, descriptors);
+        Ok(Self { probe, ..disk })
     }
 
     /// Opens a directory that must exist, to look into it: writes nothing, so that a copy on a

@@ -74,6 +74,16 @@ impl Probe {
         let reason = "not measured";
         Self { method: Method::Buffered, reason, direct_micros: None, buffered_micros: None }
     }
+
+    /// Where the journal has so many files that the system does not allow two descriptors for each,
+    /// which direct writes take, one has to do: or a start could not open what a buffered one made.
+    pub(crate) fn within(self, files: usize, descriptors: u64) -> Self {
+        let wanted = 2 * files as u64 + DESCRIPTORS_BESIDE;
+        if self.method == Method::Buffered || self.reason == FORCED || wanted <= descriptors {
+            return self;
+        }
+        Self { method: Method::Buffered, reason: "too few descriptors for direct I/O", ..self }
+    }
 }
 
 impl fmt::Display for Probe {
@@ -89,6 +99,12 @@ impl fmt::Display for Probe {
         )
     }
 }
+
+/// The reason where the operator wants a method.
+const FORCED: &str = "forced";
+
+/// Descriptors of a process beside those of the journal's files: more than a start has open.
+const DESCRIPTORS_BESIDE: u64 = 32;
 
 /// The scratch file: there only while the probe runs.
 pub(crate) const SCRATCH_NAME: &str = "probe.tmp";
@@ -124,7 +140,7 @@ fn decide(
             let cause = (*errno).into();
             return Err(OpenError::DirectRefused { path: path.to_owned(), cause });
         }
-        (Choice::Force(method), ..) => (method, "forced"),
+        (Choice::Force(method), ..) => (method, FORCED),
         (Choice::Auto, Err(_), _) => (Method::Buffered, "direct I/O refused"),
         (Choice::Auto, Ok(direct), Ok(buffered)) if *direct > *buffered * 3 / 2 => {
             (Method::Buffered, "direct I/O slower")
@@ -221,6 +237,20 @@ mod tests {
         assert_eq!(chosen(force(Method::Direct), Ok(900), 130), Some(Method::Direct));
         assert_eq!(chosen(force(Method::Buffered), Ok(1), 130), Some(Method::Buffered));
         assert_eq!(chosen(force(Method::Direct), Err(Errno::INVAL), 130), None);
+    }
+
+    #[test]
+    fn where_descriptors_are_few_each_file_takes_one() {
+        let probe = |choice| {
+            let times = [Ok(Duration::from_micros(100)), Ok(Duration::from_micros(100))];
+            let [direct, buffered] = times;
+            decide(Path::new("d"), choice, direct, buffered).unwrap()
+        };
+        let method = |choice, files| probe(choice).within(files, 270).method;
+        assert_eq!(method(Choice::Auto, 119), Method::Direct);
+        assert_eq!(method(Choice::Auto, 120), Method::Buffered);
+        assert_eq!(method(Choice::Force(Method::Direct), 120), Method::Direct);
+        assert_eq!(probe(Choice::Auto).within(1_000_000, u64::MAX), probe(Choice::Auto));
     }
 
     #[test]

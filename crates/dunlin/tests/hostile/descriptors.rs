@@ -35,13 +35,15 @@ fn who_is_there_is_served_when_nobody_else_can_be_accepted() {
 #[test]
 fn a_journal_without_descriptors_refuses_and_recovers() {
     let directory = Directory::new("journal-descriptors");
-    let start = |directory: &Directory| {
+    let start = |directory: &Directory, journal_io: &str| {
         let mut command = dunlin_after(directory, "ulimit -n 270");
         command.args(["serve", "--listen", "beanstalkd=127.0.0.1:0", "--sync", "never"]);
         command.args(["--segment-bytes", "1", "--max-message-bytes", "65535"]);
+        command.args(["--journal-io", journal_io]);
         crate::common::Server::start(command)
     };
-    let server = start(&directory);
+    // With a descriptor for each file it makes twice as many as with the two of direct writes.
+    let server = start(&directory, "buffered");
     let mut client = Lines::new(std::net::TcpStream::connect(server.address()).unwrap());
     let body = "x".repeat(60_000);
     let put = format!("put 0 0 60 {}\r\n{body}", body.len());
@@ -50,8 +52,8 @@ fn a_journal_without_descriptors_refuses_and_recovers() {
     server.signal(rustix::process::Signal::KILL);
     server.end();
 
-    // A start finds as many files and no more descriptors.
-    let server = start(&directory);
+    // A start finds as many files and no more descriptors, whatever the disk does well.
+    let server = start(&directory, "auto");
     let mut client = Lines::new(std::net::TcpStream::connect(server.address()).unwrap());
     for id in 1..=stored {
         assert_eq!(client.ask(&format!("delete {id}")), "DELETED");
