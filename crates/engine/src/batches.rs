@@ -63,7 +63,7 @@ impl Engine {
     }
 
     /// What a session observes and whose time is over goes before its batch, as a change.
-    fn notice_observed(&mut self, by: SessionSlot, effects: &mut Effects) {
+    pub(crate) fn notice_observed(&mut self, by: SessionSlot, effects: &mut Effects) {
         let observing = self.sessions.at(by).observing.as_ref();
         let names: Vec<_> = observing.iter().flat_map(|it| it.names.iter().cloned()).collect();
         for name in names {

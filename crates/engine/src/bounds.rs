@@ -127,6 +127,10 @@ impl Engine {
             Command::Commit { transaction } => {
                 self.refuse_commit(by, *transaction, refusal, effects)
             }
+            Command::Batch { .. } => {
+                self.stop_observing(by);
+                Outcome::refused(refusal)
+            }
             _ => self.refuse_part(by, transaction_of(command), refusal),
         }
     }

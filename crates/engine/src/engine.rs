@@ -245,6 +245,9 @@ impl Engine {
     ) {
         let session = self.sessions.at(slot).id;
         let first = effects.outputs.len();
+        if matches!(command, Command::Batch { .. }) {
+            self.notice_observed(slot, effects);
+        }
         let lack = self.lacks_memory_for(slot, &command);
         let lack = lack.or_else(|| self.lacks_place_for(slot, &command));
         let outcome = if let Some(lack) = lack {

@@ -200,9 +200,17 @@ impl Engine {
         of
     }
 
-    /// Whether it brings something that memory is to keep: not where that is refused anyway.
+    /// Whether it brings something that memory is to keep: not where that is refused anyway, or
+    /// what its session observes has changed.
     fn brings(&self, by: SessionSlot, command: &Command) -> bool {
-        adds(command) && transaction_of(command).is_none_or(|id| self.takes_parts(by, id))
+        let observing = self.sessions.at(by).observing.as_ref();
+        let is_stale = || observing.is_some_and(|observing| observing.stale);
+        match command {
+            Command::Batch { .. } if is_stale() => false,
+            command => {
+                adds(command) && transaction_of(command).is_none_or(|id| self.takes_parts(by, id))
+            }
+        }
     }
 }
 
