@@ -47,6 +47,8 @@ pub struct Broker<F> {
     served_spill: bool,
     /// Bodies were away when the engine was stepped: what it says may name some.
     had_away: bool,
+    /// How often one had gone by then: some may go meanwhile.
+    went_away: u64,
     pub(crate) formats: Formats,
     /// Time never goes back, whatever the clock of this start says.
     started_at: Nanos,
@@ -103,6 +105,7 @@ impl<F: Clone> Broker<F> {
             spilling: None,
             served_spill: false,
             had_away: false,
+            went_away: 0,
             formats,
             started_at,
         }
@@ -407,6 +410,7 @@ impl<F: Clone> Broker<F> {
             self.engine.set_settling_room(allowance.settling_room);
             self.engine.set_written(journal.durable().written);
             self.had_away = self.engine.has_away();
+            self.went_away = self.engine.went_away();
         }
     }
 
@@ -430,7 +434,8 @@ impl<F: Clone> Broker<F> {
             // told by the same numbers as that command.
             journal.need_for_snapshot(self.engine.snapshot_bytes_max());
         }
-        if self.had_away || !self.returning.is_empty() {
+        let may_be_away = self.had_away || self.engine.went_away() != self.went_away;
+        if may_be_away || !self.returning.is_empty() {
             self.hold_back(outputs);
         }
         // What replies lack stays for them.

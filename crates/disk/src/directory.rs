@@ -119,7 +119,7 @@ impl RealDisk {
     /// error nobody knows what reached the device.
     fn flush(&self, file: &File) -> Result<(), DiskError> {
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
-        fdatasync(file.cached()).map_err(|errno| failed("sync", file.path(), errno))
+        file.flush(|cached| fdatasync(cached)).map_err(|errno| failed("sync", file.path(), errno))
     }
 
     fn expect_changes(&self) {

@@ -152,6 +152,20 @@ fn room_is_kept_without_writing_and_reads_as_zeros() {
 }
 
 #[test]
+fn nobody_is_told_that_his_bytes_are_safe_after_a_flush_has_failed() {
+    let scratch = Scratch::new("flush");
+    let disk = scratch.open(Method::Buffered);
+    let file = disk.create("segment").unwrap();
+    disk.write(&file, 0, b"x", WriteMode::Written).unwrap();
+    disk.sync(&file).unwrap();
+    // The kernel has told one of them, and has nothing to say to the next.
+    assert_eq!(file.clone().flush(|_| Err(Errno::IO)), Err(Errno::IO));
+    assert_eq!(disk.sync(&file).unwrap_err().kind, DiskErrorKind::Failed);
+    let block = vec![0; BLOCK_BYTES];
+    assert!(disk.write(&file, 0, &block, WriteMode::Synced).is_err());
+}
+
+#[test]
 fn names_are_those_of_the_journals_files_only() {
     let scratch = Scratch::new("names");
     let disk = scratch.open(Method::Buffered);

@@ -9,7 +9,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use journal::BLOCK_BYTES;
 use rustix::fs::{Mode, OFlags, openat};
@@ -30,6 +30,8 @@ struct Handles {
     cached: OwnedFd,
     /// Opened with `O_DIRECT | O_DSYNC`.
     direct: Option<OwnedFd>,
+    /// What came of the last flush of `cached`.
+    flushed: Mutex<Result<(), Errno>>,
 }
 
 /// What a file is opened for.
@@ -66,7 +68,21 @@ impl File {
                 Some(openat(directory, name, flags, Mode::empty())?)
             }
         };
-        Ok(Self { handles: Arc::new(Handles { path, cached, direct }) })
+        let flushed = Mutex::new(Ok(()));
+        Ok(Self { handles: Arc::new(Handles { path, cached, direct, flushed }) })
+    }
+
+    /// Flushes what went through the page cache, one after another, and none after one has failed.
+    /// The kernel tells an error to one of those who flush, whosever bytes are lost: of two at once
+    /// the other one would be told that its own are safe.
+    pub(crate) fn flush(
+        &self,
+        flush: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let mut flushed = self.handles.flushed.lock().unwrap_or_else(PoisonError::into_inner);
+        (*flushed)?;
+        *flushed = flush(&self.handles.cached);
+        *flushed
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -17,7 +17,11 @@ impl Engine {
     /// not, nor what memory alone keeps.
     #[must_use]
     pub fn adds_to_log(&self, session: SessionId, command: &Command) -> Option<usize> {
-        let by = self.sessions.slot(session)?;
+        self.bytes_added(self.sessions.slot(session)?, command)
+    }
+
+    /// The same of a session that is there.
+    pub(crate) fn bytes_added(&self, by: SessionSlot, command: &Command) -> Option<usize> {
         match command {
             Command::Commit { transaction } => self.bytes_of_commit(by, *transaction),
             Command::Batch { commands } => {

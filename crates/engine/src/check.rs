@@ -1,6 +1,6 @@
 //! Every invariant of the engine, spelled out. Tests and the simulation check after each step.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{Command, Lsn, MessageId, Nanos};
 
@@ -109,7 +109,11 @@ impl Engine {
         let bytes = waiting.clone().map(|paced| waiting_bytes(&paced.command)).sum::<u64>();
         assert_eq!(bytes, self.pacing.for_memory_bytes, "bytes that wait for memory");
         let mut parts = BTreeMap::<_, usize>::new();
+        let mut commits = BTreeSet::new();
         for paced in waiting {
+            if let Command::Commit { transaction } = &paced.command {
+                commits.insert((paced.by, *transaction));
+            }
             if let Some(id) = transaction_of(&paced.command) {
                 *parts.entry((paced.by, id)).or_default() += 1;
             }
@@ -118,9 +122,12 @@ impl Engine {
             for (id, transaction) in &session.transactions {
                 let found = parts.remove(&(slot, *id)).unwrap_or(0);
                 assert_eq!(transaction.parts_waiting, found, "parts that wait are known");
+                let awaits = commits.remove(&(slot, *id));
+                assert_eq!(transaction.awaits_parts, awaits, "who waits for parts is known");
             }
         }
         assert!(parts.is_empty(), "parts that wait are of open transactions");
+        assert!(commits.is_empty(), "commits that wait are of open transactions");
     }
 
     fn check_message(&self, id: MessageId, message: &Message) {

@@ -248,9 +248,12 @@ impl Engine {
         if matches!(command, Command::Batch { .. }) {
             self.notice_observed(slot, effects);
         }
+        let is_late = self.comes_too_late(slot, &command);
         let lack = self.lacks_memory_for(slot, &command);
         let lack = lack.or_else(|| self.lacks_place_for(slot, &command));
-        let outcome = if let Some(lack) = lack {
+        let outcome = if is_late {
+            Outcome::refused(Refusal::NoSuchTransaction)
+        } else if let Some(lack) = lack {
             self.pace(slot, command, lack, floor, effects)
         } else {
             self.dispatch(slot, command, effects)

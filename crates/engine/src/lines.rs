@@ -69,8 +69,12 @@ impl Engine {
         lacks.then(|| Lack::of_memory(command))
     }
 
-    /// Whether so much more may wait there.
+    /// Whether so much more may wait there. A commit brings nothing itself, and what it waits for
+    /// is there.
     pub(crate) fn may_wait(&self, at: LineOf, command: &Command) -> bool {
+        if matches!(command, Command::Commit { .. }) {
+            return true;
+        }
         let bytes = self.pacing.for_memory_bytes + waiting_bytes(command);
         let is_first = self.pacing.for_memory.tickets.is_empty();
         at != LineOf::Memory || is_first || bytes <= self.memory.awaiting_bytes_max()
@@ -193,7 +197,14 @@ impl Engine {
             let (bytes, part_of) = (waiting_bytes(&paced.command), transaction_of(&paced.command));
             let sum = &mut self.pacing.for_memory_bytes;
             *sum = if waits { *sum + bytes } else { *sum - bytes };
+            let commits = match paced.command {
+                Command::Commit { transaction } => Some(transaction),
+                _ => None,
+            };
             self.count_waiting_part(by, part_of, waits);
+            if let Some(transaction) = commits {
+                self.set_awaits_parts(by, transaction, waits);
+            }
         } else if let Command::Commit { transaction } = paced.command {
             self.set_waits(by, transaction, waits);
         }

@@ -365,6 +365,12 @@ impl Log {
         self.open.is_whole || has_room && self.open.records < limits::FRAME_RECORDS_MAX
     }
 
+    /// Bytes of another frame that this call may append.
+    pub(crate) fn bytes_left_in_call(&self) -> usize {
+        let bytes_max = self.settling_room.min(self.frame_bytes_max);
+        bytes_max.saturating_sub(self.spent.frames_bytes + self.open.bytes + FRAME_OVERHEAD_BYTES)
+    }
+
     /// Whether the open frame takes so many more records of what is stored already, of so many
     /// bytes together. The first of a call always find their room.
     pub(crate) fn takes_more(&self, records: usize, bytes: usize) -> bool {

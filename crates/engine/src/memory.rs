@@ -41,6 +41,8 @@ pub(crate) struct Memory {
     fixed: u64,
     /// Messages whose body has left.
     away: u64,
+    /// How often one has begun to be such.
+    went: u64,
     /// Queues with bodies in line, by the magnitude of the bytes of all that may leave.
     fat: BTreeSet<(u32, QueueSlot)>,
     /// Messages whose frames could not be read back when they were last looked at, about in the
@@ -96,6 +98,7 @@ impl Memory {
             movable: 0,
             fixed: 0,
             away: 0,
+            went: 0,
             fat: BTreeSet::new(),
             unwritten: VecDeque::new(),
             passed_over: Vec::new(),
@@ -195,6 +198,12 @@ impl Engine {
         self.memory.movable + self.resting_bytes()
     }
 
+    /// How often a body has left memory, or come into a queue from elsewhere without being in it.
+    #[must_use]
+    pub fn went_away(&self) -> u64 {
+        self.memory.went
+    }
+
     /// Whether any message's body has left memory: an answer may then name it in place of its
     /// bytes.
     #[must_use]
@@ -250,6 +259,7 @@ impl Engine {
     fn settle_at(&mut self, id: MessageId, message: &Message, push: Push) {
         let Stored::Here(body) = &message.body else {
             self.memory.away += 1;
+            self.memory.went += 1;
             if let Some(BodyPlace::Spill(place)) = message.place() {
                 self.memory.spilling.lies(place, id);
             }

@@ -133,6 +133,10 @@ impl Engine {
         }
         match self.lack_of(ticket) {
             None if self.is_line_awaiting(of) => self.set_due(of, Some(later)),
+            None if !self.fits_into_call(ticket) => {
+                self.set_due(of, Some(self.latest));
+                self.log.defer();
+            }
             None => self.go_on(ticket, effects),
             Some(Lack { waits_at: Some(at), .. }) if at != of => self.change_lines(ticket, of, at),
             Some(lack) if lack.waits_at.is_none() || self.deadline(of) <= self.latest => {
@@ -194,6 +198,15 @@ impl Engine {
         let lack = self.lacks_place(&demand, ticket);
         self.took_steps(steps);
         lack
+    }
+
+    /// Whether this call may append what it adds: the first of a call always finds its room.
+    fn fits_into_call(&self, ticket: u64) -> bool {
+        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        self.log.is_unspent() || {
+            let bytes = self.bytes_added(paced.by, &paced.command).unwrap_or(0);
+            bytes <= self.log.bytes_left_in_call()
+        }
     }
 
     fn go_on(&mut self, ticket: u64, effects: &mut Effects) {

@@ -9,7 +9,9 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{After, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits};
+use model::{
+    After, Command, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits,
+};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -38,6 +40,8 @@ pub(crate) struct Transaction {
     pub(crate) waits: bool,
     /// How many of what is to be a part of it wait for memory.
     pub(crate) parts_waiting: usize,
+    /// It was committed, and waits for these: nothing more is to be a part of it.
+    pub(crate) awaits_parts: bool,
     /// Its commit was said to wait, and is answered as the one of this ticket.
     pub(crate) ticket: Option<u64>,
 }
@@ -276,6 +280,21 @@ impl Engine {
             let count = &mut transaction.parts_waiting;
             *count = if waits { *count + 1 } else { *count - 1 };
         }
+    }
+
+    /// Whether its commit waits for its parts.
+    pub(crate) fn set_awaits_parts(&mut self, by: SessionSlot, id: TransactionId, awaits: bool) {
+        if let Some(transaction) = self.sessions.at_mut(by).transactions.get_mut(&id) {
+            transaction.awaits_parts = awaits;
+        }
+    }
+
+    /// Whether a command that has just come is about a transaction whose commit came before it and
+    /// waits for its parts: those go on, but this comes too late.
+    pub(crate) fn comes_too_late(&self, by: SessionSlot, command: &Command) -> bool {
+        let transactions = &self.sessions.at(by).transactions;
+        let about = command.transaction().and_then(|id| transactions.get(&id));
+        about.is_some_and(|transaction| transaction.awaits_parts)
     }
 
     /// Whether something that is to be a part of it waits.

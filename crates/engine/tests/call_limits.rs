@@ -2,7 +2,7 @@
 //! frames. The rest waits for the next calls.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
-use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
+use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
 use model::{
     Command, End, ListCommand, Nanos, Output, Persistence, QueueName, Refusal, Reply, SessionId,
     StorePolicy,
@@ -86,6 +86,34 @@ fn name(text: &str) -> QueueName {
 
 fn who(heard: &[Output]) -> Vec<u64> {
     heard.iter().map(|output| output.session.0).collect()
+}
+
+/// What goes on by itself appends no more in one call than what settles may, but for the first: a
+/// log that has room for the largest frame has not for others before it.
+#[test]
+fn who_waits_for_a_place_goes_on_call_by_call() {
+    let bounds = QueueBounds { messages_max: Some(1), ..QueueBounds::default() };
+    let mut world = World::new(QueuePolicy { bounds, ..QueuePolicy::default() });
+    assert_eq!(world.push("q", 1, 1), Reply::Count(1));
+    world.push("r", 1, 1);
+    world.push("s", 1, 1);
+    for (queue, bytes) in [("q", 5_000), ("r", 1_000_000), ("s", 10)] {
+        assert!(matches!(world.push(queue, 1, bytes), Reply::Waits { .. }));
+    }
+    for queue in ["q", "r", "s"] {
+        let (queue, end) = (name(queue), End::Head);
+        world.list(BY, ListCommand::Pop { queue, end, max: 1 });
+    }
+    world.engine.set_settling_room(ROOM);
+    let mut calls = Vec::new();
+    while world.engine.poll_timeout().is_some_and(|at| at <= NOW) {
+        let heard = world.call(|engine, effects| engine.handle_timeout(NOW, effects));
+        let (bytes, frames) = (world.effects.records.len(), world.effects.frames.len());
+        assert!(bytes <= ROOM || frames == 1, "{bytes} bytes in {frames} frames");
+        calls.push(heard.len());
+    }
+    assert_eq!(calls.iter().sum::<usize>(), 3, "{calls:?}");
+    assert!(calls.len() > 1, "{calls:?}");
 }
 
 /// Each of them needed a frame of its own, which was held against all of the room.

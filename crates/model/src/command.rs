@@ -304,6 +304,18 @@ impl Command {
             _ => 0,
         }
     }
+
+    /// The open transaction that it is about.
+    #[must_use]
+    pub const fn transaction(&self) -> Option<TransactionId> {
+        match self {
+            Self::Put { transaction, .. }
+            | Self::PutTo { transaction, .. }
+            | Self::Settle { transaction, .. } => *transaction,
+            Self::Commit { transaction } | Self::Rollback { transaction } => Some(*transaction),
+            _ => None,
+        }
+    }
 }
 
 /// Whether a consumer takes the messages that it gets.
