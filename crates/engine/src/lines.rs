@@ -193,20 +193,20 @@ impl Engine {
     fn note_waiting(&mut self, ticket: u64, waits: bool) -> LineOf {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
         let (by, of) = (paced.by, paced.at);
+        let commits = match paced.command {
+            Command::Commit { transaction } => Some(transaction),
+            _ => None,
+        };
         if of == LineOf::Memory {
             let (bytes, part_of) = (waiting_bytes(&paced.command), transaction_of(&paced.command));
             let sum = &mut self.pacing.for_memory_bytes;
             *sum = if waits { *sum + bytes } else { *sum - bytes };
-            let commits = match paced.command {
-                Command::Commit { transaction } => Some(transaction),
-                _ => None,
-            };
             self.count_waiting_part(by, part_of, waits);
-            if let Some(transaction) = commits {
-                self.set_awaits_parts(by, transaction, waits);
-            }
-        } else if let Command::Commit { transaction } = paced.command {
-            self.set_waits(by, transaction, waits);
+        }
+        match (of, commits) {
+            (LineOf::Memory, Some(id)) => self.set_awaits_parts(by, id, waits),
+            (LineOf::Queue(_), Some(id)) => self.set_waits(by, id, waits),
+            (_, None) => {}
         }
         of
     }
