@@ -110,7 +110,9 @@ fn come_again(engine: &Engine, last: Lsn, pieces: &[(u8, &[u8])], begin: Lsn) {
             }
             _ => again.restore_body(before(begin, *how), payload),
         };
-        restored.expect("the bodies are there that were there before");
+        // What a chain that was cut off would have said is never read, so it may be unreadable.
+        let readable = describe(payload).all(|record| record.is_ok());
+        assert!(restored.is_ok() || !readable, "what was replayed is read again: {restored:?}");
     }
     again.finish_recovery(last).expect("nothing is missing");
     again.check();
