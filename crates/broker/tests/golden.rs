@@ -20,10 +20,11 @@ use disk::{Choice, File, Method, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
-    AdminCommand, Command, DeadReason, Deadline, DeadlineRule, Destination, End, Format,
-    KeyCommand, KeyKind, LinkId, ListCommand, MessageId, Nanos, NewMessage, Output, Peek,
-    Persistence, QueueName, Reply, SessionId, SetRule, Settlement, StorePolicy, Subscription,
-    SubscriptionName, TransactionId, ValueDeadline,
+    AdminCommand, Command, DeadLetters, DeadReason, Deadline, DeadlineRule, Destination, End,
+    Format, KeyCommand, KeyKind, LinkId, ListCommand, MessageId, Nanos, NewMessage, Output,
+    OwnPolicy, Peek, Persistence, PolicyChange, QueueName, QueueRule, ReleaseOrder, Reply,
+    SessionId, SetRule, Settlement, StorePolicy, Subscription, SubscriptionName, TransactionId,
+    ValueDeadline, WhenFull,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -143,6 +144,7 @@ fn write(path: &Path) {
     let story = match path.file_name().and_then(|name| name.to_str()) {
         Some("v2-topics") => Some(publish as fn(&mut Store)),
         Some("v2-keys") => Some(push as fn(&mut Store)),
+        Some("v2-policies") => Some(rule as fn(&mut Store)),
         _ => None,
     };
     if let Some(story) = story {
@@ -266,6 +268,45 @@ fn push(store: &mut Store) {
     assert_eq!(next_message(store), next + 20, "the numbers of one round");
 }
 
+/// Rules of queues, with 20 numbers of messages: one has others in the end and one has none, the
+/// second time one gets others.
+fn rule(store: &mut Store) {
+    let number = next_message(store);
+    for (queue, rules) in [
+        (
+            "rules-a",
+            &[QueueRule::MessagesMax(Some(number)), QueueRule::WhenFull(WhenFull::Reject)][..],
+        ),
+        ("rules-b", &[QueueRule::AttemptsMax(0), QueueRule::TargetAge(Some(Nanos::SECOND))]),
+        ("rules-b", &[QueueRule::PopLease(Some(Nanos::SECOND)), QueueRule::BytesMax(None)]),
+        ("rules-c", &[QueueRule::ReleaseOrder(ReleaseOrder::Back)]),
+        ("rules-c", &[]),
+        ("rules-d", &[QueueRule::DeadLetters(DeadLetters::Drop)]),
+    ] {
+        let mut set = OwnPolicy::default();
+        rules.iter().for_each(|rule| set.set(*rule));
+        let queue = QueueName::new(queue).unwrap();
+        let change = Box::new(PolicyChange::to(set));
+        let change = AdminCommand::ChangePolicy { queue, change };
+        assert!(matches!(store.run(Command::Admin(Box::new(change))), Reply::Policy(_)));
+    }
+    while next_message(store) < number + 20 {
+        pad(store, None);
+    }
+}
+
+/// The rules of [`rule`].
+fn describe_rules(store: &mut Store, text: &mut String) {
+    let all = AdminCommand::ListPolicies { after: None, max: 100 };
+    let Reply::OwnPolicies(all) = store.run(Command::Admin(Box::new(all))) else {
+        panic!("they are listed")
+    };
+    for (name, own) in all {
+        let rules = own.iter().map(|rule| format!(" {}={rule}", rule.key().word()));
+        writeln!(text, "Rules of {name}:{}", rules.collect::<String>()).unwrap();
+    }
+}
+
 /// Twice under one name: it is stored once.
 fn send_named(store: &mut Store) {
     for _ in 0..2 {
@@ -385,6 +426,7 @@ fn described(path: &Path, ids: RangeInclusive<u64>) -> String {
         }
     }
     describe_keys(&mut store, &mut text);
+    describe_rules(&mut store, &mut text);
     store.broker.check();
     text
 }

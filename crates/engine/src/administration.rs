@@ -47,7 +47,11 @@ impl Engine {
                 })
             }
             AdminCommand::Delete { queue } => self.delete_queue(&queue, effects),
-            AdminCommand::Policy { queue } => self.policy_of(&queue),
+            AdminCommand::Policy { queue } => self.stated_policy(&queue),
+            AdminCommand::ChangePolicy { queue, change } => {
+                self.change_policy(&queue, &change, effects)
+            }
+            AdminCommand::ListPolicies { after, max } => self.list_policies(after.as_ref(), max),
             AdminCommand::ListSubscriptions => self.list_subscriptions(),
             AdminCommand::NextMessage => {
                 let message = MessageId(self.next.message);
@@ -123,12 +127,6 @@ impl Engine {
             holder: message.state().holder().map(held),
             delivery: Box::new(self.delivery_of(None, id)),
         }
-    }
-
-    fn policy_of(&self, name: &QueueName) -> Outcome {
-        let known = self.queues.find(name.as_str()).map(|slot| self.queues.at(slot).policy);
-        let policy = known.unwrap_or_else(|| self.queue_policies.of(name));
-        Outcome::reply(self.log.after_all(), Reply::Policy(Box::new(policy)))
     }
 
     fn list_subscriptions(&mut self) -> Outcome {

@@ -216,7 +216,7 @@ impl Engine {
     fn leases_popped(&self, name: &QueueName) -> bool {
         let slot = self.queues.find(name.as_str());
         let policy = slot.map(|slot| self.queues.at(slot).policy);
-        policy.unwrap_or_else(|| self.queue_policies.of(name)).pop_lease.is_some()
+        policy.unwrap_or_else(|| self.policy_for(name)).pop_lease.is_some()
     }
 
     fn add_key_load<'c>(

@@ -84,8 +84,9 @@ impl<'c> Demand<'c> {
         self.stored.is_empty()
     }
 
-    /// Where a queue sheds what it has no place for, only what never has one matters.
-    fn add(&mut self, site: Site<'c>, amount: Amount, bounds: &QueueBounds) {
+    /// Where a queue sheds what it has no place for, only what never has one matters, or that
+    /// others wait there still.
+    fn add(&mut self, site: Site<'c>, amount: Amount, bounds: &QueueBounds, is_awaited: bool) {
         self.steps += 1;
         let is_too_large = bounds.bytes_max.is_some_and(|max| amount.bytes > max);
         if bounds.holds_off() {
@@ -93,6 +94,8 @@ impl<'c> Demand<'c> {
             *stored = stored.and(amount);
         } else if is_too_large {
             self.stored.insert(site, Amount { messages: 0, ..amount });
+        } else if is_awaited {
+            self.stored.entry(site).or_default();
         }
     }
 }
@@ -168,7 +171,7 @@ impl Engine {
         let mut stored = demand.stored.iter();
         let (full, waits_at) = stored.find_map(|(site, amount)| match site {
             Site::New(name) => {
-                let bound = amount.exceeds(&self.queue_policies.of(name).bounds)?;
+                let bound = amount.exceeds(&self.policy_for(name).bounds)?;
                 Some((QueueFull { queue: (*name).clone(), bound }, None))
             }
             Site::There(slot) => {
@@ -195,13 +198,14 @@ impl Engine {
         if let Some(bound) = amount.without(settled).exceeds(bounds) {
             return Some((bound, false));
         }
-        // What sheds makes a place for all that could ever have one.
+        let waited_for = || queue.is_waited_for(ticket).then(|| queue.bound_of_line()).flatten();
+        // What sheds makes a place for all that could ever have one; but nobody overtakes those who
+        // waited before it did.
         if !bounds.holds_off() {
-            return None;
+            return waited_for().map(|bound| (bound, true));
         }
         let exceeded = queue.held().without(settled).and(amount).exceeds(bounds);
         let is_slow = || self.is_behind(queue).then_some(bounds.target_age).flatten();
-        let waited_for = || queue.is_waited_for(ticket).then(|| bounds.first()).flatten();
         let bound = exceeded.or_else(|| is_slow().map(Bound::Age)).or_else(waited_for)?;
         Some((bound, bounds.when_full == WhenFull::Pace))
     }
@@ -306,8 +310,11 @@ impl Engine {
         message: &NewMessage,
         demand: &mut Demand<'_>,
     ) {
-        let holds_off = self.queue_policies.of(topic).bounds.holds_off();
-        if !holds_off || self.was_sent(self.topic_send_key(topic, message).as_ref()) {
+        let holds_off = self.policy_for(topic).bounds.holds_off();
+        let has_lines = || !self.pacing.sends.is_empty();
+        if !(holds_off || has_lines())
+            || self.was_sent(self.topic_send_key(topic, message).as_ref())
+        {
             return;
         }
         let (takers, steps) = self.takers_of_topic(by, topic, message);
@@ -321,13 +328,15 @@ impl Engine {
         match self.queues.find(name.as_str()) {
             Some(slot) => self.add_stored(slot, amount, demand),
             None => {
-                let bounds = self.queue_policies.of(name).bounds;
-                demand.add(Site::New(name), amount, &bounds);
+                let bounds = self.policy_for(name).bounds;
+                demand.add(Site::New(name), amount, &bounds, false);
             }
         }
     }
 
     fn add_stored(&self, slot: QueueSlot, amount: Amount, demand: &mut Demand<'_>) {
-        demand.add(Site::There(slot), amount, &self.queues.at(slot).policy.bounds);
+        let queue = self.queues.at(slot);
+        let is_awaited = !queue.line.tickets.is_empty();
+        demand.add(Site::There(slot), amount, &queue.policy.bounds, is_awaited);
     }
 }

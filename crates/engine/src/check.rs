@@ -186,6 +186,7 @@ impl Engine {
             assert_eq!(self.ticket_of(*key), Some(*ticket), "who waits in {name} waits");
             assert!(*ticket < self.next.ticket, "a ticket was given out");
         }
+        self.check_policy(queue);
         self.check_expiring(slot, queue);
         self.check_views(queue);
         self.check_onlookers(queue);
@@ -375,7 +376,7 @@ impl Engine {
         for (_, entry) in self.subscriptions.iter_from(0) {
             picture += Self::picture_bytes_of_record(entry.record_bytes);
         }
-        picture += self.picture_bytes_of_lifetimes();
+        picture += self.picture_bytes_of_lifetimes() + self.own_policies.picture_bytes();
         for (_, seen) in self.send_ids.iter_from((Nanos::ZERO, 0)) {
             picture += Self::picture_bytes_of_record(seen.record_bytes);
         }

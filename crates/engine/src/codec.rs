@@ -19,6 +19,7 @@
 //! Chained  10 · more byte (0 or 1) · first frame varint
 //! ValueSet 11, ValueDeleted 12, KeyDeadline 13 · see key_records.rs
 //! SendId   20 · see send_id_record.rs
+//! OwnPolicy 21 · see policy_record.rs
 //!
 //! flags     one byte
 //!           bits 0-1  state: 0 ready, 1 delayed, 2 buried
@@ -59,6 +60,7 @@ use crate::copies::Copies;
 use crate::extension::Extension;
 use crate::key_records::{DeadlineView, ValueView};
 use crate::message::place_of;
+use crate::policy_record::OwnPolicyView;
 use crate::record::{Counters, Envelope, Place, RecordError, RecordView, Standing, StoredState};
 use crate::registration::SubscriptionView;
 use crate::send_id_record::SendIdView;
@@ -119,6 +121,7 @@ pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
             out.push(SEND_ID);
             sent.put(out);
         }
+        RecordView::OwnPolicy(ref policy) => policy.put(OWN_POLICY, out),
         RecordView::ValueSet(ref value) => {
             out.push(VALUE_SET);
             value.put(out);
@@ -233,6 +236,7 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
             RecordView::Chained { first: Lsn(number(reader)?), more }
         }
         SEND_ID => RecordView::SendId(SendIdView::read(reader)?),
+        OWN_POLICY => RecordView::OwnPolicy(OwnPolicyView::read(reader)?),
         VALUE_SET => RecordView::ValueSet(ValueView::read(reader)?),
         VALUE_DELETED => RecordView::ValueDeleted { name: text(reader, "name")? },
         KEY_DEADLINE => RecordView::KeyDeadline(DeadlineView::read(reader)?),
@@ -417,6 +421,7 @@ const VALUE_SET: u8 = 11;
 const VALUE_DELETED: u8 = 12;
 const KEY_DEADLINE: u8 = 13;
 const SEND_ID: u8 = 20;
+const OWN_POLICY: u8 = 21;
 
 const STATE_MASK: u8 = 0b11;
 const READY: u8 = 0;

@@ -7,7 +7,7 @@ use crate::DeadView;
 use crate::Place;
 use crate::key_records::Over;
 use crate::{Engine, EngineOptions, QueuePolicies};
-use model::{Format, StorePolicy};
+use model::{DeadLetters, Format, OwnPolicy, QueueRule, ReleaseOrder, StorePolicy, WhenFull};
 
 #[test]
 fn every_kind_comes_back() {
@@ -130,10 +130,63 @@ fn send_ids_are_as_the_table_says() {
 }
 
 #[test]
+fn own_rules_are_as_the_table_says() {
+    let mut bytes = Vec::new();
+    encode(&samples()[18], &mut bytes);
+    assert_eq!(bytes, b"\x15\x04mail\x90\x01\xac\x02\x00");
+    assert_eq!(
+        samples()[18].to_string(),
+        "own_policy name=\"mail\" max-messages=\"300\" \
+                target-age=\"none\""
+    );
+    bytes.clear();
+    encode(&own_policy(&[]), &mut bytes);
+    assert_eq!(bytes, b"\x15\x04mail\x00");
+}
+
+/// Whichever rules there are, with values drawn at random, small ones and large ones.
+#[test]
+fn any_own_rules_come_back() {
+    let mut random = 1_u64;
+    let mut next = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 1) >> (random >> 58)
+    };
+    for _ in 0..20_000 {
+        let given = next();
+        let above_zero = |number: u64| (number > 0).then_some(number);
+        let rules = [
+            QueueRule::ReleaseOrder([ReleaseOrder::Front, ReleaseOrder::Back][next() as usize % 2]),
+            QueueRule::AttemptsMax(next() as u32),
+            QueueRule::DeadLetters([DeadLetters::Park, DeadLetters::Drop][next() as usize % 2]),
+            QueueRule::PopLease(above_zero(next()).map(Nanos)),
+            QueueRule::MessagesMax(above_zero(next())),
+            QueueRule::BytesMax(above_zero(next())),
+            QueueRule::WhenFull(ALL_WHEN_FULL[next() as usize % ALL_WHEN_FULL.len()]),
+            QueueRule::TargetAge(above_zero(next()).map(Nanos)),
+        ];
+        let some = rules.iter().enumerate().filter(|(at, _)| given & (1 << at) != 0);
+        let some: Vec<_> = some.map(|(_, rule)| *rule).collect();
+        let record = own_policy(&some);
+        let mut bytes = Vec::new();
+        encode(&record, &mut bytes);
+        let decoded: Vec<_> = Records::new(&bytes).collect();
+        assert_eq!(decoded, [Ok((record, bytes.len()))]);
+    }
+}
+
+const ALL_WHEN_FULL: [WhenFull; 4] =
+    [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
+
+#[test]
 fn fields_that_cannot_be_are_refused() {
-    let cases: [(&[u8], RecordError); 17] = [
+    let cases: [(&[u8], RecordError); 21] = [
         (&[0], RecordError::UnknownKind(0)),
         (&[14], RecordError::UnknownKind(14)),
+        (&[21, 1, b'q', 0x80, 2], RecordError::Invalid("rules")),
+        (&[21, 1, b'q', 1, 2], RecordError::Invalid("release-order")),
+        (&[21, 1, b'q', 4, 2], RecordError::Invalid("dead-letters")),
+        (&[21, 1, b'q', 64, 4], RecordError::Invalid("when-full")),
         (&[10, 2, 1], RecordError::Invalid("more")),
         (&[3, 0], RecordError::Invalid("number")),
         (
@@ -197,6 +250,10 @@ fn any_bytes_are_taken_or_refused() {
             encode(if number == 1 { &sequence } else { &located }, &mut chunk);
             encode(if number == 2 { &deleted } else { &changed }, &mut frame);
             encode(&message, &mut frame);
+        }
+        for record in [own_policy(&all_rules()), own_policy(&[QueueRule::BytesMax(Some(9))])] {
+            encode(&record, &mut frame);
+            encode(&record, &mut chunk);
         }
         for record in key_samples() {
             encode(&record, &mut frame);
@@ -281,12 +338,34 @@ fn samples() -> Vec<RecordView<'static>> {
         deadline(true, None, None),
         RecordView::SendId(send_id(false)),
         RecordView::SendId(send_id(true)),
+        own_policy(&[]),
+        own_policy(&[QueueRule::MessagesMax(Some(300)), QueueRule::TargetAge(None)]),
+        own_policy(&all_rules()),
     ]
 }
 
 fn send_id(to_topic: bool) -> SendIdView<'static> {
     let (message, at) = (MessageId(200), Nanos(0x0102));
     SendIdView { to_topic, to: "mail", id: "once", message, copies: 3, at }
+}
+
+fn own_policy(rules: &[QueueRule]) -> RecordView<'static> {
+    let mut own = OwnPolicy::default();
+    rules.iter().for_each(|rule| own.set(*rule));
+    RecordView::OwnPolicy(OwnPolicyView { name: "mail", own })
+}
+
+fn all_rules() -> [QueueRule; 8] {
+    [
+        QueueRule::ReleaseOrder(ReleaseOrder::Back),
+        QueueRule::AttemptsMax(u32::MAX),
+        QueueRule::DeadLetters(DeadLetters::Drop),
+        QueueRule::PopLease(Some(Nanos(u64::MAX))),
+        QueueRule::MessagesMax(Some(u64::MAX)),
+        QueueRule::BytesMax(Some(1)),
+        QueueRule::WhenFull(WhenFull::DeadLetter),
+        QueueRule::TargetAge(Some(Nanos(1))),
+    ]
 }
 
 fn deadline(of_value: bool, at: Option<u64>, over: Option<u64>) -> RecordView<'static> {

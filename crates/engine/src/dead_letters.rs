@@ -90,7 +90,7 @@ impl Engine {
         let name = self.dead_letter_queue.clone();
         let known = self.queues.find(name.as_str());
         known.unwrap_or_else(|| {
-            let policy = self.queue_policies.of(&name);
+            let policy = self.policy_for(&name);
             self.queues.create(name, policy)
         })
     }

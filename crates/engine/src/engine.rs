@@ -19,6 +19,7 @@ use crate::lists::{is_for_list_link, says_arrived};
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::message::Message;
+use crate::own_policies::OwnPolicies;
 use crate::pacing::Pacing;
 use crate::pages::Pages;
 use crate::queue::{Counts, QueueSlot, Queues};
@@ -37,6 +38,7 @@ use crate::{Effects, EngineOptions, QueuePolicies};
 pub struct Engine {
     pub(crate) policy: StorePolicy,
     pub(crate) queue_policies: QueuePolicies,
+    pub(crate) own_policies: OwnPolicies,
     /// Some queues may not hold any number of messages.
     pub(crate) is_bounded: bool,
     pub(crate) formats: Formats,
@@ -131,6 +133,7 @@ impl Engine {
             queues: Queues::new(&options.queue_policies, options.memory_limit),
             is_bounded: options.queue_policies.are_bounded(),
             queue_policies: options.queue_policies,
+            own_policies: OwnPolicies::default(),
             formats: options.formats,
             dead_letter_queue: options.dead_letter_queue,
             messages: Pages::new(),

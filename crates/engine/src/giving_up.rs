@@ -46,7 +46,8 @@ impl Engine {
 
     fn queue_full(&self, slot: QueueSlot) -> Refusal {
         let queue = self.queues.at(slot);
-        let bound = queue.policy.bounds.first().expect("invariant: only bounded queues have lines");
+        let bound = queue.bound_of_line();
+        let bound = bound.expect("invariant: only queues that had bounds have lines");
         Refusal::QueueFull(Box::new(QueueFull { queue: queue.name.clone(), bound }))
     }
 

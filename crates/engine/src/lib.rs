@@ -110,10 +110,12 @@ mod message;
 mod moving;
 mod needed;
 mod order_set;
+mod own_policies;
 mod pacing;
 mod pages;
 mod patterns;
 mod policy;
+mod policy_record;
 mod producing;
 mod purging;
 mod queue;
@@ -152,6 +154,7 @@ pub use key_records::{DeadlineView, Over, ValueView};
 pub use logged::Logged;
 pub use model::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use policy::{EngineOptions, QueuePolicies};
+pub use policy_record::OwnPolicyView;
 pub use record::{
     Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,
 };

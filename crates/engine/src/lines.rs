@@ -6,7 +6,7 @@
 
 use alloc::collections::BTreeSet;
 
-use model::{Command, Nanos, Refusal, TransactionId};
+use model::{Bound, Command, Nanos, Refusal, TransactionId};
 
 use crate::Effects;
 use crate::bounds::Lack;
@@ -33,6 +33,8 @@ pub(crate) struct Line {
     pub(crate) moved: Nanos,
     /// When its timer is due; set while somebody waits.
     pub(crate) due: Option<Nanos>,
+    /// What it is for, where the rules of the queue have changed since.
+    pub(crate) bound: Option<Bound>,
     /// There is a place for the first, but it looks into bodies that left memory: its turn comes
     /// when they are here. Nobody overtakes it meanwhile.
     pub(crate) looks: bool,
@@ -42,6 +44,11 @@ impl Queue {
     /// Somebody waits for a place who came before this one.
     pub(crate) fn is_waited_for(&self, ticket: u64) -> bool {
         self.line.tickets.first().is_some_and(|first| *first < ticket)
+    }
+
+    /// What those in its line wait for.
+    pub(crate) fn bound_of_line(&self) -> Option<Bound> {
+        self.policy.bounds.first().or(self.line.bound)
     }
 }
 

@@ -235,7 +235,7 @@ impl Engine {
             self.reordered.insert(order as u64, id);
         }
         self.enter(id, state);
-        self.queues.at_mut(slot).messages_total += 1;
+        self.queues.at_mut(slot).came_one();
         self.totals.messages += 1;
     }
 

@@ -57,6 +57,9 @@ pub(crate) struct Queue {
     pub(crate) body_bytes: u64,
     /// Who waits for a place in it.
     pub(crate) line: Line,
+    /// What it holds beyond its bounds was there before they became so narrow, or was recovered: it
+    /// stays until something comes.
+    pub(crate) spares: bool,
     /// How fast messages leave it, where that is asked.
     pub(crate) drain: Drain,
     pub(crate) producers: u64,
@@ -144,6 +147,7 @@ impl Queue {
             counts: Counts::default(),
             body_bytes: 0,
             line: Line::default(),
+            spares: false,
             drain: Drain::default(),
             producers: 0,
             uncommitted: 0,
@@ -173,6 +177,12 @@ impl Queue {
 
     pub(crate) fn is_named(&self) -> bool {
         matches!(self.role, Role::Named | Role::Temporary(_))
+    }
+
+    /// A message comes into it.
+    pub(crate) fn came_one(&mut self) {
+        self.messages_total += 1;
+        self.spares = false;
     }
 
     /// It has a name, and ready messages.

@@ -10,6 +10,7 @@ use model::{DeadReason, Durability, Format, Lsn, MessageId, Nanos};
 
 use crate::copies::Copies;
 use crate::key_records::{DeadlineView, ValueView};
+use crate::policy_record::OwnPolicyView;
 use crate::registration::SubscriptionView;
 use crate::send_id_record::SendIdView;
 
@@ -184,6 +185,8 @@ pub enum RecordView<'a> {
     /// In the frame or chain of a message: what its sender calls it. In a snapshot: the same of
     /// those that are remembered.
     SendId(SendIdView<'a>),
+    /// In a frame: a queue has these rules of its own from now on. In a snapshot: it has them.
+    OwnPolicy(OwnPolicyView<'a>),
     /// In a snapshot: a message whose body is in the log.
     Located {
         /// All but the body.
@@ -211,6 +214,7 @@ impl RecordView<'_> {
             Self::Subscriptions { .. } => "subscriptions",
             Self::Chained { .. } => "chained",
             Self::SendId(_) => "send_id",
+            Self::OwnPolicy(_) => "own_policy",
             Self::ValueSet(_) => "value_set",
             Self::ValueDeleted { .. } => "value_deleted",
             Self::KeyDeadline(_) => "key_deadline",
@@ -248,6 +252,7 @@ impl RecordView<'_> {
                 each("more", FieldValue::Number(more.into()));
             }
             Self::SendId(sent) => sent.fields(&mut each),
+            Self::OwnPolicy(policy) => policy.fields(&mut each),
             Self::ValueSet(value) => value.fields(&mut each),
             Self::ValueDeleted { name } => each("name", FieldValue::Text(name)),
             Self::KeyDeadline(deadline) => deadline.fields(&mut each),

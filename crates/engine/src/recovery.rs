@@ -44,6 +44,7 @@ impl Engine {
                 }
                 RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
                 RecordView::SendId(view) => self.replay_send_id(&view, size)?,
+                RecordView::OwnPolicy(view) => self.replay_policy(&view, size)?,
                 RecordView::ValueSet(view) => self.replay_value(&view)?,
                 RecordView::KeyDeadline(view) if !view.of_value => self.replay_deadline(&view)?,
                 RecordView::Located { envelope, location, record_bytes } => {
@@ -84,6 +85,7 @@ impl Engine {
                 }
                 RecordView::Deleted { message } => self.replay_deletion(message),
                 RecordView::SendId(view) => self.replay_send_id(&view, size),
+                RecordView::OwnPolicy(view) => self.replay_policy(&view, size),
                 RecordView::ValueSet(view) => self.replay_value(&view),
                 RecordView::ValueDeleted { name } => self.replay_value_deleted(name),
                 RecordView::KeyDeadline(view) => self.replay_deadline(&view),
@@ -170,6 +172,7 @@ impl Engine {
         self.recover_lifetimes();
         let idle: Vec<_> = self.queues.iter().map(|(slot, _)| slot).collect();
         for slot in idle {
+            self.queues.at_mut(slot).spare_what_is_there();
             self.remove_if_idle(slot);
         }
         self.log.last = last;
@@ -351,7 +354,7 @@ impl Engine {
             return Ok(slot);
         }
         let name = queue_name(name)?;
-        let policy = self.queue_policies.of(&name);
+        let policy = self.policy_for(&name);
         Ok(self.queues.create(name, policy))
     }
 

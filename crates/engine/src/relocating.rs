@@ -38,7 +38,7 @@ impl Engine {
         self.reorder(id, order);
         self.change_queue(id, to);
         self.amend(id, |message| message.history_mut().moved = true);
-        self.queues.at_mut(to).messages_total += 1;
+        self.queues.at_mut(to).came_one();
         self.enter(id, State::Ready);
         self.journal_change(id, effects);
         if self.living(id).is_journalled() {

@@ -1,6 +1,8 @@
 //! What a queue holds beyond its bounds goes, where its rules say so: after it was stored, in the
 //! same frame where that has room, and before anybody waits for it.
 //!
+//! What was there before the bounds became so narrow goes when something is sent, not before.
+//!
 //! What goes is of the least urgent priority that is ready, and there the older of the first and
 //! the last: a queue loses from its head, a list that grows at its head from its tail.
 
@@ -20,6 +22,11 @@ impl Queue {
     fn is_beyond_bounds(&self) -> bool {
         self.held().exceeds(&self.policy.bounds).is_some()
     }
+
+    /// What is there does not go because its bounds are what they are now.
+    pub(crate) fn spare_what_is_there(&mut self) {
+        self.spares = self.is_beyond_bounds();
+    }
 }
 
 impl Engine {
@@ -31,7 +38,7 @@ impl Engine {
         }
         for _ in 0..SHED_PER_STEP_MAX {
             let Some(queue) = self.queues.get(slot).filter(|queue| queue.sheds()) else { return };
-            if !queue.is_beyond_bounds() {
+            if queue.spares || !queue.is_beyond_bounds() {
                 return;
             }
             let Some(id) = self.least_needed(queue) else { return };

@@ -14,6 +14,7 @@ use crate::codec::encode;
 use crate::engine::Engine;
 use crate::keys::KeyCursor;
 use crate::message::Message;
+use crate::own_policies::PolicyCursor;
 use crate::record::RecordView;
 use crate::registration::SubscriptionView;
 use crate::send_ids::Age;
@@ -22,6 +23,7 @@ use crate::send_ids::Age;
 #[derive(Clone, Debug)]
 pub struct SnapshotCursor {
     keys: KeyCursor,
+    policies: PolicyCursor,
     /// The next subscription to visit.
     next_subscription: u64,
     /// Subscriptions from here on were made after the snapshot began.
@@ -48,6 +50,7 @@ impl Engine {
     pub fn snapshot_begin(&self) -> SnapshotCursor {
         SnapshotCursor {
             keys: KeyCursor::default(),
+            policies: PolicyCursor::default(),
             next_subscription: 0,
             end_subscription: self.subscriptions.next,
             next_send_id: (Nanos::ZERO, 0),
@@ -101,6 +104,7 @@ impl Engine {
         }
         let chunk_max = cursor.chunk_messages_max.max(1);
         let left = chunk_max - self.picture_keys(&mut cursor.keys, chunk_max, out);
+        let left = left - self.picture_policies(&mut cursor.policies, left, out);
         let left = left - self.picture_subscriptions(cursor, left, out);
         let left = left - self.picture_send_ids(cursor, left, out);
         let end = cursor.end;
@@ -113,6 +117,7 @@ impl Engine {
         let send_id = self.send_ids.iter_from(cursor.next_send_id).next();
         let message = self.messages.iter_from(cursor.next).next();
         !cursor.keys.is_done()
+            || !cursor.policies.is_done()
             || subscription.is_some_and(|(number, _)| number < cursor.end_subscription)
             || send_id.is_some_and(|((_, number), _)| number < cursor.end_send_id)
             || message.is_some_and(|(number, _)| number < end)

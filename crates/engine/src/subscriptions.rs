@@ -205,7 +205,7 @@ impl Engine {
         record_bytes: u64,
     ) -> QueueSlot {
         let durable = asks.is_durable();
-        let policy = QueuePolicy { kept: false, ..self.queue_policies.of(&asks.topic) };
+        let policy = QueuePolicy { kept: false, ..self.policy_for(&asks.topic) };
         let queue = self.queues.create_subscription(asks.topic.clone(), number, durable, policy);
         if let Source::Topic(topic) = source {
             self.topics.at_mut(topic).subscriptions.insert(number);

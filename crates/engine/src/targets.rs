@@ -34,7 +34,7 @@ impl Engine {
         if self.queues.is_full() {
             return Err(Refusal::TooManyQueues);
         }
-        let policy = self.queue_policies.of(&name);
+        let policy = self.policy_for(&name);
         Ok(self.queues.create(name, policy))
     }
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     AdminCommand, Command, Destination, Format, Formats, LinkId, MessageId, MessageState, Nanos,
-    NewMessage, Page, PageEnd, QueueName, Reply, SessionId, StorePolicy, Value, limits,
+    NewMessage, OwnPolicy, Page, PageEnd, PolicyChange, QueueName, QueueRule, Refusal, Reply,
+    SessionId, StorePolicy, Value, limits,
 };
 use support::Rng;
 
@@ -96,6 +97,37 @@ impl House {
 /// Every hundredth message is wanted.
 fn property<'m>(_: Format, body: &'m [u8], _: &str) -> Value<'m> {
     Value::Boolean(body.first() == Some(&b'0'))
+}
+
+/// One more is refused, and changes nothing; those that have some may have others, and one that
+/// has none any more makes way.
+#[test]
+fn so_many_queues_have_rules_of_their_own() {
+    let mut house = House::new();
+    let mut rules = |queue: String, max: Option<u64>| {
+        let mut set = OwnPolicy::default();
+        max.into_iter().for_each(|max| set.set(QueueRule::MessagesMax(Some(max))));
+        let (queue, change) = (name(&queue), Box::new(PolicyChange::to(set)));
+        house.admin(AdminCommand::ChangePolicy { queue, change })
+    };
+    for number in 0..limits::OWN_POLICIES_MAX {
+        let reply = rules(number.to_string(), Some(1));
+        assert!(matches!(reply, Reply::Policy(_)), "{reply:?}");
+    }
+    assert_eq!(rules("more".into(), Some(1)), Reply::Refused(Refusal::TooManyPolicies));
+    assert!(matches!(rules("7".into(), Some(2)), Reply::Policy(_)));
+    assert!(matches!(rules("8".into(), None), Reply::Policy(_)));
+    assert!(matches!(rules("more".into(), Some(1)), Reply::Policy(_)));
+    let list = |after: &str| AdminCommand::ListPolicies { after: Some(name(after)), max: 2 };
+    let Reply::OwnPolicies(page) = house.admin(list("9998")) else { panic!() };
+    let names: Vec<_> = page.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["9999", "more"]);
+    let most = house.engine.snapshot_bytes_max();
+    let mut cursor = house.engine.snapshot_begin();
+    let mut bytes = Vec::new();
+    while house.engine.snapshot_chunk(&mut cursor, &mut bytes) {}
+    assert!(bytes.len() as u64 <= most, "{} of {most} bytes", bytes.len());
+    house.engine.check();
 }
 
 fn name(text: &str) -> QueueName {

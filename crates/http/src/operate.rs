@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 use model::{
-    AdminCommand, ClientName, Command, DeadLetters, Envelopes, Holder, MessageId, MessageState,
-    Nanos, QueueName, QueuePolicy, QueueStatistics, ReleaseOrder, Reply, Shown, SubscriptionName,
-    SubscriptionStatistics, WhenFull, limits,
+    AdminCommand, ClientName, Command, Envelopes, Holder, MessageId, MessageState, Nanos,
+    QueueName, QueuePolicy, QueueRule, QueueStatistics, Reply, RuleKey, Shown, SubscriptionName,
+    SubscriptionStatistics, limits,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -61,8 +61,8 @@ impl<G: Gateway> App<G> {
             return Err(no_queue(&queue));
         };
         let mut object = statistics(&found);
-        if let Reply::Policy(policy) = self.admin(AdminCommand::Policy { queue }).await? {
-            object.insert("policy".into(), policy_json(&policy));
+        if let Reply::Policy(stated) = self.admin(AdminCommand::Policy { queue }).await? {
+            object.insert("policy".into(), policy_json(&stated.holds));
         }
         Ok(json(StatusCode::OK, &Json::Object(object)))
     }
@@ -227,12 +227,12 @@ impl<G: Gateway> App<G> {
         }
     }
 
-    async fn admin(&self, command: AdminCommand) -> Result<Reply> {
+    pub(crate) async fn admin(&self, command: AdminCommand) -> Result<Reply> {
         self.command(Command::Admin(Box::new(command))).await
     }
 }
 
-fn page_max(query: &mut Query) -> Result<usize> {
+pub(crate) fn page_max(query: &mut Query) -> Result<usize> {
     let max = query.number("max", 1, limits::PAGE_MESSAGES_MAX as u64)?;
     Ok(max.map_or(PAGE_DEFAULT, |max| max as usize))
 }
@@ -264,28 +264,16 @@ fn statistics(queue: &QueueStatistics) -> Map<String, Json> {
 }
 
 fn policy_json(policy: &QueuePolicy) -> Json {
-    let release_order = match policy.release_order {
-        ReleaseOrder::Front => "front",
-        ReleaseOrder::Back => "back",
-    };
-    let dead_letters = match policy.dead_letters {
-        DeadLetters::Park => "park",
-        DeadLetters::Drop => "drop",
-    };
-    let when_full = match policy.bounds.when_full {
-        WhenFull::Pace => "pace",
-        WhenFull::Reject => "reject",
-        WhenFull::DropOldest => "drop-oldest",
-        WhenFull::DeadLetter => "dead-letter",
-    };
+    let word = |key| QueueRule::of(key, policy).to_string();
     json!({
-        "release_order": release_order,
+        "release_order": word(RuleKey::ReleaseOrder),
         "kept": policy.kept,
         "attempts_max": policy.attempts_max,
-        "dead_letters": dead_letters,
+        "dead_letters": word(RuleKey::DeadLetters),
+        "pop_lease_millis": policy.pop_lease.map(millis),
         "max_messages": policy.bounds.messages_max,
         "max_bytes": policy.bounds.bytes_max,
-        "when_full": when_full,
+        "when_full": word(RuleKey::WhenFull),
         "target_age_millis": policy.bounds.target_age.map(millis),
     })
 }
@@ -335,7 +323,7 @@ fn no_queue(queue: &QueueName) -> Problem {
 }
 
 /// A reply that the engine's documentation does not name.
-fn unexpected() -> Problem {
+pub(crate) fn unexpected() -> Problem {
     Problem::conflict("the broker gave an answer that is not understood here")
 }
 

@@ -5,7 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::{
-    ClientName, Delivery, MessageId, MessageState, Nanos, QueueName, SessionId, Subscription,
+    ClientName, Delivery, MessageId, MessageState, Nanos, PolicyChange, QueueName, SessionId,
+    Subscription,
 };
 
 /// What can be asked beside the work of producers and consumers.
@@ -74,6 +75,22 @@ pub enum AdminCommand {
     Policy {
         /// The queue.
         queue: QueueName,
+    },
+    /// Give a queue rules of its own, or take them away. They hold from then on, also for each
+    /// subscription of the topic of that name, whether or not there is any of these. What is there
+    /// stays, though it may be more than they allow. → `Policy` as it is then; `Refused`
+    ChangePolicy {
+        /// The queue.
+        queue: QueueName,
+        /// How.
+        change: Box<PolicyChange>,
+    },
+    /// Queues with rules of their own, by name. → `OwnPolicies`
+    ListPolicies {
+        /// Behind this one.
+        after: Option<QueueName>,
+        /// The most.
+        max: usize,
     },
     /// All subscriptions, by topic and name. → `Subscriptions`
     ListSubscriptions,

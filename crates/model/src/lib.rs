@@ -23,6 +23,7 @@ mod live;
 mod message;
 mod output;
 mod policy;
+mod rules;
 mod settlement;
 mod statistics;
 mod subscription;
@@ -49,6 +50,7 @@ pub use message::{
 };
 pub use output::{Bound, Delivery, Output, QueueFull, Refusal, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
+pub use rules::{OwnPolicies, OwnPolicy, PolicyChange, QueueRule, RuleKey, StatedPolicy};
 pub use settlement::{DeadLetter, DeadReason, Settlement};
 pub use statistics::{BrokerStatistics, MessageState, MessageStatistics, QueueStatistics};
 pub use subscription::{ClientName, Subscription, SubscriptionName};

@@ -117,3 +117,7 @@ pub const SEND_IDS_MAX: usize = 1_000_000;
 
 /// Bytes of the name that a sender gives a message.
 pub const SEND_ID_BYTES_MAX: usize = 255;
+
+/// Names of queues that may have rules of their own, given while the broker runs: all are in memory
+/// and in every snapshot.
+pub const OWN_POLICIES_MAX: usize = 10_000;

@@ -8,8 +8,8 @@ use core::ops::Range;
 
 use crate::{
     After, Body, BrokerStatistics, DeadLetter, Destination, Durability, Element, Format, KeyKind,
-    Lifetime, LinkId, MessageId, MessageStatistics, Nanos, Page, PageEnd, QueueName, QueuePolicy,
-    QueueStatistics, SessionId, Shows, Subscription, SubscriptionStatistics,
+    Lifetime, LinkId, MessageId, MessageStatistics, Nanos, OwnPolicies, Page, PageEnd, QueueName,
+    QueueStatistics, SessionId, Shows, StatedPolicy, Subscription, SubscriptionStatistics,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -126,7 +126,9 @@ pub enum Reply {
     /// All subscriptions, by topic and name.
     Subscriptions(Vec<SubscriptionStatistics>),
     /// The rules of a queue.
-    Policy(Box<QueuePolicy>),
+    Policy(Box<StatedPolicy>),
+    /// Rules that queues were given while the broker ran, by name.
+    OwnPolicies(OwnPolicies),
     /// The answers to the commands of a batch.
     Batch(Vec<Self>),
     /// What was observed has changed: the batch was not done.
@@ -302,6 +304,10 @@ pub enum Refusal {
     QueueInUse,
     /// A queue, or a subscription of a topic, holds as much as its rules allow.
     QueueFull(Box<QueueFull>),
+    /// There are [`crate::limits::OWN_POLICIES_MAX`] queues with rules of their own.
+    TooManyPolicies,
+    /// The rules contradict each other: [`crate::QueueBounds::are_at_odds`].
+    PolicyAtOdds,
     /// The server stores nothing more until it is started anew.
     Draining,
 }

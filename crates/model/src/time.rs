@@ -35,12 +35,42 @@ impl Nanos {
         self.0 / Self::SECOND.0
     }
 
+    /// The span that a positive whole number with a unit says, such as `250ms`: us, ms, s, m or h.
+    /// More than a hundred days is a mistake: times stay far from any overflow.
+    #[must_use]
+    pub fn of_text(text: &str) -> Option<Self> {
+        let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
+        let (number, unit) = text.split_at(unit_at);
+        let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        let span = number.parse::<u64>().ok()?.checked_mul(*nanos)?;
+        (1..=SPAN_MAX.0).contains(&span).then_some(Self(span))
+    }
+
+    /// Writes a span as [`Nanos::of_text`] takes it, in the largest unit that it is whole in.
+    pub(crate) fn fmt_text(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = UNITS.iter().find(|(_, nanos)| self.0.is_multiple_of(*nanos));
+        let (unit, nanos) = whole.copied().unwrap_or(("ns", 1));
+        write!(f, "{}{unit}", self.0 / nanos)
+    }
+
     /// The span from `earlier` to this moment, zero when `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 }
+
+/// Of spans in texts, the largest first.
+const UNITS: [(&str, u64); 5] = [
+    ("h", 3_600 * Nanos::SECOND.0),
+    ("m", 60 * Nanos::SECOND.0),
+    ("s", Nanos::SECOND.0),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+];
+
+/// The longest span that a text may say.
+const SPAN_MAX: Nanos = Nanos::from_secs(100 * 24 * 3_600);
 
 impl Add for Nanos {
     type Output = Self;

@@ -15,9 +15,10 @@ use std::{env, fs};
 use engine::{Effects, Engine, EngineOptions};
 use hostile::{FUZZY, LOAD, LSN_SHIFT, REPLAY, RESTORE};
 use model::{
-    Command, DeadReason, Deadline, DeadlineRule, Destination, End, Format, KeyCommand, LinkId,
-    ListCommand, MessageId, Nanos, NewMessage, Persistence, QueueName, SessionId, SetRule,
-    Settlement, StorePolicy, Subscription, SubscriptionName, TransactionId, ValueDeadline,
+    AdminCommand, Command, DeadReason, Deadline, DeadlineRule, Destination, End, Format,
+    KeyCommand, LinkId, ListCommand, MessageId, Nanos, NewMessage, OwnPolicy, Persistence,
+    PolicyChange, QueueName, QueueRule, SessionId, SetRule, Settlement, StorePolicy, Subscription,
+    SubscriptionName, TransactionId, ValueDeadline, WhenFull,
 };
 use support::Rng;
 use support::log::{Log, Snapshot};
@@ -122,7 +123,14 @@ fn message(number: u64) -> NewMessage {
     NewMessage { lease: Nanos::SECOND, ..NewMessage::new(number.to_le_bytes()[..].into()) }
 }
 
-const COMMANDS: usize = 28;
+fn rule(queue: &str, rule: QueueRule) -> Command {
+    let mut set = OwnPolicy::default();
+    set.set(rule);
+    let (queue, change) = (name(queue), Box::new(PolicyChange::to(set)));
+    Command::Admin(Box::new(AdminCommand::ChangePolicy { queue, change }))
+}
+
+const COMMANDS: usize = 31;
 
 /// Something of each kind of record.
 fn story() -> Vec<Command> {
@@ -200,6 +208,12 @@ fn story() -> Vec<Command> {
         key(value("w")),
         key(KeyCommand::Delete { names: vec![name("w")] }),
         key(KeyCommand::SetDeadline { name: name("l"), deadline: at, rule: DeadlineRule::Always }),
+        rule("q", QueueRule::MessagesMax(Some(300))),
+        rule("r", QueueRule::WhenFull(WhenFull::DropOldest)),
+        Command::Admin(Box::new(AdminCommand::ChangePolicy {
+            queue: name("r"),
+            change: Box::new(PolicyChange::to(OwnPolicy::default())),
+        })),
         Command::Begin { transaction },
         within(to("q"), message(20)),
         within(topic(), message(21)),

@@ -1,6 +1,9 @@
 //! What operators ask and are told, in the language of the scripts.
 
-use model::{AdminCommand, Command, MessageState, Page, PageEnd, Reply, SubscriptionStatistics};
+use model::{
+    AdminCommand, Command, MessageState, OwnPolicy, Page, PageEnd, PolicyChange, QueueRule, Reply,
+    RuleKey, SubscriptionStatistics,
+};
 
 use super::script::{Words, message, name, shown_fields};
 
@@ -28,6 +31,19 @@ pub(crate) fn command(all: &Words<'_>, words: &[&str]) -> Option<Command> {
         },
         ["delete-queue", queue] => AdminCommand::Delete { queue: name(queue) },
         ["policy", queue] => AdminCommand::Policy { queue: name(queue) },
+        ["set-policy", queue, ref forget @ ..] => {
+            let forget = forget.iter().map(|word| RuleKey::named(word).unwrap()).collect();
+            let change = Box::new(PolicyChange { forget, set: rules(all) });
+            AdminCommand::ChangePolicy { queue: name(queue), change }
+        }
+        ["reset-policy", queue] => {
+            let change = Box::new(PolicyChange::to(rules(all)));
+            AdminCommand::ChangePolicy { queue: name(queue), change }
+        }
+        ["policies"] => {
+            let max = named("max").map_or(usize::MAX, |max| max.parse().unwrap());
+            AdminCommand::ListPolicies { after: named("after").map(name), max }
+        }
         ["subscriptions"] => AdminCommand::ListSubscriptions,
         ["next-message"] => AdminCommand::NextMessage,
         _ => return None,
@@ -39,13 +55,33 @@ pub(crate) fn shown_reply(reply: &Reply) -> String {
     match reply {
         Reply::CountUntil { count, next } => format!("count {count} until {}", shown_place(next)),
         Reply::Page(page) => shown_page(page),
-        Reply::Policy(policy) => shown_fields(&format!("{policy:?}")),
+        Reply::Policy(policy) => {
+            let holds = shown_fields(&format!("{:?}", policy.holds));
+            format!("{holds}{}", shown_rules(&policy.own))
+        }
+        Reply::OwnPolicies(all) => {
+            let all = all.iter().map(|(name, own)| format!("{name}:{}", shown_rules(own)));
+            ["policies".to_owned()].into_iter().chain(all).collect::<Vec<_>>().join(", ")
+        }
         Reply::Subscriptions(all) => {
             let all = all.iter().map(shown_subscription);
             ["subscriptions".to_owned()].into_iter().chain(all).collect::<Vec<_>>().join(", ")
         }
         other => format!("{other:?}"),
     }
+}
+
+fn rules(all: &Words<'_>) -> OwnPolicy {
+    let mut own = OwnPolicy::default();
+    for (key, text) in &all.named {
+        own.set(QueueRule::parse(RuleKey::named(key).unwrap(), text).unwrap());
+    }
+    own
+}
+
+/// The rules of a queue's own.
+pub(crate) fn shown_rules(own: &OwnPolicy) -> String {
+    own.iter().map(|rule| format!(" {}={rule}", rule.key().word())).collect()
 }
 
 fn shown_page(page: &Page) -> String {

@@ -32,6 +32,9 @@
 //! SESSION purge QUEUE [state=S] [selector=S] [after=PLACE]
 //! SESSION move FROM [TO] [message=ID] [selector=S] [before=ID] [max=N] [after=PLACE]
 //! SESSION delete-queue|policy QUEUE | SESSION subscriptions | SESSION next-message
+//! SESSION set-policy QUEUE [RULE=VALUE]… [RULE]…      rules of its own; those named are forgotten
+//! SESSION reset-policy QUEUE [RULE=VALUE]…            no others than these
+//! SESSION policies [after=QUEUE] [max=N]
 //! SESSION set KEY VALUE [after=T|at=T|keep=yes] [rule=none|some] [old=yes]
 //! SESSION get KEY [take=yes] | SESSION kind KEY | SESSION count-of|del KEY… | SESSION del-all
 //! SESSION rename FROM TO [new=yes] | SESSION keys
@@ -567,6 +570,9 @@ fn shown_record(record: &RecordView<'_>) -> String {
         RecordView::SendId(sent) => {
             let topic = if sent.to_topic { "topic:" } else { "" };
             format!("id {} to {topic}{} of {} x{}", sent.id, sent.to, sent.message, sent.copies)
+        }
+        RecordView::OwnPolicy(policy) => {
+            format!("rules of {}:{}", policy.name, operating::shown_rules(&policy.own))
         }
         RecordView::Chained { first, more: true } => format!("chained from {first}, more"),
         RecordView::Chained { first, more: false } => format!("chained from {first}"),

@@ -1,0 +1,245 @@
+//! Rules that operators give queues while the broker runs. They are by name, like the configured
+//! ones, and go before them: whether or not there is such a queue, and whatever becomes of it.
+//!
+//! They hold at once. Who waits for a place is looked at again; what a queue holds beyond bounds
+//! that have become narrower stays until something is sent there.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+use model::{
+    Durability, OwnPolicy, PolicyChange, QueueName, QueuePolicy, Refusal, Reply, StatedPolicy,
+    limits,
+};
+
+use crate::Effects;
+use crate::codec::{encode, encoded_bytes, queue_name};
+use crate::draining::Drain;
+use crate::engine::{Engine, Outcome};
+use crate::policy_record::OwnPolicyView;
+use crate::queue::{Queue, QueueSlot, Role};
+use crate::record::{RecordError, RecordView};
+use crate::targets::is_reserved;
+
+/// All of them, by name.
+#[derive(Debug, Default)]
+pub(crate) struct OwnPolicies(BTreeMap<QueueName, Own>);
+
+#[derive(Debug)]
+struct Own {
+    policy: OwnPolicy,
+    /// The size of its record; zero where it has none.
+    record_bytes: u64,
+}
+
+/// How far a snapshot has come with them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PolicyCursor {
+    last: Option<QueueName>,
+    done: bool,
+}
+
+impl PolicyCursor {
+    pub(crate) const fn is_done(&self) -> bool {
+        self.done
+    }
+}
+
+impl OwnPolicies {
+    fn of(&self, name: &QueueName) -> OwnPolicy {
+        self.0.get(name).map(|own| own.policy).unwrap_or_default()
+    }
+
+    fn after(&self, name: Option<&QueueName>) -> impl Iterator<Item = (&QueueName, &Own)> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        self.0.range::<QueueName, _>((from, Bound::Unbounded))
+    }
+
+    /// What they may take in a snapshot.
+    pub(crate) fn picture_bytes(&self) -> u64 {
+        self.0.values().map(|own| Engine::picture_bytes_of_record(own.record_bytes)).sum()
+    }
+}
+
+impl Engine {
+    /// The rules of every queue of that name, or of the subscriptions of a topic.
+    pub(crate) fn policy_for(&self, name: &QueueName) -> QueuePolicy {
+        let configured = self.queue_policies.of(name);
+        self.own_policies.0.get(name).map_or(configured, |own| own.policy.over(configured))
+    }
+
+    pub(crate) fn stated_policy(&self, name: &QueueName) -> Outcome {
+        let configured = match self.queues.find(name.as_str()) {
+            Some(slot) if self.queues.at(slot).role != Role::Named => self.queues.at(slot).policy,
+            _ => self.queue_policies.of(name),
+        };
+        let own = self.own_policies.of(name);
+        let stated = StatedPolicy { holds: own.over(configured), own, configured };
+        Outcome::reply(self.log.after_all(), Reply::Policy(Box::new(stated)))
+    }
+
+    pub(crate) fn list_policies(&mut self, after: Option<&QueueName>, max: usize) -> Outcome {
+        let all = self.own_policies.after(after).take(max);
+        let all: Vec<_> = all.map(|(name, own)| (name.clone(), Box::new(own.policy))).collect();
+        self.took_steps(all.len());
+        Outcome::reply(self.log.after_all(), Reply::OwnPolicies(all))
+    }
+
+    pub(crate) fn change_policy(
+        &mut self,
+        name: &QueueName,
+        change: &PolicyChange,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let before = self.own_policies.of(name);
+        let own = change.applied_to(before);
+        if own == before {
+            return self.stated_policy(name);
+        }
+        let is_new = before.is_empty();
+        let given = self.may_give(name, own, is_new);
+        match given.and_then(|()| self.store_policy(name, own, effects)) {
+            Ok(record_bytes) => {
+                self.give_policy(name, own, record_bytes);
+                self.stated_policy(name)
+            }
+            Err(refusal) => Outcome::refused(refusal),
+        }
+    }
+
+    fn may_give(&self, name: &QueueName, own: OwnPolicy, is_new: bool) -> Result<(), Refusal> {
+        if own.is_empty() {
+            return Ok(());
+        }
+        if is_reserved(name) {
+            return Err(Refusal::NoSuchDestination);
+        }
+        if own.over(self.queue_policies.of(name)).bounds.are_at_odds() {
+            return Err(Refusal::PolicyAtOdds);
+        }
+        if is_new && self.own_policies.0.len() >= limits::OWN_POLICIES_MAX {
+            return Err(Refusal::TooManyPolicies);
+        }
+        Ok(())
+    }
+
+    /// The record of them, if there is room for it; to say that there are none needs none. Gives
+    /// its size.
+    fn store_policy(
+        &mut self,
+        name: &QueueName,
+        own: OwnPolicy,
+        effects: &mut Effects,
+    ) -> Result<u64, Refusal> {
+        let level = self.key_level();
+        if level == Durability::None {
+            return Ok(0);
+        }
+        let record = RecordView::OwnPolicy(OwnPolicyView { name: name.as_str(), own });
+        if own.is_empty() {
+            self.log.append(&record, level, effects);
+        } else {
+            self.log.store(&record, level, effects).map_err(|_| Refusal::StoreFull)?;
+        }
+        Ok(encoded_bytes(&record))
+    }
+
+    /// From now on a queue has these rules of its own.
+    fn give_policy(&mut self, name: &QueueName, policy: OwnPolicy, record_bytes: u64) {
+        let before = if policy.is_empty() {
+            self.own_policies.0.remove(name)
+        } else {
+            self.own_policies.0.insert(name.clone(), Own { policy, record_bytes })
+        };
+        let now = if policy.is_empty() { 0 } else { record_bytes };
+        let before = before.map_or(0, |own| own.record_bytes);
+        self.totals.picture_bytes += Self::picture_bytes_of_record(now);
+        self.totals.picture_bytes -= Self::picture_bytes_of_record(before);
+        let policy = self.policy_for(name);
+        self.is_bounded |= policy.bounds.is_bounded();
+        for slot in self.queues_called(name) {
+            self.adopt(slot, policy);
+        }
+    }
+
+    /// The queue of that name, and those of the subscriptions of that topic or pattern.
+    fn queues_called(&mut self, name: &QueueName) -> Vec<QueueSlot> {
+        let named = self.queues.find(name.as_str());
+        let named = named.filter(|slot| self.queues.at(*slot).role == Role::Named);
+        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
+        let numbers = topic.iter().flat_map(|topic| &topic.subscriptions);
+        let subscribed = numbers.map(|number| self.subscriptions.at(*number).queue);
+        let patterns = self.subscriptions.patterns().filter(|entry| entry.asks.topic == *name);
+        let patterns = patterns.map(|entry| entry.queue);
+        let all: Vec<_> = named.into_iter().chain(subscribed).chain(patterns).collect();
+        self.took_steps(all.len() + self.subscriptions.patterns_count());
+        all
+    }
+
+    /// A queue has these rules from now on; whether it stays without messages is not for them to
+    /// say.
+    fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy) {
+        let queue = self.queues.at_mut(slot);
+        let before = queue.policy;
+        queue.policy = QueuePolicy { kept: before.kept, ..policy };
+        if before.bounds.target_age != policy.bounds.target_age {
+            queue.drain = Drain::default();
+        }
+        if before.bounds.is_bounded() {
+            queue.line.bound = before.bounds.first();
+        }
+        queue.spare_what_is_there();
+        self.made_place(slot);
+    }
+
+    /// Takes in a record.
+    pub(crate) fn replay_policy(
+        &mut self,
+        view: &OwnPolicyView<'_>,
+        size: usize,
+    ) -> Result<(), RecordError> {
+        self.give_policy(&queue_name(view.name)?, view.own, size as u64);
+        Ok(())
+    }
+
+    /// Shows the next ones; says how many were visited.
+    pub(crate) fn picture_policies(
+        &self,
+        cursor: &mut PolicyCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        // What memory alone keeps is in no snapshot.
+        cursor.done |= self.key_level() == Durability::None;
+        let mut count = 0;
+        while !cursor.done && count < chunk_max {
+            let next = self.own_policies.after(cursor.last.as_ref()).next();
+            cursor.done = next.is_none();
+            if let Some((name, own)) = next {
+                let view = OwnPolicyView { name: name.as_str(), own: own.policy };
+                encode(&RecordView::OwnPolicy(view), out);
+                cursor.last = Some(name.clone());
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// The rules of a queue are those that its name has.
+    ///
+    /// # Panics
+    /// When they are not.
+    pub(crate) fn check_policy(&self, queue: &Queue) {
+        let policy = match queue.role {
+            Role::Named => self.policy_for(&queue.name),
+            Role::Subscription { .. } => {
+                QueuePolicy { kept: false, ..self.policy_for(&queue.name) }
+            }
+            Role::Temporary(_) => QueuePolicy::default(),
+            Role::Leaving => return,
+        };
+        assert_eq!(queue.policy, policy, "the rules of {}", queue.name);
+    }
+}
