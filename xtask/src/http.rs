@@ -33,7 +33,8 @@ pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
 
 /// Both on a fresh server.
 pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
-    let options = ["--store", "none"].map(str::to_owned).to_vec();
+    // Queues that are given bounds do not keep their senders waiting for long.
+    let options = ["--store", "none", "--pace-max", "100ms"].map(str::to_owned).to_vec();
     let binary = bench.dunlin()?;
     let dunlin = Dunlin { binary, protocol: "http", options, variables: Vec::new() };
     let mut server = Program::Dunlin(dunlin).start(&bench.log("http-dunlin"))?;

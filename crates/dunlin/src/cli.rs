@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use disk::Choice;
-use model::QueueName;
+use model::{QueueName, QueueRule, RuleKey};
 use server::{Listen, Side};
 
 use crate::bench::cli::Bench;
@@ -59,6 +59,12 @@ pub(crate) enum Client {
     Move(MoveMessages),
     /// Delete the messages of a queue that nobody holds
     Purge(Purge),
+    /// Look at the rules of queues, or give a queue rules of its own while the broker runs
+    #[command(after_help = POLICY_HELP)]
+    Policy {
+        #[command(subcommand)]
+        policy: QueuePolicy,
+    },
     /// Look at dead letters, or send them again
     #[command(after_help = DEAD_HELP)]
     Dead {
@@ -189,6 +195,42 @@ pub(crate) struct Purge {
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) server: ServerAt,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueuePolicy {
+    /// List the queues that have rules of their own
+    Ls {
+        #[command(flatten)]
+        server: ServerAt,
+    },
+    /// Show the rules of a queue, and where each is from
+    Show {
+        /// Whose; also of one that is not there
+        queue: String,
+        #[command(flatten)]
+        server: ServerAt,
+    },
+    /// Give a queue rules of its own, or change some of them
+    Set {
+        /// Whose; the subscriptions of a topic of that name have them too
+        queue: String,
+        /// Each as --queue of serve takes it, such as max-messages=1000; none is no bound
+        #[arg(required = true, value_name = "SETTING=VALUE", value_parser = parse::rule_setting)]
+        rules: Vec<QueueRule>,
+        #[command(flatten)]
+        server: ServerAt,
+    },
+    /// Take a queue's own rules away, so that what is configured holds again
+    Reset {
+        /// Whose
+        queue: String,
+        /// Only these, such as max-messages [default: all]
+        #[arg(value_name = "SETTING", value_parser = parse::rule_key)]
+        rules: Vec<RuleKey>,
+        #[command(flatten)]
+        server: ServerAt,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -461,6 +503,18 @@ Examples:
 
 Exit status: 0 as many as asked for (with --follow: a signal came), 1 it failed, 2 wrong usage,
 3 fewer came in time";
+
+const POLICY_HELP: &str = "\
+What is set holds at once and over restarts, and goes before what is configured. Who waits for a
+place is looked at again; a bound that becomes narrower deletes nothing before something is sent.
+
+Examples:
+  dunlin policy set mail max-messages=1000 when-full=reject
+  dunlin policy show mail
+  dunlin policy reset mail when-full
+  dunlin policy reset mail
+
+Exit status: 0 done, 1 it failed, 2 wrong usage or a value that may not be";
 
 const DEAD_HELP: &str = "\
 Examples:

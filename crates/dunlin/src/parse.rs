@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use engine::{DeadLetters, QueuePolicies, QueuePolicy, ReleaseOrder, WhenFull};
-use model::{Nanos, QueueName, StorePolicy, limits};
+use engine::{QueuePolicies, QueuePolicy};
+use model::{Nanos, QueueName, QueueRule, RuleKey, StorePolicy, limits};
 use server::{Listen, Protocol, Side};
 
 /// `--sync`: when a persistent message counts as stored.
@@ -55,21 +55,8 @@ pub(crate) fn store(text: &str) -> Result<Store, String> {
 
 /// A positive whole number with a unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no duration: use a number with us, ms, s, m or h");
-    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-    let (number, unit) = text.split_at(unit_at);
-    let micros: u64 = match unit {
-        "us" => 1,
-        "ms" => 1_000,
-        "s" => 1_000_000,
-        "m" => 60_000_000,
-        "h" => 3_600_000_000,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let micros =
-        number.checked_mul(micros).filter(|micros| (1..=DURATION_MICROS_MAX).contains(micros));
-    micros.map(Duration::from_micros).ok_or_else(wrong)
+    let span = Nanos::of_text(text).map(|span| Duration::from_nanos(span.0));
+    span.ok_or_else(|| format!("`{text}` is no duration: use a number with us, ms, s, m or h"))
 }
 
 /// A duration, or `never` for a limit that is not to be.
@@ -186,43 +173,36 @@ enum Whose {
     AsBefore,
 }
 
-/// One rule of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QueueRule {
-    ReleaseOrder(ReleaseOrder),
-    AttemptsMax(u32),
-    DeadLetters(DeadLetters),
-    PopLease(Nanos),
-    MessagesMax(u64),
-    BytesMax(u64),
-    WhenFull(WhenFull),
-    TargetAge(Nanos),
-}
-
 pub(crate) fn queue(text: &str) -> Result<QueueSetting, String> {
     let (name, setting) =
         text.rsplit_once(':').map_or((None, text), |(name, setting)| (Some(name), setting));
     let parts = setting.split_once('=');
     let (key, value) = parts.ok_or_else(|| format!("`{text}` is not NAME:SETTING=VALUE"))?;
-    let rule = match key {
-        "release-order" => QueueRule::ReleaseOrder(release_order(value)?),
-        "attempts-max" => QueueRule::AttemptsMax(attempts_max(value)?),
-        "dead-letters" => QueueRule::DeadLetters(dead_letters(value)?),
-        "pop-lease" => QueueRule::PopLease(span(value)?),
-        "max-messages" => QueueRule::MessagesMax(bound(value)?),
-        "max-bytes" => QueueRule::BytesMax(bound(value)?),
-        "when-full" => QueueRule::WhenFull(when_full(value)?),
-        "target-age" => QueueRule::TargetAge(span(value)?),
-        _ => {
-            let known = "release-order, attempts-max, dead-letters, pop-lease, max-messages, \
-                         max-bytes, when-full and target-age";
-            return Err(format!("`{key}` is no setting of a queue; there are {known}"));
-        }
-    };
+    let rule = rule(rule_key(key)?, value)?;
     match name {
         Some(name) => queue_setting(name, rule),
         None => Ok(QueueSetting { whose: Whose::AsBefore, rule }),
     }
+}
+
+/// The name of a rule of a queue.
+pub(crate) fn rule_key(text: &str) -> Result<RuleKey, String> {
+    let known = RuleKey::ALL.map(RuleKey::word).join(", ");
+    RuleKey::named(text)
+        .ok_or_else(|| format!("`{text}` is no setting of a queue; there are {known}"))
+}
+
+/// A rule of a queue.
+pub(crate) fn rule(key: RuleKey, text: &str) -> Result<QueueRule, String> {
+    let wrong = || format!("{} is `{text}` and has to be {}", key.word(), key.allowed());
+    QueueRule::parse(key, text).ok_or_else(wrong)
+}
+
+/// `SETTING=VALUE`
+pub(crate) fn rule_setting(text: &str) -> Result<QueueRule, String> {
+    let parts = text.split_once('=');
+    let (key, value) = parts.ok_or_else(|| format!("`{text}` is not SETTING=VALUE"))?;
+    rule(rule_key(key)?, value)
 }
 
 pub(crate) fn queue_setting(name: &str, rule: QueueRule) -> Result<QueueSetting, String> {
@@ -249,51 +229,6 @@ pub(crate) fn queue_name(text: &str) -> Result<QueueName, String> {
     QueueName::new(text).map_err(|error| format!("`{text}`: {error}"))
 }
 
-pub(crate) fn release_order(text: &str) -> Result<ReleaseOrder, String> {
-    match text {
-        "front" => Ok(ReleaseOrder::Front),
-        "back" => Ok(ReleaseOrder::Back),
-        _ => Err(format!("`{text}` is no release order: use front or back")),
-    }
-}
-
-fn attempts_max(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number of attempts; 0 is for ever"))
-}
-
-pub(crate) fn dead_letters(text: &str) -> Result<DeadLetters, String> {
-    match text {
-        "park" => Ok(DeadLetters::Park),
-        "drop" => Ok(DeadLetters::Drop),
-        _ => Err(format!("`{text}` is nothing to do with dead letters: use park or drop")),
-    }
-}
-
-/// What a queue may hold: none of it would make it useless.
-pub(crate) fn bound(text: &str) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("`{text}` is no bound of a queue: use a number above 0"))
-}
-
-pub(crate) fn when_full(text: &str) -> Result<WhenFull, String> {
-    match text {
-        "pace" => Ok(WhenFull::Pace),
-        "reject" => Ok(WhenFull::Reject),
-        "drop-oldest" => Ok(WhenFull::DropOldest),
-        "dead-letter" => Ok(WhenFull::DeadLetter),
-        _ => Err(format!(
-            "`{text}` is nothing to do with a full queue: use pace, reject, drop-oldest or \
-             dead-letter"
-        )),
-    }
-}
-
-/// How long what is taken from a list stays leased, or messages are to wait.
-pub(crate) fn span(text: &str) -> Result<Nanos, String> {
-    let span = duration(text)?;
-    Ok(Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
-}
-
 /// The rules of all queues; of two for one thing the later holds.
 pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
     let mut policies = QueuePolicies::default();
@@ -303,27 +238,17 @@ pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
             Whose::AllOthers => &mut policies.default,
             Whose::AsBefore => unreachable!("settings were attributed"),
         };
-        match *rule {
-            QueueRule::ReleaseOrder(order) => policy.release_order = order,
-            QueueRule::AttemptsMax(attempts) => policy.attempts_max = attempts,
-            QueueRule::DeadLetters(what) => policy.dead_letters = what,
-            QueueRule::PopLease(span) => policy.pop_lease = Some(span),
-            QueueRule::MessagesMax(count) => policy.bounds.messages_max = Some(count),
-            QueueRule::BytesMax(bytes) => policy.bounds.bytes_max = Some(bytes),
-            QueueRule::WhenFull(what) => policy.bounds.when_full = what,
-            QueueRule::TargetAge(span) => policy.bounds.target_age = Some(span),
-        }
+        rule.apply(policy);
     }
     policies
 }
 
 const EXAMPLE: &str = "beanstalkd=127.0.0.1:11300";
 
-/// A hundred days: longer periods are mistakes, and times stay far from any overflow.
-const DURATION_MICROS_MAX: u64 = 100 * 24 * 3_600 * 1_000_000;
-
 #[cfg(test)]
 mod tests {
+    use engine::{DeadLetters, ReleaseOrder, WhenFull};
+
     use super::*;
 
     #[test]

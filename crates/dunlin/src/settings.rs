@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use model::RuleKey;
 use serde::Deserialize;
 use server::{Config, Limits, Log, Protocol, threads_default};
 
 use crate::cli::{Limit, Policy, Serve, Tuning};
 use crate::exit::Error;
-use crate::parse::{self, QueueRule, QueueSetting};
+use crate::parse::{self, QueueSetting};
 
 /// The configuration that a server is started with.
 pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
@@ -208,24 +209,19 @@ fn parse(file: File) -> Result<Serve, String> {
 }
 
 fn queue_settings(name: &str, queue: &Queue) -> Result<Vec<QueueSetting>, String> {
-    let order = queue.release_order.as_deref().map(parse::release_order).transpose()?;
-    let letters = queue.dead_letters.as_deref().map(parse::dead_letters).transpose()?;
-    let lease = queue.pop_lease.as_deref().map(parse::span).transpose()?;
-    let bound = |number: Option<u64>| number.map(|it| parse::bound(&it.to_string())).transpose();
-    let (messages, bytes) = (bound(queue.max_messages)?, bound(queue.max_bytes)?);
-    let when_full = queue.when_full.as_deref().map(parse::when_full).transpose()?;
-    let age = queue.target_age.as_deref().map(parse::span).transpose()?;
-    let rules = [
-        order.map(QueueRule::ReleaseOrder),
-        queue.attempts_max.map(QueueRule::AttemptsMax),
-        letters.map(QueueRule::DeadLetters),
-        lease.map(QueueRule::PopLease),
-        messages.map(QueueRule::MessagesMax),
-        bytes.map(QueueRule::BytesMax),
-        when_full.map(QueueRule::WhenFull),
-        age.map(QueueRule::TargetAge),
+    let number = |number: Option<u64>| number.map(|number| number.to_string());
+    let texts = [
+        (RuleKey::ReleaseOrder, queue.release_order.clone()),
+        (RuleKey::AttemptsMax, number(queue.attempts_max.map(u64::from))),
+        (RuleKey::DeadLetters, queue.dead_letters.clone()),
+        (RuleKey::PopLease, queue.pop_lease.clone()),
+        (RuleKey::MessagesMax, number(queue.max_messages)),
+        (RuleKey::BytesMax, number(queue.max_bytes)),
+        (RuleKey::WhenFull, queue.when_full.clone()),
+        (RuleKey::TargetAge, queue.target_age.clone()),
     ];
-    rules.into_iter().flatten().map(|rule| parse::queue_setting(name, rule)).collect()
+    let given = texts.into_iter().filter_map(|(key, text)| Some((key, text?)));
+    given.map(|(key, text)| parse::queue_setting(name, parse::rule(key, &text)?)).collect()
 }
 
 fn word<T>(

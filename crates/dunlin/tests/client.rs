@@ -168,6 +168,40 @@ fn dead_letters_are_shown_and_sent_again() {
     assert_eq!(broker.run(&directory, &["dead", "show", "7"]).0, 3);
 }
 
+/// What an operator was told holds after a kill.
+#[test]
+fn rules_of_queues_are_set_shown_and_survive_kill_9() {
+    let directory = Directory::new("client-policy");
+    let configured = ["--data", "store", "--queue", "q:max-messages=5,when-full=reject"];
+    let broker = Broker::start(&directory, &configured);
+    let shown = broker.says(&directory, &["policy", "show", "q"]);
+    assert!(shown.contains("max-messages=5            configured\n"), "{shown}");
+    assert!(shown.contains("dead-letters=park         default\n"), "{shown}");
+    let words = ["policy", "set", "q", "max-messages=1", "pop-lease=30s", "--json"];
+    let json = broker.says(&directory, &words);
+    assert!(json.contains("\"max-messages\":1,") && json.ends_with("}\n"), "{json}");
+    broker.server.signal(Signal::KILL);
+    broker.server.end();
+
+    let broker = Broker::start(&directory, &configured);
+    broker.says(&directory, &["send", "q", "1"]);
+    let (status, _, err) = broker.run(&directory, &["send", "q", "2"]);
+    assert_eq!(status, 1, "{err}");
+    assert!(err.contains("max-messages=1"), "{err}");
+    let list = broker.says(&directory, &["policy", "ls"]);
+    assert!(list.contains("q      max-messages=1 pop-lease=30s\n"), "{list}");
+    let shown = broker.says(&directory, &["policy", "reset", "q", "pop-lease"]);
+    assert!(shown.contains("max-messages=1            own\n"), "{shown}");
+    let shown = broker.says(&directory, &["policy", "reset", "q"]);
+    assert!(shown.contains("max-messages=5            configured\n"), "{shown}");
+    broker.says(&directory, &["send", "q", "2"]);
+    for (rule, part) in [("max-messages=0", "a number above 0"), ("colour=red", "release-order")] {
+        let (status, _, err) = broker.run(&directory, &["policy", "set", "q", rule]);
+        assert_eq!(status, 2, "{err}");
+        assert!(err.contains(part), "{err}");
+    }
+}
+
 #[test]
 fn what_was_wrong_is_said_with_its_status() {
     let directory = Directory::new("client-wrong");

@@ -104,6 +104,12 @@ impl<G: Gateway> App<G> {
             Resource::Messages(queue) => self.receive_or_browse(queue, asked).await,
             Resource::Purge(queue) => self.purge(queue, asked).await,
             Resource::Move(queue) => self.move_messages(queue, asked).await,
+            Resource::Policies => self.policies(asked).await,
+            Resource::Policy(queue) => match *method {
+                Method::GET => self.policy(queue, asked).await,
+                Method::DELETE => self.reset_policy(queue, asked).await,
+                _ => self.change_policy(method, queue, asked).await,
+            },
             Resource::Message(id) => self.message(id, asked).await,
             Resource::Lease(token) => self.accept(token, asked).await,
             Resource::LeaseAction(token, action) => self.act(token, action, asked).await,

@@ -17,6 +17,7 @@ mod gateway;
 mod journal;
 mod operate;
 mod origin;
+mod policies;
 mod problem;
 mod property;
 mod query;

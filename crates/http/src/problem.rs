@@ -209,6 +209,14 @@ fn refused(refusal: &Refusal) -> &'static str {
         Refusal::TransactionFailed | Refusal::NoSuchTransaction => {
             "a part of the transaction was refused, so that nothing of it was done"
         }
+        Refusal::TooManyPolicies => {
+            "there are as many queues with rules of their own as there may be; GET /policies lists \
+             them, DELETE /queues/NAME/policy ends one"
+        }
+        Refusal::PolicyAtOdds => {
+            "target-age holds senders off, so that when-full has to be pace or reject: say that as \
+             well, or target-age as none"
+        }
         Refusal::WrongKind => "the name stands for a value, not for a queue",
         _ => "the broker does not allow it in this state",
     }
@@ -245,6 +253,8 @@ mod tests {
             (Trouble::Refused(Refusal::MemoryFull), 507, "--memory-limit"),
             (Trouble::Refused(Refusal::TransactionTooLarge), 413, "in parts"),
             (Trouble::Refused(Refusal::TooManyQueues), 409, "queues"),
+            (Trouble::Refused(Refusal::TooManyPolicies), 409, "DELETE /queues/NAME/policy"),
+            (Trouble::Refused(Refusal::PolicyAtOdds), 409, "when-full has to be"),
             (Trouble::Busy, 503, "try again"),
             (Trouble::Draining, 503, "another server"),
             (Trouble::Refused(Refusal::Draining), 503, "another server"),

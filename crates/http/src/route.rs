@@ -21,6 +21,8 @@ pub(crate) enum Resource {
     Messages(QueueName),
     Purge(QueueName),
     Move(QueueName),
+    Policy(QueueName),
+    Policies,
     Message(MessageId),
     Lease(Token),
     LeaseAction(Token, Action),
@@ -65,6 +67,8 @@ impl Resource {
             }
             ["queues", queue, "purge"] => Self::Purge(name(queue)?),
             ["queues", queue, "move"] => Self::Move(name(queue)?),
+            ["queues", queue, "policy"] => Self::Policy(name(queue)?),
+            ["policies"] => Self::Policies,
             ["messages", id] => Self::Message(message(id)?),
             ["leases", lease] => Self::Lease(token(lease)?),
             ["leases", lease, action] => Self::LeaseAction(token(lease)?, Action::named(action)?),
@@ -88,11 +92,13 @@ impl Resource {
             | Self::OpenApi
             | Self::Journal
             | Self::Queues
+            | Self::Policies
             | Self::Message(_)
             | Self::Topics
             | Self::TopicEvents(_)
             | Self::Subscriptions => "GET",
             Self::Queue(_) => "GET, DELETE",
+            Self::Policy(_) => "GET, PUT, PATCH, DELETE",
             Self::Messages(_) => "GET, POST",
             Self::Lease(_) | Self::Subscription(_) => "DELETE",
             Self::Purge(_)

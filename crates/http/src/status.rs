@@ -148,7 +148,8 @@ Dunlin, a message broker.
   POST   /topics/NAME/messages          publish
   GET    /topics/NAME/events            follow (server-sent events)
   POST   /transactions                  send and settle as one
-  GET    /queues  /queues/NAME  /topics  /subscriptions
+  GET    /queues  /queues/NAME  /topics  /subscriptions  /policies
+  PUT    /queues/NAME/policy            rules of its own; also GET, PATCH, DELETE
   GET    /health  /ready  /metrics  /journal  /openapi.json
 ";
 

@@ -50,6 +50,12 @@ impl Web {
         self.answer(self.agent.run(self.request("POST", path, headers, body)?))
     }
 
+    pub(crate) fn patch(&self, path: &str, body: &Json) -> Result<Answer, Error> {
+        let headers = [("content-type".to_owned(), "application/merge-patch+json".to_owned())];
+        let body = body.to_string();
+        self.answer(self.agent.run(self.request("PATCH", path, &headers, body.as_bytes())?))
+    }
+
     fn request<B>(
         &self,
         method: &str,

@@ -118,7 +118,7 @@ fn check(request: &[u8], answer: &[u8]) {
 pub(crate) const RAW: u8 = 0;
 
 /// All that can be asked.
-const ROUTES: [(&str, &str); 33] = [
+const ROUTES: [(&str, &str); 38] = [
     ("GET", "/"),
     ("GET", "/health"),
     ("GET", "/ready"),
@@ -152,4 +152,9 @@ const ROUTES: [(&str, &str); 33] = [
     ("POST", "/transactions"),
     ("PUT", "/queues/{}"),
     ("GET", "/{}"),
+    ("PUT", "/queues/q/policy"),
+    ("PATCH", "/queues/{}/policy"),
+    ("DELETE", "/queues/{}/policy"),
+    ("GET", "/queues/{}/policy"),
+    ("GET", "/policies"),
 ];

@@ -8,5 +8,6 @@ mod crowd;
 mod leases;
 mod limits;
 mod messages;
+mod policies;
 mod topics;
 mod transactions;

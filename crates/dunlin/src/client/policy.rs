@@ -1,0 +1,77 @@
+//! `dunlin policy`: the rules of queues.
+
+use model::{QueueRule, RuleKey};
+use serde_json::{Map, Value as Json};
+
+use crate::cli::ServerAt;
+use crate::client::pages;
+use crate::client::table::{print, say};
+use crate::client::web::{Answer, Web, encoded};
+use crate::exit::Error;
+
+/// Queues with rules of their own, and these.
+pub(crate) fn list(server: &ServerAt) -> Result<(), Error> {
+    let web = Web::new(&server.url);
+    let mut queues = pages::all(&web, "/policies", "policies", &[], usize::MAX)?;
+    if !server.json {
+        queues.iter_mut().for_each(lift);
+    }
+    print(&queues, &["queue", "own"], server.json)
+}
+
+/// The rules on one line.
+fn lift(queue: &mut Map<String, Json>) {
+    let Some(Json::Object(own)) = queue.remove("own") else { return };
+    let own: Vec<String> = own.iter().map(|(name, value)| setting(name, value)).collect();
+    queue.insert("own".into(), own.join(" ").into());
+}
+
+pub(crate) fn show(queue: &str, server: &ServerAt) -> Result<(), Error> {
+    tell(Web::new(&server.url).get(&path(queue))?, server)
+}
+
+/// The others that the queue has of its own stay.
+pub(crate) fn set(queue: &str, rules: &[QueueRule], server: &ServerAt) -> Result<(), Error> {
+    let member = |rule: &QueueRule| {
+        let text = rule.to_string();
+        let number = if rule.key().is_number() { text.parse::<u64>().ok() } else { None };
+        (rule.key().word().to_owned(), number.map_or_else(|| text.into(), Json::from))
+    };
+    let change: Map<String, Json> = rules.iter().map(member).collect();
+    tell(Web::new(&server.url).patch(&path(queue), &Json::Object(change))?, server)
+}
+
+pub(crate) fn reset(queue: &str, rules: &[RuleKey], server: &ServerAt) -> Result<(), Error> {
+    let web = Web::new(&server.url);
+    if rules.is_empty() {
+        return tell(web.delete(&path(queue))?, server);
+    }
+    let gone = rules.iter().map(|key| (key.word().to_owned(), Json::Null));
+    tell(web.patch(&path(queue), &Json::Object(gone.collect()))?, server)
+}
+
+fn path(queue: &str) -> String {
+    format!("/queues/{}/policy", encoded(queue))
+}
+
+/// What holds then, a rule a line.
+fn tell(answer: Answer, server: &ServerAt) -> Result<(), Error> {
+    let stated = answer.object()?;
+    if server.json {
+        return say(format!("{}\n", Json::Object(stated)).as_bytes());
+    }
+    let member = |name: &str| stated.get(name).and_then(Json::as_object);
+    let (holds, from) = (member("policy"), member("from"));
+    let line = |(name, value): (&String, &Json)| {
+        let from = from.and_then(|from| from.get(name)).and_then(Json::as_str);
+        format!("{:<26}{}\n", setting(name, value), from.unwrap_or_default())
+    };
+    say(holds.into_iter().flatten().map(line).collect::<String>().as_bytes())
+}
+
+fn setting(name: &str, value: &Json) -> String {
+    match value {
+        Json::String(text) => format!("{name}={text}"),
+        value => format!("{name}={value}"),
+    }
+}
