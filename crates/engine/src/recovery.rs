@@ -203,7 +203,11 @@ impl Engine {
         if envelope.group > id.0 {
             return Err(RecordError::Invalid("group"));
         }
-        if self.messages.get(id.0).is_some() {
+        if let Some(known) = self.messages.get(id.0) {
+            // Of two bodies in one frame a snapshot, which names the frame, could not tell which counts.
+            if body.is_some() && known.location == placed.lsn && !known.body_missing {
+                return Err(RecordError::Invalid("message (stated twice in one frame)"));
+            }
             self.forget(id);
         }
         let slot = match envelope.place {
