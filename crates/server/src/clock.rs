@@ -9,19 +9,26 @@ use model::Nanos;
 pub(crate) struct Clock {
     start: Instant,
     base: Nanos,
+    ahead: Nanos,
 }
 
 impl Clock {
     /// A clock that shows the wall's time, now.
     pub(crate) fn new() -> Self {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Self { start: Instant::now(), base: nanos(wall) }
+        Self { start: Instant::now(), base: nanos(wall), ahead: Nanos::ZERO }
     }
 
     /// The same clock, put forward where it would show less than `latest`: a store may remember a
     /// time that the wall clock, set back since, has yet to reach.
     pub(crate) fn not_before(self, latest: Nanos) -> Self {
-        Self { base: self.base + latest.since(self.now()), ..self }
+        let ahead = latest.since(self.now());
+        Self { base: self.base + ahead, ahead: self.ahead + ahead, ..self }
+    }
+
+    /// How far it was put forward, and so is ahead of the wall's clock as that was at the start.
+    pub(crate) fn ahead(&self) -> Nanos {
+        self.ahead
     }
 
     /// The present moment.
@@ -47,8 +54,12 @@ mod tests {
     #[test]
     fn a_store_from_the_future_pulls_the_clock_forward_only() {
         let clock = Clock::new();
-        assert!(clock.not_before(Nanos::ZERO).base == clock.base);
+        let same = clock.not_before(Nanos::ZERO);
+        assert!(same.base == clock.base && same.ahead() == Nanos::ZERO);
         let future = clock.now() + Nanos::from_secs(1_000);
-        assert!(clock.not_before(future).now() >= future);
+        let forward = clock.not_before(future);
+        assert!(forward.now() >= future);
+        let ahead = forward.ahead();
+        assert!(ahead <= Nanos::from_secs(1_000) && ahead == forward.base.since(clock.base));
     }
 }

@@ -9,7 +9,7 @@ use broker::{Broker, BrokerOptions, Recovery};
 use disk::{File, RealDisk};
 use engine::{EngineOptions, QueuePolicies};
 use journal::JournalOptions;
-use model::{BrokerStatistics, Formats, StorePolicy, limits};
+use model::{BrokerStatistics, Formats, Nanos, StorePolicy, limits};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::buffered::ALLOWED_BYTES_MIN;
@@ -284,11 +284,12 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let clock = Clock::new();
     let broker = open_broker(config, disk.as_ref(), options, &clock)?;
     let clock = clock.not_before(broker.started_at());
+    tell_clock(config.log, &clock);
     let gauges = Arc::new(JournalGauges::new(segment_bytes));
     let facts = || Box::new(ProcessFacts::new(clock, Arc::clone(&gauges)));
     let commons = Commons::new(
         Shared::new(config.limits.message_bytes, facts()),
-        amqp_options(config),
+        amqp_options(config, &clock),
         resp::Shared::new(redis_options(config), facts()),
     );
     let posts = std::iter::repeat_with(Post::new).take(config.threads);
@@ -302,6 +303,17 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     Ok(Hub::new(core, Parts { posts, inbox, gauges, disk, clock, limits, memory_limit, log }))
 }
 
+/// Says that the wall's clock was set back since the log was written, or was wrong then.
+fn tell_clock(log: Log, clock: &Clock) {
+    if clock.ahead() > Nanos::SECOND {
+        log.line(format_args!(
+            "the journal remembers a time {} s ahead of this machine's clock: time goes on from there, so that \
+             nothing waits longer; if the clock is right now, it was wrong when the journal was written",
+            clock.ahead().as_secs()
+        ));
+    }
+}
+
 fn http_options(config: &Config) -> http_api::Options {
     http_api::Options {
         message_bytes_max: config.limits.amqp_message_bytes,
@@ -313,8 +325,9 @@ fn http_options(config: &Config) -> http_api::Options {
     }
 }
 
-fn amqp_options(config: &Config) -> amqp::Options {
+fn amqp_options(config: &Config, clock: &Clock) -> amqp::Options {
     amqp::Options {
+        clock_ahead: clock.ahead(),
         max_message_bytes: config.limits.amqp_message_bytes as u64,
         ..amqp::Options::default()
     }

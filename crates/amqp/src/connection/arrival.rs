@@ -31,6 +31,20 @@ pub(crate) struct Arrival {
     pub(crate) to: Option<Destination>,
 }
 
+/// The present moment by the connection's clock, and how far that is ahead of the wall's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Present {
+    pub(crate) now: Nanos,
+    pub(crate) clock_ahead: Nanos,
+}
+
+impl Present {
+    /// What the wall shows in so many milliseconds since 1970, by the connection's clock.
+    fn at(self, millis: u64) -> Nanos {
+        Nanos::from_millis(millis) + self.clock_ahead
+    }
+}
+
 /// Reads of a message what the engine has to know; its bytes stay as they are.
 ///
 /// # Errors
@@ -40,7 +54,7 @@ pub(crate) fn read(
     body: Arc<[u8]>,
     format: u32,
     is_relayed: bool,
-    now: Nanos,
+    present: Present,
 ) -> Result<Arrival, Error> {
     if format != MESSAGE_FORMAT {
         return Err(Error::new(condition::NOT_IMPLEMENTED, "unknown message format"));
@@ -54,9 +68,9 @@ pub(crate) fn read(
         if header.durable { Persistence::Persistent } else { Persistence::NonPersistent };
     let new = NewMessage {
         priority: priority_of_jms(header.priority),
-        delay: delay(&message, now),
+        delay: delay(&message, present),
         lease: LEASE,
-        expires: expires(&message, now),
+        expires: expires(&message, present),
         persistence,
         send_id: send_id(&message)?,
         format: FORMAT,
@@ -83,21 +97,56 @@ fn send_id(message: &Message<'_>) -> Result<Option<Arc<str>>, Error> {
     }
 }
 
-fn delay(message: &Message<'_>, now: Nanos) -> Nanos {
-    let millis = |symbol| {
-        let number = message.message_annotation(symbol)?.as_i64()?;
-        u64::try_from(number).ok().map(Nanos::from_millis)
-    };
-    let until = millis(DELIVERY_TIME).map(|time| time.since(now));
-    until.or_else(|| millis(DELIVERY_DELAY)).unwrap_or_default()
+fn delay(message: &Message<'_>, present: Present) -> Nanos {
+    let millis = |symbol| u64::try_from(message.message_annotation(symbol)?.as_i64()?).ok();
+    let until = millis(DELIVERY_TIME).map(|millis| present.at(millis).since(present.now));
+    until.or_else(|| millis(DELIVERY_DELAY).map(Nanos::from_millis)).unwrap_or_default()
 }
 
 /// By the time to live where there is one, since it needs no common clock (3.2.1); else by the
 /// sender's absolute time (3.2.4), where zero stands for never, as in JMS.
-fn expires(message: &Message<'_>, now: Nanos) -> Option<Nanos> {
+fn expires(message: &Message<'_>, present: Present) -> Option<Nanos> {
     if let Some(ttl) = message.header().ttl.filter(|ttl| *ttl > 0) {
-        return Some(now + Nanos::from_millis(ttl.into()));
+        return Some(present.now + Nanos::from_millis(ttl.into()));
     }
     let millis = message.absolute_expiry_time().filter(|millis| *millis > 0)?;
-    u64::try_from(millis).ok().map(Nanos::from_millis)
+    u64::try_from(millis).ok().map(|millis| present.at(millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::message::{Properties, data, message_annotations};
+
+    /// The wall shows 1,000 s; the log remembers 5,000 s, from where the clock goes on.
+    const WALL_MILLIS: i64 = 1_000_000;
+    const PRESENT: Present =
+        Present { now: Nanos::from_secs(5_000), clock_ahead: Nanos::from_secs(4_000) };
+
+    fn read_of(annotation: Option<(&str, i64)>, absolute_expiry_time: Option<i64>) -> NewMessage {
+        let mut bytes = Vec::new();
+        message_annotations(&mut bytes, |map| {
+            if let Some((symbol, millis)) = annotation {
+                map.symbol(symbol, Value::Long(millis));
+            }
+        });
+        Properties { absolute_expiry_time, ..Properties::default() }.encode(&mut bytes);
+        data(&mut bytes, b"body");
+        read(bytes.into(), MESSAGE_FORMAT, false, PRESENT).expect("a message").message
+    }
+
+    #[test]
+    fn absolute_times_are_told_by_the_wall() {
+        let in_a_minute = WALL_MILLIS + 60_000;
+        let minute = Nanos::from_secs(60);
+        assert_eq!(read_of(Some((DELIVERY_TIME, in_a_minute)), None).delay, minute);
+        assert_eq!(read_of(Some((DELIVERY_TIME, WALL_MILLIS - 1)), None).delay, Nanos::ZERO);
+        assert_eq!(read_of(Some((DELIVERY_TIME, i64::MIN)), None).delay, Nanos::ZERO);
+        assert_eq!(read_of(Some((DELIVERY_DELAY, 60_000)), None).delay, minute);
+        let mortal = read_of(None, Some(in_a_minute));
+        assert_eq!(mortal.expires, Some(PRESENT.now + minute));
+        assert_eq!(read_of(None, Some(i64::MAX)).expires, Some(Nanos::MAX));
+    }
 }

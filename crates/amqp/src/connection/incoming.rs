@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use model::{After, Command, LinkId, Reply, TransactionId};
 
 use crate::Connection;
+use crate::connection::arrival::Present;
 use crate::connection::event::{Answer, Awaited, Fact, Incoming, transaction};
 use crate::connection::link::{Enlisted, Partial, Recipient};
 use crate::connection::session::SessionKey;
@@ -150,7 +151,8 @@ impl Connection {
         if self.options.draining.has_begun() {
             return self.refuse(incoming, refusal::draining());
         }
-        match arrival::read(body, format, is_relayed, self.now) {
+        let present = Present { now: self.now, clock_ahead: self.options.clock_ahead };
+        match arrival::read(body, format, is_relayed, present) {
             Err(error) => self.refuse(incoming, error),
             Ok(arrival) => {
                 let message = arrival.message;

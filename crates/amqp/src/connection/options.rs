@@ -23,6 +23,9 @@ pub struct Options {
     pub channels_max: u16,
     /// Links of one connection.
     pub links_max: u32,
+    /// How far the times that a connection is given are ahead of the wall's clock, by which peers tell
+    /// absolute ones.
+    pub clock_ahead: Nanos,
     /// Whether all messages of peers are rejected.
     pub draining: Draining,
 }
@@ -38,6 +41,7 @@ impl Default for Options {
             idle_timeout: Some(IDLE_TIMEOUT_DEFAULT),
             channels_max: CHANNELS_DEFAULT,
             links_max: LINKS_DEFAULT,
+            clock_ahead: Nanos::ZERO,
             draining: Draining::default(),
         }
     }
