@@ -204,7 +204,8 @@ impl Engine {
             return Err(RecordError::Invalid("group"));
         }
         if let Some(known) = self.messages.get(id.0) {
-            // Of two bodies in one frame a snapshot, which names the frame, could not tell which counts.
+            // Of two bodies in one frame a snapshot, which names the frame, could not say which
+            // counts.
             if body.is_some() && known.location == placed.lsn && !known.body_missing {
                 return Err(RecordError::Invalid("message (stated twice in one frame)"));
             }

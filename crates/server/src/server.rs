@@ -307,8 +307,9 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
 fn tell_clock(log: Log, clock: &Clock) {
     if clock.ahead() > Nanos::SECOND {
         log.line(format_args!(
-            "the journal remembers a time {} s ahead of this machine's clock: time goes on from there, so that \
-             nothing waits longer; if the clock is right now, it was wrong when the journal was written",
+            "the journal remembers a time {} s ahead of this machine's clock: time goes on from \
+             there, so that nothing waits longer; if the clock is right now, it was wrong when the \
+             journal was written",
             clock.ahead().as_secs()
         ));
     }

@@ -23,8 +23,8 @@ pub struct Options {
     pub channels_max: u16,
     /// Links of one connection.
     pub links_max: u32,
-    /// How far the times that a connection is given are ahead of the wall's clock, by which peers tell
-    /// absolute ones.
+    /// How far the times that a connection is given are ahead of the wall's clock, by which peers
+    /// tell absolute ones.
     pub clock_ahead: Nanos,
     /// Whether all messages of peers are rejected.
     pub draining: Draining,
