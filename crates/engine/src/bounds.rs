@@ -166,24 +166,32 @@ impl Engine {
         demand
     }
 
-    /// The first queue without a place for what a send with this ticket stores.
+    /// The first queue without a place for what a send with this ticket stores, but for one in
+    /// which it is not to wait for any: then there is nothing to wait for in others either.
     pub(crate) fn lacks_place(&self, demand: &Demand<'_>, ticket: u64) -> Option<Lack> {
-        let mut stored = demand.stored.iter();
-        let (full, waits_at) = stored.find_map(|(site, amount)| match site {
+        let mut lacks = demand.stored.iter().filter_map(|(site, amount)| match site {
             Site::New(name) => {
                 let bound = amount.exceeds(&self.policy_for(name).bounds)?;
-                Some((QueueFull { queue: (*name).clone(), bound }, None))
+                Some((*site, bound, None))
             }
             Site::There(slot) => {
                 let settled = demand.settled.get(slot).copied().unwrap_or_default();
-                let queue = self.queues.at(*slot);
-                let (bound, waits) = self.bound_of(queue, *amount, settled, ticket)?;
-                let full = QueueFull { queue: queue.name.clone(), bound };
-                Some((full, waits.then_some(LineOf::Queue(*slot))))
+                let (bound, waits) =
+                    self.bound_of(self.queues.at(*slot), *amount, settled, ticket)?;
+                Some((*site, bound, waits.then_some(LineOf::Queue(*slot))))
             }
-        })?;
+        });
+        let first = lacks.next()?;
+        let is_final = |(_, _, waits_at): &(_, _, Option<LineOf>)| waits_at.is_none();
+        let last = if is_final(&first) { None } else { lacks.find(is_final) };
+        let (site, bound, waits_at) = last.unwrap_or(first);
+        let queue = match site {
+            Site::New(name) => name.clone(),
+            Site::There(slot) => self.queues.at(slot).name.clone(),
+        };
+        let refusal = Refusal::QueueFull(Box::new(QueueFull { queue, bound }));
         let bytes = demand.stored.values().map(|amount| amount.bytes).sum();
-        Some(Lack { refusal: Refusal::QueueFull(Box::new(full)), waits_at, bytes })
+        Some(Lack { refusal, waits_at, bytes })
     }
 
     /// The bound that is in the way, and whether that may pass.
@@ -195,12 +203,13 @@ impl Engine {
         ticket: u64,
     ) -> Option<(Bound, bool)> {
         let bounds = &queue.policy.bounds;
+        // What sheds makes a place for what it ever takes, whatever is settled with it.
+        let settled = if bounds.holds_off() { settled } else { Amount::default() };
         if let Some(bound) = amount.without(settled).exceeds(bounds) {
             return Some((bound, false));
         }
         let waited_for = || queue.is_waited_for(ticket).then(|| queue.bound_of_line()).flatten();
-        // What sheds makes a place for all that could ever have one; but nobody overtakes those who
-        // waited before it did.
+        // But nobody overtakes those who waited before it did.
         if !bounds.holds_off() {
             return waited_for().map(|bound| (bound, true));
         }
