@@ -49,6 +49,8 @@ pub struct AmqpClient {
     intents: VecDeque<Intent>,
     /// What it asks the engine for now.
     current: Option<Intent>,
+    /// What the engine was asked for and answers later, by ticket.
+    paced: BTreeMap<u64, Option<Intent>>,
     /// Answers that it must read about deliveries of its own.
     answers: BTreeMap<u32, (Answer, Changes)>,
     /// Answers that it must read about deliveries that it settles.
@@ -155,6 +157,7 @@ impl AmqpClient {
             frames_read: 0,
             intents: VecDeque::new(),
             current: None,
+            paced: BTreeMap::new(),
             answers: BTreeMap::new(),
             settlings: BTreeMap::new(),
             coming: Vec::new(),
@@ -178,7 +181,8 @@ impl AmqpClient {
     #[must_use]
     pub fn outstanding(&self) -> usize {
         let unsettled = self.links.values().filter(|link| !link.is_settled()).count();
-        self.intents.len() + self.answers.len() + self.settlings.len() + unsettled
+        let answers = self.answers.len() + self.settlings.len();
+        self.intents.len() + self.paced.len() + answers + unsettled
     }
 
     /// Whether nothing is unanswered, and nothing on its way.
@@ -377,6 +381,21 @@ impl AmqpClient {
             }
             _ => {}
         }
+    }
+
+    /// The engine answers what it was asked for later.
+    pub fn waits(&mut self, ticket: u64) {
+        self.paced.insert(ticket, self.current.take());
+    }
+
+    /// The engine answered what waited.
+    ///
+    /// # Panics
+    /// When nothing waited with this ticket.
+    pub fn answered_late(&mut self, ticket: u64, reply: &Reply, changes: Changes) {
+        let intent = self.paced.remove(&ticket);
+        self.current = intent.unwrap_or_else(|| panic!("{} waits for no {ticket}", self.id));
+        self.answered(reply, changes);
     }
 
     /// The engine gave a message to a consumer of this client. Its links are numbered as they were

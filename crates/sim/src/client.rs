@@ -163,6 +163,17 @@ impl Client {
         asked.heard = Heard::Reply(asked.wish.expects(reply), changes);
     }
 
+    /// The wish that the engine was asked for and has not answered.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn asking(&self) -> &Wish {
+        let asked = self.sent.iter().find(|sent| sent.heard == Heard::Command);
+        let asked = asked.unwrap_or_else(|| panic!("client {} asks for nothing", self.id));
+        &asked.wish
+    }
+
     /// The client reads bytes; returns the replies that this completes, and the changes that each
     /// reflects.
     pub fn read(&mut self, bytes: &[u8]) -> Vec<(Answer, Changes)> {

@@ -15,7 +15,7 @@ fn kept(queue: &str, priority: u32) -> Kept {
 }
 
 const fn nature(level: Durability) -> Nature {
-    Nature { level, order: 1 }
+    Nature { level, order: 1, bytes: 0 }
 }
 
 const SYNCED: Nature = nature(Durability::Synced);

@@ -47,7 +47,7 @@ pub use inspection::{Inspection, inspect};
 pub use key_oracle::KeyOracle;
 pub use keyspace::{Picture, Shape, Shown};
 pub use lying_disk::{Defect, LyingDisk};
-pub use oracle::Oracle;
+pub use oracle::{Counted, Oracle};
 pub use paged::{Paged, Reader};
 pub use redis_client::{Asked, Meant, RedisClient, Told, Value, Words, words};
 pub use rng::Rng;

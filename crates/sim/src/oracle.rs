@@ -9,6 +9,7 @@
 //! beside: consumers with credit, topics and subscriptions, settlements and transactions.
 
 mod consumers;
+mod places;
 mod publishing;
 mod settling;
 mod transactions;
@@ -17,17 +18,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use model::{
-    BrokerStatistics, DeadReason, Destination, Durability, MessageState, Nanos, QueueName,
-    QueueStatistics, Reply, StorePolicy, TransactionId,
+    BrokerStatistics, DeadReason, Destination, Durability, MessageState, Nanos, QueueBounds,
+    QueueName, QueueStatistics, Reply, StorePolicy, TransactionId,
 };
 
 use crate::history::{Changes, DEAD_LETTERS, SUBSCRIPTIONS};
 use crate::registration::is_subscription;
 use crate::{Content, Fall, History, Inspection, Kept, Nature, Standing, Which, Wish, workload};
 use consumers::Consumer;
+use places::{Places, Sent};
 use publishing::Registered;
 use transactions::Transaction;
 
+pub use places::Counted;
+pub(crate) use places::{Amount, sheds};
 pub(crate) use settling::ATTEMPTS_MAX;
 
 /// The model of one broker over all its crashes.
@@ -53,6 +57,7 @@ pub struct Oracle {
     transactions: BTreeMap<(u64, TransactionId), Transaction>,
     /// Messages that went with their subscription while these clients held them.
     orphans: BTreeMap<u64, u64>,
+    places: Places,
 }
 
 /// How many messages stand where.
@@ -74,6 +79,15 @@ struct Message {
     change: usize,
     /// It is in memory and came with what is not: who sees it must not see a crash undo that.
     bound: Option<Changes>,
+}
+
+/// What time does to a message; at one moment in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// Its time is over.
+    Expires,
+    /// Its delay or its lease ends.
+    Returns,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +123,16 @@ impl Oracle {
             next_age: 1,
             transactions: BTreeMap::new(),
             orphans: BTreeMap::new(),
+            places: Places::default(),
         }
+    }
+
+    /// The same, where the queues of the workload hold no more than that, and no line stands still
+    /// for longer.
+    #[must_use]
+    pub fn bounded(self, bounds: QueueBounds, pace_max: Nanos) -> Self {
+        let history = self.history.shedding(bounds);
+        Self { places: Places::new(bounds, pace_max), history, ..self }
     }
 
     /// The ids of all live messages.
@@ -139,6 +162,13 @@ impl Oracle {
     /// When a queue must not answer that.
     pub fn answered(&mut self, now: Nanos, client: u64, wish: &Wish, reply: &Reply) -> Changes {
         self.begin_step(now);
+        self.judge_place(now, client, &Sent::Wish(wish.clone()), reply, None);
+        let changes = self.perform_wish(now, client, wish, reply);
+        self.shed(now);
+        changes
+    }
+
+    fn perform_wish(&mut self, now: Nanos, client: u64, wish: &Wish, reply: &Reply) -> Changes {
         match (wish, reply) {
             (Wish::Put { .. }, Reply::Refused(_)) => NOTHING,
             (Wish::Put { .. }, Reply::Stored { message }) => self.put(now, message.0, wish),
@@ -193,19 +223,22 @@ impl Oracle {
         self.transactions.retain(|(of, _), _| *of != client);
         self.producers.retain(|(of, _), _| *of != client);
         self.orphans.retain(|_, holder| *holder != client);
-        let places = self.messages.iter().map(|(id, message)| (*id, message.place));
-        for (id, place) in places.collect::<Vec<_>>() {
-            match place {
-                Place::Leased(holder, _) if holder == client => {
-                    self.message(id).place = Place::Ready(now);
-                }
-                Place::Held(holder) if holder == client => {
-                    // So many as a frame takes return at a time.
-                    self.step += 1;
-                    self.fail(now, id);
-                }
-                _ => {}
+        self.places.forget(client);
+        let own = |(id, message): (&u64, &Message)| match message.place {
+            Place::Leased(holder, until) if holder == client => Some((until, *id)),
+            Place::Held(holder) if holder == client => Some((Nanos::MAX, *id)),
+            _ => None,
+        };
+        let mut own: Vec<_> = self.messages.iter().filter_map(own).collect();
+        own.sort_unstable();
+        for (_, id) in own {
+            // So many as a frame takes return at a time.
+            self.step += 1;
+            match self.message(id).place {
+                Place::Held(_) => _ = self.fail(now, id),
+                _ => self.message(id).place = Place::Ready(now),
             }
+            self.shed(now);
         }
         self.close_consumers(client);
     }
@@ -216,16 +249,18 @@ impl Oracle {
     /// When that fall cannot leave it.
     pub fn recovered(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &Inspection) {
         let Inspection { found, subscriptions, next_id } = found;
+        // What was due may have happened, though nobody heard of it.
+        self.pass(fell);
         self.history.recover(fall, fell, now, found);
         assert!(*next_id > self.history.spent_id(), "id {next_id} was given before");
         self.next_id = *next_id;
-        self.step += 1;
-        self.history.age(self.step, now, found);
+        self.history.age(&mut self.step, now, found);
         self.paused.clear();
         self.producers.clear();
         self.consumers.clear();
         self.transactions.clear();
         self.orphans.clear();
+        self.places.clear();
         let stand = |id: &u64, change| match found.get(id).map(|found| found.kept.1) {
             Some(Standing::Delayed(until)) => Place::Delayed(until),
             Some(Standing::Buried) => Place::Buried(change),
@@ -239,6 +274,7 @@ impl Oracle {
         self.messages = self.history.state().into_iter().map(message).collect();
         let registrations = self.messages.split_off(&SUBSCRIPTIONS);
         self.restore_subscriptions(subscriptions, &registrations);
+        self.assert_bounds();
     }
 
     /// Something is asked for, after all that is due by now.
@@ -249,26 +285,34 @@ impl Oracle {
 
     /// What is due by now happens, each thing for itself; once, for what a step makes due is next.
     fn pass(&mut self, now: Nanos) {
-        if std::mem::replace(&mut self.latest, now) == now {
-            return;
+        if std::mem::replace(&mut self.latest, now) != now {
+            self.fire(now);
         }
-        for message in self.messages.values_mut() {
-            if let Place::Delayed(until) | Place::Leased(_, until) = message.place
-                && until <= now
-            {
-                message.place = Place::Ready(until);
-            }
-        }
-        let over = |(id, message): (&u64, &Message)| {
-            let at = message.content.expires.filter(|at| *at <= now)?;
-            message.holder().is_none().then_some((at, *id))
-        };
-        let mut over: Vec<_> = self.messages.iter().filter_map(over).collect();
-        over.sort_unstable();
-        for (_, id) in over {
+    }
+
+    fn fire(&mut self, now: Nanos) {
+        while let Some((at, due, id)) = self.first_due().filter(|(at, ..)| *at <= now) {
             self.step += 1;
-            self.die(now, id, DeadReason::Expired);
+            match due {
+                Due::Expires => _ = self.die(now, id, DeadReason::Expired),
+                Due::Returns => self.message(id).place = Place::Ready(at),
+            }
+            self.shed(now);
         }
+    }
+
+    /// What time does next to a message.
+    fn first_due(&self) -> Option<(Nanos, Due, u64)> {
+        let due = |(id, message): (&u64, &Message)| {
+            let expires = message.content.expires.filter(|_| message.holder().is_none());
+            let expires = expires.map(|at| (at, Due::Expires, *id));
+            let returns = match message.place {
+                Place::Delayed(until) | Place::Leased(_, until) => Some(until),
+                _ => None,
+            };
+            expires.into_iter().chain(returns.map(|at| (at, Due::Returns, *id))).min()
+        };
+        self.messages.iter().filter_map(due).min()
     }
 
     fn put(&mut self, now: Nanos, id: u64, wish: &Wish) -> Changes {
@@ -277,7 +321,8 @@ impl Oracle {
         };
         assert_eq!(id, self.next_id, "the id of a new message");
         self.next_id += 1;
-        let nature = Nature { level: self.policy.durability(*persistence), order: id };
+        let level = self.policy.durability(*persistence);
+        let nature = Nature { level, order: id, bytes: body.len() as u64 };
         let content = Content::plain(queue.clone(), *priority, (*lease).max(1), body.clone());
         let place = Place::Ready(now);
         self.messages.insert(id, Message { content, nature, place, change: 0, bound: None });

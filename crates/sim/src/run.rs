@@ -63,6 +63,7 @@ impl AddAssign for Tally {
         self.snapshots += other.snapshots;
         self.segments_recycled += other.segments_recycled;
         self.compactions += other.compactions;
+        self.scarcity += other.scarcity;
         self.spilled += other.spilled;
         self.subscriptions += other.subscriptions;
         self.keys += other.keys;
@@ -75,6 +76,7 @@ impl fmt::Display for Tally {
             f,
             "{} falls, {} of them in recovery, {} recoveries, {} journal failures, {} replies, \
              {} refusals, {} disk calls, {} snapshots, {} segments recycled, {} compactions, \
+             {}, \
              {} bodies spilled, {} subscriptions and {} keys recovered",
             self.falls,
             self.recoveries_fallen,
@@ -86,6 +88,7 @@ impl fmt::Display for Tally {
             self.snapshots,
             self.segments_recycled,
             self.compactions,
+            self.scarcity,
             self.spilled,
             self.subscriptions,
             self.keys,

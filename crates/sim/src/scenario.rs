@@ -3,7 +3,9 @@
 use broker::BrokerOptions;
 use engine::{EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use journal::JournalOptions;
-use model::{Durability, Formats, Nanos, Persistence, QueueName, StorePolicy};
+use model::{
+    Durability, Formats, Nanos, Persistence, QueueBounds, QueueName, StorePolicy, WhenFull,
+};
 
 use crate::oracle::ATTEMPTS_MAX;
 use crate::{
@@ -46,6 +48,10 @@ pub struct Scenario {
     pub log_bodies_max: u64,
     /// What senders ask of the store, one drawn for each message.
     pub persistences: Vec<Persistence>,
+    /// How much each of the queues may hold. Topics and lists hold any number.
+    pub bounds: QueueBounds,
+    /// How long a line of senders may stand still.
+    pub pace_max: Nanos,
     /// Defects for tests of the oracle.
     pub defects: ServerDefects,
     /// Print each step.
@@ -86,6 +92,8 @@ impl Scenario {
             quota: rng.chance(3, 4).then_some(tight),
             log_bodies_max: u64::MAX,
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
+            bounds: QueueBounds::default(),
+            pace_max: Nanos::from_secs(30),
             defects: ServerDefects::default(),
             trace: false,
         };
@@ -107,7 +115,21 @@ impl Scenario {
             scenario.log_bodies_max = rng.pick(&[0, 0, 4, 32]) * 1024;
             scenario.journal.spill_bytes_max = rng.pick(&[0, 16, 256, 1024]) * 1024;
         }
+        if rng.chance(1, 4) {
+            scenario.narrow(&mut rng);
+        }
         scenario
+    }
+
+    /// Queues hold next to nothing.
+    pub fn narrow(&mut self, rng: &mut Rng) {
+        self.bounds = bounds(rng);
+        if self.bounds.when_full == WhenFull::DeadLetter {
+            // A full device moves no dead letter, which the oracle does not know of.
+            (self.quota, self.journal.disk_bytes_max) = (None, None);
+            self.faults.retain(|fault| *fault != Fault::Full);
+        }
+        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
     /// One life in four is that of clients of Redis, alone or beside those of beanstalkd.
@@ -130,13 +152,21 @@ impl Scenario {
         let (property, payload) = amqp::formats();
         BrokerOptions {
             engine: EngineOptions {
-                queue_policies: queue_policies(),
+                queue_policies: queue_policies(self.bounds),
+                pace_max: self.pace_max,
                 formats: Formats { property, payload },
                 log_bodies_max: self.log_bodies_max,
                 ..EngineOptions::new(self.policy)
             },
             journal: self.journal.clone(),
         }
+    }
+
+    /// In this time something happens for whoever waits and not for a message.
+    #[must_use]
+    pub fn patience(&self) -> Nanos {
+        let line = if self.bounds.is_bounded() { self.pace_max } else { Nanos::ZERO };
+        line.max(Nanos::from_millis(300))
     }
 
     /// How late a periodic sync may be: a write under way, then the sync itself, and a step. One of
@@ -148,15 +178,14 @@ impl Scenario {
     }
 }
 
-fn queue_policies() -> QueuePolicies {
+fn queue_policies(bounds: QueueBounds) -> QueuePolicies {
     let mut policies = QueuePolicies::default();
     policies.default.attempts_max = ATTEMPTS_MAX;
-    let backward =
-        workload::QUEUES.into_iter().filter(|queue| workload::releases_to_the_back(queue));
-    for queue in backward {
+    for queue in workload::QUEUES {
+        let goes_back = workload::releases_to_the_back(queue);
+        let release_order = if goes_back { ReleaseOrder::Back } else { ReleaseOrder::Front };
         let queue = QueueName::new(queue).expect("invariant: a queue's name");
-        let policy = QueuePolicy { release_order: ReleaseOrder::Back, ..policies.default };
-        policies.named.insert(queue, policy);
+        policies.named.insert(queue, QueuePolicy { release_order, bounds, ..policies.default });
     }
     for list in redis_workload::LISTS.into_iter().filter(|list| keyspace::is_protected(list)) {
         let list = QueueName::new(list).expect("invariant: a queue's name");
@@ -164,6 +193,18 @@ fn queue_policies() -> QueuePolicies {
         policies.named.insert(list, policy);
     }
     policies
+}
+
+/// Some bounds, so narrow that they are always met.
+fn bounds(rng: &mut Rng) -> QueueBounds {
+    let messages_max = rng.pick(&[None, Some(1), Some(2), Some(5), Some(20)]);
+    let bytes_max = rng.pick(&[None, None, Some(100), Some(600), Some(6000)]);
+    let target_age = rng.chance(1, 4).then(|| Nanos::from_millis(rng.pick(&[50, 1000])));
+    let all = [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
+    let bounds = QueueBounds { messages_max, bytes_max, when_full: rng.pick(&all), target_age };
+    let bounds =
+        if bounds.holds_off() { bounds } else { QueueBounds { target_age: None, ..bounds } };
+    if bounds.is_bounded() { bounds } else { QueueBounds { messages_max: Some(3), ..bounds } }
 }
 
 /// Sizes so small that segments roll, snapshots are taken and space is reclaimed all the time.

@@ -282,6 +282,12 @@ impl<D: Disk> Server<D> {
         self.calls().any(|call| call.earliest <= self.now)
     }
 
+    /// Whether nothing is due, so that who waits does so for others.
+    pub fn is_settled(&self) -> bool {
+        let due = self.broker.poll_timeout();
+        !self.broker.stalled() && due.is_none_or(|due| due > self.now)
+    }
+
     /// Performs one of the calls that were polled, or hands one back that was performed.
     ///
     /// # Errors
@@ -421,7 +427,8 @@ impl<D: Disk> Server<D> {
             let Some(mut command) = command else { return };
             connection.concerns_messages = concerns_messages(&command);
             // What ends a wait is no wish of the client's.
-            let is_wish = !matches!(command, Command::CancelReceive { .. });
+            let gives_up = matches!(command, Command::CancelSends);
+            let is_wish = !gives_up && !matches!(command, Command::CancelReceive { .. });
             if is_new && connection.concerns_messages && is_wish {
                 outside.client(id).commanded(&mut command);
             }
@@ -431,6 +438,9 @@ impl<D: Disk> Server<D> {
             }
             let now = self.tick(outside);
             self.stepped_at = now;
+            if gives_up {
+                outside.oracle.gives_up(id);
+            }
             if std::mem::take(&mut self.ids_given) {
                 outside.oracle.skip_to(next_id(&mut self.broker, now));
             }
@@ -471,6 +481,10 @@ impl<D: Disk> Server<D> {
             }
             // All others are answered at once, before what they bring to others; but for credit.
             let is_answered = !matches!(command, Command::Credit { .. });
+            if is_answered {
+                let ahead = outputs.iter().take_while(|it| is_late(&it.reply)).count();
+                self.route(None, outputs.drain(..ahead).collect(), outside);
+            }
             let answer = is_answered.then(|| outputs.remove(0));
             self.judge(id, &command, answer.as_ref(), outside);
             if let Some(Output { after, reply, .. }) = answer
@@ -493,7 +507,11 @@ impl<D: Disk> Server<D> {
         if shows_one(reply) && outside.oracle.are_in_memory(changes.clone()) {
             assert_eq!(after.lsn, Lsn::ZERO, "{command:?} is about memory alone");
             let rolls_back = matches!(command, Command::Rollback { .. });
-            assert!(self.appended == 0 || rolls_back, "{command:?} went to the disk");
+            let may_write = rolls_back || outside.oracle.sheds();
+            assert!(self.appended == 0 || may_write, "{command:?} went to the disk");
+        }
+        if let Reply::Waits { ticket } = reply {
+            return client.waits(*ticket);
         }
         client.answered(reply, changes);
     }
@@ -518,6 +536,13 @@ impl<D: Disk> Server<D> {
             Reply::Drained { link, delivered } => {
                 let changes = oracle.drained(self.now, id, link.0, *delivered);
                 client.awaits_drained(link.0, changes);
+            }
+            Reply::Late { ticket, reply } => {
+                let changes = oracle.late(self.now, id, *ticket, reply);
+                if shows_one(reply) && oracle.are_in_memory(changes.clone()) {
+                    assert_eq!(after.lsn, Lsn::ZERO, "{ticket} is about memory alone");
+                }
+                client.answered_late(*ticket, reply, changes);
             }
             _ => panic!("{reply:?} for {id}, unasked"),
         }
@@ -554,15 +579,32 @@ impl<D: Disk> Server<D> {
             let Some(connection) = self.connections.get_mut(&session.0) else {
                 panic!("{reply:?} for {session:?}, which is gone");
             };
-            if connection.concerns_messages {
+            if let Reply::Waits { ticket } = reply {
+                let Outside { clients, oracle, .. } = outside;
+                let client = clients.get_mut(&session.0).expect("invariant: connected");
+                oracle.wish_waits(self.now, session.0, ticket, client.asking());
+            } else if connection.concerns_messages {
                 let Outside { clients, oracle, .. } = outside;
                 let client = clients.get_mut(&session.0).expect("invariant: connected");
                 let appended = (Some(session.0) == own).then_some(self.appended);
-                client.answered(&reply, |wish| {
-                    let changes = oracle.answered(self.now, session.0, wish, &reply);
-                    if shows_one(&reply) && oracle.are_in_memory(changes.clone()) {
+                let (ticket, reply) = match &reply {
+                    Reply::Late { ticket, reply } => (Some(*ticket), &**reply),
+                    reply => (None, reply),
+                };
+                if let (Some(_), Reply::Stored { message }) = (ticket, reply)
+                    && std::mem::take(&mut self.ids_given)
+                {
+                    oracle.skip_to(message.0);
+                }
+                client.answered(reply, |wish| {
+                    let changes = match ticket {
+                        Some(ticket) => oracle.late(self.now, session.0, ticket, reply),
+                        None => oracle.answered(self.now, session.0, wish, reply),
+                    };
+                    if shows_one(reply) && oracle.are_in_memory(changes.clone()) {
                         assert_eq!(after, After::NOTHING, "{wish:?} is about memory alone");
-                        assert_eq!(appended.unwrap_or(0), 0, "{wish:?} went to the disk");
+                        let may_write = oracle.sheds() || appended.unwrap_or(0) == 0;
+                        assert!(may_write, "{wish:?} went to the disk");
                     }
                     changes
                 });
@@ -655,6 +697,11 @@ fn concerns_messages(command: &Command) -> bool {
         command,
         Command::OpenProducer { .. } | Command::Watch { .. } | Command::Unwatch { .. }
     )
+}
+
+/// Whether it answers what came before.
+const fn is_late(reply: &Reply) -> bool {
+    matches!(reply, Reply::Late { .. })
 }
 
 /// Without the bytes of a body, which come last.

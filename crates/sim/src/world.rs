@@ -14,13 +14,13 @@ use journal::Disk;
 use model::{Nanos, StorePolicy, Subscription};
 
 use crate::history::DEAD_LETTERS;
-use crate::inspection::inspect;
+use crate::inspection::{inspect, visit};
 use crate::registration::CONTAINERS;
 use crate::server::Server;
 use crate::workload::{Character, QUEUES};
 use crate::{
-    AmqpClient, AmqpWish, Answer, Client, Fall, Fault, FaultyDisk, KeyOracle, Oracle, Outside,
-    Paged, RedisClient, Rng, Scenario, Subscribing, Told, Value, Verdict, Wish, Words,
+    AmqpClient, AmqpWish, Answer, Client, Counted, Fall, Fault, FaultyDisk, KeyOracle, Oracle,
+    Outside, Paged, RedisClient, Rng, Scenario, Subscribing, Told, Value, Verdict, Wish, Words,
     amqp_workload, key_inspection, redis_client, redis_workload,
 };
 
@@ -65,6 +65,8 @@ pub struct Tally {
     pub segments_recycled: u64,
     /// Segments that were compacted.
     pub compactions: u64,
+    /// What became of those who met a bound.
+    pub scarcity: Counted,
     /// Bodies that left memory without being in the log.
     pub spilled: u64,
     /// Durable subscriptions that recoveries found.
@@ -78,6 +80,7 @@ impl<D: Disk + 'static> World<D> {
     pub fn new(scenario: Scenario, faulty: FaultyDisk, disk: D) -> Self {
         faulty.set_trace(scenario.trace);
         let oracle = Oracle::new(scenario.policy, scenario.lag());
+        let oracle = oracle.bounded(scenario.bounds, scenario.pace_max);
         Self {
             rng: Rng::new(scenario.seed).fork(),
             now: Nanos::from_secs(1_000_000),
@@ -110,6 +113,7 @@ impl<D: Disk + 'static> World<D> {
         }
         self.finish();
         self.tally.calls = self.faulty.calls();
+        self.tally.scarcity = self.outside.oracle.counted();
         self.tally
     }
 
@@ -418,6 +422,9 @@ impl<D: Disk + 'static> World<D> {
         }
         server.turn(&mut self.outside);
         server.broker.check();
+        if server.is_settled() {
+            self.outside.oracle.assert_placed();
+        }
         self.check_space();
     }
 
@@ -586,9 +593,9 @@ impl<D: Disk + 'static> World<D> {
     }
 
     /// What expired while no process ran does so now: while it is there, it hides what is behind
-    /// it. For that a broker has to have room for a frame.
+    /// it. For that a broker has to have room for a frame. So does what has no place any more.
     fn catch_up(&self, mut broker: Broker<D::File>) -> Result<Broker<D::File>, JournalFailed> {
-        let now = self.now;
+        let (now, mut sheds) = (self.now, self.outside.oracle.sheds());
         loop {
             while broker.stalled()
                 && let Some(chore) = broker.poll_chore(now)
@@ -599,6 +606,9 @@ impl<D: Disk + 'static> World<D> {
             let mut outputs = Vec::new();
             broker.handle_timeout(now, &mut outputs);
             assert!(outputs.is_empty(), "nobody is there to hear of it: {outputs:?}");
+            if std::mem::take(&mut sheds) && !broker.stalled() {
+                visit(&mut broker, now);
+            }
             let Some(write) = broker.poll_write(now) else { return Ok(broker) };
             let result = write.perform(&*self.disk);
             broker.handle_write(now, write, result)?;
@@ -668,7 +678,7 @@ impl<D: Disk + 'static> World<D> {
                 self.outside.keys.assert_served();
                 return Some(());
             }
-            self.pass(Nanos::from_millis(300));
+            self.pass(self.scenario.patience());
             self.server.as_ref()?;
         }
         let stalled = self.server().broker.stalled();

@@ -31,6 +31,8 @@ fn six_thousand_seeds_keep_every_promise() {
     assert!(total.segments_recycled > SEEDS, "{total}");
     assert!(total.refusals > SEEDS / 100, "{total}");
     assert!(total.spilled > SEEDS / 2, "{total}");
+    assert!(total.scarcity.waits > SEEDS / 10, "{total}");
+    assert!(total.scarcity.shed > SEEDS / 10, "{total}");
     assert!(total.subscriptions > SEEDS, "{total}");
     assert!(total.keys > SEEDS, "{total}");
 }

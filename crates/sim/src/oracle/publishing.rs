@@ -35,7 +35,7 @@ impl Oracle {
             return self.enlist_put(client, transaction, to, message, reply);
         }
         let begin = self.history.len();
-        if matches!(reply, Reply::Refused(Refusal::StoreFull)) {
+        if matches!(reply, Reply::Refused(Refusal::StoreFull | Refusal::QueueFull(_))) {
             return NOTHING;
         }
         let first = self.next_id;
@@ -90,7 +90,7 @@ impl Oracle {
         let body: Vec<u8> = scanned.data().flatten().copied().collect();
         let content = Content::plain(queue, new.priority, lease, body.into());
         let content = Content { expires: new.expires, ..content };
-        let nature = Nature { level, order: id };
+        let nature = Nature { level, order: id, bytes: new.body.len() as u64 };
         let place = Place::Ready(now);
         self.messages.insert(id, Message { content, nature, place, change: 0, bound: None });
         let hidden = Place::Delayed(now + new.delay);
@@ -200,7 +200,7 @@ impl Oracle {
 
     fn register(&mut self, queue: Rc<str>, asked: &Subscription) {
         let level = self.policy.durability(Persistence::Persistent);
-        let nature = Nature { level, order: self.next_age };
+        let nature = Nature { level, order: self.next_age, bytes: 0 };
         self.next_age += 1;
         if let Some(name) = asked.name.as_ref().filter(|name| name.durable) {
             let (subject, kept) = (registration::subject(name), registration::kept(asked));

@@ -70,7 +70,7 @@ impl Oracle {
         self.stand(id, Place::Ready(now))
     }
 
-    fn remove(&mut self, id: u64) -> Changes {
+    pub(super) fn remove(&mut self, id: u64) -> Changes {
         let message = self.messages.remove(&id).expect("invariant: the caller found it");
         one(self.history.push(self.step, id, message.nature, None))
     }

@@ -3,14 +3,14 @@
 
 use model::{Command, Destination, Nanos, NewMessage, Refusal, Reply, Settlement, TransactionId};
 
-use super::{Consumer, NOTHING, Oracle};
+use super::{Consumer, NOTHING, Oracle, Sent};
 use crate::history::Changes;
 
 /// What was said in a transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Transaction {
-    puts: Vec<(Destination, NewMessage)>,
-    settled: Vec<(u64, Settlement)>,
+    pub(super) puts: Vec<(Destination, NewMessage)>,
+    pub(super) settled: Vec<(u64, Settlement)>,
     /// A part was refused: it cannot commit.
     doomed: bool,
 }
@@ -29,6 +29,26 @@ impl Oracle {
         reply: Option<&Reply>,
     ) -> Changes {
         self.begin_step(now);
+        let sent = Sent::Command(self.addressed(client, command));
+        if let Some(Reply::Waits { ticket }) = reply {
+            self.waits(now, client, *ticket, sent);
+            return NOTHING;
+        }
+        if let Some(reply) = reply {
+            self.judge_place(now, client, &sent, reply, None);
+        }
+        let changes = self.perform(now, client, command, reply);
+        self.shed(now);
+        changes
+    }
+
+    pub(super) fn perform(
+        &mut self,
+        now: Nanos,
+        client: u64,
+        command: &Command,
+        reply: Option<&Reply>,
+    ) -> Changes {
         let Some(reply) = reply else {
             let Command::Credit { link, limit, drain } = command else {
                 panic!("no reply to {command:?}");
@@ -129,6 +149,8 @@ impl Oracle {
         let transaction = self.transactions.remove(&(client, id)).expect("it was begun");
         let allowed = match reply {
             Reply::Refused(Refusal::TransactionFailed) => transaction.doomed,
+            // Whether there was a place is judged before.
+            Reply::Refused(Refusal::QueueFull(_)) => true,
             Reply::Done | Reply::Refused(Refusal::StoreFull | Refusal::TransactionTooLarge) => {
                 !transaction.doomed
             }
