@@ -228,7 +228,8 @@ impl History {
 
     /// What a message is that had no place any more, if it is anything.
     fn overflown(&self, content: &Content) -> Option<Content> {
-        let dies = |bounds: &QueueBounds| bounds.when_full == WhenFull::DeadLetter;
+        let is_bounded = workload::QUEUES.contains(&&*content.queue);
+        let dies = |bounds: &QueueBounds| is_bounded && bounds.when_full == WhenFull::DeadLetter;
         self.sheds.filter(dies).map(|_| content.dead(DeadReason::Overflow))
     }
 

@@ -115,6 +115,14 @@ impl Scenario {
             scenario.log_bodies_max = rng.pick(&[0, 0, 4, 32]) * 1024;
             scenario.journal.spill_bytes_max = rng.pick(&[0, 16, 256, 1024]) * 1024;
         }
+        scenario
+    }
+
+    /// The same, and in one life in four something is scarce.
+    #[must_use]
+    pub fn scarce(seed: u64) -> Self {
+        let mut scenario = Self::new(seed);
+        let mut rng = Rng::new(seed).fork().fork();
         if rng.chance(1, 4) {
             scenario.narrow(&mut rng);
         }

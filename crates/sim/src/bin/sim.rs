@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let mut total = Tally::default();
     let mut seed = options.first;
     while options.soak || seed < options.first + options.count {
-        let mut scenario = Scenario::new(seed);
+        let mut scenario = Scenario::scarce(seed);
         scenario.steps = options.steps.unwrap_or(scenario.steps);
         scenario.trace = options.verbose;
         match simulate(scenario) {
