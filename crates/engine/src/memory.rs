@@ -112,6 +112,11 @@ impl Memory {
         self.limit / 16
     }
 
+    /// Bytes of bodies that may be here beside so many that do not leave.
+    fn movable_beside(&self, resting: u64) -> u64 {
+        self.limit.saturating_sub(resting).max(self.limit / 8).min(self.movable_max)
+    }
+
     /// Whether any body has left.
     pub(crate) const fn has_away(&self) -> bool {
         self.away > 0
@@ -238,9 +243,11 @@ impl Engine {
         self.stuck_bytes() > self.memory.limit / 8
     }
 
-    /// Bytes that should have left.
+    /// Bytes that should have left, but for the sake of those who wait for memory: these would
+    /// wait for themselves.
     fn stuck_bytes(&self) -> u64 {
-        self.memory.movable.saturating_sub(self.movable_max())
+        let resting = self.resting_bytes() - self.pacing.for_memory_bytes;
+        self.memory.movable.saturating_sub(self.memory.movable_beside(resting))
     }
 
     /// What does not leave.
@@ -431,8 +438,7 @@ impl Engine {
 
     /// Bytes of bodies that may be here: what the rest leaves, and never nothing.
     pub(crate) fn movable_max(&self) -> u64 {
-        let Memory { limit, movable_max, .. } = self.memory;
-        limit.saturating_sub(self.resting_bytes()).max(limit / 8).min(movable_max)
+        self.memory.movable_beside(self.resting_bytes())
     }
 
     /// The last of a queue's bodies leaves, or waits elsewhere until it can: its frame may have

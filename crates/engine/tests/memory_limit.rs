@@ -26,7 +26,11 @@ impl World {
     fn with(memory_limit: u64, default: QueuePolicy) -> Self {
         let queue_policies = QueuePolicies { default, ..QueuePolicies::default() };
         let options = EngineOptions::new(StorePolicy::Always);
-        let mut engine = Engine::new(EngineOptions { queue_policies, memory_limit, ..options });
+        Self::of(EngineOptions { queue_policies, memory_limit, ..options })
+    }
+
+    fn of(options: EngineOptions) -> Self {
+        let mut engine = Engine::new(options);
         engine.open_session(BY);
         engine.open_session(OTHER);
         Self { engine, effects: Effects::default() }
@@ -132,6 +136,28 @@ fn bodies_leave_in_steps() {
         assert!(matches!(reply, Reply::Stored { .. }), "{number}: {reply:?}");
     }
     assert!(world.engine.away() > 1_400);
+}
+
+/// Where the spill takes nothing more, who brings much waits until others' bytes have room beside
+/// those that are always kept: what it brings itself is not in its own way.
+#[test]
+fn who_waits_with_much_does_not_wait_for_itself() {
+    let options = EngineOptions::new(StorePolicy::Always);
+    let mut world = World::of(EngineOptions { memory_limit: LIMIT, spills: true, ..options });
+    world.engine.handle_unspilled([]);
+    while world.engine.memory_bytes() < LIMIT / 8 * 7 {
+        world.put("jobs", Persistence::NonPersistent);
+    }
+    let (much, waits) = (LIMIT as usize / 2 / BODY_BYTES, Reply::Waits { ticket: 1 });
+    assert_eq!(world.push("list", much), waits);
+    world.write_but(0);
+    world.pass_time();
+    assert_eq!(world.effects.outputs, [], "memory is full");
+    let pop = ListCommand::Pop { queue: name("jobs"), end: End::Head, max: 5 };
+    world.ask(OTHER, Command::List(Box::new(pop)));
+    world.pass_time();
+    let late = world.effects.outputs.iter().map(|output| &output.reply);
+    assert!(matches!(late.collect::<Vec<_>>()[..], [Reply::Late { ticket: 1, .. }]));
 }
 
 /// A session's next command says that what it popped has arrived, whatever becomes of the command.
