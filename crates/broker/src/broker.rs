@@ -249,16 +249,23 @@ impl<F: Clone> Broker<F> {
         result: Result<(), DiskError>,
     ) -> Result<(), JournalFailed> {
         self.journal_mut().handle_write(now, write, result)?;
-        if self.engine.memory_waits() > 0 {
-            // What the disk has by now may leave.
-            self.tell_room();
-        }
+        self.tell_who_waits();
         Ok(())
     }
 
     /// The next piece of housekeeping; at most one is outstanding. The log and the spill take
     /// turns.
     pub fn poll_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
+        let chore = self.next_chore(now);
+        if self.engine.waits_for_log() {
+            // That there is no more room may have been found out just now: then nobody waits for
+            // it, but is refused.
+            self.tell_room();
+        }
+        chore
+    }
+
+    fn next_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
         if !self.served_spill
             && let Some(chore) = self.poll_spill_chore(now)
         {
@@ -293,7 +300,9 @@ impl<F: Clone> Broker<F> {
         match done {
             ChoreDone::Log(done) => {
                 let old = self.journal_mut().handle_chore(now, done)?;
-                self.restate(now, &old)
+                self.restate(now, &old)?;
+                self.tell_who_waits();
+                Ok(())
             }
             ChoreDone::Spill(done) => self.handle_spill_write(now, done),
             ChoreDone::Removal(done) => self.handle_spill_removal(done),
@@ -408,9 +417,17 @@ impl<F: Clone> Broker<F> {
             let allowance = journal.allowance();
             self.engine.set_room(allowance.room);
             self.engine.set_settling_room(allowance.settling_room);
+            self.engine.set_log_behind(allowance.holds_back);
             self.engine.set_written(journal.durable().written);
             self.had_away = self.engine.has_away();
             self.went_away = self.engine.went_away();
+        }
+    }
+
+    /// What the disk has by now may leave memory, and the log may have caught up.
+    fn tell_who_waits(&mut self) {
+        if self.engine.memory_waits() > 0 || self.engine.waits_for_log() {
+            self.tell_room();
         }
     }
 

@@ -1,17 +1,17 @@
 //! What room the log has and who waits for it: whoever was told that it does not stall finds that
 //! it takes the next put, and while it stalls nothing is appended, whatever is due.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 use std::path::PathBuf;
 
 use broker::{Broker, BrokerOptions};
 use disk::{Choice, File, Method, RealDisk};
-use engine::EngineOptions;
+use engine::{EngineOptions, QueueBounds, QueuePolicy};
 use journal::JournalOptions;
 use model::{
-    Command, ConsumerMode, Destination, LinkId, Nanos, NewMessage, QueueName, Reply, SessionId,
-    StorePolicy,
+    Command, ConsumerMode, Destination, End, LinkId, ListCommand, Nanos, NewMessage, QueueName,
+    Reply, SessionId, StorePolicy,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -36,7 +36,10 @@ fn open(disk: &RealDisk) -> Broker<File> {
         frame_payload_bytes_max: 4096,
         ..JournalOptions::new(policy)
     };
-    let engine = EngineOptions::new(policy);
+    let mut engine = EngineOptions::new(policy);
+    let bounds = QueueBounds { messages_max: Some(1), ..QueueBounds::default() };
+    let narrow = QueuePolicy { bounds, ..QueuePolicy::default() };
+    engine.queue_policies.named.insert(name("narrow"), narrow);
     let (mut broker, _) = Broker::open(disk, BrokerOptions { engine, journal }).unwrap();
     broker.open_session(SESSION);
     broker
@@ -116,6 +119,51 @@ fn what_time_and_lost_clients_journal_waits_while_the_log_stalls() {
         panic!("there are dead letters");
     };
     assert_eq!(dead.ready, broker.statistics().messages_total, "all of them, none is held");
+}
+
+/// Who waited for a place and goes on adds to the log like who comes: while that is behind what is
+/// left of it is for settling, and nobody is forgotten when it has caught up.
+#[test]
+fn who_waited_for_a_place_waits_on_while_the_log_is_behind() {
+    let (_directory, disk, mut broker) = store("behind");
+    let mut outputs = Vec::new();
+    while broker.holds_back() {
+        assert!(work_once(&mut broker, &disk), "it waits for something");
+    }
+    broker.handle(NOW, SESSION, put_into("narrow", 10), &mut outputs);
+    broker.handle(NOW, SESSION, put_into("narrow", 3000), &mut outputs);
+    let replies: Vec<_> = outputs.drain(..).map(|output| output.reply).collect();
+    assert!(matches!(replies[..], [Reply::Stored { .. }, Reply::Waits { .. }]), "{replies:?}");
+    while !broker.holds_back() {
+        broker.handle(NOW, SESSION, put_into("wide", 3000), &mut outputs);
+    }
+    assert!(!broker.stalled(), "there is something left for settling");
+    outputs.clear();
+    let pop = ListCommand::Pop { queue: name("narrow"), end: End::Head, max: 1 };
+    broker.handle(NOW, SESSION, Command::List(Box::new(pop)), &mut outputs);
+    let frames = broker.counters().frames;
+    while broker.poll_timeout().is_some_and(|due| due <= NOW) {
+        broker.handle_timeout(NOW, &mut outputs);
+    }
+    assert_eq!(broker.counters().frames, frames, "nothing is added");
+    assert_eq!(outputs.len(), 1, "only the pop was answered");
+
+    while broker.holds_back() {
+        assert!(work_once(&mut broker, &disk), "it waits for something");
+    }
+    assert!(broker.poll_timeout().is_some_and(|due| due <= NOW), "it goes on at once");
+    broker.handle_timeout(NOW, &mut outputs);
+    let late = outputs.pop().map(|output| output.reply);
+    assert!(matches!(late, Some(Reply::Late { .. })), "{late:?}");
+}
+
+fn put_into(queue: &str, bytes: usize) -> Command {
+    let to = Destination::Queue(name(queue));
+    Command::PutTo { to, message: NewMessage::new(vec![7; bytes].into()), transaction: None }
+}
+
+fn name(queue: &str) -> QueueName {
+    QueueName::new(queue).unwrap()
 }
 
 /// The room that a snapshot needs grows with each message; were it asked for between the look

@@ -90,7 +90,9 @@ impl Engine {
     /// Whether the first who waits for memory may find some, though nothing is due.
     pub(crate) fn is_memory_to_be_had(&self) -> bool {
         let Line { tickets, due, looks, .. } = &self.pacing.for_memory;
-        let rests = !tickets.is_empty() && !looks && due.is_some_and(|due| due > self.latest);
+        let goes_on_otherwise = *looks || self.pacing.held_back.contains(&LineOf::Memory);
+        let rests =
+            !tickets.is_empty() && !goes_on_otherwise && due.is_some_and(|due| due > self.latest);
         rests && (!self.is_memory_short() || self.may_trim())
     }
 
@@ -174,6 +176,7 @@ impl Engine {
         let was_there = line.tickets.remove(&ticket);
         assert!(was_there, "who waits is in the line");
         let due = (!line.tickets.is_empty()).then_some(now);
+        self.pacing.held_back.remove(&of);
         self.set_due(of, due);
     }
 

@@ -11,7 +11,7 @@
 //! says, whoever has waited so long is refused. A session that ends takes its sends out of all.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{After, Command, Destination, Nanos, Refusal, Reply, limits};
 
@@ -38,6 +38,10 @@ pub(crate) struct Pacing {
     pub(crate) for_memory_bytes: u64,
     /// Who waits for memory.
     pub(crate) for_memory: Line,
+    /// Lines whose first would go on if the log was not behind.
+    pub(crate) held_back: BTreeSet<LineOf>,
+    /// The log takes no more than what settles.
+    is_log_behind: bool,
     /// Nobody may wait any more.
     pub(crate) is_closed: bool,
     next: u64,
@@ -68,6 +72,8 @@ impl Pacing {
             memory_bytes: 0,
             for_memory_bytes: 0,
             for_memory: Line::default(),
+            held_back: BTreeSet::new(),
+            is_log_behind: false,
             is_closed: false,
             next: 1,
             still_max,
@@ -82,6 +88,26 @@ impl Pacing {
 }
 
 impl Engine {
+    /// Tells whether the log is behind: what adds to it and waits in a line does not go on then, as
+    /// little as what comes, so that what is left is for settling.
+    pub fn set_log_behind(&mut self, is_behind: bool) {
+        self.pacing.is_log_behind = is_behind;
+        if is_behind {
+            return;
+        }
+        for of in core::mem::take(&mut self.pacing.held_back) {
+            if self.find_line(of).is_some() {
+                self.may_go_on(of);
+            }
+        }
+    }
+
+    /// Whether somebody in a line would go on if the log was not behind: tell as soon as it is not.
+    #[must_use]
+    pub fn waits_for_log(&self) -> bool {
+        !self.pacing.held_back.is_empty()
+    }
+
     /// A command that there is no place or no memory for waits, or is refused.
     pub(crate) fn pace(
         &mut self,
@@ -132,6 +158,10 @@ impl Engine {
             return self.set_due(of, Some(later));
         }
         match self.lack_of(ticket) {
+            None if self.is_held_back(ticket) => {
+                self.pacing.held_back.insert(of);
+                self.set_due(of, Some(later));
+            }
             None if self.is_line_awaiting(of) => self.set_due(of, Some(later)),
             None if !self.fits_into_call(ticket) => {
                 self.set_due(of, Some(self.latest));
@@ -198,6 +228,12 @@ impl Engine {
         let lack = self.lacks_place(&demand, ticket);
         self.took_steps(steps);
         lack
+    }
+
+    /// Whether the log is to take no more of what adds to it.
+    fn is_held_back(&self, ticket: u64) -> bool {
+        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        self.pacing.is_log_behind && self.bytes_added(paced.by, &paced.command).is_some()
     }
 
     /// Whether this call may append what it adds: the first of a call always finds its room.
