@@ -6,14 +6,11 @@
 //! durable its message is. What it leaves out is forgotten here too, so that it cannot rise again
 //! in a later crash. What memory alone keeps is numbered like the rest and lost in any crash.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use model::{DeadReason, Durability, Nanos, QueueBounds, StorePolicy, WhenFull};
-
-use crate::oracle::{Amount, sheds};
-use crate::workload;
+use model::{DeadReason, Durability, Nanos, StorePolicy};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +97,6 @@ pub struct History {
     changes: Vec<Change>,
     /// The highest id that may not be given again.
     spent_id: u64,
-    /// Where messages go because there are too many.
-    sheds: Option<QueueBounds>,
 }
 
 #[derive(Clone, Debug)]
@@ -122,14 +117,7 @@ impl History {
     /// Nothing happened yet. A periodic sync may be late by `lag`.
     #[must_use]
     pub const fn new(policy: StorePolicy, lag: Nanos) -> Self {
-        Self { policy, lag, changes: Vec::new(), spent_id: 0, sheds: None }
-    }
-
-    /// The same, where the queues of the workload hold no more than that: what was on its way out
-    /// when a process fell, or was held then, goes when the next begins.
-    #[must_use]
-    pub fn shedding(self, bounds: QueueBounds) -> Self {
-        Self { sheds: sheds(&bounds).then_some(bounds), ..self }
+        Self { policy, lag, changes: Vec::new(), spent_id: 0 }
     }
 
     /// Notes what a step left of a message; returns the number of the change.
@@ -209,28 +197,17 @@ impl History {
         self.changes.retain(Change::is_journalled);
     }
 
-    /// What expired until `now`, or had no place, and was found among the dead letters is there
-    /// from here on; what had no place and was not found is gone.
-    pub fn age(&mut self, step: &mut u64, now: Nanos, found: &BTreeMap<u64, Found>) {
+    /// What expired until `now` and was found among the dead letters is there from here on.
+    pub fn age(&mut self, step: u64, now: Nanos, found: &BTreeMap<u64, Found>) {
         let aged = |(id, (number, kept)): (u64, (usize, &Kept))| {
-            let nature = self.changes.get(number)?.nature;
-            let Some(found) = found.get(&id) else { return Some((id, nature, None)) };
-            let died = kept.0.aged(now).into_iter().chain(self.overflown(&kept.0));
-            let died = died.into_iter().find(|died| found.shows(died))?;
-            Some((id, nature, Some((died, Standing::Ready))))
+            let aged = kept.0.aged(now)?;
+            found.get(&id).filter(|found| found.shows(&aged))?;
+            Some((id, self.changes.get(number)?.nature, (aged, Standing::Ready)))
         };
         let all: Vec<_> = self.state().into_iter().filter_map(aged).collect();
         for (id, nature, kept) in all {
-            *step += 1;
-            self.push(*step, id, nature, kept);
+            self.push(step, id, nature, Some(kept));
         }
-    }
-
-    /// What a message is that had no place any more, if it is anything.
-    fn overflown(&self, content: &Content) -> Option<Content> {
-        let is_bounded = workload::QUEUES.contains(&&*content.queue);
-        let dies = |bounds: &QueueBounds| is_bounded && bounds.when_full == WhenFull::DeadLetter;
-        self.sheds.filter(dies).map(|_| content.dead(DeadReason::Overflow))
     }
 
     /// The state after the whole history, each with its newest change.
@@ -282,39 +259,7 @@ impl History {
             (same || aged && found.kept.1 == Standing::Ready).then_some(())
         };
         let wrong = found.iter().filter(|(id, found)| fits(id, found).is_none()).map(|(id, _)| *id);
-        let misfits: BTreeSet<u64> = lost.chain(wrong).collect();
-        let Some(bounds) = &self.sheds else { return misfits.into_iter().collect() };
-        let excused: Vec<u64> = workload::QUEUES
-            .into_iter()
-            .flat_map(|queue| self.without_place(queue, bounds, &state, &misfits, found))
-            .collect();
-        misfits.into_iter().filter(|id| !excused.contains(id)).collect()
-    }
-
-    /// Those of a queue's misfits that went because there were too many, if no more went than had
-    /// to. Which of them had to is judged while a process lives.
-    fn without_place(
-        &self,
-        queue: &str,
-        bounds: &QueueBounds,
-        state: &BTreeMap<u64, (usize, &Kept)>,
-        misfits: &BTreeSet<u64>,
-        found: &BTreeMap<u64, Found>,
-    ) -> Vec<u64> {
-        let bytes = |number: usize| self.changes.get(number).map_or(0, |it| it.nature.bytes);
-        let here = state.iter().filter(|(_, (_, kept))| &*kept.0.queue == queue);
-        let has_gone = |(id, (_, kept)): &(&u64, &(usize, &Kept))| {
-            let died = self.overflown(&kept.0);
-            let shown = found.get(*id);
-            let shows = |died: &Content| shown.is_some_and(|found| found.shows(died));
-            misfits.contains(*id) && died.map_or(shown.is_none(), |died| shows(&died))
-        };
-        let (gone, left): (Vec<_>, Vec<_>) = here.partition(has_gone);
-        let left = left.into_iter().map(|(_, (number, _))| Amount::one(bytes(*number)));
-        let left = left.fold(Amount::default(), Amount::and);
-        let is_needed = |number: usize| left.and(Amount::one(bytes(number))).exceeds(bounds);
-        let had_to_go = gone.iter().any(|(_, (number, _))| is_needed(*number).is_some());
-        if had_to_go { gone.into_iter().map(|(id, _)| *id).collect() } else { Vec::new() }
+        lost.chain(wrong).collect()
     }
 
     fn complaint(

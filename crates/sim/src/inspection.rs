@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use broker::Broker;
 use model::{
     BrokerStatistics, Command, ConsumerMode, Delivery, Destination, LinkId, ListCommand, MessageId,
     MessageState, MessageStatistics, Nanos, NewMessage, Output, Peek, Persistence, QueueName,
@@ -122,19 +121,6 @@ fn message<F: Clone>(broker: &mut Paged<F>, now: Nanos, message: MessageId) -> O
     let content =
         Content::plain(queue.as_str().into(), priority, lease, Rc::from(element.payload()));
     Some((content, standing))
-}
-
-/// Comes to every queue, and goes: what was held when the last process fell and has no place is
-/// gone then.
-pub(crate) fn visit<F: Clone>(broker: &mut Broker<F>, now: Nanos) {
-    broker.open_session(ANCHOR);
-    for queue in queues() {
-        let (selector, mode) = (None, ConsumerMode::Take);
-        let open = Command::OpenConsumer { link: LOOKING, queue, selector, mode };
-        for command in [open, Command::CloseConsumer { link: LOOKING }] {
-            broker.handle(now, ANCHOR, command, &mut Vec::new());
-        }
-    }
 }
 
 /// Looks at what is ready in a queue.

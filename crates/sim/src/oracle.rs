@@ -31,7 +31,6 @@ use publishing::Registered;
 use transactions::Transaction;
 
 pub use places::Counted;
-pub(crate) use places::{Amount, sheds};
 pub(crate) use settling::ATTEMPTS_MAX;
 
 /// The model of one broker over all its crashes.
@@ -131,8 +130,7 @@ impl Oracle {
     /// for longer.
     #[must_use]
     pub fn bounded(self, bounds: QueueBounds, pace_max: Nanos) -> Self {
-        let history = self.history.shedding(bounds);
-        Self { places: Places::new(bounds, pace_max), history, ..self }
+        Self { places: Places::new(bounds, pace_max), ..self }
     }
 
     /// The ids of all live messages.
@@ -254,7 +252,8 @@ impl Oracle {
         self.history.recover(fall, fell, now, found);
         assert!(*next_id > self.history.spent_id(), "id {next_id} was given before");
         self.next_id = *next_id;
-        self.history.age(&mut self.step, now, found);
+        self.step += 1;
+        self.history.age(self.step, now, found);
         self.paused.clear();
         self.producers.clear();
         self.consumers.clear();
@@ -274,7 +273,7 @@ impl Oracle {
         self.messages = self.history.state().into_iter().map(message).collect();
         let registrations = self.messages.split_off(&SUBSCRIPTIONS);
         self.restore_subscriptions(subscriptions, &registrations);
-        self.assert_bounds();
+        self.spare_what_is_there();
     }
 
     /// Something is asked for, after all that is due by now.
@@ -325,6 +324,7 @@ impl Oracle {
         let nature = Nature { level, order: id, bytes: body.len() as u64 };
         let content = Content::plain(queue.clone(), *priority, (*lease).max(1), body.clone());
         let place = Place::Ready(now);
+        self.places.spared.remove(queue);
         self.messages.insert(id, Message { content, nature, place, change: 0, bound: None });
         self.hide(now, id, *delay)
     }

@@ -131,12 +131,7 @@ impl Scenario {
 
     /// Queues hold next to nothing.
     pub fn narrow(&mut self, rng: &mut Rng) {
-        self.bounds = bounds(rng);
-        if self.bounds.when_full == WhenFull::DeadLetter {
-            // A full device moves no dead letter, which the oracle does not know of.
-            (self.quota, self.journal.disk_bytes_max) = (None, None);
-            self.faults.retain(|fault| *fault != Fault::Full);
-        }
+        self.bound(bounds(rng));
         self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
@@ -151,6 +146,19 @@ impl Scenario {
         self.quota = rng.chance(3, 4).then_some(tight);
         if rng.coin() {
             self.clients = 0;
+        }
+    }
+
+    /// Queues hold no more than that.
+    pub fn bound(&mut self, bounds: QueueBounds) {
+        self.bounds = bounds;
+        if !self.bounds.holds_off() {
+            // What has no place goes later where the log takes no more of a call: on a full device
+            // and behind a commit of many frames. Of that the oracle does not know.
+            (self.quota, self.journal.disk_bytes_max) = (None, None);
+            self.faults.retain(|fault| *fault != Fault::Full);
+            self.journal.segment_bytes = LARGE_SEGMENT_BYTES;
+            self.journal.frame_payload_bytes_max = LARGE_SEGMENT_BYTES as usize / 4;
         }
     }
 
@@ -225,6 +233,9 @@ fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
     options.batch_bytes = rng.pick(&[16, 16, 64]) * 1024;
     options
 }
+
+/// So large that commits of the workload are frames.
+const LARGE_SEGMENT_BYTES: u64 = 512 * 1024;
 
 /// What senders of a protocol ask that has no say.
 const PLAIN: [Persistence; 1] = [Persistence::Persistent];

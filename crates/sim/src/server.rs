@@ -282,10 +282,10 @@ impl<D: Disk> Server<D> {
         self.calls().any(|call| call.earliest <= self.now)
     }
 
-    /// Whether nothing is due, so that who waits does so for others.
+    /// Whether nothing is due and the log takes more, so that who waits does so for others.
     pub fn is_settled(&self) -> bool {
         let due = self.broker.poll_timeout();
-        !self.broker.stalled() && due.is_none_or(|due| due > self.now)
+        !self.broker.holds_back() && due.is_none_or(|due| due > self.now)
     }
 
     /// Performs one of the calls that were polled, or hands one back that was performed.

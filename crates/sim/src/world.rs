@@ -14,7 +14,7 @@ use journal::Disk;
 use model::{Nanos, StorePolicy, Subscription};
 
 use crate::history::DEAD_LETTERS;
-use crate::inspection::{inspect, visit};
+use crate::inspection::inspect;
 use crate::registration::CONTAINERS;
 use crate::server::Server;
 use crate::workload::{Character, QUEUES};
@@ -593,9 +593,9 @@ impl<D: Disk + 'static> World<D> {
     }
 
     /// What expired while no process ran does so now: while it is there, it hides what is behind
-    /// it. For that a broker has to have room for a frame. So does what has no place any more.
+    /// it. For that a broker has to have room for a frame.
     fn catch_up(&self, mut broker: Broker<D::File>) -> Result<Broker<D::File>, JournalFailed> {
-        let (now, mut sheds) = (self.now, self.outside.oracle.sheds());
+        let now = self.now;
         loop {
             while broker.stalled()
                 && let Some(chore) = broker.poll_chore(now)
@@ -606,9 +606,6 @@ impl<D: Disk + 'static> World<D> {
             let mut outputs = Vec::new();
             broker.handle_timeout(now, &mut outputs);
             assert!(outputs.is_empty(), "nobody is there to hear of it: {outputs:?}");
-            if std::mem::take(&mut sheds) && !broker.stalled() {
-                visit(&mut broker, now);
-            }
             let Some(write) = broker.poll_write(now) else { return Ok(broker) };
             let result = write.perform(&*self.disk);
             broker.handle_write(now, write, result)?;

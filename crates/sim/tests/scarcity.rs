@@ -22,7 +22,7 @@ fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
 fn who_finds_a_queue_full_waits_in_line_and_not_for_ever() {
     let total = lives(|scenario, rng| {
         let messages_max = Some(rng.between(1, 4));
-        scenario.bounds = QueueBounds { messages_max, ..QueueBounds::default() };
+        scenario.bound(QueueBounds { messages_max, ..QueueBounds::default() });
         scenario.pace_max = Nanos::from_millis(rng.pick(&[500, 5000, 20_000]));
         (scenario.clients, scenario.steps) = (rng.between(4, 8), 400);
     });
@@ -34,7 +34,7 @@ fn who_finds_a_queue_full_waits_in_line_and_not_for_ever() {
 #[test]
 fn who_finds_a_queue_full_that_refuses_is_told_its_bound() {
     let total = lives(|scenario, _| {
-        scenario.bounds = QueueBounds { when_full: WhenFull::Reject, ..scenario.bounds };
+        scenario.bound(QueueBounds { when_full: WhenFull::Reject, ..scenario.bounds });
     });
     assert_eq!(total.scarcity.waits, 0, "{total}");
     assert!(total.scarcity.held_off > 5 * SEEDS, "{total}");
@@ -44,13 +44,10 @@ fn who_finds_a_queue_full_that_refuses_is_told_its_bound() {
 fn the_oldest_goes_where_that_is_the_rule() {
     for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
         let total = lives(|scenario, rng| {
-            scenario.bounds = QueueBounds {
-                when_full,
-                target_age: None,
-                messages_max: Some(rng.between(1, 4)),
-                ..scenario.bounds
-            };
-            (scenario.quota, scenario.journal.disk_bytes_max) = (None, None);
+            let messages_max = Some(rng.between(1, 4));
+            let bounds =
+                QueueBounds { when_full, messages_max, target_age: None, ..scenario.bounds };
+            scenario.bound(bounds);
         });
         assert_eq!(total.scarcity.waits, 0, "{total}");
         assert!(total.scarcity.shed > 4 * SEEDS, "{total}");
