@@ -118,12 +118,12 @@ impl Scenario {
         scenario
     }
 
-    /// The same, and in one life in four something is scarce.
+    /// The same, and in one life in four of those without lists something is scarce.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
         let mut rng = Rng::new(seed).fork().fork();
-        if rng.chance(1, 4) {
+        if rng.chance(1, 4) && scenario.redis_clients == 0 {
             scenario.narrow(&mut rng);
         }
         scenario
