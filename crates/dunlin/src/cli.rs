@@ -342,7 +342,8 @@ pub(crate) struct Serve {
     /// NAME:pop-lease=TIME (an element popped by the Redis protocol comes back if its connection
     /// ends within that time and before its next command), NAME:max-messages=N, NAME:max-bytes=N
     /// (what it may hold, or each subscription of a topic of that name),
-    /// NAME:when-full=pace|reject|drop-oldest|dead-letter (pace: who sends waits) or
+    /// NAME:when-full=pace|reject|drop-oldest|dead-letter|disconnect (pace: who sends waits;
+    /// disconnect: a topic's subscriber that does not read is disconnected, a queue rejects) or
     /// NAME:target-age=TIME (senders are paced so that messages wait no longer); NAME * is for all
     /// others
     #[arg(

@@ -171,7 +171,7 @@ impl Engine {
     pub(crate) fn lacks_place(&self, demand: &Demand<'_>, ticket: u64) -> Option<Lack> {
         let mut lacks = demand.stored.iter().filter_map(|(site, amount)| match site {
             Site::New(name) => {
-                let bound = amount.exceeds(&self.policy_for(name).bounds)?;
+                let bound = amount.exceeds(&self.policy_for(name).bounds.of_queue())?;
                 Some((*site, bound, None))
             }
             Site::There(slot) => {
@@ -337,7 +337,7 @@ impl Engine {
         match self.queues.find(name.as_str()) {
             Some(slot) => self.add_stored(slot, amount, demand),
             None => {
-                let bounds = self.policy_for(name).bounds;
+                let bounds = self.policy_for(name).bounds.of_queue();
                 demand.add(Site::New(name), amount, &bounds, false);
             }
         }

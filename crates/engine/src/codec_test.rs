@@ -175,8 +175,13 @@ fn any_own_rules_come_back() {
     }
 }
 
-const ALL_WHEN_FULL: [WhenFull; 4] =
-    [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
+const ALL_WHEN_FULL: [WhenFull; 5] = [
+    WhenFull::Pace,
+    WhenFull::Reject,
+    WhenFull::DropOldest,
+    WhenFull::DeadLetter,
+    WhenFull::Disconnect,
+];
 
 #[test]
 fn fields_that_cannot_be_are_refused() {
@@ -186,7 +191,7 @@ fn fields_that_cannot_be_are_refused() {
         (&[21, 1, b'q', 0x80, 2], RecordError::Invalid("rules")),
         (&[21, 1, b'q', 1, 2], RecordError::Invalid("release-order")),
         (&[21, 1, b'q', 4, 2], RecordError::Invalid("dead-letters")),
-        (&[21, 1, b'q', 64, 4], RecordError::Invalid("when-full")),
+        (&[21, 1, b'q', 64, 5], RecordError::Invalid("when-full")),
         (&[10, 2, 1], RecordError::Invalid("more")),
         (&[3, 0], RecordError::Invalid("number")),
         (

@@ -56,6 +56,7 @@ impl Engine {
         if let Some(age) = queue.policy.bounds.target_age {
             queue.drain.add_one(now, age);
         }
+        queue.catches_up = queue.catches_up && queue.is_beyond_bounds();
         self.made_place(slot);
     }
 

@@ -118,6 +118,7 @@ impl Engine {
                 Interest::Take { view, ticket: None }
             }
         };
+        queue.let_catch_up();
         queue.consumers.insert(key);
         self.scan_views(slot);
         let feed = Feed { queue: slot, interest, limit: 0, delivered: 0, draining: false };

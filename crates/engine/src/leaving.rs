@@ -5,9 +5,10 @@
 //! stays held and goes when it comes back. None of this is journalled: memory-only messages never
 //! are, and those of a durable subscription went with its Unsubscribed record.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use model::{After, Durability, Lsn, MessageId, Reply};
+use model::{After, Durability, Lsn, MessageId, QueueFull, Reply};
 
 use crate::Effects;
 use crate::engine::Engine;
@@ -20,10 +21,20 @@ use crate::timers::Timer;
 impl Engine {
     /// A queue loses its consumers. Those that were opened for it hear of it.
     pub(crate) fn dismiss_consumers(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        self.dismiss_consumers_for(slot, None, effects);
+    }
+
+    /// The same, and why, where it is for what they left unread.
+    pub(crate) fn dismiss_consumers_for(
+        &mut self,
+        slot: QueueSlot,
+        full: Option<&QueueFull>,
+        effects: &mut Effects,
+    ) {
         let consumers = self.queues.at(slot).consumers.clone();
         self.took_steps(consumers.len());
         for key in consumers {
-            self.lose_queue(key, slot, effects);
+            self.lose_queue(key, slot, full, effects);
         }
         assert!(self.queues.at(slot).consumers.is_empty(), "nobody consumes from it any more");
     }
@@ -116,9 +127,19 @@ impl Engine {
         self.messages.insert(id.0, message);
     }
 
-    fn lose_queue(&mut self, key: ConsumerKey, slot: QueueSlot, effects: &mut Effects) {
+    fn lose_queue(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        full: Option<&QueueFull>,
+        effects: &mut Effects,
+    ) {
         if self.close_feed(key).is_some() {
-            let reply = Reply::ConsumerClosed { link: key.link };
+            let (link, full) = (key.link, full.cloned().map(Box::new));
+            let reply = match full {
+                Some(full) => Reply::ConsumerCutOff { link, full },
+                None => Reply::ConsumerClosed { link },
+            };
             effects.reply(self.sessions.at(key.session).id, After::NOTHING, reply);
             return;
         }

@@ -88,6 +88,7 @@ mod check_publishing;
 mod codec;
 mod compaction;
 mod copies;
+mod cutting_off;
 mod dead_letters;
 mod draining;
 mod effects;

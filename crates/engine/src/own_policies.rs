@@ -183,7 +183,7 @@ impl Engine {
     fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy) {
         let queue = self.queues.at_mut(slot);
         let before = queue.policy;
-        queue.policy = QueuePolicy { kept: before.kept, ..policy };
+        queue.policy = queue.role.rules(QueuePolicy { kept: before.kept, ..policy });
         if before.bounds.target_age != policy.bounds.target_age {
             queue.drain = Drain::default();
         }
@@ -233,7 +233,7 @@ impl Engine {
     /// When they are not.
     pub(crate) fn check_policy(&self, queue: &Queue) {
         let policy = match queue.role {
-            Role::Named => self.policy_for(&queue.name),
+            Role::Named => Role::Named.rules(self.policy_for(&queue.name)),
             Role::Subscription { .. } => {
                 QueuePolicy { kept: false, ..self.policy_for(&queue.name) }
             }

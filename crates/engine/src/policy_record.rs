@@ -8,7 +8,8 @@
 //!              bit 3  pop lease varint, 0 for none
 //!              bit 4  messages varint, 0 for any number
 //!              bit 5  bytes varint, 0 for any number
-//!              bit 6  when full byte: 0 pace, 1 reject, 2 drop the oldest, 3 dead letter
+//!              bit 6  when full byte: 0 pace, 1 reject, 2 drop the oldest, 3 dead letter,
+//!                     4 disconnect
 //!              bit 7  target age varint, 0 for none
 //! ```
 //! It states all rules of the queue's own, so the last one holds; without any it has none.
@@ -83,6 +84,7 @@ fn put_rule(out: &mut Vec<u8>, rule: QueueRule) {
         | QueueRule::WhenFull(WhenFull::Reject) => out.push(1),
         QueueRule::WhenFull(WhenFull::DropOldest) => out.push(2),
         QueueRule::WhenFull(WhenFull::DeadLetter) => out.push(3),
+        QueueRule::WhenFull(WhenFull::Disconnect) => out.push(4),
         QueueRule::AttemptsMax(attempts) => put_varint(out, attempts.into()),
         QueueRule::MessagesMax(number) | QueueRule::BytesMax(number) => {
             put_varint(out, number.unwrap_or(0));
@@ -115,6 +117,7 @@ fn read_rule(key: RuleKey, reader: &mut Reader<'_>) -> Result<QueueRule, RecordE
             1 => WhenFull::Reject,
             2 => WhenFull::DropOldest,
             3 => WhenFull::DeadLetter,
+            4 => WhenFull::Disconnect,
             _ => return Err(invalid()),
         }),
         RuleKey::TargetAge => QueueRule::TargetAge(above_zero(reader)?.map(Nanos)),

@@ -60,6 +60,8 @@ pub(crate) struct Queue {
     /// What it holds beyond its bounds was there before they became so narrow, or was recovered: it
     /// stays until something comes.
     pub(crate) spares: bool,
+    /// It held more than its bounds when its consumers came, and has not been within them since.
+    pub(crate) catches_up: bool,
     /// How fast messages leave it, where that is asked.
     pub(crate) drain: Drain,
     pub(crate) producers: u64,
@@ -125,12 +127,22 @@ pub(crate) struct Queues {
     slots_max: u64,
 }
 
+impl Role {
+    /// What rules by its name come to.
+    pub(crate) const fn rules(self, policy: QueuePolicy) -> QueuePolicy {
+        match self {
+            Self::Subscription { .. } => policy,
+            _ => QueuePolicy { bounds: policy.bounds.of_queue(), ..policy },
+        }
+    }
+}
+
 impl Queue {
     fn new(name: QueueName, policy: QueuePolicy, role: Role) -> Self {
         Self {
             name,
             role,
-            policy,
+            policy: role.rules(policy),
             ready: OrderSet::default(),
             doomed: OrderSet::default(),
             lifetime: ListLifetime::default(),
@@ -148,6 +160,7 @@ impl Queue {
             body_bytes: 0,
             line: Line::default(),
             spares: false,
+            catches_up: false,
             drain: Drain::default(),
             producers: 0,
             uncommitted: 0,

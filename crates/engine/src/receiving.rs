@@ -150,6 +150,7 @@ impl Engine {
         // those for whom there was something before. It ends, for each of them waits no more.
         while let Some(slot) = woken.pop() {
             self.shed(slot, &mut woken, effects);
+            self.cut_off(slot, effects);
             self.serve_one(slot, &mut left, &mut woken, effects);
         }
     }

@@ -16,10 +16,11 @@ use crate::woken::Woken;
 impl Queue {
     fn sheds(&self) -> bool {
         let bounds = &self.policy.bounds;
-        bounds.is_bounded() && !bounds.holds_off() && !self.is_leaving()
+        let sheds = matches!(bounds.when_full, WhenFull::DropOldest | WhenFull::DeadLetter);
+        bounds.is_bounded() && sheds && !self.is_leaving()
     }
 
-    fn is_beyond_bounds(&self) -> bool {
+    pub(crate) fn is_beyond_bounds(&self) -> bool {
         self.held().exceeds(&self.policy.bounds).is_some()
     }
 

@@ -59,6 +59,11 @@ pub trait Gateway: Clone + Send + Sync + 'static {
 pub trait Events: Send + 'static {
     /// The next one; `None`: the subscription is over.
     fn next(&mut self) -> impl Future<Output = Option<Delivery>> + Send;
+
+    /// Why it is over, where the client is to be told.
+    fn end(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Something to do.

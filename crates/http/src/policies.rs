@@ -184,7 +184,7 @@ mod tests {
             (r#"{"max-bytes":1e3}"#, "max-bytes is 1000.0 and"),
             (r#"{"attempts-max":4294967296}"#, "0 for any number"),
             (r#"{"attempts-max":"none"}"#, "0 for any number"),
-            (r#"{"when-full":"burn"}"#, "pace, reject, drop-oldest or dead-letter"),
+            (r#"{"when-full":"burn"}"#, "pace, reject, drop-oldest, dead-letter or disconnect"),
             (r#"{"when-full":true}"#, "when-full is true and"),
             (r#"{"when-full":null}"#, "when-full is null and"),
             (r#"{"pop-lease":30}"#, "a duration such as"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::{Delivery, Envelopes, QueueName};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
@@ -42,7 +42,12 @@ async fn pass_on(
                     Ok(piece) => piece,
                     Err(_) => return,
                 },
-                None => return,
+                None => {
+                    if let Some(why) = events.end() {
+                        let _ = to.send(end_text(&why)).await;
+                    }
+                    return;
+                }
             },
             () = sleep(HEARTBEAT) => Bytes::from_static(b": still there\n\n"),
             () = to.closed() => return,
@@ -54,6 +59,12 @@ async fn pass_on(
 fn event_text(delivery: &Delivery, envelopes: &Envelopes) -> Bytes {
     let json = Json::Object(shown::json(delivery, envelopes));
     format!("id: {}\nevent: message\ndata: {json}\n\n", delivery.message).into()
+}
+
+/// The last event, which says why there are no more.
+fn end_text(why: &str) -> Bytes {
+    let json = json!({ "type": "urn:dunlin:problem:subscription-full", "detail": why });
+    format!("event: end\ndata: {json}\n\n").into()
 }
 
 /// What keeps proxies from closing a quiet stream, and finds out that a reader is gone.

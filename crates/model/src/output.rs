@@ -65,6 +65,14 @@ pub enum Reply {
         /// The consumer.
         link: LinkId,
     },
+    /// A subscription holds more than its rules allow, for this consumer did not take it in time:
+    /// the consumer is gone. Answers no command.
+    ConsumerCutOff {
+        /// The consumer.
+        link: LinkId,
+        /// The topic, and the bound.
+        full: Box<QueueFull>,
+    },
     /// A temporary destination was made.
     Created(Destination),
     /// A named subscription as it is.

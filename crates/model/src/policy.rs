@@ -60,6 +60,15 @@ impl QueueBounds {
         self.target_age.is_some() && !self.holds_off()
     }
 
+    /// The same for a queue that is no subscription.
+    #[must_use]
+    pub const fn of_queue(self) -> Self {
+        match self.when_full {
+            WhenFull::Disconnect => Self { when_full: WhenFull::Reject, ..self },
+            _ => self,
+        }
+    }
+
     /// Whether they are kept by what is not stored.
     #[must_use]
     pub const fn holds_off(&self) -> bool {
@@ -81,6 +90,10 @@ pub enum WhenFull {
     /// The same, but that these become dead letters; where dead letters are dropped, and in the
     /// queue of dead letters itself, they are deleted.
     DeadLetter,
+    /// It is stored, and those are disconnected who consume from the subscription: one that is not
+    /// durable goes with its messages, a durable one stays, and so does what waits in it. A queue
+    /// that is no subscription refuses, as by [`WhenFull::Reject`].
+    Disconnect,
 }
 
 impl Default for QueuePolicy {

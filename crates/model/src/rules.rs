@@ -74,7 +74,7 @@ impl RuleKey {
                 "a duration such as 250ms, 30s, 5m or 2h, of 100 days at most, or none"
             }
             Self::MessagesMax | Self::BytesMax => "a number above 0, or none",
-            Self::WhenFull => "pace, reject, drop-oldest or dead-letter",
+            Self::WhenFull => "pace, reject, drop-oldest, dead-letter or disconnect",
         }
     }
 
@@ -306,11 +306,12 @@ const RELEASE_ORDERS: [(&str, ReleaseOrder); 2] =
 const DEAD_LETTERS: [(&str, DeadLetters); 2] =
     [("park", DeadLetters::Park), ("drop", DeadLetters::Drop)];
 
-const WHEN_FULL: [(&str, WhenFull); 4] = [
+const WHEN_FULL: [(&str, WhenFull); 5] = [
     ("pace", WhenFull::Pace),
     ("reject", WhenFull::Reject),
     ("drop-oldest", WhenFull::DropOldest),
     ("dead-letter", WhenFull::DeadLetter),
+    ("disconnect", WhenFull::Disconnect),
 ];
 
 #[cfg(test)]

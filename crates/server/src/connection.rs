@@ -248,6 +248,7 @@ impl Connection {
         }
         self.is_free |= durable.covers(output.after) && !self.outgoing.is_held();
         self.peer.reply(output, commons, &mut self.outgoing);
+        self.broken |= self.peer.is_cut_off();
         self.unfinished |= self.peer.input_bytes() > 0 || self.peer.has_more();
     }
 

@@ -260,6 +260,14 @@ impl Peer {
         }
     }
 
+    /// To be closed at once: what is left unread is not waited for.
+    pub(crate) const fn is_cut_off(&self) -> bool {
+        match self {
+            Self::Beanstalkd(_) | Self::Amqp(_) => false,
+            Self::Redis(peer) => peer.session.is_cut_off(),
+        }
+    }
+
     /// To be closed once everything is sent.
     pub(crate) fn wants_close(&self) -> bool {
         match self {

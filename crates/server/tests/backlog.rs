@@ -13,13 +13,13 @@ const BODY_BYTES: usize = 64_000;
 
 #[test]
 fn a_peer_with_much_credit_gets_more_than_the_buffers_may_hold() {
-    read_all(&Wish { queue: "default", copies: false, credit: 1_000 });
+    read_all(&Wish { queue: "default", topic: false, copies: false, credit: 1_000 });
 }
 
 /// Its copies count as its own, and it gets them as it reads.
 #[test]
 fn a_browser_gets_more_than_the_buffers_may_hold() {
-    read_all(&Wish { queue: "default", copies: true, credit: 1_000 });
+    read_all(&Wish { queue: "default", topic: false, copies: true, credit: 1_000 });
 }
 
 fn read_all(wish: &Wish) {

@@ -11,7 +11,7 @@ use common::{Directory, amqp_too, connect, journal, memory, start};
 use model::StorePolicy;
 use server::{Config, Limits, Running};
 
-const WISH: Wish = Wish { queue: "default", copies: false, credit: 10 };
+const WISH: Wish = Wish { queue: "default", topic: false, copies: false, credit: 10 };
 
 fn reader(server: &Running) -> Reader {
     Reader::new(server.addresses()[1].address, &WISH)

@@ -160,7 +160,7 @@ fn draining_refuses_puts_and_nothing_else() {
 fn draining_rejects_messages_of_amqp_at_once() {
     let server = start(amqp_too(memory()));
     assert_eq!(connect(&server).put("x"), "INSERTED 1");
-    let wish = Wish { queue: "default", copies: false, credit: 10 };
+    let wish = Wish { queue: "default", topic: false, copies: false, credit: 10 };
     let mut peer = Reader::new(server.addresses()[1].address, &wish);
     assert!(peer.message().is_some());
     peer.attach_sender(1, "default");

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use model::{Refusal, limits};
+use model::{QueueFull, Refusal, limits};
 
 use crate::error::{Error, condition};
 
@@ -56,6 +56,12 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         _ => (condition::INTERNAL_ERROR, "refused"),
     };
     Error::new(condition, description)
+}
+
+/// What a consumer of a subscription is told that is disconnected for what it left there.
+pub(crate) fn cut_off(full: &QueueFull) -> Error {
+    let why = format!("messages were not taken in time: {}", full.bound);
+    Error::new(condition::RESOURCE_LIMIT_EXCEEDED, why)
 }
 
 fn too_large() -> Error {

@@ -22,14 +22,23 @@ impl Connection {
     pub(super) fn conclude(&mut self, after: After, reply: Reply) -> Told {
         let is_over = matches!(self.phase, Phase::Closing(_) | Phase::Closed);
         match reply {
-            Reply::Delivered(_) | Reply::Drained { .. } | Reply::ConsumerClosed { .. }
+            Reply::Delivered(_)
+            | Reply::Drained { .. }
+            | Reply::ConsumerClosed { .. }
+            | Reply::ConsumerCutOff { .. }
                 if is_over =>
             {
                 None
             }
             Reply::Delivered(delivery) => self.take_delivery(after, delivery),
             Reply::Drained { link, delivered } => self.take_drained(after, link, delivered),
-            Reply::ConsumerClosed { link } => self.lose_consumer(link),
+            Reply::ConsumerClosed { link } => {
+                let why = "the destination was deleted";
+                self.lose_consumer(link, Error::new(condition::RESOURCE_DELETED, why))
+            }
+            Reply::ConsumerCutOff { link, full } => {
+                self.lose_consumer(link, refusal::cut_off(&full))
+            }
             Reply::Waits { ticket } => {
                 let awaited = self.next_awaited();
                 self.paced.insert(ticket, awaited);
@@ -235,12 +244,11 @@ impl Connection {
         Some((later(after, opened), Fact::Drained(id)))
     }
 
-    /// What a consumer received from was deleted.
-    fn lose_consumer(&mut self, id: LinkId) -> Told {
+    /// What a consumer received from was deleted, or the consumer left too much there.
+    fn lose_consumer(&mut self, id: LinkId, error: Error) -> Told {
         let link = self.links.get(&id).filter(|link| !link.is_ending())?;
         let after = later(self.latest, link.after);
         self.begin_ending(id);
-        let error = Error::new(condition::RESOURCE_DELETED, "the destination was deleted");
         let how = Departing { closed: true, error: Some(Box::new(error)) };
         Some((after, Fact::Detached(id, how)))
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
 //!       [pop-lease=T] [frame=BYTES] [window=T] [ids=N] [max-messages=N] [max-bytes=N]
-//!       [full=pace|drop-oldest|dead-letter] [age=T] [memory=BYTES]
+//!       [full=pace|drop-oldest|dead-letter|disconnect] [age=T] [memory=BYTES]
 //!                                                       begins, with an empty engine; the
 //!                                                       bounds are of all queues but DLQ
 //! SESSION open | SESSION close | SESSION dismiss
@@ -424,6 +424,7 @@ impl Words<'_> {
             Some(&"pace") => WhenFull::Pace,
             Some(&"drop-oldest") => WhenFull::DropOldest,
             Some(&"dead-letter") => WhenFull::DeadLetter,
+            Some(&"disconnect") => WhenFull::Disconnect,
             Some(other) => panic!("{other}"),
         };
         QueueBounds {

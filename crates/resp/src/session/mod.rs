@@ -60,6 +60,7 @@ pub struct Session {
     half_sent: bool,
     has_more: bool,
     closing: bool,
+    is_cut_off: bool,
     /// The command that it gave last.
     last: Option<&'static Spec>,
     /// What time it was last.
@@ -125,6 +126,7 @@ impl Session {
             half_sent: false,
             has_more: false,
             closing: false,
+            is_cut_off: false,
             last: None,
             now,
         }
@@ -166,6 +168,7 @@ impl Session {
         match reply {
             Reply::Delivered(delivery) => self.deliver(&delivery, shared, out),
             Reply::ConsumerClosed { link } => self.forget(link, shared),
+            Reply::ConsumerCutOff { link, .. } => self.cut_off(link, shared),
             Reply::Waits { .. } => self.wait_for_place(shared),
             Reply::Late { reply, .. } => self.answer(*reply, shared, out),
             // A command that waits is answered by neither of these.
@@ -206,6 +209,13 @@ impl Session {
     #[must_use]
     pub const fn wants_close(&self) -> bool {
         self.closing
+    }
+
+    /// The connection is to be closed at once, whatever the peer has not read yet: it left too much
+    /// unread.
+    #[must_use]
+    pub const fn is_cut_off(&self) -> bool {
+        self.is_cut_off
     }
 
     /// The last [`poll_command`](Self::poll_command) found a command that had begun and not

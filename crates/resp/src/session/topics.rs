@@ -130,6 +130,14 @@ impl Session {
         self.errands.extend(credit.map(Errand::Unanswered));
     }
 
+    /// Messages of a subscription were not taken in time: as in Redis, where a client's buffer
+    /// grows too large, it is closed without a word.
+    pub(super) fn cut_off(&mut self, link: LinkId, shared: &mut Shared) {
+        self.forget(link, shared);
+        self.closing = true;
+        self.is_cut_off = true;
+    }
+
     pub(super) fn forget(&mut self, link: LinkId, shared: &mut Shared) {
         if let Some(target) = self.subscriptions.forget(link)
             && target.pattern

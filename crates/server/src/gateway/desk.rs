@@ -248,6 +248,7 @@ const fn is_event(reply: &Reply) -> bool {
         Reply::Delivered(_)
             | Reply::TimedOut { .. }
             | Reply::ConsumerClosed { .. }
+            | Reply::ConsumerCutOff { .. }
             | Reply::Drained { .. }
             | Reply::Late { .. }
     )

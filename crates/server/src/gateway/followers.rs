@@ -1,6 +1,7 @@
 //! Who follows a topic: each a session of its own with a private subscription.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use http_api::Trouble;
 use model::{
@@ -20,12 +21,21 @@ pub(crate) struct Followers {
     sessions: BTreeMap<Ticket, SessionId>,
     /// Was handed on, and is to be deleted.
     taken: Vec<(SessionId, MessageId)>,
+    /// Lost their subscription.
+    cut_off: Vec<Ticket>,
+}
+
+/// Where a follower's messages go, and why there are no more, if that is to be told.
+#[derive(Clone, Debug)]
+pub(crate) struct ToFollower {
+    pub(crate) messages: mpsc::Sender<Delivery>,
+    pub(crate) end: Arc<OnceLock<String>>,
 }
 
 #[derive(Debug)]
 struct Follower {
     ticket: Ticket,
-    to: mpsc::Sender<Delivery>,
+    to: ToFollower,
     got: u64,
     limit: u64,
     /// Since when its credit is used up.
@@ -36,13 +46,22 @@ impl Followers {
     /// The engine says something to a follower.
     pub(crate) fn note(&mut self, session: SessionId, now: Nanos, reply: Reply) -> Option<Answer> {
         let follower = self.by_session.get_mut(&session)?;
-        let Reply::Delivered(delivery) = reply else { return None };
+        let delivery = match reply {
+            Reply::Delivered(delivery) => delivery,
+            Reply::ConsumerCutOff { full, .. } => {
+                let why = format!("messages were not read in time: {}", full.bound);
+                follower.to.end.get_or_init(|| why);
+                self.cut_off.push(follower.ticket);
+                return None;
+            }
+            _ => return None,
+        };
         follower.got += 1;
         if follower.got >= follower.limit {
             follower.slow_since.get_or_insert(now);
         }
         self.taken.push((session, delivery.message));
-        Some(Answer::Event(follower.to.clone(), *delivery))
+        Some(Answer::Event(follower.to.messages.clone(), *delivery))
     }
 
     /// When the first of those who do not read is given up.
@@ -58,8 +77,9 @@ impl Followers {
         slow.map(|follower| follower.ticket).collect()
     }
 
+    /// Whether there is something to settle, or somebody to let go.
     pub(crate) fn has_taken(&self) -> bool {
-        !self.taken.is_empty()
+        !self.taken.is_empty() || !self.cut_off.is_empty()
     }
 
     pub(crate) fn tickets(&self) -> Vec<Ticket> {
@@ -73,7 +93,7 @@ impl Desk {
         locked: &mut Locked<'_>,
         ticket: Ticket,
         topic: QueueName,
-        to: mpsc::Sender<Delivery>,
+        to: ToFollower,
         reply: oneshot::Sender<Result<(), Trouble>>,
     ) {
         let session = self.next_session();
@@ -114,8 +134,11 @@ impl Desk {
         self.call_as(locked, session, Command::Credit { link: LINK, limit, drain: false });
     }
 
-    /// Deletes what was handed on.
+    /// Deletes what was handed on, and lets those go who lost their subscription.
     pub(crate) fn settle_taken(&mut self, locked: &mut Locked<'_>) {
+        if let Some(ticket) = self.followers.cut_off.pop() {
+            return self.stop_following(locked, ticket);
+        }
         let Some((session, message)) = self.followers.taken.pop() else { return };
         let settlement = Settlement::Accept;
         self.call_as(locked, session, Command::Settle { message, settlement, transaction: None });

@@ -1,14 +1,14 @@
 //! What tasks hold of the gateway.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use http_api::{Events, Figures, Leased, Readiness, SegmentFigures, Token, Trouble, Wanted, Work};
 use model::{Delivery, Nanos, QueueName, Reply};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::figures;
-use crate::gateway::followers::WINDOW;
+use crate::gateway::followers::{ToFollower, WINDOW};
 use crate::gateway::inbox::{Inbox, Ticket, Wish};
 use crate::gateway::pump::give_back;
 use crate::hub::{Hub, Phase};
@@ -65,9 +65,11 @@ impl http_api::Gateway for Gateway {
     async fn follow(&self, topic: QueueName) -> Result<Following, Trouble> {
         let (reply, answer) = oneshot::channel();
         let (to, events) = mpsc::channel(WINDOW as usize);
-        let ticket = self.ticket();
+        let to = ToFollower { messages: to, end: Arc::default() };
+        let (ticket, end) = (self.ticket(), Arc::clone(&to.end));
         self.hub.inbox.push(Wish::Follow(ticket, topic, to, reply))?;
-        let following = Following { inbox: Arc::clone(&self.hub.inbox), ticket, events, taken: 0 };
+        let inbox = Arc::clone(&self.hub.inbox);
+        let following = Following { inbox, ticket, events, end, taken: 0 };
         answer.await.unwrap_or(Err(Trouble::Stopping))?;
         Ok(following)
     }
@@ -128,6 +130,7 @@ pub(crate) struct Following {
     inbox: Arc<Inbox>,
     ticket: Ticket,
     events: mpsc::Receiver<Delivery>,
+    end: Arc<OnceLock<String>>,
     taken: u64,
 }
 
@@ -141,6 +144,10 @@ impl Events for Following {
             self.taken = 0;
         }
         Some(event)
+    }
+
+    fn end(&self) -> Option<String> {
+        self.end.get().cloned()
     }
 }
 

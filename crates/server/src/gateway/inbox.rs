@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use http_api::{Leased, Token, Trouble, Wanted, Work};
-use model::{Delivery, QueueName, Reply};
-use tokio::sync::{Notify, mpsc, oneshot};
+use model::{QueueName, Reply};
+use tokio::sync::{Notify, oneshot};
+
+use crate::gateway::followers::ToFollower;
 
 /// Who gets what became of some work.
 pub(crate) type WorkReply = oneshot::Sender<Result<Vec<Reply>, Trouble>>;
@@ -25,7 +27,7 @@ pub(crate) enum Wish {
     Abandon(Ticket),
     /// Nobody saw these.
     GiveBack(Vec<Token>),
-    Follow(Ticket, QueueName, mpsc::Sender<Delivery>, oneshot::Sender<Result<(), Trouble>>),
+    Follow(Ticket, QueueName, ToFollower, oneshot::Sender<Result<(), Trouble>>),
     /// A follower took so many more messages.
     Took(Ticket, u64),
     /// A follower is gone.

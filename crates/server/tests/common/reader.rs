@@ -20,6 +20,8 @@ pub(crate) struct Reader {
 /// What a peer asks for.
 pub(crate) struct Wish {
     pub(crate) queue: &'static str,
+    /// It is a topic.
+    pub(crate) topic: bool,
     /// Copies, instead of the messages themselves.
     pub(crate) copies: bool,
     pub(crate) credit: u32,
@@ -74,6 +76,17 @@ impl Reader {
         };
         self.say(&Performative::Attach(Box::new(attach)), &[]);
         self.await_credit();
+    }
+
+    /// Why its link was closed.
+    pub(crate) fn detached(&mut self) -> String {
+        loop {
+            match self.hear() {
+                Heard::Detached(why) => return why,
+                Heard::End => panic!("it is detached first"),
+                _ => {}
+            }
+        }
     }
 
     /// What became of what it sent, and the reason if it was rejected.
@@ -139,6 +152,7 @@ enum Heard {
     Transfer { more: bool, piece: Vec<u8> },
     Credit,
     Outcome(Result<(), String>),
+    Detached(String),
     End,
     Nothing,
 }
@@ -155,7 +169,11 @@ impl Heard {
             (Performative::Flow(flow), _) if flow.link_credit.is_some() => Self::Credit,
             (Performative::Disposition(told), _) => Self::Outcome(outcome(told.state)),
             (Performative::Close(_), _) => Self::End,
-            (Performative::Detach(detach), _) => panic!("{detach:?}"),
+            (Performative::Detach(detach), _) => {
+                let error = detach.error.unwrap();
+                assert!(detach.closed, "it is closed");
+                Self::Detached(format!("{} ({})", error.condition, error.description.unwrap()))
+            }
             _ => Self::Nothing,
         }
     }
@@ -176,6 +194,7 @@ fn greeting(wish: &Wish) -> Vec<u8> {
     let mut out = ProtocolHeader::AMQP.encode().to_vec();
     let source = Source {
         address: Some(wish.queue.into()),
+        capabilities: wish.topic.then_some("topic").into_iter().collect(),
         distribution_mode: wish.copies.then_some(DistributionMode::Copy),
         ..Source::default()
     };

@@ -5,6 +5,7 @@ mod client;
 #[path = "../common/mod.rs"]
 mod common;
 mod crowd;
+mod cutting_off;
 mod leases;
 mod limits;
 mod messages;

@@ -72,7 +72,12 @@ fn what_may_not_be_changes_nothing() {
         ("PUT", "[]", 400, "no JSON object"),
         ("PUT", r#"{"max-messages":1,"colour":"red"}"#, 400, "\\\"colour\\\" is no rule"),
         ("PATCH", r#"{"max-messages":0}"#, 400, "max-messages is 0 and has to be a number above 0"),
-        ("PATCH", r#"{"when-full":"burn"}"#, 400, "pace, reject, drop-oldest or dead-letter"),
+        (
+            "PATCH",
+            r#"{"when-full":"burn"}"#,
+            400,
+            "pace, reject, drop-oldest, dead-letter or disconnect",
+        ),
         ("PATCH", r#"{"target-age":"5s","when-full":"drop-oldest"}"#, 409, "target-age"),
     ] {
         http.rule(method, "q", body).says(status, part);

@@ -1,0 +1,49 @@
+//! Consumers of a subscription that holds more than it may are disconnected, where its rules say
+//! so: a subscriber that does not read costs no more than that, and slows nobody.
+//!
+//! A subscription that is not durable ends with its consumers. A durable one stays, for what it
+//! keeps was promised to a subscriber who may be away; who comes back may have to catch up with
+//! more than the bound, and is disconnected for it only after he has been within it.
+
+use model::{QueueFull, WhenFull};
+
+use crate::Effects;
+use crate::engine::Engine;
+use crate::queue::{Queue, QueueSlot, Role};
+
+impl Queue {
+    /// Its first consumer comes, and is given the time to take what is there.
+    pub(crate) fn let_catch_up(&mut self) {
+        if self.consumers.is_empty() {
+            self.catches_up = self.is_beyond_bounds();
+        }
+    }
+
+    /// The bound that those who consume from it have left it beyond.
+    fn cuts_off(&self) -> Option<QueueFull> {
+        let bounds = &self.policy.bounds;
+        let is_cut = bounds.when_full == WhenFull::Disconnect;
+        if !is_cut
+            || self.spares
+            || self.catches_up
+            || self.consumers.is_empty()
+            || !matches!(self.role, Role::Subscription { .. })
+        {
+            return None;
+        }
+        let bound = self.held().exceeds(bounds)?;
+        Some(QueueFull { queue: self.name.clone(), bound })
+    }
+}
+
+impl Engine {
+    /// Disconnects those who consume from a subscription that holds too much.
+    pub(crate) fn cut_off(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        if !self.is_bounded {
+            return;
+        }
+        let Some(full) = self.queues.get(slot).and_then(Queue::cuts_off) else { return };
+        self.dismiss_consumers_for(slot, Some(&full), effects);
+        self.part_queue(slot, effects);
+    }
+}
