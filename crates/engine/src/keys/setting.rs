@@ -47,7 +47,8 @@ impl Engine {
         }
         let at = match wish.deadline {
             ValueDeadline::Never => None,
-            ValueDeadline::Kept => before.and_then(|value| value.at),
+            // Of whatever had the name: a list's as well.
+            ValueDeadline::Kept => key.and_then(|key| self.deadline_of(name, key)),
             ValueDeadline::New(deadline) => Some(self.moment_of(deadline)),
         };
         match self.replace_key(name, Value { bytes: wish.value, at }, effects) {
