@@ -3,7 +3,7 @@
 use model::{Durability, Lsn, Nanos};
 
 use crate::buffer::AlignedBuffer;
-use crate::format::{Epoch, Frame, KIND_CHANGES, Life, MARK_BYTES, Mark};
+use crate::format::{Epoch, Frame, KIND_CHANGES, Life, MARK_BYTES, Mark, seal};
 
 /// Frames that are written with one call, and where.
 #[derive(Debug)]
@@ -57,8 +57,11 @@ impl<F> Batch<F> {
     pub(crate) fn push(&mut self, epoch: Epoch, payload: &[u8], level: Durability) {
         let lsn = Lsn(self.first.0 + u64::from(self.frames));
         let frame = Frame { lsn, epoch, kind: KIND_CHANGES, payload };
-        self.buffer.extend(&frame.header(self.life));
+        let start = self.buffer.len();
+        self.buffer.extend(&frame.unsealed_header());
         self.buffer.extend(payload);
+        // Both at once: what is short is dear to begin with.
+        seal(self.buffer.bytes_mut().get_mut(start..).unwrap_or_default(), self.life);
         self.frames += 1;
         self.level = self.level.max(level);
         self.payload_bytes += payload.len() as u64;

@@ -77,9 +77,13 @@ impl AlignedBuffer {
     }
 
     fn make_room(&mut self, bytes: usize) {
-        if bytes <= self.capacity() {
-            return;
+        if bytes > self.capacity() {
+            self.grow(bytes);
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
         let mut larger = Self::with_capacity(bytes.next_power_of_two());
         larger.length = self.length;
         larger.bytes_mut().copy_from_slice(self.bytes());

@@ -189,6 +189,15 @@ pub(crate) struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// The frame's header in that life, to be followed by the payload.
     pub(crate) fn header(&self, life: Life) -> [u8; FRAME_HEADER_BYTES] {
+        let mut header = self.unsealed_header();
+        let (_, checked) = header.split_at(8);
+        let crc = crc32c::crc32c_append(crc32c::crc32c_append(life.seed, checked), self.payload);
+        copy_to(&mut header, 4, &crc.to_le_bytes());
+        header
+    }
+
+    /// The same without its checksum, which is to be filled in by [`seal`].
+    pub(crate) fn unsealed_header(&self) -> [u8; FRAME_HEADER_BYTES] {
         let mut header = [0; FRAME_HEADER_BYTES];
         let length = u32::try_from(self.payload.len())
             .expect("invariant: a frame fits into a segment, which is smaller than 4 GiB");
@@ -196,9 +205,6 @@ impl<'a> Frame<'a> {
         copy_to(&mut header, 8, &self.lsn.0.to_le_bytes());
         copy_to(&mut header, 16, &self.epoch.0.to_le_bytes());
         copy_to(&mut header, 20, &[self.kind]);
-        let (_, checked) = header.split_at(8);
-        let crc = crc32c::crc32c_append(crc32c::crc32c_append(life.seed, checked), self.payload);
-        copy_to(&mut header, 4, &crc.to_le_bytes());
         header
     }
 
@@ -227,6 +233,12 @@ impl<'a> Frame<'a> {
     pub(crate) fn bytes(&self) -> usize {
         FRAME_HEADER_BYTES + self.payload.len()
     }
+}
+
+/// Fills in the checksum of a frame of that life, which is there as a whole.
+pub(crate) fn seal(frame: &mut [u8], life: Life) {
+    let crc = crc32c::crc32c_append(life.seed, frame.get(8..).unwrap_or_default());
+    copy_to(frame, 4, &crc.to_le_bytes());
 }
 
 /// What opens a batch.
@@ -390,6 +402,9 @@ mod tests {
         let mut bytes = frame.header(life()).to_vec();
         bytes.extend_from_slice(frame.payload);
         assert_eq!(Frame::decode(&bytes, life()), Some(frame));
+        let mut sealed = [&frame.unsealed_header(), frame.payload].concat();
+        seal(&mut sealed, life());
+        assert_eq!(sealed, bytes);
         for cut in 0..bytes.len() {
             assert_eq!(Frame::decode(&bytes[..cut], life()), None, "cut at {cut}");
         }

@@ -106,7 +106,8 @@ impl<F: Clone> Segments<F> {
 
     /// Where the log continues, to be changed.
     pub(crate) fn active_mut(&mut self) -> &mut Segment<F> {
-        self.table.values_mut().next_back().expect("invariant: there is always an active segment")
+        let last = self.table.last_entry().expect("invariant: there is always an active segment");
+        last.into_mut()
     }
 
     /// Bytes that may be written to the active segment from `end` on.
@@ -388,6 +389,10 @@ impl<F: Clone> Segments<F> {
     }
 
     fn holding(&mut self, lsn: Lsn) -> &mut Segment<F> {
+        // Mostly what is new is also what goes, and looking through the table is dear.
+        if self.active().first <= lsn {
+            return self.active_mut();
+        }
         let mut before = self.table.range_mut(..=lsn);
         before.next_back().expect("invariant: what is live or pinned lies in a segment").1
     }
