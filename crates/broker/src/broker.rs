@@ -434,7 +434,7 @@ impl<F: Clone> Broker<F> {
     /// Appends the frames of the last step, tells the log what ceased to matter, and hands out
     /// what was said.
     fn pass_on(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
-        if let Some(journal) = self.journal.as_deref_mut() {
+        if let Some(journal) = &mut self.journal {
             let mut start = 0;
             for frame in &self.effects.frames {
                 let payload = self.effects.records.get(start..frame.end).unwrap_or_default();

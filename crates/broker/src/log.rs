@@ -4,24 +4,82 @@
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
-use journal::{Allowance, Journal};
+use journal::{Allowance, Ease, Journal};
+use model::{ChainRoom, Durability, LiveRecords, Lsn, Nanos};
 
-/// A journal that remembers what it takes. Whoever may change it makes it forget.
+/// A journal that remembers what it takes. Whoever may change it makes it forget, unless it is one
+/// of the few things that come with each command and mostly change nothing about that.
 pub(crate) struct Log<F> {
     journal: Journal<F>,
-    allowance: Cell<Option<Allowance>>,
+    known: Cell<Option<Known>>,
+}
+
+/// What the log takes, and how far that holds.
+#[derive(Clone, Copy)]
+struct Known {
+    allowance: Allowance,
+    ease: Option<Ease>,
 }
 
 impl<F: Clone> Log<F> {
     pub(crate) const fn new(journal: Journal<F>) -> Self {
-        Self { journal, allowance: Cell::new(None) }
+        Self { journal, known: Cell::new(None) }
     }
 
     /// What it takes now.
     pub(crate) fn allowance(&self) -> Allowance {
-        let known = self.allowance.get().unwrap_or_else(|| self.journal.allowance());
-        self.allowance.set(Some(known));
-        known
+        if let Some(known) = self.known.get() {
+            return known.allowance;
+        }
+        let allowance = self.journal.allowance();
+        self.known.set(Some(Known { allowance, ease: self.journal.ease(&allowance) }));
+        allowance
+    }
+
+    /// See [`Journal::append`].
+    pub(crate) fn append(
+        &mut self,
+        now: Nanos,
+        lsn: Lsn,
+        payload: &[u8],
+        level: Durability,
+        live: LiveRecords,
+    ) {
+        self.journal.append(now, lsn, payload, level, live);
+        let appended = self.journal.appended_bytes();
+        self.keep_if(|ease| appended <= ease.appended_bytes);
+    }
+
+    /// See [`Journal::grow`].
+    pub(crate) fn grow(&mut self, lsn: Lsn, bytes: u64) {
+        self.journal.grow(lsn, bytes);
+        self.keep_if(|_| true);
+    }
+
+    /// See [`Journal::free`].
+    pub(crate) fn free(&mut self, lsn: Lsn, bytes: u64) {
+        self.journal.free(lsn, bytes);
+        self.keep_if(|_| true);
+    }
+
+    /// See [`Journal::need_for_snapshot`].
+    pub(crate) fn need_for_snapshot(&mut self, bytes: u64) {
+        self.journal.need_for_snapshot(bytes);
+        self.keep_if(|ease| bytes <= ease.snapshot_bytes);
+    }
+
+    /// See [`Journal::want_room`].
+    pub(crate) fn want_room(&mut self, wanted: Option<ChainRoom>) {
+        if wanted.is_some() || self.journal.is_room_wanted() {
+            DerefMut::deref_mut(self).want_room(wanted);
+        }
+    }
+
+    fn keep_if(&mut self, holds: impl FnOnce(&Ease) -> bool) {
+        let known = self.known.get_mut();
+        if known.is_some_and(|known| !known.ease.as_ref().is_some_and(holds)) {
+            *known = None;
+        }
     }
 
     /// What is remembered holds.
@@ -44,7 +102,7 @@ impl<F> Deref for Log<F> {
 
 impl<F> DerefMut for Log<F> {
     fn deref_mut(&mut self) -> &mut Journal<F> {
-        self.allowance.set(None);
+        self.known.set(None);
         &mut self.journal
     }
 }

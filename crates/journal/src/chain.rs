@@ -35,6 +35,12 @@ impl<F: Clone> Journal<F> {
         self.house.wanted = wanted;
     }
 
+    /// Whether anything is left of what [`Journal::want_room`] asked for.
+    #[must_use]
+    pub fn is_room_wanted(&self) -> bool {
+        self.house.wanted.is_some() || self.house.overtaken > 0
+    }
+
     /// Whether a chain that needs this room can be appended.
     #[must_use]
     pub fn readiness(&self, wanted: &ChainRoom) -> Readiness {

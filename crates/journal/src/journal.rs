@@ -7,7 +7,7 @@ use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
 use crate::batch::Batch;
 use crate::buffer::AlignedBuffer;
-use crate::format::{Opening, SegmentNumber};
+use crate::format::{MARK_BYTES, Opening, SegmentNumber};
 use crate::housekeeping::Housekeeping;
 use crate::room::padded_batch_bytes;
 use crate::segments::{Segment, Segments};
@@ -46,6 +46,8 @@ pub struct Journal<F> {
     pub(crate) sync_through: Lsn,
     /// The last frame of the last chain.
     pub(crate) chained: Lsn,
+    /// See [`Journal::appended_bytes`].
+    appended_bytes: u64,
     buffers: Vec<AlignedBuffer>,
     pub(crate) segments: Segments<F>,
     pub(crate) house: Housekeeping<F>,
@@ -152,6 +154,7 @@ impl<F: Clone> Journal<F> {
             unsynced_bytes: 0,
             sync_through: Lsn::ZERO,
             chained: Lsn::ZERO,
+            appended_bytes: 0,
             buffers: Vec::new(),
             segments,
             house,
@@ -182,9 +185,17 @@ impl<F: Clone> Journal<F> {
         let batch = self.open.as_mut().expect("invariant: a batch was just opened");
         self.segments.append(lsn, batch.end(), live);
         batch.push(self.opening.epoch, payload, level);
+        self.appended_bytes += (FRAME_HEADER_BYTES + payload.len()) as u64;
         self.next = lsn.next();
         self.counters.frames += 1;
         self.counters.payload_bytes += payload.len() as u64;
+    }
+
+    /// Bytes that all frames appended so far take in the log at most, with what begins and ends
+    /// their batches.
+    #[must_use]
+    pub fn appended_bytes(&self) -> u64 {
+        self.appended_bytes
     }
 
     /// A record in frame `lsn` that matters would take so many bytes more if it was restated.
@@ -361,6 +372,7 @@ impl<F: Clone> Journal<F> {
             self.segments.roll(self.next);
             self.house.segment_begins();
         }
+        self.appended_bytes += (MARK_BYTES + BLOCK_BYTES) as u64;
         let active = self.segments.active();
         let place = (active.file.clone(), active.life, active.end);
         let buffer = self.buffers.pop();

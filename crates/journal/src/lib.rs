@@ -54,7 +54,7 @@ pub use inspect::{Found, inspect};
 pub use journal::{Journal, Unwritten, Write};
 pub use options::JournalOptions;
 pub use recovery::{Recover, Recovered, verify};
-pub use room::Allowance;
+pub use room::{Allowance, Ease};
 pub use spill::{
     Spill, SpillCounters, SpillFetch, SpillFetchDone, SpillPlace, SpillRemoval, SpillRemovalDone,
     SpillWrite, SpillWriteDone,

@@ -19,7 +19,40 @@ pub struct Allowance {
     pub settling_room: usize,
 }
 
+/// How far an allowance holds that restricts nothing: so much may come before it has to be found
+/// out anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ease {
+    /// [`Journal::appended_bytes`] up to here.
+    pub appended_bytes: u64,
+    /// [`Journal::need_for_snapshot`] up to here.
+    pub snapshot_bytes: u64,
+}
+
 impl<F: Clone> Journal<F> {
+    /// How long [`Journal::allowance`] stays as it is whatever frames come, where it restricts
+    /// nothing; `None` where it does. It ends too with whatever is done to the log but appending,
+    /// freeing and growing.
+    #[must_use]
+    pub fn ease(&self, allowance: &Allowance) -> Option<Ease> {
+        if allowance.holds_back || allowance.room < u64::MAX || self.house.device_is_full() {
+            return None;
+        }
+        let waiting: usize = self.waiting().map(Batch::len).sum();
+        let pending = (PENDING_BYTES_MAX - SETTLING_BYTES).checked_sub(waiting)?;
+        let needed = padded_batch_bytes(self.options.left_payload_bytes(usize::MAX));
+        let behind =
+            self.segments.spares() > RESERVED_SPARES && self.segments.next_spare_rest() >= needed;
+        // The next segment has the room; or this one keeps it free.
+        let kept = if behind { 0 } else { needed };
+        let rest = self.segments.active_rest(self.planned_end()).checked_sub(kept)?;
+        let free = rest.min(pending as u64).checked_sub(BLOCK_BYTES as u64)?;
+        Some(Ease {
+            appended_bytes: self.appended_bytes() + free,
+            snapshot_bytes: self.house.snapshot_bytes_max(),
+        })
+    }
+
     /// All that is to be known about it, for who asks before each command.
     #[must_use]
     pub fn allowance(&self) -> Allowance {
