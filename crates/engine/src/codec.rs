@@ -77,7 +77,7 @@ pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
         RecordView::Changed { message, ref standing, moved } => {
             let extension = Extension::of_change(standing, moved);
             out.push(CHANGED);
-            put_standing(out, Durability::None, message, standing, &extension);
+            put_standing(out, Durability::None, message, standing, !extension.is_empty());
             extension.put(out);
         }
         RecordView::Deleted { message } => {
@@ -246,15 +246,17 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
 
 pub(crate) fn put_envelope(out: &mut Vec<u8>, envelope: &Envelope<'_>) {
     assert!(envelope.durability != Durability::None, "what memory keeps has no record");
-    let extension = Extension::of_envelope(envelope);
-    put_standing(out, envelope.durability, envelope.message, &envelope.standing, &extension);
+    let is_plain = Extension::is_empty_of(envelope);
+    put_standing(out, envelope.durability, envelope.message, &envelope.standing, !is_plain);
     out.extend_from_slice(&envelope.created.0.to_le_bytes());
     put_varint(out, envelope.lease.0);
     match envelope.place {
         Place::Queue(queue) => put_bytes(out, queue.as_bytes()),
         Place::Subscription(_) => put_bytes(out, &[]),
     }
-    extension.put(out);
+    if !is_plain {
+        Extension::of_envelope(envelope).put(out);
+    }
 }
 
 pub(crate) fn envelope<'a>(reader: &mut Reader<'a>) -> Result<Envelope<'a>, RecordError> {
@@ -292,7 +294,7 @@ fn put_standing(
     durability: Durability,
     message: MessageId,
     standing: &Standing<'_>,
-    extension: &Extension<'_>,
+    is_extended: bool,
 ) {
     let has_order = standing.order != place_of(message);
     let has_counters = Counters { failed: 0, ..standing.counters } != Counters::default();
@@ -305,7 +307,7 @@ fn put_standing(
     flags |= if has_order { HAS_ORDER } else { 0 };
     flags |= if standing.order < 0 { IS_IN_FRONT } else { 0 };
     flags |= if has_counters { HAS_COUNTERS } else { 0 };
-    flags |= if extension.is_empty() { 0 } else { HAS_EXTENSION };
+    flags |= if is_extended { HAS_EXTENSION } else { 0 };
     out.push(flags);
     put_varint(out, message.0);
     put_varint(out, standing.priority.into());

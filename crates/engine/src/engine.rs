@@ -232,7 +232,12 @@ impl Engine {
         };
         let arrived = says_arrived(&command);
         let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
-        match self.unless_awaiting(slot, command, floor, effects) {
+        let command = if self.memory.has_away() {
+            self.unless_awaiting(slot, command, floor, effects)
+        } else {
+            Some(command)
+        };
+        match command {
             Some(command) => self.handle_now(slot, command, floor, effects),
             None => self.end_frame(effects),
         }

@@ -39,6 +39,14 @@ impl<'a> Extension<'a> {
         *self == Self::default()
     }
 
+    /// Whether that of an envelope is, without making it: of most it is.
+    pub(crate) fn is_empty_of(envelope: &Envelope<'_>) -> bool {
+        let Standing { counters, expires, dead, .. } = &envelope.standing;
+        let stands_plainly = counters.failed == 0 && expires.is_none() && dead.is_none();
+        let is_named = matches!(envelope.place, Place::Queue(_));
+        stands_plainly && is_named && envelope.format == Format::RAW && envelope.group == 0
+    }
+
     /// Nothing in it belongs to an envelope.
     pub(crate) fn fits_change(&self) -> bool {
         self.format == Format::RAW && self.group == 0 && self.subscription.is_none()

@@ -65,7 +65,7 @@ impl Engine {
         let lacks = match command {
             Command::Commit { .. } if !is_awaited => false,
             Command::Commit { transaction } => self.has_parts_waiting(by, *transaction),
-            command => (is_awaited || self.is_memory_full()) && self.brings(by, command),
+            command => self.brings(by, command) && (is_awaited || self.is_memory_full()),
         };
         lacks.then(|| Lack::of_memory(command))
     }

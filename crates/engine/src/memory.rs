@@ -31,6 +31,8 @@ pub(crate) struct Memory {
     limit: u64,
     /// And of these, bodies that may leave.
     movable_max: u64,
+    /// And of those, what may be here whatever else there is.
+    always: u64,
     /// A queue with less than this is not asked to let bodies leave.
     fat_bytes: u64,
     /// Frames up to this one can be read back.
@@ -63,6 +65,8 @@ pub(crate) struct Residents {
     line: VecDeque<MessageId>,
     count: usize,
     bytes: u64,
+    /// See [`Memory::magnitude`].
+    magnitude: u32,
 }
 
 impl Residents {
@@ -93,6 +97,7 @@ impl Memory {
         Self {
             limit,
             movable_max,
+            always: (limit / 8).min(movable_max),
             fat_bytes: (limit.min(movable_max) / 4096).clamp(1, FAT_BYTES_MAX),
             written: Lsn::ZERO,
             movable: 0,
@@ -129,11 +134,14 @@ impl Memory {
         u64::BITS - (bytes / self.fat_bytes).leading_zeros()
     }
 
-    fn weigh(&mut self, slot: QueueSlot, from: u32, to: u32) {
-        if from != to {
-            self.fat.remove(&(from, slot));
-            if to > 0 {
-                self.fat.insert((to, slot));
+    /// What may leave of a queue has changed.
+    fn weigh(&mut self, slot: QueueSlot, residents: &mut Residents) {
+        let magnitude = self.magnitude(residents);
+        let before = core::mem::replace(&mut residents.magnitude, magnitude);
+        if before != magnitude {
+            self.fat.remove(&(before, slot));
+            if magnitude > 0 {
+                self.fat.insert((magnitude, slot));
             }
         }
     }
@@ -192,8 +200,10 @@ impl Engine {
     /// Tells up to which frame the log can be read back. Bodies leave memory now, where it is too
     /// full.
     pub fn set_written(&mut self, written: Lsn) {
-        self.memory.written = written;
-        self.line_up_written();
+        if written > self.memory.written {
+            self.memory.written = written;
+            self.line_up_written();
+        }
         self.trim();
     }
 
@@ -336,9 +346,8 @@ impl Engine {
     fn change_residents(&mut self, slot: QueueSlot, change: impl FnOnce(&mut Residents)) {
         let Self { queues, memory, .. } = self;
         let residents = &mut queues.at_mut(slot).residents;
-        let before = memory.magnitude(residents);
         change(residents);
-        memory.weigh(slot, before, memory.magnitude(residents));
+        memory.weigh(slot, residents);
         if residents.is_stale() {
             self.drop_stale(slot);
         }
@@ -348,9 +357,26 @@ impl Engine {
     fn line_up_to_leave(&mut self, id: MessageId) {
         let Some(message) = self.messages.get(id.0) else { return };
         let slot = message.queue;
-        if self.is_resident(slot, id) {
-            self.change_residents(slot, |residents| residents.line.push_back(id));
+        if self.is_at_home(message) {
+            self.line_up_at(slot, id);
         }
+    }
+
+    fn line_up_at(&mut self, slot: QueueSlot, id: MessageId) {
+        let Self { queues, memory, .. } = self;
+        let residents = &mut queues.at_mut(slot).residents;
+        residents.line.push_back(id);
+        if residents.line.len() == 1 {
+            memory.weigh(slot, residents);
+        }
+        if residents.is_stale() {
+            self.drop_stale(slot);
+        }
+    }
+
+    /// Whether its body is here, and may leave.
+    fn is_at_home(&self, message: &Message) -> bool {
+        self.may_leave(message) && message.body.here().is_some()
     }
 
     /// What has been written since may leave now.
@@ -360,8 +386,11 @@ impl Engine {
             if message.is_some_and(|message| !self.is_written(message)) {
                 break;
             }
+            let slot = message.filter(|message| self.is_at_home(message)).map(|it| it.queue);
             self.memory.unwritten.pop_front();
-            self.line_up_to_leave(id);
+            if let Some(slot) = slot {
+                self.line_up_at(slot, id);
+            }
         }
     }
 
@@ -412,7 +441,11 @@ impl Engine {
     /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and
     /// no more than do not hold up others.
     pub(crate) fn trim(&mut self) {
-        let most = BODIES_PER_TRIM + 2 * core::mem::take(&mut self.memory.came);
+        let came = core::mem::take(&mut self.memory.came);
+        if self.memory.movable <= self.memory.always && !self.memory.spilling.keeps_back() {
+            return;
+        }
+        let most = BODIES_PER_TRIM + 2 * came;
         for id in self.memory.spilling.take_kept_back(most) {
             self.line_up_to_leave(id);
         }
@@ -480,15 +513,13 @@ impl Engine {
     }
 
     fn is_resident(&self, slot: QueueSlot, id: MessageId) -> bool {
-        self.messages.get(id.0).is_some_and(|message| {
-            message.queue == slot && self.may_leave(message) && message.body.here().is_some()
-        })
+        let message = self.messages.get(id.0);
+        message.is_some_and(|message| message.queue == slot && self.is_at_home(message))
     }
 
     /// Whoever is gone is in line no more.
     fn drop_stale(&mut self, slot: QueueSlot) {
         let residents = &mut self.queues.at_mut(slot).residents;
-        let before = self.memory.magnitude(residents);
         let line = core::mem::take(&mut residents.line);
         let mut seen = BTreeSet::new();
         let mut kept: VecDeque<_> =
@@ -498,8 +529,7 @@ impl Engine {
         let Self { queues, memory, .. } = self;
         let residents = &mut queues.at_mut(slot).residents;
         residents.line = kept;
-        let now = memory.magnitude(residents);
-        memory.weigh(slot, before, now);
+        memory.weigh(slot, residents);
     }
 
     /// What is counted is what is there.
@@ -533,11 +563,12 @@ impl Engine {
             assert!(!may_leave || is_known(), "no body stays for good");
         }
         for (slot, queue) in self.queues.iter() {
-            let Residents { line, count, bytes } = &queue.residents;
+            let Residents { line, count, bytes, magnitude: weighed } = &queue.residents;
             let found = residents.remove(&slot).unwrap_or_default();
             assert_eq!((*count, *bytes), found, "bodies of {} are counted", queue.name);
             assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
             let magnitude = self.memory.magnitude(&queue.residents);
+            assert_eq!(magnitude, *weighed, "queues are weighed");
             let is_fat = self.memory.fat.contains(&(magnitude, slot));
             assert_eq!(is_fat, magnitude > 0, "queues with bodies are known");
         }

@@ -145,6 +145,11 @@ impl Engine {
 
     /// The same for several queues, in their order.
     pub(crate) fn serve_all(&mut self, mut woken: Woken, effects: &mut Effects) {
+        if let Some(slot) = woken.only()
+            && self.is_unattended(slot)
+        {
+            return;
+        }
         let mut left = limits::DELIVERIES_PER_STEP_MAX * woken.count();
         // What is moved for one who waits may be what another waits for, who has his turn behind
         // those for whom there was something before. It ends, for each of them waits no more.
@@ -153,6 +158,11 @@ impl Engine {
             self.cut_off(slot, effects);
             self.serve_one(slot, &mut left, &mut woken, effects);
         }
+    }
+
+    /// Whether nobody consumes from a queue, or sees to its bounds: there is nobody to serve.
+    fn is_unattended(&self, slot: QueueSlot) -> bool {
+        !self.is_bounded && self.queues.get(slot).is_none_or(|queue| queue.consumers.is_empty())
     }
 
     /// The same for this queue alone, at most `left` times; which others have something by it is

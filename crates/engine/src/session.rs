@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
+use core::cell::Cell;
 
 use model::{
     After, ClientName, Destination, LinkId, MessageId, Nanos, Refusal, Reply, SessionId,
@@ -88,6 +89,8 @@ pub(crate) struct Wait {
 pub(crate) struct Sessions {
     slots: Slab<Session>,
     ids: BTreeMap<SessionId, SessionSlot>,
+    /// The one that was looked for last: it mostly has more to ask.
+    found: Cell<Option<(SessionId, SessionSlot)>>,
     clients: BTreeMap<ClientName, SessionSlot>,
 }
 
@@ -123,7 +126,12 @@ impl Engine {
 
 impl Sessions {
     pub(crate) const fn new() -> Self {
-        Self { slots: Slab::new(), ids: BTreeMap::new(), clients: BTreeMap::new() }
+        Self {
+            slots: Slab::new(),
+            ids: BTreeMap::new(),
+            found: Cell::new(None),
+            clients: BTreeMap::new(),
+        }
     }
 
     /// Opens it unless it is open.
@@ -178,6 +186,7 @@ impl Sessions {
         session.closing = Some(held);
         let (id, client) = (session.id, session.client.take());
         self.ids.remove(&id);
+        self.found.set(None);
         if let Some(client) = client {
             self.clients.remove(&client);
         }
@@ -192,7 +201,14 @@ impl Sessions {
     }
 
     pub(crate) fn slot(&self, id: SessionId) -> Option<SessionSlot> {
-        self.ids.get(&id).copied()
+        if let Some((last, slot)) = self.found.get()
+            && last == id
+        {
+            return Some(slot);
+        }
+        let slot = self.ids.get(&id).copied()?;
+        self.found.set(Some((id, slot)));
+        Some(slot)
     }
 
     pub(crate) fn at(&self, slot: SessionSlot) -> &Session {

@@ -124,6 +124,11 @@ impl Spilling {
         self.vacated.extend(place);
     }
 
+    /// Whether some are kept back.
+    pub(crate) fn keeps_back(&self) -> bool {
+        !self.kept_back.is_empty()
+    }
+
     /// Some of those that were kept back, where it takes them again.
     pub(crate) fn take_kept_back(&mut self, most: usize) -> Vec<MessageId> {
         let most = if self.is_full { 0 } else { most };

@@ -101,6 +101,12 @@ impl Engine {
     /// short, it hears of lists whose queues hold nothing any more when there are such lists again:
     /// until then it does not matter.
     pub(crate) fn state_lifetimes(&mut self, effects: &mut Effects) {
+        if !self.keys.unstated.is_empty() {
+            self.state_changed_lifetimes(effects);
+        }
+    }
+
+    fn state_changed_lifetimes(&mut self, effects: &mut Effects) {
         while let Some(name) = self.keys.unstated.pop_first() {
             let slot = self.queues.find(name.as_str());
             let is_empty = slot.is_none_or(|slot| self.queues.at(slot).counts.sum() == 0);

@@ -138,7 +138,12 @@ impl Engine {
 
     /// Whether there is an element that may be taken.
     pub(crate) fn may_take(&self, slot: QueueSlot) -> bool {
-        self.queues.at(slot).pause.is_none() && self.next_element(slot, End::Head).is_some()
+        let queue = self.queues.at(slot);
+        let is_there = || match queue.is_expiring(self.latest) {
+            true => self.elements(slot, End::Head).next().is_some(),
+            false => queue.counts.ready > 0,
+        };
+        queue.pause.is_none() && is_there()
     }
 
     /// Takes elements from a list that has one: so many as are wanted, and as one frame and one
@@ -187,15 +192,6 @@ impl Engine {
         let after = self.log.after_open();
         self.log.seal(effects);
         after
-    }
-
-    /// Of a queue that is gone with its last message, none.
-    fn next_element(&self, slot: QueueSlot, end: End) -> Option<MessageId> {
-        let queue = self.queues.get(slot)?;
-        if queue.is_expiring(self.latest) {
-            return self.elements(slot, end).next();
-        }
-        queue.ready.at_end(end).map(|(_, order)| self.message_of(order))
     }
 
     /// The place of the first element from an end on, or of the next behind the last one; what is
