@@ -220,13 +220,19 @@ fn push(store: &mut Store) {
     let next = next_message(store);
     let queue = || QueueName::new("key-a").unwrap();
     let to = || QueueName::new("key-b").unwrap();
-    let list = |command| Command::List(Box::new(command));
-    let key = |command| Command::Key(Box::new(command));
+    let list = |command| Command::List(command);
+    let key = |command| Command::Key(command);
     let persistence = Persistence::Persistent;
     for (end, element) in [(End::Tail, b"tail"), (End::Head, b"head")] {
         let (queue, elements) = (queue(), vec![element[..].into(), element[..].into()]);
         let only_existing = false;
-        let push = ListCommand::Push { queue, end, elements, only_existing, persistence };
+        let push = ListCommand::Push {
+            queue,
+            end,
+            elements: model::Few::Many(elements),
+            only_existing,
+            persistence,
+        };
         assert!(matches!(store.run(list(push)), Reply::Count(_)));
     }
     let (origin, towards, pivot) = (End::Head, End::Head, b"tail"[..].into());
@@ -335,25 +341,25 @@ fn next_message(store: &mut Store) -> u64 {
 fn describe_keys(store: &mut Store, text: &mut String) {
     for name in ["key-a", "key-b", "key-v", "key-w"] {
         let name = || QueueName::new(name).unwrap();
-        let kind = store.run(Command::Key(Box::new(KeyCommand::Kind { name: name() })));
+        let kind = store.run(Command::Key(KeyCommand::Kind { name: name() }));
         let what = match kind {
             Reply::Kind(Some(KeyKind::List)) => {
                 let (origin, first, last) = (End::Head, 0, -1);
                 let range = ListCommand::Range { queue: name(), origin, first, last };
-                let Reply::Elements(elements) = store.run(Command::List(Box::new(range))) else {
+                let Reply::Elements(elements) = store.run(Command::List(range)) else {
                     panic!("{} is no list", name());
                 };
                 let elements = elements.iter().map(|it| it.payload().escape_ascii().to_string());
                 elements.collect::<Vec<_>>().join(" ")
             }
             Reply::Kind(Some(KeyKind::Value)) => {
-                let value = store
-                    .run(Command::Key(Box::new(KeyCommand::Value { name: name(), take: false })));
+                let value =
+                    store.run(Command::Key(KeyCommand::Value { name: name(), take: false }));
                 format!("{value:?}")
             }
             _ => continue,
         };
-        let lifetime = store.run(Command::Key(Box::new(KeyCommand::Lifetime { name: name() })));
+        let lifetime = store.run(Command::Key(KeyCommand::Lifetime { name: name() }));
         writeln!(text, "Key {}: {what}; {lifetime:?}", name()).unwrap();
     }
 }

@@ -140,7 +140,7 @@ fn who_waited_for_a_place_waits_on_while_the_log_is_behind() {
     assert!(!broker.stalled(), "there is something left for settling");
     outputs.clear();
     let pop = ListCommand::Pop { queue: name("narrow"), end: End::Head, max: 1 };
-    broker.handle(NOW, SESSION, Command::List(Box::new(pop)), &mut outputs);
+    broker.handle(NOW, SESSION, Command::List(pop), &mut outputs);
     let frames = broker.counters().frames;
     while broker.poll_timeout().is_some_and(|due| due <= NOW) {
         broker.handle_timeout(NOW, &mut outputs);

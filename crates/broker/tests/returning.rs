@@ -120,7 +120,7 @@ fn body(number: u32) -> Vec<u8> {
 }
 
 fn pop(max: u64) -> Command {
-    Command::List(Box::new(ListCommand::Pop { queue: queue(), end: End::Head, max }))
+    Command::List(ListCommand::Pop { queue: queue(), end: End::Head, max })
 }
 
 fn popped(output: &Output) -> Vec<Vec<u8>> {
@@ -198,7 +198,7 @@ fn who_looks_into_bodies_goes_on_when_they_are_there() {
     let mut store = Store::with("compare", 10);
     let element = |number: u32| -> std::sync::Arc<[u8]> { body(number).into() };
     let locate = |number| {
-        Command::List(Box::new(ListCommand::Locate {
+        Command::List(ListCommand::Locate {
             queue: queue(),
             origin: End::Head,
             from: End::Head,
@@ -206,7 +206,7 @@ fn who_looks_into_bodies_goes_on_when_they_are_there() {
             skip: 0,
             max: 1,
             scan_max: None,
-        }))
+        })
     };
     assert_eq!(store.ask(ONE, locate(7)), []);
     assert_eq!(store.ask(OTHER, locate(3)), []);
@@ -226,7 +226,7 @@ fn what_is_moved_later_is_whole() {
     let transfer = || {
         let (from, from_end, to, to_end) = (queue(), End::Head, named("narrow"), End::Tail);
         let wait = Some(Nanos::ZERO);
-        Command::List(Box::new(ListCommand::Move { from, from_end, to, to_end, wait }))
+        Command::List(ListCommand::Move { from, from_end, to, to_end, wait })
     };
     let mut outputs = store.ask(ONE, transfer());
     outputs.append(&mut store.fetch());
@@ -235,7 +235,7 @@ fn what_is_moved_later_is_whole() {
     assert!(matches!(outputs.as_slice(), [Output { reply: Reply::Waits { .. }, .. }]));
     store.rest();
     let pop = ListCommand::Pop { queue: named("narrow"), end: End::Head, max: 1 };
-    let mut outputs = store.ask(OTHER, Command::List(Box::new(pop)));
+    let mut outputs = store.ask(OTHER, Command::List(pop));
     store.broker.handle_timeout(NOW, &mut outputs);
     assert!(!outputs.iter().any(|output| output.session == ONE), "its body has to come first");
     outputs.append(&mut store.fetch());
@@ -256,13 +256,19 @@ fn replies_with_thousands_of_bodies_get_each_its_own() {
     let elements: Vec<_> = (0..ELEMENTS).map(|number| number.to_be_bytes().into()).collect();
     for elements in elements.chunks(50).map(<[_]>::to_vec) {
         let (end, only_existing, persistence) = (End::Tail, false, Persistence::Persistent);
-        let push = ListCommand::Push { queue: queue(), end, elements, only_existing, persistence };
-        let pushed = store.ask(OTHER, Command::List(Box::new(push)));
+        let push = ListCommand::Push {
+            queue: queue(),
+            end,
+            elements: model::Few::Many(elements),
+            only_existing,
+            persistence,
+        };
+        let pushed = store.ask(OTHER, Command::List(push));
         assert!(matches!(&pushed[..], [Output { reply: Reply::Count(_), .. }]), "{pushed:?}");
         store.rest();
     }
     let range = ListCommand::Range { queue: queue(), origin: End::Head, first: 0, last: -1 };
-    let range = Command::List(Box::new(range));
+    let range = Command::List(range);
     for session in [ONE, ONE, OTHER, THIRD] {
         assert_eq!(store.ask(session, range.clone()), [], "{} are away", store.broker.away());
     }

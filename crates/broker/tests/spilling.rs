@@ -158,7 +158,7 @@ fn body(number: u32) -> Vec<u8> {
 }
 
 fn pop(max: u64) -> Command {
-    Command::List(Box::new(ListCommand::Pop { queue: queue(), end: End::Head, max }))
+    Command::List(ListCommand::Pop { queue: queue(), end: End::Head, max })
 }
 
 fn popped(output: &Output) -> Vec<Vec<u8>> {
@@ -222,7 +222,7 @@ fn who_looks_into_bodies_goes_on_when_they_are_there() {
         element: body(MESSAGES - 1).into(),
         max: 1,
     };
-    assert_eq!(store.ask(ONE, Command::List(Box::new(remove))), []);
+    assert_eq!(store.ask(ONE, Command::List(remove)), []);
     let mut outputs = store.fetch();
     while store.broker.goes_on() {
         store.broker.handle_timeout(store.now, &mut outputs);

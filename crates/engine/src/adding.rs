@@ -43,7 +43,7 @@ impl Engine {
             Command::Put { message, transaction: None, .. }
             | Command::PutTo { message, transaction: None, .. }
             | Command::Publish { message, .. } => self.bytes_of_message(message),
-            Command::List(command) => match &**command {
+            Command::List(command) => match command {
                 ListCommand::Push { persistence, .. }
                 | ListCommand::Insert { persistence, .. }
                 | ListCommand::Replace { persistence, .. } => {
@@ -53,7 +53,7 @@ impl Engine {
                 _ => None,
             },
             Command::Key(command) => {
-                let sets = matches!(**command, KeyCommand::SetValue { .. });
+                let sets = matches!(command, KeyCommand::SetValue { .. });
                 sets.then(|| command.value_bytes() + AROUND_BYTES_MAX)
             }
             _ => None,

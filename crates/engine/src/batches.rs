@@ -81,9 +81,9 @@ impl Engine {
         match command {
             Command::List(mut command) => {
                 command.end_wait();
-                self.list(by, *command, effects)
+                self.list(by, command, effects)
             }
-            Command::Key(command) => self.key(by, *command, effects),
+            Command::Key(command) => self.key(by, command, effects),
             Command::PutTo { to, message, transaction: None } => {
                 self.put_to(by, to, message, None, effects)
             }

@@ -64,18 +64,14 @@ impl Engine {
 /// What only stores has no time of its own.
 pub(crate) fn wait_of(command: &Command) -> Option<Nanos> {
     match command {
-        Command::List(command) => match &**command {
-            ListCommand::Move { wait, .. } => *wait,
-            _ => Some(Nanos::ZERO),
-        },
+        Command::List(ListCommand::Move { wait, .. }) => *wait,
         _ => Some(Nanos::ZERO),
     }
 }
 
 /// What is left of that time at a later moment.
 pub(crate) fn shorten_wait(command: &mut Command, now: Nanos, until: Option<Nanos>) {
-    if let Command::List(command) = command
-        && let ListCommand::Move { wait, .. } = &mut **command
+    if let Command::List(ListCommand::Move { wait, .. }) = command
         && let Some(until) = until
     {
         *wait = Some(until.since(now));

@@ -14,7 +14,7 @@ mod popping;
 mod pushing;
 mod waiting;
 
-use model::{After, Element, End, ListCommand, MessageId, QueueName, Refusal, Reply};
+use model::{After, Element, End, Few, ListCommand, MessageId, QueueName, Refusal, Reply};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -171,6 +171,6 @@ impl Engine {
 /// Elements on their way to a session.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    pub(crate) elements: alloc::vec::Vec<Element>,
+    pub(crate) elements: Few<Element>,
     pub(crate) after: After,
 }

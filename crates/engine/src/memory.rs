@@ -152,10 +152,10 @@ pub(crate) fn adds(command: &Command) -> bool {
     match command {
         Command::Put { .. } | Command::PutTo { .. } | Command::Publish { .. } => true,
         Command::List(command) => matches!(
-            **command,
+            command,
             ListCommand::Push { .. } | ListCommand::Insert { .. } | ListCommand::Replace { .. }
         ),
-        Command::Key(command) => matches!(**command, KeyCommand::SetValue { .. }),
+        Command::Key(command) => matches!(command, KeyCommand::SetValue { .. }),
         Command::Batch { commands } => commands.iter().any(adds),
         _ => false,
     }
@@ -176,7 +176,7 @@ pub(crate) fn waiting_bytes(command: &Command) -> u64 {
         Command::Put { message, .. }
         | Command::PutTo { message, .. }
         | Command::Publish { message, .. } => charge(message.body.len()),
-        Command::List(command) => match &**command {
+        Command::List(command) => match command {
             ListCommand::Push { elements, .. } => elements.iter().map(|it| charge(it.len())).sum(),
             ListCommand::Insert { pivot, element, .. } => {
                 charge(pivot.len()) + charge(element.len())

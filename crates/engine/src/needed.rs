@@ -172,14 +172,8 @@ fn as_list(command: &Command) -> Option<&ListCommand> {
 /// The list whose elements a command gives to another.
 fn moved_from(command: &Command) -> Option<&QueueName> {
     match command {
-        Command::List(command) => match &**command {
-            ListCommand::Move { from, .. } => Some(from),
-            _ => None,
-        },
-        Command::Key(command) => match &**command {
-            KeyCommand::Rename { from, .. } => Some(from),
-            _ => None,
-        },
+        Command::List(ListCommand::Move { from, .. })
+        | Command::Key(KeyCommand::Rename { from, .. }) => Some(from),
         _ => None,
     }
 }

@@ -21,8 +21,14 @@ fn put(persistence: Persistence, transaction: Option<u64>) -> Command {
 
 fn push(persistence: Persistence) -> Command {
     let (end, elements, only_existing) = (End::Tail, vec![b"x".as_slice().into()], false);
-    let push = ListCommand::Push { queue: queue(), end, elements, only_existing, persistence };
-    Command::List(Box::new(push))
+    let push = ListCommand::Push {
+        queue: queue(),
+        end,
+        elements: model::Few::Many(elements),
+        only_existing,
+        persistence,
+    };
+    Command::List(push)
 }
 
 fn engine(policy: StorePolicy) -> Engine {
@@ -59,7 +65,7 @@ fn what_settles_takes_or_looks_adds_nothing() {
         Command::Delete { message },
         Command::Settle { message, settlement: Settlement::Accept, transaction: None },
         Command::Receive { link: LinkId(0), wait: None, margin: Nanos::ZERO, lease: None },
-        Command::List(Box::new(ListCommand::Pop { queue: queue(), end: End::Head, max: 1 })),
+        Command::List(ListCommand::Pop { queue: queue(), end: End::Head, max: 1 }),
         Command::BrokerStatistics,
     ] {
         assert_eq!(engine.adds_to_log(SESSION, &command), None, "{command:?}");

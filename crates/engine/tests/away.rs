@@ -52,7 +52,7 @@ impl Store {
     }
 
     fn list(&mut self, by: SessionId, command: ListCommand) -> Vec<Reply> {
-        self.ask(by, Command::List(Box::new(command)))
+        self.ask(by, Command::List(command))
     }
 
     /// What comes of a command when all came back that was wanted.
@@ -69,7 +69,13 @@ impl Store {
 
     fn push_all(&mut self, list: &str, elements: Vec<Arc<[u8]>>) {
         let (queue, end, persistence) = (name(list), End::Tail, Persistence::Persistent);
-        let push = ListCommand::Push { queue, end, elements, only_existing: false, persistence };
+        let push = ListCommand::Push {
+            queue,
+            end,
+            elements: model::Few::Many(elements),
+            only_existing: false,
+            persistence,
+        };
         let replies = self.list(OTHER, push);
         assert!(matches!(replies[..], [Reply::Count(_)]), "{replies:?}");
     }
@@ -153,7 +159,7 @@ fn insert(list: &str, pivot: &[u8], element: &[u8]) -> ListCommand {
 }
 
 fn batch(commands: Vec<ListCommand>) -> Command {
-    let commands = commands.into_iter().map(|command| Command::List(Box::new(command))).collect();
+    let commands = commands.into_iter().map(Command::List).collect();
     Command::Batch { commands }
 }
 
@@ -272,7 +278,7 @@ fn who_waits_behind_an_insertion_goes_on_after_it_or_without_it() {
         let push = ListCommand::Push {
             queue: name("narrow"),
             end: End::Tail,
-            elements: vec![b"behind"[..].into()],
+            elements: model::Few::Many(vec![b"behind"[..].into()]),
             only_existing: false,
             persistence: Persistence::Persistent,
         };

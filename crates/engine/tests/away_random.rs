@@ -236,12 +236,12 @@ impl World {
         let Some(by) = self.idle() else { return };
         if self.rng.one_in(4) {
             let count = 1 + self.rng.below(4);
-            let commands = (0..count).map(|_| Command::List(Box::new(self.comparison())));
+            let commands = (0..count).map(|_| Command::List(self.comparison()));
             let commands = commands.collect();
             return self.ask(by, Command::Batch { commands });
         }
         let command = self.comparison();
-        self.ask(by, Command::List(Box::new(command)));
+        self.ask(by, Command::List(command));
     }
 
     fn comparison(&mut self) -> ListCommand {
@@ -276,7 +276,7 @@ impl World {
     fn pop(&mut self) {
         let Some(by) = self.idle() else { return };
         let (queue, end, max) = (self.queue(), self.end_of_list(), 1 + self.rng.below(3));
-        self.ask(by, Command::List(Box::new(ListCommand::Pop { queue, end, max })));
+        self.ask(by, Command::List(ListCommand::Pop { queue, end, max }));
     }
 
     /// A consumer is opened, or gets more to take.

@@ -242,17 +242,23 @@ fn lists_that_end_on_a_full_device_need_no_more_room_than_there_is() {
 }
 
 fn list(command: ListCommand) -> Command {
-    Command::List(Box::new(command))
+    Command::List(command)
 }
 
 fn key(command: KeyCommand) -> Command {
-    Command::Key(Box::new(command))
+    Command::Key(command)
 }
 
 fn push(queue: &str, count: usize, bytes: usize) -> Command {
     let (queue, end, elements) = (name(queue), End::Tail, vec![vec![b'x'; bytes].into(); count]);
     let (only_existing, persistence) = (false, Persistence::Persistent);
-    list(ListCommand::Push { queue, end, elements, only_existing, persistence })
+    list(ListCommand::Push {
+        queue,
+        end,
+        elements: model::Few::Many(elements),
+        only_existing,
+        persistence,
+    })
 }
 
 fn pop(queue: &str, max: usize) -> Command {

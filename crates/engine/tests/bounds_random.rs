@@ -377,7 +377,7 @@ impl World {
     }
 
     fn list(&mut self, command: ListCommand) -> Reply {
-        self.run(Command::List(Box::new(command)))
+        self.run(Command::List(command))
     }
 
     /// The answer to a command, or what comes of it.

@@ -47,14 +47,20 @@ impl World {
     }
 
     fn list(&mut self, by: SessionId, command: ListCommand) -> Vec<Output> {
-        let command = Command::List(Box::new(command));
+        let command = Command::List(command);
         self.call(|engine, effects| engine.handle(NOW, by, command, effects))
     }
 
     fn push(&mut self, queue: &str, count: usize, bytes: usize) -> Reply {
         let elements = vec![vec![0; bytes].into(); count];
         let (queue, end, persistence) = (name(queue), End::Tail, Persistence::Persistent);
-        let push = ListCommand::Push { queue, end, elements, only_existing: false, persistence };
+        let push = ListCommand::Push {
+            queue,
+            end,
+            elements: model::Few::Many(elements),
+            only_existing: false,
+            persistence,
+        };
         self.list(BY, push).remove(0).reply
     }
 

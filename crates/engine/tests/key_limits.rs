@@ -30,7 +30,7 @@ impl Session {
     }
 
     fn key(&mut self, command: KeyCommand) -> Reply {
-        self.run(Command::Key(Box::new(command)))
+        self.run(Command::Key(command))
     }
 
     fn set(&mut self, name: &str, bytes: usize) -> Reply {
@@ -144,8 +144,8 @@ fn a_batch_deletes_a_list_whole_or_is_refused() {
     let names = vec![name("l")];
     let batch = || Command::Batch {
         commands: vec![
-            Command::Key(Box::new(KeyCommand::Delete { names: names.clone() })),
-            Command::Key(Box::new(KeyCommand::CountOf { names: names.clone() })),
+            Command::Key(KeyCommand::Delete { names: names.clone() }),
+            Command::Key(KeyCommand::CountOf { names: names.clone() }),
         ],
     };
     assert_eq!(session.run(batch()), Reply::Refused(Refusal::BatchTooLarge));

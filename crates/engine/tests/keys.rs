@@ -202,13 +202,13 @@ impl World {
         let persistence =
             if durable { Persistence::Persistent } else { Persistence::NonPersistent };
         let elements = vec![name.as_bytes().into()];
-        let reply = self.ask(Command::List(Box::new(ListCommand::Push {
+        let reply = self.ask(Command::List(ListCommand::Push {
             queue: queue(name),
             end,
-            elements,
+            elements: model::Few::Many(elements),
             only_existing: false,
             persistence,
-        })));
+        }));
         if self.naive.values.contains_key(name) {
             assert_eq!(reply, Reply::Refused(model::Refusal::WrongKind));
             return;
@@ -229,13 +229,13 @@ impl World {
             self.saw("an old message came where a list was over");
         }
         self.naive.pass(from, from_end, to, to_end);
-        let reply = self.ask(Command::List(Box::new(ListCommand::Move {
+        let reply = self.ask(Command::List(ListCommand::Move {
             from: queue(from),
             from_end,
             to: queue(to),
             to_end,
             wait: Some(Nanos::ZERO),
-        })));
+        }));
         assert!(matches!(reply, Reply::Elements(_)), "{reply:?}");
     }
 
@@ -495,7 +495,7 @@ impl World {
     }
 
     fn ask_key(&mut self, command: KeyCommand) -> Reply {
-        self.ask(Command::Key(Box::new(command)))
+        self.ask(Command::Key(command))
     }
 
     fn ask(&mut self, command: Command) -> Reply {

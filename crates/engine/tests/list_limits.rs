@@ -37,13 +37,19 @@ impl Lists {
     }
 
     fn list(&mut self, command: ListCommand) -> Reply {
-        self.run(Command::List(Box::new(command))).unwrap()
+        self.run(Command::List(command)).unwrap()
     }
 
     fn push(&mut self, count: usize, element: &[u8]) -> Reply {
         let (queue, end, elements) = (name("l"), End::Tail, vec![element.into(); count]);
         let (only_existing, persistence) = (false, PERSISTENCE);
-        self.list(ListCommand::Push { queue, end, elements, only_existing, persistence })
+        self.list(ListCommand::Push {
+            queue,
+            end,
+            elements: model::Few::Many(elements),
+            only_existing,
+            persistence,
+        })
     }
 
     fn length(&mut self) -> u64 {
@@ -174,7 +180,7 @@ fn a_range_is_not_larger_than_one_reply() {
     let range = |last| ListCommand::Range { queue: name("l"), origin: End::Head, first: 0, last };
     assert_eq!(lists.list(range(8)), Reply::Refused(Refusal::ListTooLong));
     assert!(matches!(lists.list(range(7)), Reply::Elements(all) if all.len() == 8));
-    let list = |command| Command::List(Box::new(command));
+    let list = |command| Command::List(command);
     let batch = Command::Batch { commands: vec![list(range(4)), list(range(4)), list(range(4))] };
     let Some(Reply::Batch(replies)) = lists.run(batch) else { panic!("a batch is answered") };
     assert!(matches!(&replies[0], Reply::Elements(all) if all.len() == 5));
@@ -209,7 +215,7 @@ fn a_part_is_kept_in_steps_where_they_come_to_the_same() {
 #[test]
 fn a_batch_has_limits() {
     let mut lists = Lists::new();
-    let length = || Command::List(Box::new(ListCommand::Length { queue: name("l") }));
+    let length = || Command::List(ListCommand::Length { queue: name("l") });
     let batch = |count| Command::Batch { commands: (0..count).map(|_| length()).collect() };
     let too_large = Some(Reply::Refused(Refusal::BatchTooLarge));
     assert_eq!(lists.run(batch(limits::BATCH_COMMANDS_MAX + 1)), too_large);
@@ -218,7 +224,7 @@ fn a_batch_has_limits() {
 
     // So many deletions, so much that is looked at, and so many bytes.
     lists.push(150_000, b"x");
-    let list = |command| Command::List(Box::new(command));
+    let list = |command| Command::List(command);
     let remove = |element: &[u8], max| {
         let (queue, origin) = (name("l"), End::Head);
         list(ListCommand::Remove { queue, origin, element: element.into(), max })
@@ -231,7 +237,13 @@ fn a_batch_has_limits() {
     let push = |bytes| {
         let (queue, end, elements) = (name("l"), End::Tail, vec![vec![0; bytes].into()]);
         let (only_existing, persistence) = (false, PERSISTENCE);
-        list(ListCommand::Push { queue, end, elements, only_existing, persistence })
+        list(ListCommand::Push {
+            queue,
+            end,
+            elements: model::Few::Many(elements),
+            only_existing,
+            persistence,
+        })
     };
     let megabytes = |count| (0..count).map(|_| push(1024 * 1024)).collect::<Vec<_>>();
     assert_eq!(lists.run(Command::Batch { commands: megabytes(33) }), too_large);
@@ -245,7 +257,7 @@ fn nobody_waits_in_or_observes_too_many() {
     let names = |count| (0..count).map(|number| name(&format!("q{number}"))).collect::<Vec<_>>();
     let pop = |count| {
         let (queues, end, max, wait) = (names(count), End::Head, 1, None);
-        Command::List(Box::new(ListCommand::PopFirst { queues, end, max, wait }))
+        Command::List(ListCommand::PopFirst { queues, end, max, wait })
     };
     let most = limits::CONSUMER_QUEUES_MAX;
     let refused = Some(Reply::Refused(Refusal::TooManyWatched));

@@ -156,7 +156,7 @@ impl World {
         if self.lists.waits(by) && !matches!(command, ListCommand::CancelPop) {
             return;
         }
-        self.handle(by, Command::List(Box::new(command.clone())));
+        self.handle(by, Command::List(command.clone()));
         // Others may end a wait in a session's name: that says nothing of what it has popped.
         if !matches!(command, ListCommand::CancelPop) {
             self.lists.settle(by);
@@ -173,8 +173,8 @@ impl World {
         let mut commands = Vec::new();
         for _ in 0..self.rng.below(5) {
             commands.push(match self.rng.below(8) {
-                0 => Command::Key(Box::new(KeyCommand::Delete { names: self.names() })),
-                _ => Command::List(Box::new(self.list_command(false))),
+                0 => Command::Key(KeyCommand::Delete { names: self.names() }),
+                _ => Command::List(self.list_command(false)),
             });
         }
         self.handle(by, Command::Batch { commands: commands.clone() });
@@ -187,7 +187,7 @@ impl World {
                 command.end_wait();
                 self.lists.handle(by, &command).unwrap()
             }
-            Command::Key(command) => match *command {
+            Command::Key(command) => match command {
                 KeyCommand::Delete { names } => {
                     Answer::Count(self.lists.delete_keys(&texts(&names)))
                 }
@@ -472,7 +472,7 @@ fn all_of(engine: &mut Engine, log: &Log, now: Nanos, queue: &str) -> Vec<Vec<u8
     let (queue, origin) = (name(queue), End::Head);
     let range = ListCommand::Range { queue, origin, first: 0, last: -1 };
     engine.open_session(reader);
-    engine.handle(now, reader, Command::List(Box::new(range)), &mut effects);
+    engine.handle(now, reader, Command::List(range), &mut effects);
     paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, now, &mut effects);
     engine.close_session(now, reader, &mut effects);
     match answer_of(&effects.outputs[0].reply) {

@@ -67,8 +67,14 @@ impl World {
     fn push(&mut self, queue: &str, elements: usize) -> Reply {
         let elements = vec![vec![7; BODY_BYTES].into(); elements];
         let (queue, end, persistence) = (name(queue), End::Tail, Persistence::Persistent);
-        let push = ListCommand::Push { queue, end, elements, only_existing: false, persistence };
-        self.ask(BY, Command::List(Box::new(push)))
+        let push = ListCommand::Push {
+            queue,
+            end,
+            elements: model::Few::Many(elements),
+            only_existing: false,
+            persistence,
+        };
+        self.ask(BY, Command::List(push))
     }
 
     /// Puts what does not leave until nothing more is taken.
@@ -154,7 +160,7 @@ fn who_waits_with_much_does_not_wait_for_itself() {
     world.pass_time();
     assert_eq!(world.effects.outputs, [], "memory is full");
     let pop = ListCommand::Pop { queue: name("jobs"), end: End::Head, max: 5 };
-    world.ask(OTHER, Command::List(Box::new(pop)));
+    world.ask(OTHER, Command::List(pop));
     world.pass_time();
     let late = world.effects.outputs.iter().map(|output| &output.reply);
     assert!(matches!(late.collect::<Vec<_>>()[..], [Reply::Late { ticket: 1, .. }]));
@@ -169,14 +175,14 @@ fn what_is_refused_says_all_the_same_that_the_last_has_arrived() {
     world.push("list", 2);
     world.fill();
     let pop = ListCommand::Pop { queue: name("list"), end: End::Head, max: 1 };
-    let popped = world.ask(BY, Command::List(Box::new(pop)));
+    let popped = world.ask(BY, Command::List(pop));
     assert!(matches!(popped, Reply::Elements(elements) if elements.len() == 1));
     world.fill();
     assert_eq!(world.push("list", 1), refused());
     let told_after = world.effects.frames.last().map(|frame| frame.lsn);
     assert_eq!(told_after, Some(world.engine.last_lsn()), "its deletion is in the log");
     world.engine.close_session(NOW, BY, &mut world.effects);
-    let length = Command::List(Box::new(ListCommand::Length { queue: name("list") }));
+    let length = Command::List(ListCommand::Length { queue: name("list") });
     assert_eq!(world.ask(OTHER, length), Reply::Count(1));
 }
 

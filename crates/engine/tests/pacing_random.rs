@@ -153,7 +153,7 @@ impl World {
             element: body(self.sent, bytes),
             persistence: Persistence::Persistent,
         };
-        let reply = self.ask(by, Command::List(Box::new(insert))).unwrap();
+        let reply = self.ask(by, Command::List(insert)).unwrap();
         let (queues, since) = (vec![(queue, self.sent)], self.now);
         self.note(reply, Waiting { by, queues, bytes, pivot: Some(pivot), since });
     }

@@ -30,7 +30,7 @@ impl World {
         world.push(1, Persistence::NonPersistent);
         let (name, deadline) = (name("l"), Deadline::At(Nanos::from_secs(100)));
         let set = KeyCommand::SetDeadline { name, deadline, rule: DeadlineRule::Always };
-        assert_eq!(world.run(Command::Key(Box::new(set))), [Reply::Count(1)]);
+        assert_eq!(world.run(Command::Key(set)), [Reply::Count(1)]);
         world.engine = world.log.recover(options(), None);
         world.log.adopt(&world.engine);
         world.engine.open_session(BY);
@@ -53,8 +53,14 @@ impl World {
 
     fn push(&mut self, bytes: usize, persistence: Persistence) -> Vec<Reply> {
         let (queue, end, elements) = (name("l"), End::Tail, vec![vec![0; bytes].into()]);
-        let push = ListCommand::Push { queue, end, elements, only_existing: false, persistence };
-        self.run(Command::List(Box::new(push)))
+        let push = ListCommand::Push {
+            queue,
+            end,
+            elements: model::Few::Many(elements),
+            only_existing: false,
+            persistence,
+        };
+        self.run(Command::List(push))
     }
 
     fn put(&mut self, bytes: usize, transaction: Option<TransactionId>) -> Vec<Reply> {
@@ -89,7 +95,7 @@ fn options() -> EngineOptions {
 
 fn lifetime(engine: &mut Engine) -> Reply {
     let mut effects = Effects::default();
-    let command = Command::Key(Box::new(KeyCommand::Lifetime { name: name("l") }));
+    let command = Command::Key(KeyCommand::Lifetime { name: name("l") });
     engine.handle(NOW, BY, command, &mut effects);
     effects.outputs.remove(0).reply
 }

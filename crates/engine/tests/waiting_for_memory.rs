@@ -135,11 +135,11 @@ impl World {
         let push = || ListCommand::Push {
             queue: name(),
             end: End::Tail,
-            elements: vec![vec![7; 800].into()],
+            elements: model::Few::Many(vec![vec![7; 800].into()]),
             only_existing: false,
             persistence: Persistence::NonPersistent,
         };
-        let commands = (0..count).map(|_| Command::List(Box::new(push()))).collect();
+        let commands = (0..count).map(|_| Command::List(push())).collect();
         self.send(by, Sent::Batch(count), Command::Batch { commands });
     }
 
@@ -224,7 +224,7 @@ impl World {
     fn take(&mut self) {
         let queue = name();
         let pop = ListCommand::Pop { queue, end: End::Head, max: 1 + self.rng.below(3) };
-        let reply = self.ask(WORKER, Command::List(Box::new(pop)));
+        let reply = self.ask(WORKER, Command::List(pop));
         if let Reply::Elements(elements) = reply {
             self.stored -= elements.len() as u64;
             self.saw("taken");

@@ -250,9 +250,9 @@ pub enum Command {
     /// → `Queues`, in the order of their names
     ListQueues,
     /// A queue as a list. → as there; `Refused` (`WrongKind`) where the name is a value's
-    List(Box<ListCommand>),
+    List(ListCommand),
     /// What is found by a name. → as there
-    Key(Box<KeyCommand>),
+    Key(KeyCommand),
     /// → as there
     Admin(Box<AdminCommand>),
     /// Do these one after the other with nothing in between, as one frame: a crash leaves all of

@@ -14,6 +14,7 @@ mod command;
 mod draining;
 mod durability;
 mod envelope;
+mod few;
 pub mod glob;
 mod ids;
 mod key;
@@ -39,6 +40,7 @@ pub use envelope::{
     Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP, jms_of_priority,
     priority_of_jms,
 };
+pub use few::Few;
 pub use ids::{
     Destination, LinkId, Lsn, MessageId, NameError, QueueName, SessionId, TransactionId,
 };

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::{Body, Format, Nanos, Persistence, QueueName, Shows};
+use crate::{Body, Few, Format, Nanos, Persistence, QueueName, Shows};
 
 /// One of the two ends of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ pub enum ListCommand {
         /// Where.
         end: End,
         /// What, at least one.
-        elements: Vec<Arc<[u8]>>,
+        elements: Few<Arc<[u8]>>,
         /// Only where there is something already; else → `Count(0)`.
         only_existing: bool,
         /// How durable they are to be.

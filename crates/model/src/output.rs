@@ -7,9 +7,10 @@ use core::fmt;
 use core::ops::Range;
 
 use crate::{
-    After, Body, BrokerStatistics, DeadLetter, Destination, Durability, Element, Format, KeyKind,
-    Lifetime, LinkId, MessageId, MessageStatistics, Nanos, OwnPolicies, Page, PageEnd, QueueName,
-    QueueStatistics, SessionId, Shows, StatedPolicy, Subscription, SubscriptionStatistics,
+    After, Body, BrokerStatistics, DeadLetter, Destination, Durability, Element, Few, Format,
+    KeyKind, Lifetime, LinkId, MessageId, MessageStatistics, Nanos, OwnPolicies, Page, PageEnd,
+    QueueName, QueueStatistics, SessionId, Shows, StatedPolicy, Subscription,
+    SubscriptionStatistics,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -99,7 +100,7 @@ pub enum Reply {
     /// The names of all queues, ascending.
     Queues(Vec<QueueName>),
     /// Elements of a list.
-    Elements(Vec<Element>),
+    Elements(Few<Element>),
     /// Elements taken from one of several lists.
     Popped {
         /// Which.
@@ -162,7 +163,10 @@ impl Reply {
         match self {
             Self::Delivered(delivery) => see(delivery.shows()),
             Self::Found { element, .. } => see(element.shows()),
-            Self::Elements(elements) | Self::Popped { elements, .. } => {
+            Self::Elements(elements) => {
+                elements.iter_mut().for_each(|element| see(element.shows()));
+            }
+            Self::Popped { elements, .. } => {
                 elements.iter_mut().for_each(|element| see(element.shows()));
             }
             Self::Page(page) => {

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{End, Nanos, QueueName};
+use model::{End, Few, Nanos, QueueName};
 
 use crate::fault::Fault;
 use crate::number::{NoTimeout, parse_integer, parse_timeout};
@@ -45,7 +45,7 @@ impl<'a> Arguments<'a> {
         self.word(at).into()
     }
 
-    pub(crate) fn elements(&self, from: usize) -> Vec<Arc<[u8]>> {
+    pub(crate) fn elements(&self, from: usize) -> Few<Arc<[u8]>> {
         self.from(from).map(Arc::from).collect()
     }
 

@@ -1,7 +1,5 @@
 //! What a command comes to where the engine is needed: what to ask, and how the reply is worded.
 
-use alloc::boxed::Box;
-
 use model::{Command, KeyCommand, ListCommand};
 
 use crate::wording::Wording;
@@ -15,7 +13,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn list(command: ListCommand, wording: Wording) -> Self {
-        Self { command: Command::List(Box::new(command)), wording }
+        Self { command: Command::List(command), wording }
     }
 
     /// The same in steps that others need not wait for.
@@ -27,6 +25,6 @@ impl Plan {
     }
 
     pub(crate) fn key(command: KeyCommand, wording: Wording) -> Self {
-        Self { command: Command::Key(Box::new(command)), wording }
+        Self { command: Command::Key(command), wording }
     }
 }

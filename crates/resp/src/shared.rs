@@ -123,7 +123,7 @@ impl Familiar {
 
 /// Ends what waits.
 pub(crate) fn cancel_wait() -> Command {
-    Command::List(Box::new(ListCommand::CancelPop))
+    Command::List(ListCommand::CancelPop)
 }
 
 impl fmt::Debug for Shared {

@@ -261,7 +261,7 @@ fn trimmed(
             Ok(Next::Said)
         }
         Reply::CountSoFar(_) => {
-            let again = Command::List(command.clone());
+            let again = Command::List(ListCommand::clone(&command));
             Ok(Next::Ask(Plan { command: again, wording: Wording::Trimmed(command) }))
         }
         _ => Err(Fault::INTERNAL),

@@ -433,7 +433,7 @@ mod tests {
     }
 
     fn elements() -> Reply {
-        Reply::Elements(vec![Element::raw(b"x".as_slice().into())])
+        Reply::Elements(vec![Element::raw(b"x".as_slice().into())].into())
     }
 
     /// As an element whose body has to come back from the log: it is deleted when it is read.

@@ -91,7 +91,7 @@ fn by_their_ids<F: Clone>(broker: &mut Paged<F>, now: Nanos, last_id: u64) -> BT
 fn elements<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> u64 {
     let mut length = |name: &str| {
         let command = ListCommand::Length { queue: registration::name(name) };
-        match ask(broker, now, Command::List(Box::new(command))) {
+        match ask(broker, now, Command::List(command)) {
             Reply::Count(count) => count,
             // A value.
             _ => 0,

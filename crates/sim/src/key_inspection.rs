@@ -35,7 +35,7 @@ fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Shown
 fn list<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Vec<Rc<[u8]>> {
     let queue = name.clone();
     let range = ListCommand::Range { queue, origin: End::Tail, first: 0, last: -1 };
-    match ask(broker, now, Command::List(Box::new(range))) {
+    match ask(broker, now, Command::List(range)) {
         Reply::Elements(all) => all.iter().map(|element| element.payload().into()).collect(),
         other => panic!("{name} is a list and {other:?}"),
     }
@@ -49,7 +49,7 @@ fn value<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Rc<[u
 }
 
 fn key(command: KeyCommand) -> Command {
-    Command::Key(Box::new(command))
+    Command::Key(command)
 }
 
 /// More than clients give.

@@ -171,7 +171,7 @@ impl Process {
             self.run(Command::Batch { commands });
             if round % 2 == 1 {
                 let pop = ListCommand::Pop { queue: name("l1"), end: End::Tail, max: 1 };
-                self.run(Command::List(Box::new(pop)));
+                self.run(Command::List(pop));
             }
         }
         for name in [name("l2"), name("v1")] {
@@ -210,15 +210,15 @@ fn push(list: &str, round: u8) -> Command {
     let push = ListCommand::Push {
         queue: name(list),
         end: End::Head,
-        elements: vec![[round; 30].into(), [round; 3].into()],
+        elements: model::Few::Many(vec![[round; 30].into(), [round; 3].into()]),
         only_existing: false,
         persistence: Persistence::Persistent,
     };
-    Command::List(Box::new(push))
+    Command::List(push)
 }
 
 fn key(command: KeyCommand) -> Command {
-    Command::Key(Box::new(command))
+    Command::Key(command)
 }
 
 fn name(text: &str) -> QueueName {

@@ -214,7 +214,7 @@ impl Engine {
     }
 
     fn listed(&self, elements: Vec<model::Element>) -> Outcome {
-        Outcome::reply(self.log.after_all(), Reply::Elements(elements))
+        Outcome::reply(self.log.after_all(), Reply::Elements(elements.into()))
     }
 }
 

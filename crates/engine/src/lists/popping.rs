@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use model::{
-    After, Command, End, ListCommand, MessageId, Nanos, QueueName, Refusal, Reply, limits,
+    After, Command, End, Few, ListCommand, MessageId, Nanos, QueueName, Refusal, Reply, limits,
 };
 
 use crate::Effects;
@@ -45,7 +45,7 @@ impl Engine {
             return Ok(self.not_found());
         };
         if max == 0 {
-            return Ok(Outcome::reply(self.log.after_all(), Reply::Elements(Vec::new())));
+            return Ok(Outcome::reply(self.log.after_all(), Reply::Elements(Few::new())));
         }
         let Taken { elements, after } = self.take_elements(by, slot, Hand { end, max }, effects);
         Ok(Outcome::reply(after, Reply::Elements(elements)))
@@ -70,6 +70,7 @@ impl Engine {
             {
                 let queue = name.clone();
                 let Taken { elements, after } = self.take_elements(by, slot, hand, effects);
+                let elements = elements.into_vec();
                 return Ok(Outcome::reply(after, Reply::Popped { queue, elements }));
             }
         }
@@ -133,7 +134,7 @@ impl Engine {
         if from == to {
             self.keep_deadline(to, deadline);
         }
-        Ok(Outcome::reply(self.living(id).after(), Reply::Elements([element].into())).waking(to))
+        Ok(Outcome::reply(self.living(id).after(), Reply::Elements(Few::One(element))).waking(to))
     }
 
     /// Whether there is an element that may be taken.
@@ -156,7 +157,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Taken {
         let max = hand.max.min(limits::FRAME_RECORDS_MAX as u64);
-        let mut taken = Taken { elements: Vec::new(), after: After::NOTHING };
+        let mut taken = Taken { elements: Few::new(), after: After::NOTHING };
         let mut bytes = 0;
         let mut last = None;
         while (taken.elements.len() as u64) < max
@@ -250,7 +251,7 @@ impl Engine {
 pub(crate) fn says_arrived(command: &Command) -> bool {
     match command {
         Command::Settle { .. } | Command::Credit { .. } | Command::CancelSends => false,
-        Command::List(command) => !matches!(**command, ListCommand::CancelPop),
+        Command::List(command) => !matches!(command, ListCommand::CancelPop),
         _ => true,
     }
 }

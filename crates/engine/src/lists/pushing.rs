@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{End, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refusal, limits};
+use model::{End, Few, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refusal, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -25,7 +25,7 @@ impl Engine {
         &mut self,
         name: QueueName,
         push: &Push,
-        elements: Vec<Arc<[u8]>>,
+        elements: Few<Arc<[u8]>>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         self.check_is_list(&name)?;
@@ -51,7 +51,7 @@ impl Engine {
         &mut self,
         slot: QueueSlot,
         push: &Push,
-        elements: Vec<Arc<[u8]>>,
+        elements: Few<Arc<[u8]>>,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
         if elements.len() > limits::TRANSACTION_RECORDS_MAX {
@@ -59,19 +59,23 @@ impl Engine {
         }
         self.state_if_stale(slot, effects);
         let priority = self.priority_at(slot, push.end);
+        let elements = match elements {
+            Few::One(body) => {
+                // What fails leaves nothing behind.
+                let (id, message) = self.draft_pushed(slot, push, priority, body, effects)?;
+                self.admit(id, message);
+                return Ok(());
+            }
+            Few::Many(elements) => elements,
+        };
         let (draft, next) = (self.log.draft(effects), self.next.message);
-        let mut drafted = Vec::new();
+        let mut drafted = Vec::with_capacity(elements.len());
         if elements.len() > 1 {
             self.log.widen();
-            drafted.reserve_exact(elements.len() - 1);
         }
-        let mut last = None;
         for body in elements {
-            let new = element(body, priority, push.persistence);
-            let place = (push.end == End::Head).then(|| self.first_place());
-            match self.draft_element(slot, &new, place, effects) {
-                // The first of one is not worth a list of its own.
-                Ok(one) => drafted.extend(last.replace(one)),
+            match self.draft_pushed(slot, push, priority, body, effects) {
+                Ok(one) => drafted.push(one),
                 Err(refusal) => {
                     self.log.take_back(&draft, effects);
                     self.next.message = next;
@@ -79,10 +83,23 @@ impl Engine {
                 }
             }
         }
-        for (id, message) in drafted.into_iter().chain(last) {
+        for (id, message) in drafted {
             self.admit(id, message);
         }
         Ok(())
+    }
+
+    fn draft_pushed(
+        &mut self,
+        slot: QueueSlot,
+        push: &Push,
+        priority: u32,
+        body: Arc<[u8]>,
+        effects: &mut Effects,
+    ) -> Result<Drafted, Refusal> {
+        let new = element(body, priority, push.persistence);
+        let place = (push.end == End::Head).then(|| self.first_place());
+        self.draft_element(slot, &new, place, effects)
     }
 
     /// A new element with its record, not yet in the list.

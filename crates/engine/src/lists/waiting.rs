@@ -114,7 +114,7 @@ impl Engine {
                 let queue = self.queues.at(slot).name.clone();
                 let Taken { elements, after } =
                     self.take_elements(key.session, slot, hand, effects);
-                (after, Reply::Popped { queue, elements }, None)
+                (after, Reply::Popped { queue, elements: elements.into_vec() }, None)
             }
             Asked::Move(way) => {
                 let to = way.to.clone();

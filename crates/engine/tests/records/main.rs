@@ -153,12 +153,12 @@ fn story() -> Vec<Command> {
     let within = |to, message| Command::PutTo { to, message, transaction: Some(transaction) };
     let at = Deadline::At(Nanos::from_secs(100_000));
     let persistence = Persistence::Persistent;
-    let list = |command| Command::List(Box::new(command));
-    let key = |command| Command::Key(Box::new(command));
+    let list = |command| Command::List(command);
+    let key = |command| Command::Key(command);
     let push = |end| ListCommand::Push {
         queue: name("l"),
         end,
-        elements: vec![b"e"[..].into(), b"f"[..].into()],
+        elements: model::Few::Many(vec![b"e"[..].into(), b"f"[..].into()]),
         only_existing: false,
         persistence,
     };

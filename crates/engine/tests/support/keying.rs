@@ -59,7 +59,7 @@ pub(crate) fn command(all: &Words<'_>, words: &[&str]) -> Option<Command> {
         }
         _ => return None,
     };
-    Some(Command::Key(Box::new(key)))
+    Some(Command::Key(key))
 }
 
 pub(crate) fn shown_reply(reply: &Reply) -> Option<String> {

@@ -12,7 +12,7 @@ pub(crate) fn command(all: &Words<'_>, words: &[&str]) -> Option<Command> {
     if words == ["unobserve"] {
         return Some(Command::Unobserve);
     }
-    list_command(all, words).map(|command| Command::List(Box::new(command)))
+    list_command(all, words).map(Command::List)
 }
 
 /// The commands of a line after its `batch`, parted by `/`.

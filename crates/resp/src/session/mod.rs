@@ -539,7 +539,7 @@ impl Session {
 /// Whether it may be answered later.
 fn waits(command: &Command) -> bool {
     let Command::List(command) = command else { return false };
-    match &**command {
+    match command {
         ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } => {
             *wait != Some(Nanos::ZERO)
         }
@@ -549,7 +549,7 @@ fn waits(command: &Command) -> bool {
 
 fn wait_no_longer(command: &mut Command) {
     if let Command::List(command) = command
-        && let ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } = &mut **command
+        && let ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } = command
     {
         *wait = Some(Nanos::ZERO);
     }

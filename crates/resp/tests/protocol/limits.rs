@@ -40,7 +40,7 @@ fn patterns_are_not_so_long_that_names_cannot_be_held_against_them() {
 #[test]
 fn the_longer_the_pattern_the_fewer_names_are_looked_at_in_one_step() {
     let names = |line: String| match asked(&line) {
-        Command::Key(command) => match *command {
+        Command::Key(command) => match command {
             KeyCommand::Names { max, .. } => max,
             other => panic!("{other:?}"),
         },

@@ -47,14 +47,14 @@ impl ListDefect {
 
     fn spoil(self, command: Command) -> Command {
         let Command::List(mut list) = command else { return command };
-        match (self, &mut *list) {
+        match (self, &mut list) {
             (Self::PushesToMemory, ListCommand::Push { persistence, .. }) => {
                 *persistence = Persistence::NonPersistent;
             }
             (Self::PopsFromWrongEnd, ListCommand::Pop { end, .. }) => *end = end.opposite(),
             (Self::GivesTwice, ListCommand::Pop { queue, end, max: 1 }) => {
                 let (queue, origin) = (queue.clone(), *end);
-                *list = ListCommand::Range { queue, origin, first: 0, last: 0 };
+                list = ListCommand::Range { queue, origin, first: 0, last: 0 };
             }
             _ => {}
         }
@@ -65,7 +65,7 @@ impl ListDefect {
 fn another_pop(list: &ListCommand) -> Option<Command> {
     let ListCommand::Pop { queue, max: 1, .. } = list else { return None };
     let pop = ListCommand::Pop { queue: queue.clone(), end: End::Tail, max: 1 };
-    Some(Command::List(Box::new(pop)))
+    Some(Command::List(pop))
 }
 
 fn split<F: Clone>(

@@ -92,7 +92,7 @@ impl Outside {
 /// Whether a command may be answered later.
 fn may_wait(command: &Command) -> bool {
     let Command::List(list) = command else { return false };
-    match &**list {
+    match list {
         ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } => {
             *wait != Some(Nanos::ZERO)
         }
