@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::number::write_integer;
+use crate::number::write_line;
 
 /// Which form of the protocol a client asked for by HELLO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,9 +128,7 @@ impl<'a> Answer<'a> {
     }
 
     fn header(&mut self, mark: u8, number: i64) {
-        self.out.push(mark);
-        write_integer(self.out, number);
-        self.end_line();
+        write_line(self.out, mark, number);
     }
 
     fn line(&mut self, mark: u8, text: &str) {

@@ -52,24 +52,30 @@ pub(crate) fn parse_timeout(text: &[u8]) -> Result<Nanos, NoTimeout> {
 /// More milliseconds than this are no time in Redis.
 const MILLIS_MAX: f64 = i64::MAX as f64;
 
-/// Without the detour of `core::fmt`, which costs more than the rest of a short answer.
-pub(crate) fn write_integer(out: &mut Vec<u8>, number: i64) {
-    if number < 0 {
-        out.push(b'-');
-    }
-    let mut digits = [0; 20];
+/// A line of a number behind a mark, in one piece and without the detour of `core::fmt`, which
+/// would cost more than the rest of a short answer.
+pub(crate) fn write_line(out: &mut Vec<u8>, mark: u8, number: i64) {
+    let mut line = *b"                      \r\n";
     let mut rest = number.unsigned_abs();
-    let mut count = 0;
-    for digit in digits.iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
+    let mut start = line.len() - 2;
+    let mut put = |byte| {
+        start -= 1;
+        if let Some(place) = line.get_mut(start) {
+            *place = byte;
+        }
+    };
+    loop {
+        put(b'0' + (rest % 10) as u8);
         rest /= 10;
-        count += 1;
         if rest == 0 {
             break;
         }
     }
-    let (_, written) = digits.split_at(digits.len() - count);
-    out.extend_from_slice(written);
+    if number < 0 {
+        put(b'-');
+    }
+    put(mark);
+    out.extend_from_slice(line.get(start..).unwrap_or_default());
 }
 
 #[cfg(test)]
@@ -83,8 +89,8 @@ mod tests {
         for number in [0, 1, -1, 9, 10, -10, 12_345, i64::MAX, i64::MIN] {
             assert_eq!(parse_integer(number.to_string().as_bytes()), Some(number));
             let mut out = Vec::new();
-            write_integer(&mut out, number);
-            assert_eq!(out, number.to_string().as_bytes());
+            write_line(&mut out, b':', number);
+            assert_eq!(out, alloc::format!(":{number}\r\n").as_bytes());
         }
         for wrong in [
             "",

@@ -77,10 +77,8 @@ pub(crate) enum Group {
 
 impl Spec {
     /// Finds the command that these words begin with, and sees that they are as many as it takes.
-    /// The client's last command is looked at first: most clients repeat themselves.
-    pub(crate) fn find(words: &Words, last: Option<&'static Self>) -> Result<&'static Self, Fault> {
-        let repeated = last.filter(|spec| words.is(0, spec.name));
-        let spec = repeated.or_else(|| lookup_word(words.word(0))).ok_or_else(|| unknown(words))?;
+    pub(crate) fn find(words: &Words) -> Result<&'static Self, Fault> {
+        let spec = lookup_word(words.word(0)).ok_or_else(|| unknown(words))?;
         spec.check_arity(words)?;
         if !matches!(spec.does, Does::Subcommands(_)) || words.len() == 1 {
             return Ok(spec);
@@ -105,6 +103,40 @@ impl Spec {
         let least = usize::from(self.arity.unsigned_abs());
         let fits = if self.arity < 0 { words.len() >= least } else { words.len() == least };
         if fits { Ok(()) } else { Err(Fault::arity(self.name)) }
+    }
+}
+
+/// The command that a client gave last, to be known again: most clients repeat themselves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeated {
+    spec: &'static Spec,
+    /// As the client spells it.
+    word: [u8; NAME_BYTES_MAX],
+    bytes: usize,
+}
+
+impl Repeated {
+    /// What these words begin with; nothing where it takes more than one word to know that.
+    fn of(spec: &'static Spec, words: &Words) -> Option<Self> {
+        let (name, mut word) = (words.word(0), [0; NAME_BYTES_MAX]);
+        if !words.is(0, spec.name) || matches!(spec.does, Does::Subcommands(_)) {
+            return None;
+        }
+        word.get_mut(..name.len())?.copy_from_slice(name);
+        Some(Self { spec, word, bytes: name.len() })
+    }
+
+    /// What these words ask, which is remembered.
+    pub(crate) fn find(last: &mut Option<Self>, words: &Words) -> Result<&'static Spec, Fault> {
+        if let Some(Self { spec, word, bytes }) = last
+            && word.get(..*bytes) == Some(words.word(0))
+        {
+            spec.check_arity(words)?;
+            return Ok(spec);
+        }
+        let spec = Spec::find(words)?;
+        *last = Self::of(spec, words);
+        Ok(spec)
     }
 }
 
@@ -343,6 +375,27 @@ static SPECS: [Spec; 100] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn words(line: &str) -> Words {
+        let mut words = Words::new();
+        for word in line.split(' ') {
+            words.extend(word.as_bytes());
+            words.end_word();
+        }
+        words
+    }
+
+    #[test]
+    fn what_is_repeated_is_found_as_it_would_be_alone() {
+        let lines = ["LPUSH l e", "LPUSH l f", "lpush l e", "LPUSH l", "LPUSHX l e", "client id"];
+        let more = ["client list", "CLIENT", "command", "command count", "x", "LPUSH l e", "ping"];
+        let mut last = None;
+        for line in lines.into_iter().chain(more).flat_map(|line| [line; 2]) {
+            let words = words(line);
+            let name = |found: Result<&Spec, Fault>| found.map(|spec| spec.name).map_err(|it| it.0);
+            assert_eq!(name(Repeated::find(&mut last, &words)), name(Spec::find(&words)), "{line}");
+        }
+    }
 
     #[test]
     fn the_table_is_in_order() {

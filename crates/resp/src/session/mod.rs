@@ -27,7 +27,7 @@ use crate::plan::Plan;
 use crate::reader::{Progress, ProtocolError, Reader};
 use crate::shared::{Shared, cancel_wait};
 use crate::subscriptions::{Subscriptions, Target};
-use crate::table::{Does, Spec, Verb};
+use crate::table::{Does, Repeated, Spec, Verb};
 use crate::transaction::{Parts, Transaction};
 use crate::wording::{Next, Wording};
 use crate::words::Words;
@@ -62,7 +62,7 @@ pub struct Session {
     closing: bool,
     is_cut_off: bool,
     /// The command that it gave last.
-    last: Option<&'static Spec>,
+    last: Option<Repeated>,
     /// What time it was last.
     now: Nanos,
 }
@@ -283,7 +283,7 @@ impl Session {
 
     fn read(&mut self, input: &mut InputBuffer, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
         if let Some(words) = self.postponed.take() {
-            let found = Spec::find(&words, self.last);
+            let found = Repeated::find(&mut self.last, &words);
             return self.execute(&words, found, shared, out);
         }
         let progress = self.reader.read(input);
@@ -292,7 +292,7 @@ impl Session {
         match progress {
             Ok(Progress::Whole) => {
                 let words = self.reader.take_words();
-                let found = Spec::find(&words, self.last);
+                let found = Repeated::find(&mut self.last, &words);
                 if self.popped && !found.as_ref().is_ok_and(|spec| spec.asks_engine()) {
                     return self.postpone(words);
                 }
@@ -332,7 +332,7 @@ impl Session {
         if words.is_empty() {
             return Step::GoOn;
         }
-        if is_http(words) {
+        if found.is_err() && is_http(words) {
             // A page in somebody's browser speaks through it: not a word, and nothing of the rest.
             self.closing = true;
             return Step::GoOn;
@@ -362,7 +362,6 @@ impl Session {
         let client = shared.clients.at_mut(self.slot);
         client.begin(found.as_ref().map_or("NULL", |spec| spec.name), self.now);
         let spec = found?;
-        self.last = Some(spec);
         if client.is_only_subscriber() && !is_for_subscribers(spec) {
             return Err(Fault::about(
                 "ERR Can't execute '",
