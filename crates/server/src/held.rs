@@ -11,11 +11,20 @@ use model::{After, Durability, Lsn};
 pub(crate) struct Held<T> {
     /// Depend on nothing that is not durable.
     free: VecDeque<T>,
-    written: BTreeMap<Place, T>,
-    synced: BTreeMap<Place, T>,
+    written: Line<T>,
+    synced: Line<T>,
     /// The place of the next one among those that wait for the same frame.
     next: u64,
     durable: Durable,
+}
+
+/// Those that wait for one level. Most come in the order of what they wait for, which takes no
+/// tree.
+#[derive(Debug)]
+struct Line<T> {
+    in_order: VecDeque<(Place, T)>,
+    /// Came behind some that wait for more.
+    late: BTreeMap<Place, T>,
 }
 
 /// The frame waited for, and the order of arrival.
@@ -25,8 +34,8 @@ impl<T> Held<T> {
     pub(crate) fn new() -> Self {
         Self {
             free: VecDeque::new(),
-            written: BTreeMap::new(),
-            synced: BTreeMap::new(),
+            written: Line::new(),
+            synced: Line::new(),
             next: 0,
             durable: Durable::default(),
         }
@@ -43,8 +52,7 @@ impl<T> Held<T> {
             self.free.push_back(thing);
             return;
         }
-        let before = waiting.insert((after.lsn, self.next), thing);
-        assert!(before.is_none(), "each has a place of its own");
+        waiting.push((after.lsn, self.next), thing);
         self.next += 1;
     }
 
@@ -57,11 +65,7 @@ impl<T> Held<T> {
         for (waiting, reached) in
             [(&mut self.written, durable.written), (&mut self.synced, durable.synced)]
         {
-            while let Some(first) = waiting.first_entry()
-                && first.key().0 <= reached
-            {
-                self.free.push_back(first.remove());
-            }
+            self.free.extend(std::iter::from_fn(|| waiting.pop(reached)));
         }
     }
 
@@ -75,6 +79,43 @@ impl<T> Held<T> {
         !self.written.is_empty() || !self.synced.is_empty()
     }
 }
+
+impl<T> Line<T> {
+    fn new() -> Self {
+        Self { in_order: VecDeque::new(), late: BTreeMap::new() }
+    }
+
+    fn push(&mut self, place: Place, thing: T) {
+        if self.in_order.back().is_none_or(|(last, _)| *last < place) {
+            return self.in_order.push_back((place, thing));
+        }
+        let before = self.late.insert(place, thing);
+        assert!(before.is_none(), "each has a place of its own");
+    }
+
+    /// The first, if what it waits for is reached.
+    fn pop(&mut self, reached: Lsn) -> Option<T> {
+        let first = self.in_order.front().map(|(place, _)| *place);
+        if let Some(late) = self.late.first_entry()
+            && first.is_none_or(|first| *late.key() < first)
+        {
+            return (late.key().0 <= reached).then(|| late.remove());
+        }
+        let (_, thing) = self.in_order.pop_front_if(|(place, _)| place.0 <= reached)?;
+        if self.in_order.is_empty() && self.in_order.capacity() > KEPT_MAX {
+            // What a crowd needed is not kept for ever.
+            self.in_order = VecDeque::new();
+        }
+        Some(thing)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.in_order.is_empty() && self.late.is_empty()
+    }
+}
+
+/// Places that a line without anybody keeps.
+const KEPT_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -105,5 +146,27 @@ mod tests {
         held.advance(Durable { written: Lsn(2), synced: Lsn(2) });
         assert_eq!(free(&mut held), "cd");
         assert!(!held.is_holding());
+    }
+
+    /// Against a plain list, sorted by what each waits for.
+    #[test]
+    fn however_they_come_they_go_by_what_they_wait_for() {
+        let mut held = Held::new();
+        let mut plain: Vec<(u64, u64)> = Vec::new();
+        let mut state = 1_u64;
+        for number in 0..1_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let lsn = number / 8 * 2 + (state >> 33) % 8 + 1;
+            held.push(after(lsn, Durability::Synced), number);
+            plain.push((lsn, number));
+        }
+        plain.sort_unstable();
+        for reached in (0..300).step_by(7) {
+            held.advance(Durable { written: Lsn(reached), synced: Lsn(reached) });
+            let gone = plain.partition_point(|(lsn, _)| *lsn <= reached);
+            let gone: Vec<u64> = plain.drain(..gone).map(|(_, number)| number).collect();
+            assert_eq!(std::iter::from_fn(|| held.pop()).collect::<Vec<_>>(), gone);
+        }
+        assert!(plain.is_empty() && !held.is_holding());
     }
 }

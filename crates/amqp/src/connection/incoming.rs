@@ -93,8 +93,8 @@ impl Connection {
         }
         let enlisted = begun.as_ref().and_then(|partial| partial.enlisted.transaction());
         let head = match begun {
-            Some(begun) => begun.go_on(transfer),
-            None => Partial::begin(transfer).map(Box::new),
+            Some(begun) => (*begun).go_on(transfer),
+            None => Partial::begin(transfer),
         };
         let mut head = match head {
             Ok(head) => head,
@@ -110,13 +110,13 @@ impl Connection {
             return Err(Fault::Link(id, error));
         }
         if !transfer.more {
-            return Ok(Some(Whole { head: *head, last: payload }));
+            return Ok(Some(Whole { head, last: payload }));
         }
         if !head.resumes {
             head.bytes.extend_from_slice(payload);
             self.held_bytes += head.bytes.len();
         }
-        producer.partial = Some(head);
+        producer.partial = Some(Box::new(head));
         Ok(None)
     }
 
@@ -238,7 +238,7 @@ impl Partial {
     }
 
     /// Another transfer of it. One of another delivery may not come in between (2.6.14).
-    fn go_on(mut self: Box<Self>, transfer: &Transfer<'_>) -> Result<Box<Self>, &'static str> {
+    fn go_on(mut self, transfer: &Transfer<'_>) -> Result<Self, &'static str> {
         if transfer.delivery_id.is_some_and(|id| id != self.id) {
             return Err("a delivery begins before the last one ended");
         }
