@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use model::{DeadReason, Settlement};
+use model::{DeadReason, Settlement, TransactionId};
 
 use crate::Connection;
 use crate::connection::Fault;
@@ -45,6 +45,7 @@ impl Connection {
         let session = self.sessions.get(&key);
         let deliveries = session.and_then(|session| session.deliveries(disposition.first, last));
         let Some((next, last)) = deliveries else { return Ok(()) };
+        self.miss_parts(key, next, last, transaction);
         let answer = (!disposition.settled).then(|| match transaction {
             Some(transaction) => Answer::Enlisted(transaction, outcome.clone()),
             None => Answer::Outcome(outcome.clone()),
@@ -53,6 +54,22 @@ impl Connection {
         let range = SettlingRange { session: key, next, last, settlement, transaction, answer };
         self.work.push_back(Work::Settle(range));
         Ok(())
+    }
+
+    /// What went back when we ended its link is no part of a transaction any more, though the peer,
+    /// who has not heard of that, thinks so.
+    fn miss_parts(
+        &mut self,
+        key: SessionKey,
+        next: u64,
+        last: u64,
+        transaction: Option<TransactionId>,
+    ) {
+        let taken_back = self.sessions.get(&key).map(|session| &session.taken_back);
+        let mut taken_back = taken_back.into_iter().flatten();
+        if taken_back.any(|taken| taken.first <= last && next <= taken.last) {
+            self.lose_part(transaction);
+        }
     }
 
     /// Settles in our turn what the peer wanted settled by us (2.6.12).

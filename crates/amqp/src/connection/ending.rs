@@ -14,7 +14,7 @@ use model::{Command, LinkId};
 use crate::Connection;
 use crate::connection::event::{Awaited, Departing};
 use crate::connection::link::{Kind, Recipient, Standing, drain_unsent};
-use crate::connection::session::{SessionKey, Waiting};
+use crate::connection::session::{SessionKey, TakenBack, Unsettled, Waiting};
 use crate::connection::{Fault, Phase};
 use crate::error::{Error, condition};
 use crate::performative::{Close, Detach, End, Performative, Role};
@@ -32,6 +32,9 @@ impl Connection {
         if link.is_ending() {
             if link.detached {
                 self.links.remove(&id);
+            }
+            if let Some(session) = self.sessions.get_mut(&key) {
+                session.taken_back.retain(|taken| taken.link != id);
             }
             return Ok(());
         }
@@ -101,9 +104,10 @@ impl Connection {
             Kind::Consumer(consumer) => {
                 let mut unfinished = drain_unsent(consumer);
                 let has_unsettled = core::mem::take(&mut consumer.unsettled) > 0;
+                let is_known = link.peer_detached;
                 self.ask(Command::CloseConsumer { link: id }, Awaited::Unheard);
                 if has_unsettled {
-                    unfinished.extend(self.forget_unsettled(session, id));
+                    unfinished.extend(self.take_back(session, id, is_known));
                 }
                 self.forget_waiting(session, id);
                 self.release(unfinished);
@@ -112,10 +116,23 @@ impl Connection {
         }
     }
 
-    fn forget_unsettled(&mut self, key: SessionKey, id: LinkId) -> VecDeque<model::MessageId> {
+    /// What the peer has not settled goes back, but for what it was heard to settle already.
+    fn take_back(
+        &mut self,
+        key: SessionKey,
+        id: LinkId,
+        is_known: bool,
+    ) -> VecDeque<model::MessageId> {
+        let heard = self.settling(key);
         let Some(session) = self.sessions.get_mut(&key) else { return VecDeque::new() };
-        let own = session.unsettled.extract_if(.., |_, unsettled| unsettled.link == id);
-        own.filter_map(|(_, unsettled)| unsettled.message).collect()
+        let is_own = |delivery: &u64, unsettled: &mut Unsettled| {
+            unsettled.link == id && !heard.has(*delivery)
+        };
+        let own: Vec<_> = session.unsettled.extract_if(.., is_own).collect();
+        if let (false, Some((first, _)), Some((last, _))) = (is_known, own.first(), own.last()) {
+            session.taken_back.push(TakenBack { link: id, first: *first, last: *last });
+        }
+        own.into_iter().filter_map(|(_, unsettled)| unsettled.message).collect()
     }
 
     fn forget_waiting(&mut self, key: SessionKey, id: LinkId) {
@@ -168,10 +185,12 @@ impl Connection {
     }
 
     fn begin_session_end(&mut self, key: SessionKey) {
+        let heard = self.settling(key);
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.ending = true;
         // At once, since each link would look through all of them.
-        let unsettled = core::mem::take(&mut session.unsettled);
+        let unsettled = session.unsettled.extract_if(.., |delivery, _| !heard.has(*delivery));
+        let unsettled: Vec<_> = unsettled.collect();
         let waiting = core::mem::take(&mut session.waiting);
         self.held_bytes -= waiting.iter().map(Waiting::bytes).sum::<usize>();
         let links: Vec<_> = session.handles.values().copied().collect();
@@ -181,7 +200,9 @@ impl Connection {
             }
             self.begin_ending(link);
         }
-        self.release(unsettled.into_values().filter_map(|unsettled| unsettled.message).collect());
+        self.release(
+            unsettled.into_iter().filter_map(|(_, unsettled)| unsettled.message).collect(),
+        );
     }
 
     pub(super) fn tell_end(

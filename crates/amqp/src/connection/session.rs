@@ -41,6 +41,9 @@ pub(crate) struct Session {
     next_delivery: u64,
     /// Our deliveries that nobody has settled.
     pub(crate) unsettled: BTreeMap<u64, Unsettled>,
+    /// Where those lie that went back when we ended their links; one for each such link, until the
+    /// peer knows that.
+    pub(crate) taken_back: Vec<TakenBack>,
     /// What waits for the peer's window, in order.
     pub(crate) waiting: VecDeque<Waiting>,
 }
@@ -51,6 +54,14 @@ pub(crate) struct Unsettled {
     pub(crate) link: LinkId,
     /// What the engine holds for it; a copy is nobody's.
     pub(crate) message: Option<MessageId>,
+}
+
+/// The first and the last delivery that was unsettled when we ended a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TakenBack {
+    pub(crate) link: LinkId,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
 }
 
 /// What waits for the peer's window.
@@ -119,6 +130,7 @@ impl Session {
             remote_window: begin.incoming_window,
             next_delivery: 0,
             unsettled: BTreeMap::new(),
+            taken_back: Vec::new(),
             waiting: VecDeque::new(),
         }
     }

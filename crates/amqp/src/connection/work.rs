@@ -2,6 +2,7 @@
 //! is and taken apart one by one, so that a frame of thirty bytes makes no long list.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use model::{Command, LinkId, MessageId, Settlement, TransactionId};
 
@@ -32,6 +33,17 @@ pub(crate) struct SettlingRange {
     pub(crate) transaction: Option<TransactionId>,
     /// What the peer waits for.
     pub(crate) answer: Option<Answer>,
+}
+
+/// Deliveries that the peer was heard to settle, in our turn: ranges in order, none beside another.
+pub(super) struct Heard(Vec<(u64, u64)>);
+
+impl Heard {
+    pub(super) fn has(&self, delivery: u64) -> bool {
+        let behind = self.0.partition_point(|(first, _)| *first <= delivery);
+        let range = behind.checked_sub(1).and_then(|at| self.0.get(at));
+        range.is_some_and(|(_, last)| delivery <= *last)
+    }
 }
 
 /// A producer that never was.
@@ -86,6 +98,24 @@ impl Connection {
         None
     }
 
+    /// What waits for its turn to be settled in a session.
+    pub(super) fn settling(&self, key: SessionKey) -> Heard {
+        let ranges = self.work.iter().filter_map(|work| match work {
+            Work::Settle(range) if range.session == key => Some((range.next, range.last)),
+            _ => None,
+        });
+        let mut ranges: Vec<_> = ranges.collect();
+        ranges.sort_unstable();
+        ranges.dedup_by(|(first, last), (_, before)| {
+            let meets = *first <= *before;
+            if meets {
+                *before = (*before).max(*last);
+            }
+            meets
+        });
+        Heard(ranges)
+    }
+
     fn release_next(&mut self, mut messages: VecDeque<MessageId>) -> Option<Command> {
         let message = messages.pop_front()?;
         if !messages.is_empty() {
@@ -117,7 +147,8 @@ impl Connection {
         unsettled: Unsettled,
     ) -> (Command, Awaited) {
         if let Some(consumer) = self.consumer(unsettled.link) {
-            consumer.unsettled -= 1;
+            // Of a link that is ending none are counted.
+            consumer.unsettled = consumer.unsettled.saturating_sub(1);
         }
         let Some(message) = unsettled.message else {
             // A copy: nothing becomes of it, but an answer has its turn.
