@@ -329,7 +329,12 @@ impl Engine {
         let (takers, steps) = self.takers_of_topic(by, topic, message);
         demand.steps += steps;
         for slot in takers {
-            self.add_stored(slot, Amount::one(message.body.len()), demand);
+            if holds_off {
+                self.add_stored(slot, Amount::one(message.body.len()), demand);
+            } else if !self.queues.at(slot).line.tickets.is_empty() {
+                // It takes everything; but nobody overtakes those who waited before it did.
+                demand.stored.entry(Site::There(slot)).or_default();
+            }
         }
     }
 

@@ -288,7 +288,7 @@ impl World {
         let after = 1 + self.rng.below(60);
         let (deadline, at) = match deadline {
             0 => (ValueDeadline::Never, None),
-            1 => (ValueDeadline::Kept, self.naive.values.get(name).and_then(|value| value.at)),
+            1 => (ValueDeadline::Kept, self.naive.deadline(name)),
             _ => (ValueDeadline::New(Deadline::After(Nanos(after))), Some(self.naive.now + after)),
         };
         let value = bytes.as_bytes().into();
