@@ -65,7 +65,8 @@ impl Connection {
         last: u64,
         transaction: Option<TransactionId>,
     ) {
-        let taken_back = self.sessions.get(&key).map(|session| &session.taken_back);
+        let session = self.sessions.get(&key).filter(|_| transaction.is_some());
+        let taken_back = session.map(|session| &session.taken_back);
         let mut taken_back = taken_back.into_iter().flatten();
         if taken_back.any(|taken| taken.first <= last && next <= taken.last) {
             self.lose_part(transaction);

@@ -14,7 +14,7 @@ use model::{Command, LinkId};
 use crate::Connection;
 use crate::connection::event::{Awaited, Departing};
 use crate::connection::link::{Kind, Recipient, Standing, drain_unsent};
-use crate::connection::session::{SessionKey, TakenBack, Unsettled, Waiting};
+use crate::connection::session::{SessionKey, Unsettled, Waiting};
 use crate::connection::{Fault, Phase};
 use crate::error::{Error, condition};
 use crate::performative::{Close, Detach, End, Performative, Role};
@@ -129,8 +129,8 @@ impl Connection {
             unsettled.link == id && !heard.has(*delivery)
         };
         let own: Vec<_> = session.unsettled.extract_if(.., is_own).collect();
-        if let (false, Some((first, _)), Some((last, _))) = (is_known, own.first(), own.last()) {
-            session.taken_back.push(TakenBack { link: id, first: *first, last: *last });
+        if !is_known {
+            session.note_taken_back(id, own.iter().map(|(delivery, _)| *delivery));
         }
         own.into_iter().filter_map(|(_, unsettled)| unsettled.message).collect()
     }

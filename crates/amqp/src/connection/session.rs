@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use model::{LinkId, MessageId};
 
-use crate::connection::limits::INCOMING_WINDOW;
+use crate::connection::limits::{INCOMING_WINDOW, TAKEN_BACK_MAX};
 use crate::performative::{Begin, Flow};
 
 /// A session of the connection's life: channels are reused, this is not.
@@ -41,8 +41,7 @@ pub(crate) struct Session {
     next_delivery: u64,
     /// Our deliveries that nobody has settled.
     pub(crate) unsettled: BTreeMap<u64, Unsettled>,
-    /// Where those lie that went back when we ended their links; one for each such link, until the
-    /// peer knows that.
+    /// Those that went back when we ended their links, until the peer knows that.
     pub(crate) taken_back: Vec<TakenBack>,
     /// What waits for the peer's window, in order.
     pub(crate) waiting: VecDeque<Waiting>,
@@ -56,7 +55,7 @@ pub(crate) struct Unsettled {
     pub(crate) message: Option<MessageId>,
 }
 
-/// The first and the last delivery that was unsettled when we ended a link.
+/// Neighbouring deliveries that were unsettled when we ended their link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TakenBack {
     pub(crate) link: LinkId,
@@ -132,6 +131,19 @@ impl Session {
             unsettled: BTreeMap::new(),
             taken_back: Vec::new(),
             waiting: VecDeque::new(),
+        }
+    }
+
+    /// Remembers which deliveries went back with a link. Beyond the limit what lies between them
+    /// counts as well, so that a transaction is rather rolled back than done in part.
+    pub(crate) fn note_taken_back(&mut self, link: LinkId, deliveries: impl Iterator<Item = u64>) {
+        let before = self.taken_back.len();
+        for delivery in deliveries {
+            let is_full = self.taken_back.len() >= TAKEN_BACK_MAX.max(before + 1);
+            match self.taken_back.get_mut(before..).and_then(<[TakenBack]>::last_mut) {
+                Some(taken) if taken.last + 1 == delivery || is_full => taken.last = delivery,
+                _ => self.taken_back.push(TakenBack { link, first: delivery, last: delivery }),
+            }
         }
     }
 
@@ -226,3 +238,45 @@ pub(crate) const fn wire(delivery: u64) -> u32 {
 
 /// We send what the peer's window allows, so our own is no limit.
 const OUTGOING_WINDOW: u32 = i32::MAX.cast_unsigned();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Fields, Symbols};
+
+    fn session() -> Session {
+        let begin = Begin {
+            remote_channel: None,
+            next_outgoing_id: 0,
+            incoming_window: 1,
+            outgoing_window: 1,
+            handle_max: 1,
+            offered_capabilities: Symbols::default(),
+            desired_capabilities: Symbols::default(),
+            properties: Fields::default(),
+        };
+        Session::new(0, &begin)
+    }
+
+    #[test]
+    fn neighbours_that_went_back_are_remembered_as_one() {
+        let mut session = session();
+        session.note_taken_back(LinkId(1), [3, 4, 5, 7, 9, 10].into_iter());
+        let runs: Vec<_> = session.taken_back.iter().map(|run| (run.first, run.last)).collect();
+        assert_eq!(runs, [(3, 5), (7, 7), (9, 10)]);
+    }
+
+    #[test]
+    fn beyond_the_limit_a_link_has_one_run_with_what_lies_between() {
+        let mut session = session();
+        let many = |from: u64| (0..3_000).map(move |n| from + 2 * n);
+        session.note_taken_back(LinkId(1), many(0));
+        assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX);
+        session.note_taken_back(LinkId(2), many(10_000));
+        assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX + 1);
+        let last = session.taken_back.last().expect("the second link's");
+        assert_eq!((last.link, last.first, last.last), (LinkId(2), 10_000, 15_998));
+        session.note_taken_back(LinkId(3), core::iter::empty());
+        assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX + 1);
+    }
+}
