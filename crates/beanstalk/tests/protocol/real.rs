@@ -67,13 +67,16 @@ impl Beanstalkd {
     }
 
     /// A connection alone proves nothing: to a free port it may come from this very port and be
-    /// answered by itself. An empty line is answered and not counted.
+    /// answered by itself. An empty line is answered and not counted. Once beanstalkd has closed
+    /// its end, it counts this connection among the open ones no more.
     fn answers(&self) -> bool {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let Ok(mut stream) = TcpStream::connect(address) else { return false };
         let itself = stream.local_addr().ok() == Some(address);
         let asked = !itself && stream.write_all(b"\r\n").is_ok();
-        asked && stream.read(&mut [0; 64]).is_ok_and(|count| count > 0)
+        asked
+            && stream.shutdown(Shutdown::Write).is_ok()
+            && stream.read_to_end(&mut Vec::new()).is_ok_and(|count| count > 0)
     }
 
     /// The signal is pending when this returns, so it comes before whatever is sent later.
