@@ -12,7 +12,7 @@ use model::{
     BrokerStatistics, Command, Formats, LiveRecords, Lsn, Nanos, Output, SessionId, StorePolicy,
 };
 
-use crate::explain::{Explained, join};
+use crate::explain::Explaining;
 use crate::fetching::Fetching;
 use crate::log::Log;
 use crate::recovery::{Recovery, recover};
@@ -328,11 +328,19 @@ impl<F: Clone> Broker<F> {
         self.journal.as_deref().map_or_else(Counters::default, Journal::counters)
     }
 
-    /// What each file of the log is kept for; looks at every message.
+    /// Begins to find out what each file of the log is kept for.
     #[must_use]
-    pub fn explain(&self) -> Vec<Explained> {
-        let segments = self.journal.as_deref().map(Journal::explain).unwrap_or_default();
-        join(segments, &self.engine)
+    pub fn explain(&self) -> Explaining {
+        let (segments, last) = match self.journal.as_deref() {
+            Some(journal) => (journal.explain(), journal.last()),
+            None => (Vec::new(), Lsn::ZERO),
+        };
+        Explaining::new(segments, last)
+    }
+
+    /// Looks at some more messages for this; false when it has seen all.
+    pub fn go_on_explaining(&self, explaining: &mut Explaining) -> bool {
+        explaining.go_on(&self.engine)
     }
 
     /// What the engine counts.

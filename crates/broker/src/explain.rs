@@ -40,29 +40,63 @@ pub struct QueueShare {
 /// [`OpenError`]: it is not what was written.
 pub fn explain<D: Disk>(disk: &D, options: EngineOptions) -> Result<Vec<Explained>, OpenError> {
     let mut replay = Replay::new(Engine::new(options));
-    let segments = journal::explain(disk, &mut replay)?;
-    Ok(join(segments, replay.engine()))
+    let mut explaining = Explaining::new(journal::explain(disk, &mut replay)?, Lsn(u64::MAX));
+    while explaining.go_on(replay.engine()) {}
+    Ok(explaining.end())
 }
 
-/// Finds to each file the messages that need it.
-pub(crate) fn join(segments: Vec<SegmentUse>, engine: &Engine) -> Vec<Explained> {
-    let first = |(index, segment): (usize, &SegmentUse)| Some((segment.first?, index));
-    let by_first: BTreeMap<Lsn, usize> = segments.iter().enumerate().filter_map(first).collect();
-    let mut shares = vec![BTreeMap::new(); segments.len()];
-    for logged in engine.logged() {
-        let holding = by_first.range(..=logged.lsn).next_back();
-        if let Some(shares) = holding.and_then(|(_, index)| shares.get_mut(*index)) {
-            add(shares, &logged);
-        }
+/// What the log is kept for, as it is found out in portions while the broker goes on.
+///
+/// Its files are told as they were when this began. What was settled before it was looked at is
+/// not told, nor is what was stored or moved since.
+#[derive(Debug)]
+pub struct Explaining {
+    segments: Vec<SegmentUse>,
+    /// Files by their first frames.
+    by_first: BTreeMap<Lsn, usize>,
+    /// Of each file.
+    shares: Vec<BTreeMap<(bool, QueueName), QueueShare>>,
+    /// The last frame when this began.
+    last: Lsn,
+    /// The message to go on from.
+    next: Option<MessageId>,
+}
+
+impl Explaining {
+    pub(crate) fn new(segments: Vec<SegmentUse>, last: Lsn) -> Self {
+        let first = |(index, segment): (usize, &SegmentUse)| Some((segment.first?, index));
+        let by_first = segments.iter().enumerate().filter_map(first).collect();
+        let shares = vec![BTreeMap::new(); segments.len()];
+        Self { segments, by_first, shares, last, next: Some(MessageId(0)) }
     }
-    let explained = segments.into_iter().zip(shares).map(|(segment, shares)| {
-        let mut queues: Vec<QueueShare> = shares.into_values().collect();
-        let queues_count = queues.len();
-        queues.sort_unstable_by_key(|share| share.oldest);
-        queues.truncate(QUEUES_EXPLAINED_MAX);
-        Explained { segment, queues, queues_count }
-    });
-    explained.collect()
+
+    /// Looks at some more messages; false when it has seen all.
+    pub(crate) fn go_on(&mut self, engine: &Engine) -> bool {
+        let Some(next) = self.next else { return false };
+        self.next = engine.logged(next, MESSAGES_AT_ONCE, |logged| {
+            if logged.lsn > self.last {
+                return;
+            }
+            let holding = self.by_first.range(..=logged.lsn).next_back();
+            if let Some(shares) = holding.and_then(|(_, index)| self.shares.get_mut(*index)) {
+                add(shares, &logged);
+            }
+        });
+        self.next.is_some()
+    }
+
+    /// What was found, file by file.
+    #[must_use]
+    pub fn end(self) -> Vec<Explained> {
+        let explained = self.segments.into_iter().zip(self.shares).map(|(segment, shares)| {
+            let mut queues: Vec<QueueShare> = shares.into_values().collect();
+            let queues_count = queues.len();
+            queues.sort_unstable_by_key(|share| share.oldest);
+            queues.truncate(QUEUES_EXPLAINED_MAX);
+            Explained { segment, queues, queues_count }
+        });
+        explained.collect()
+    }
 }
 
 fn add(shares: &mut BTreeMap<(bool, QueueName), QueueShare>, logged: &Logged<'_>) {
@@ -82,3 +116,6 @@ fn add(shares: &mut BTreeMap<(bool, QueueName), QueueShare>, logged: &Logged<'_>
 
 /// Queues that are told of one file.
 pub const QUEUES_EXPLAINED_MAX: usize = 10;
+
+/// Messages that are looked at before others have their turn.
+const MESSAGES_AT_ONCE: usize = 4096;

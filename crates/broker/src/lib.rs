@@ -22,7 +22,7 @@ mod spilling;
 mod work;
 
 pub use broker::{Broker, BrokerOptions};
-pub use explain::{Explained, QUEUES_EXPLAINED_MAX, QueueShare, explain};
+pub use explain::{Explained, Explaining, QUEUES_EXPLAINED_MAX, QueueShare, explain};
 pub use journal::{
     Counters, Durable, Gate, JournalFailed, OpenError, SpillCounters, Unwritten, Write,
 };

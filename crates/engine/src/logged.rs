@@ -21,18 +21,26 @@ pub struct Logged<'a> {
 }
 
 impl Engine {
-    /// All of them, the oldest first. Looks at every message.
-    pub fn logged(&self) -> impl Iterator<Item = Logged<'_>> {
-        let messages = self.messages.iter_from(0).filter(|(_, message)| message.is_journalled());
-        messages.filter_map(|(number, message)| {
-            let queue = self.queues.get(message.queue)?;
-            Some(Logged {
+    /// Tells of those among `count` messages from `first` on, the oldest first. The message to go
+    /// on from, none after the last.
+    pub fn logged(
+        &self,
+        first: MessageId,
+        count: usize,
+        mut tell: impl FnMut(Logged<'_>),
+    ) -> Option<MessageId> {
+        let mut messages = self.messages.iter_from(first.0);
+        for (number, message) in messages.by_ref().take(count) {
+            let queue = self.queues.get(message.queue).filter(|_| message.is_journalled());
+            let Some(queue) = queue else { continue };
+            tell(Logged {
                 lsn: message.location,
                 message: MessageId(number),
                 created: message.created,
                 queue: &queue.name,
                 of_topic: matches!(queue.role, Role::Subscription { .. }),
-            })
-        })
+            });
+        }
+        messages.next().map(|(number, _)| MessageId(number))
     }
 }

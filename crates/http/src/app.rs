@@ -92,7 +92,7 @@ impl<G: Gateway> App<G> {
             Resource::Ready => self.ready(asked),
             Resource::Metrics => self.metrics(asked).await,
             Resource::OpenApi => self.open_api(asked),
-            Resource::Journal => self.journal(asked),
+            Resource::Journal => self.journal(asked).await,
             Resource::Queues => self.queues(asked).await,
             Resource::Queue(queue) if method == Method::DELETE => {
                 self.delete_queue(queue, asked).await
@@ -125,8 +125,8 @@ impl<G: Gateway> App<G> {
     }
 
     /// Reads the body of a request.
-    pub(crate) async fn read(&self, body: Incoming, max: usize) -> Result<Read> {
-        self.reader.read(body, max).await
+    pub(crate) async fn read(&self, body: Incoming, max: usize, mend: &str) -> Result<Read> {
+        self.reader.read(body, max, mend).await
     }
 
     /// Room for the steps that were made of a body, which may be much more than it.

@@ -127,10 +127,11 @@ impl Reader {
     }
 
     /// Reads a whole body of `max` bytes at most; one that says that it is larger is not read.
-    pub(crate) async fn read(&self, body: Incoming, max: usize) -> Result<Read> {
+    /// `mend` is what helps then.
+    pub(crate) async fn read(&self, body: Incoming, max: usize, mend: &str) -> Result<Read> {
         let hint = body.size_hint();
         if hint.lower() > max as u64 {
-            return Err(Problem::too_large("the body", max));
+            return Err(Problem::too_large("the body", max, mend));
         }
         // What is claimed takes no room from others: only what has come does.
         let mut room = self.room.take(0)?;
@@ -138,7 +139,7 @@ impl Reader {
         let mut body = body;
         while let Some(piece) = self.next_piece(&mut body).await? {
             if bytes.len() + piece.len() > max {
-                return Err(Problem::too_large("the body", max));
+                return Err(Problem::too_large("the body", max, mend));
             }
             while bytes.len() + piece.len() > room.bytes() {
                 room.merge(self.room.take(room.bytes())?);

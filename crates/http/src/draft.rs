@@ -15,6 +15,7 @@ use crate::base64;
 use crate::problem::{Problem, Result};
 use crate::property::{Owned, Property};
 use crate::query::duration;
+use crate::send::SMALLER;
 
 /// All but the body.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +129,7 @@ impl Draft {
                 (format, Arc::from(body))
             };
         if body.len() > bytes_max {
-            return Err(Problem::too_large("a message with its properties", bytes_max));
+            return Err(Problem::too_large("a message with its properties", bytes_max, SMALLER));
         }
         Ok(NewMessage {
             priority: priority_of_jms(self.priority),

@@ -52,7 +52,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     fn figures(&self) -> Figures;
 
     /// What each file of the log is kept for.
-    fn segments(&self) -> Vec<SegmentFigures>;
+    fn segments(&self) -> impl Future<Output = Vec<SegmentFigures>> + Send;
 }
 
 /// What is published to a topic, one after the other.

@@ -11,9 +11,9 @@ use crate::shown::millis;
 
 impl<G: Gateway> App<G> {
     /// Its files, whole: they are as many as the disk holds segments.
-    pub(crate) fn journal(&self, asked: Asked) -> Result<Answer> {
+    pub(crate) async fn journal(&self, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
-        let segments: Vec<Json> = self.gateway.segments().iter().map(segment).collect();
+        let segments: Vec<Json> = self.gateway.segments().await.iter().map(segment).collect();
         Ok(json(StatusCode::OK, &json!({ "segments": segments })))
     }
 }

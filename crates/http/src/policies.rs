@@ -28,7 +28,7 @@ impl<G: Gateway> App<G> {
         queue: QueueName,
         asked: Asked,
     ) -> Result<Answer> {
-        let read = self.read(asked.into_body()?, POLICY_BYTES_MAX).await?;
+        let read = self.read(asked.into_body()?, POLICY_BYTES_MAX, "send only the rules").await?;
         let object = serde_json::from_slice(&read.bytes).map_err(|error| {
             Problem::bad_request(format!("the body is no JSON object of rules: {error}"))
         })?;

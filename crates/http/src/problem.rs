@@ -52,12 +52,13 @@ impl Problem {
         }
     }
 
-    pub(crate) fn too_large(what: &str, max: usize) -> Self {
+    /// `mend` says what to do about it.
+    pub(crate) fn too_large(what: &str, max: usize, mend: &str) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "too-large",
             "It is too large",
-            format!("{what} may have {max} bytes at most, send less or raise --max-message-bytes"),
+            format!("{what} may have {max} bytes at most, {mend}"),
         )
     }
 

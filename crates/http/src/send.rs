@@ -28,10 +28,10 @@ impl<G: Gateway> App<G> {
         }
         let body = asked.into_body()?;
         if by_line {
-            let read = self.read(body, BATCH_BYTES_MAX).await?;
+            let read = self.read(body, BATCH_BYTES_MAX, IN_PARTS).await?;
             return self.send_lines(to, draft, &read.bytes, is_ndjson).await;
         }
-        let read = self.read(body, self.options.message_bytes_max).await?;
+        let read = self.read(body, self.options.message_bytes_max, SMALLER).await?;
         self.send_body(to, &draft, &read.bytes, count).await
     }
 
@@ -124,3 +124,9 @@ fn is_ndjson(content_type: &str) -> bool {
 
 /// Bytes of a request that holds several messages.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What helps where a batch is larger.
+pub(crate) const IN_PARTS: &str = "send it in parts";
+
+/// What helps where a message is larger than it may be.
+pub(crate) const SMALLER: &str = "send less or raise --max-message-bytes";

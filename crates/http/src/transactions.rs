@@ -10,11 +10,11 @@ use crate::draft::{Draft, take_text};
 use crate::gateway::{Gateway, Step, Work};
 use crate::problem::{Problem, Result};
 use crate::route::{name, settling};
-use crate::send::BATCH_BYTES_MAX;
+use crate::send::{BATCH_BYTES_MAX, IN_PARTS};
 
 impl<G: Gateway> App<G> {
     pub(crate) async fn transact(&self, asked: Asked) -> Result<Answer> {
-        let read = self.read(asked.into_body()?, BATCH_BYTES_MAX).await?;
+        let read = self.read(asked.into_body()?, BATCH_BYTES_MAX, IN_PARTS).await?;
         if json_bytes(&read.bytes) > JSON_BYTES_MAX {
             return Err(model::Refusal::TransactionTooLarge.into());
         }

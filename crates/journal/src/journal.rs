@@ -309,7 +309,8 @@ impl<F: Clone> Journal<F> {
     }
 
     /// The last frame appended.
-    pub(crate) fn last(&self) -> Lsn {
+    #[must_use]
+    pub fn last(&self) -> Lsn {
         Lsn(self.next.0 - 1)
     }
 

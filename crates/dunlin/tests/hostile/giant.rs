@@ -11,6 +11,10 @@ fn claims() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let post = "POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\n";
     let long_head = format!("{post}x-long: {}\r\n\r\n", "x".repeat(100_000));
     let huge_body = format!("{post}content-length: 99999999999\r\n\r\n");
+    let ndjson = "content-type: application/x-ndjson\r\ncontent-length: 99999999999\r\n\r\n";
+    let huge_batch = format!("{post}{ndjson}");
+    let put = "PUT /queues/q/policy HTTP/1.1\r\nhost: localhost\r\n";
+    let huge_policy = format!("{put}content-length: 99999999999\r\n\r\n");
     let settings = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let huge_frame = [settings.as_bytes(), &[0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]].concat();
     vec![
@@ -19,7 +23,9 @@ fn claims() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         text("redis", "*-1000000000000\r\n*1\r\n$9999999999999999999\r\n", "invalid bulk length"),
         ("amqp", framed([0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0]), "amqp:connection:framing-error"),
         ("amqp", framed([0, 1, 0, 1, 2, 0, 0, 0]), "amqp:connection:framing-error"),
-        ("http", huge_body.into_bytes(), "413"),
+        ("http", huge_body.into_bytes(), "--max-message-bytes"),
+        ("http", huge_batch.into_bytes(), "send it in parts"),
+        ("http", huge_policy.into_bytes(), "send only the rules"),
         ("http", long_head.into_bytes(), "431"),
         ("http", huge_frame, ""),
     ]

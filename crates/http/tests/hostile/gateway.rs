@@ -158,7 +158,7 @@ impl Gateway for Ours {
         Figures::default()
     }
 
-    fn segments(&self) -> Vec<SegmentFigures> {
+    async fn segments(&self) -> Vec<SegmentFigures> {
         Vec::new()
     }
 }

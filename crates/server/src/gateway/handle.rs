@@ -91,9 +91,12 @@ impl http_api::Gateway for Gateway {
         figures::of(broker, &self.hub.counters())
     }
 
-    fn segments(&self) -> Vec<SegmentFigures> {
-        let explained = self.hub.lock().broker.explain();
-        explained.into_iter().map(figures::of_segment).collect()
+    async fn segments(&self) -> Vec<SegmentFigures> {
+        let mut explaining = self.hub.lock().broker.explain();
+        while self.hub.lock().broker.go_on_explaining(&mut explaining) {
+            tokio::task::yield_now().await;
+        }
+        explaining.end().into_iter().map(figures::of_segment).collect()
     }
 }
 
