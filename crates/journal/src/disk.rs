@@ -187,7 +187,12 @@ pub fn read_whole<D: Disk + ?Sized>(
     bytes: u64,
     buffer: &mut Vec<u8>,
 ) -> Result<(), DiskError> {
-    buffer.resize(usize::try_from(bytes).unwrap_or(usize::MAX), 0);
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if bytes > buffer.capacity() {
+        // Zeros from the system: who grows a vector clears what is read over at once.
+        *buffer = vec![0; bytes];
+    }
+    buffer.resize(bytes, 0);
     let read = disk.read(file, 0, buffer)?;
     buffer.truncate(read);
     Ok(())

@@ -123,10 +123,10 @@ impl<'a> ReadBatch<'a> {
         self.mark.time
     }
 
-    fn walk(
+    fn walk<Decode: Fn(&'a [u8], Life) -> Option<Frame<'a>>>(
         &self,
-        decode: fn(&'a [u8], Life) -> Option<Frame<'a>>,
-    ) -> impl Iterator<Item = Frame<'a>> + use<'a> {
+        decode: Decode,
+    ) -> impl Iterator<Item = Frame<'a>> + use<'a, Decode> {
         let life = self.life;
         let mut rest = self.bytes.get(life.mark_bytes()..).unwrap_or_default();
         let mut left = self.mark.frames;

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 
 use model::Lsn;
 
-use crate::format::{Epoch, Life, Mark};
+use crate::format::{Epoch, Frame, Life, Mark};
 use crate::frame_index::FrameIndex;
 use crate::reader::{ReadBatch, SegmentReader};
 use crate::recovery::{Recover, Recovered};
@@ -76,7 +76,8 @@ impl<D: Disk> Walk<'_, D> {
         }
     }
 
-    /// Replays from there to the end of the log, and tells where it is and which frame is next.
+    /// Replays from there to the end of the log, and tells where it is and which frame is next. The
+    /// rest of the disk is read in the same go, and says whether that is the end.
     pub(crate) fn replay(
         &mut self,
         start: usize,
@@ -85,21 +86,25 @@ impl<D: Disk> Walk<'_, D> {
         let first = self.files.get(start).and_then(|file| file.first);
         let next = first.map_or(self.begin.next(), |mark| mark.lsn);
         let mut end = End { tail: None, next, epoch: Epoch::default(), claimed: self.end };
-        let mut goes_on = start;
-        self.read_segments(start.., |walk, index, bytes, whole| {
-            if index != goes_on {
-                return Ok(ControlFlow::Continue(()));
+        let mut goes_on = Some(start).filter(|start| *start < self.files.len());
+        let from = goes_on.unwrap_or(0);
+        self.read_segments(from.., |walk, index, bytes, whole| {
+            let behind = match goes_on {
+                Some(later) if index < later => return Ok(ControlFlow::Continue(())),
+                Some(_) => {
+                    let offset = walk.replay_segment(index, (bytes, whole), &mut end, recover)?;
+                    end.tail = Some(Tail { index, offset });
+                    goes_on = walk.continuation(index, end.next, end.epoch);
+                    offset
+                }
+                None => BLOCK_BYTES as u64,
+            };
+            if goes_on.is_none() {
+                end.claimed = end.claimed.max(walk.claimed(index, bytes, behind));
             }
-            let offset = walk.replay_segment(index, (bytes, whole), &mut end, recover)?;
-            end.tail = Some(Tail { index, offset });
-            if let Some(later) = walk.continuation(index, end.next, end.epoch) {
-                goes_on = later;
-                return Ok(ControlFlow::Continue(()));
-            }
-            end.claimed = end.claimed.max(walk.claimed(index, bytes, offset));
-            Ok(ControlFlow::Break(()))
+            Ok(ControlFlow::Continue(()))
         })?;
-        self.judge(&mut end)?;
+        self.judge(&end)?;
         Ok((end.tail, end.next))
     }
 
@@ -119,10 +124,10 @@ impl<D: Disk> Walk<'_, D> {
             let offset = reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
             self.recovered.latest = self.recovered.latest.max(batch.time());
-            self.note_frames(index, offset, &batch);
             let extent = Extent { index, offset, bytes: batch.bytes(), last: batch.last() };
             self.note_unsure(extent, batch.mark.synced.max(self.end));
-            for frame in batch.frames().filter(|frame| frame.lsn > self.begin) {
+            let frames = noted_frames(index_of(&mut self.indexes, index), life, offset, &batch);
+            for frame in frames.filter(|frame| frame.lsn > self.begin) {
                 self.recovered.frames += 1;
                 recover
                     .replay(frame.lsn, frame.payload, frame.lsn <= self.end)
@@ -146,17 +151,6 @@ impl<D: Disk> Walk<'_, D> {
         }
     }
 
-    /// A batch was found that is part of the log.
-    fn note_frames(&mut self, index: usize, offset: u64, batch: &ReadBatch<'_>) {
-        let found = self.indexes.get_mut(index);
-        let found = found.expect("invariant: there is an index for each file");
-        let mut at = offset + self.files.get(index).map_or(0, |file| file.life.mark_bytes()) as u64;
-        for frame in batch.frames() {
-            found.note(frame.lsn, at);
-            at += frame.bytes() as u64;
-        }
-    }
-
     /// The segment after `index` that begins with frame `next`.
     fn continuation(&self, index: usize, next: Lsn, epoch: Epoch) -> Option<usize> {
         let continues = |mark: Mark| mark.lsn == next && mark.epoch >= epoch;
@@ -171,12 +165,7 @@ impl<D: Disk> Walk<'_, D> {
     }
 
     /// The log may end there unless something says that the next frame was durable.
-    fn judge(&mut self, end: &mut End) -> Result<(), OpenError> {
-        let behind = end.tail.map_or(0, |tail| tail.index + 1);
-        self.read_segments(behind.., |walk, index, bytes, _| {
-            end.claimed = end.claimed.max(walk.claimed(index, bytes, BLOCK_BYTES as u64));
-            Ok(ControlFlow::Continue(()))
-        })?;
+    fn judge(&self, end: &End) -> Result<(), OpenError> {
         let (claimed, lsn) = (end.claimed, end.next);
         if claimed < lsn {
             return Ok(());
@@ -248,8 +237,8 @@ impl<D: Disk> Walk<'_, D> {
         while wanted.peek().is_some() {
             let offset = reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
-            self.note_frames(index, offset, &batch);
-            for frame in batch.frames() {
+            let found = index_of(&mut self.indexes, index);
+            for frame in noted_frames(found, life, offset, &batch) {
                 if wanted.next_if(|lsn| **lsn == frame.lsn).is_some() {
                     recover
                         .restore(frame.lsn, frame.payload)
@@ -337,6 +326,25 @@ pub(crate) struct Tail {
     /// Index in `files`.
     pub(crate) index: usize,
     pub(crate) offset: u64,
+}
+
+fn index_of(indexes: &mut [FrameIndex], index: usize) -> &mut FrameIndex {
+    indexes.get_mut(index).expect("invariant: there is an index for each file")
+}
+
+/// The frames of a batch that is part of the log, and begins there in a segment of that life. Where
+/// each lies is noted as it is taken.
+fn noted_frames<'a>(
+    found: &mut FrameIndex,
+    life: Life,
+    offset: u64,
+    batch: &ReadBatch<'a>,
+) -> impl Iterator<Item = Frame<'a>> {
+    let mut at = offset + life.mark_bytes() as u64;
+    batch.frames().inspect(move |frame| {
+        found.note(frame.lsn, at);
+        at += frame.bytes() as u64;
+    })
 }
 
 fn corrupt(life: Life, offset: u64, cause: String) -> OpenError {

@@ -324,6 +324,38 @@ fn rot_in_the_first_batch_of_the_last_segment_is_refused() {
     }
 }
 
+/// Whether the log ends is told by what lies behind, also where each segment's first mark is gone.
+#[test]
+fn a_mark_in_the_midst_of_any_later_segment_tells_of_what_is_lost() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    for key in 0..60 {
+        assert!(store.put(key, &value(key, 100)));
+    }
+    let image = store.disk.image();
+    let mut later = image.segments().split_off(1);
+    later.retain(|name| image.file(name).borrow()[2 * 4096..].iter().any(|byte| *byte != 0));
+    assert!(later.len() > 1, "the log rolled twice");
+    for name in &later {
+        image.file(name).borrow_mut()[4096..2 * 4096].fill(0);
+    }
+    let opened = Store::open(&image, always());
+    assert!(matches!(opened, Err(OpenError::Corrupt { .. })), "what is lost was confirmed");
+}
+
+#[test]
+fn a_start_without_a_snapshot_reads_each_segment_once() {
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    for key in 0..60 {
+        assert!(store.put(key, &value(key, 100)));
+        let image = store.disk.image();
+        let (again, recovered) = Store::recover(&image, always()).expect("the journal opens");
+        assert_eq!(again.values.contents(), store.values.contents());
+        if recovered.snapshot == 0 {
+            assert_eq!(image.directory().whole_reads, store.disk.segments().len());
+        }
+    }
+}
+
 #[test]
 fn a_segment_is_not_used_again_before_the_log_goes_on_behind_it() {
     for rounds in 0..260 {

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use journal::{
-    Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, Recover, Recovered, Write,
-    WriteMode,
+    CheckFile, Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, Recover,
+    Recovered, TakeFile, Write, WriteMode,
 };
 use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
@@ -29,6 +29,8 @@ pub struct Directory {
     pub salt: u64,
     /// The next sync fails.
     pub fail_sync: bool,
+    /// Files that were asked for to be read as a whole.
+    pub whole_reads: usize,
 }
 
 #[derive(Clone)]
@@ -106,6 +108,22 @@ impl Disk for MemoryDisk {
         let count = buffer.len().min(bytes.len() - from);
         buffer[..count].copy_from_slice(&bytes[from..from + count]);
         Ok(count)
+    }
+
+    fn read_files(
+        &self,
+        files: &[(MemoryFile, u64)],
+        check: &CheckFile<'_>,
+        take: &mut TakeFile<'_>,
+    ) -> Result<(), DiskError> {
+        self.0.borrow_mut().whole_reads += files.len();
+        for (index, (file, _)) in files.iter().enumerate() {
+            let bytes = file.bytes.borrow().clone();
+            if take(index, &bytes, check(index, &bytes)).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn write(
