@@ -202,12 +202,17 @@ impl<'a> Iterator for Records<'a> {
         if self.failed || before == 0 {
             return None;
         }
-        let record = decode(&mut self.reader);
-        self.failed = record.is_err();
-        Some(record.map(|record| (record, before - self.reader.remaining())))
+        Some(match decode(&mut self.reader) {
+            Ok(record) => Ok((record, before - self.reader.remaining())),
+            Err(error) => {
+                self.failed = true;
+                Err(error)
+            }
+        })
     }
 }
 
+#[inline]
 fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
     Ok(match reader.byte()? {
         MESSAGE => RecordView::Message { envelope: envelope(reader)?, body: reader.bytes()? },
@@ -325,6 +330,7 @@ fn put_standing(
     }
 }
 
+#[inline]
 fn standing<'a>(reader: &mut Reader<'a>) -> Result<Head<'a>, RecordError> {
     let flags = reader.byte()?;
     if flags & (IS_IN_FRONT | HAS_ORDER) == IS_IN_FRONT {

@@ -68,12 +68,12 @@ impl Engine {
         fuzzy: bool,
     ) -> Result<(), RecordError> {
         for record in Records::new(payload) {
-            let (record, size) = record?;
+            let (mut record, size) = record?;
             let result = match record {
-                RecordView::Message { envelope, body } => {
+                RecordView::Message { ref mut envelope, body } => {
                     let body = Some(self.recovered_body(body));
-                    let envelope = Envelope { group: 0, ..envelope };
-                    self.recover(&envelope, placed(lsn, size)?, body, fuzzy)
+                    envelope.group = 0;
+                    self.recover(envelope, placed(lsn, size)?, body, fuzzy)
                 }
                 RecordView::Shared { copies, body } => {
                     self.replay_copies(copies, placed(lsn, size)?, body, fuzzy)

@@ -32,6 +32,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
+    #[inline]
     pub(crate) fn byte(&mut self) -> Result<u8, RecordError> {
         let (first, rest) = self.rest.split_first().ok_or(RecordError::Truncated)?;
         self.rest = rest;
@@ -39,26 +40,39 @@ impl<'a> Reader<'a> {
     }
 
     /// Eight bytes, little endian.
+    #[inline]
     pub(crate) fn fixed(&mut self) -> Result<u64, RecordError> {
         let (first, rest) = self.rest.split_first_chunk().ok_or(RecordError::Truncated)?;
         self.rest = rest;
         Ok(u64::from_le_bytes(*first))
     }
 
+    #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64, RecordError> {
+        match self.rest.split_first() {
+            Some((first, rest)) if *first < 0x80 => {
+                self.rest = rest;
+                Ok((*first).into())
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, RecordError> {
         let mut value = 0;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.byte()?;
+        for (index, byte) in self.rest.iter().take(VARINT_BYTES_MAX).enumerate() {
             let bits = u64::from(byte & 0x7f);
-            if (bits << shift) >> shift != bits {
+            if index == VARINT_BYTES_MAX - 1 && bits > 1 {
                 break;
             }
-            value |= bits << shift;
+            value |= bits << (7 * index);
             if byte & 0x80 == 0 {
+                self.rest = self.rest.get(index + 1..).unwrap_or_default();
                 return Ok(value);
             }
         }
-        Err(RecordError::Invalid("number"))
+        let is_cut = self.rest.len() < VARINT_BYTES_MAX;
+        Err(if is_cut { RecordError::Truncated } else { RecordError::Invalid("number") })
     }
 
     pub(crate) fn small(&mut self) -> Result<u32, RecordError> {
@@ -85,6 +99,9 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Bytes of the largest number: nine of seven bits, and the last bit.
+const VARINT_BYTES_MAX: usize = 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +115,22 @@ mod tests {
             assert_eq!(reader.varint(), Ok(value));
             assert_eq!(reader.remaining(), 0);
             assert_eq!(Reader::new(&out[..out.len() - 1]).varint(), Err(RecordError::Truncated));
+        }
+    }
+
+    /// Whatever comes behind a number is left, and each cut of it is told from a number too large.
+    #[test]
+    fn any_cut_of_a_number_is_truncated() {
+        for bits in 0..u64::BITS {
+            let mut out = Vec::new();
+            put_varint(&mut out, 1 << bits);
+            let whole = out.len();
+            out.push(7);
+            let mut reader = Reader::new(&out);
+            assert_eq!((reader.varint(), reader.remaining()), (Ok(1 << bits), 1));
+            for cut in 0..whole {
+                assert_eq!(Reader::new(&out[..cut]).varint(), Err(RecordError::Truncated));
+            }
         }
     }
 
