@@ -262,7 +262,7 @@ impl Engine {
         }
         self.took_steps(limits::COMMAND_STEPS);
         if self.is_too_much(&ids) {
-            self.refuse_to_look(by, floor, effects);
+            self.refuse_to_look(by, &command, floor, effects);
         } else {
             let session = self.sessions.at(by).id;
             self.wait_for_turn(Looker::Command { session, command, floor }, ids);
@@ -270,10 +270,17 @@ impl Engine {
         None
     }
 
-    fn refuse_to_look(&mut self, by: SessionSlot, floor: After, effects: &mut Effects) {
+    fn refuse_to_look(
+        &mut self,
+        by: SessionSlot,
+        command: &Command,
+        floor: After,
+        effects: &mut Effects,
+    ) {
         let first = effects.outputs.len();
         let session = self.sessions.at(by).id;
-        self.conclude(session, Outcome::refused(Refusal::ListTooLong), effects);
+        let outcome = self.refuse_send(by, command, Refusal::ListTooLong, effects);
+        self.conclude(session, outcome, effects);
         self.raise_answers(by, floor, first, effects);
     }
 
@@ -324,7 +331,7 @@ impl Engine {
                 let by = self.sessions.slot(session);
                 let by = by.expect("invariant: what a session asked for goes with it");
                 if is_too_much {
-                    self.refuse_to_look(by, floor, effects);
+                    self.refuse_to_look(by, &command, floor, effects);
                 } else {
                     self.handle_now(by, command, floor, effects);
                 }

@@ -471,3 +471,21 @@ fn who_waits_for_bodies_has_said_that_the_last_has_arrived() {
     let length = ListCommand::Length { queue: name("protected") };
     assert_eq!(store.list(OTHER, length), [Reply::Count(0)]);
 }
+
+#[test]
+fn a_batch_refused_for_too_many_bodies_observes_nothing_more() {
+    let mut store = Store::bare();
+    for _ in 0..70 {
+        store.push("l", &[&[b'x'; 1_000_000]]);
+    }
+    store.write();
+    assert_eq!(store.ask(ONE, Command::Observe { names: vec![name("w")] }), [Reply::Done]);
+    let mut asked = store.ask(ONE, batch(vec![remove("l", End::Head, &[b'y'; 10])]));
+    asked.append(&mut store.settle());
+    assert_eq!(asked, [Reply::Refused(Refusal::ListTooLong)]);
+    store.push("w", &[b"changed"]);
+    // A transaction that watches nothing.
+    let mut replies = store.ask(ONE, batch(vec![ListCommand::Length { queue: name("w") }]));
+    replies.append(&mut store.settle());
+    assert_eq!(replies, [Reply::Batch(vec![Reply::Count(1)])]);
+}
