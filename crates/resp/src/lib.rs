@@ -13,8 +13,8 @@
 //!    later, and `Credit` has none. Both calls append what the peer shall see to `out`, in order.
 //!    What a reply appends waits for what the reply depends on; a reply that appends nothing may be
 //!    a part of the next answer, so what comes behind it waits for it as well.
-//! 4. After each call of `poll_command`, while [`Shared::poll_unblocked`] gives a session and a
-//!    command: give the engine that command in the name of that session.
+//! 4. After each call of both, while [`Shared::poll_unblocked`] gives a session and a command: give
+//!    the engine that command in the name of that session.
 //! 5. Messages of subscriptions are replies that come at any time. [`Session::has_more`] tells that
 //!    there is more to do: send `out` first, then go on with 3.
 //! 6. [`Session::handle_half_close`] when the peer will send no more, which ends a command that

@@ -85,7 +85,8 @@ impl Shared {
     }
 
     /// What to give the engine in the name of a session whose waiting another client has ended.
-    /// Ask after each call of a session's `poll_command`, until there is none.
+    /// Ask after each call of a session's `poll_command` and `handle_reply`, until there is none:
+    /// later that session may wait for something else.
     pub fn poll_unblocked(&mut self) -> Option<(SessionId, Command)> {
         Some((self.unblocked.pop_front()?, cancel_wait()))
     }

@@ -87,10 +87,13 @@ impl Reactor<'_> {
     /// here receives.
     fn take_mail(&mut self, core: &mut Core) {
         let durable = core.broker.durable();
-        for output in core.take_mail(self.index) {
-            let Some(connection) = self.connections.get_mut(output.session) else { continue };
-            self.lists.touch(output.session, connection.marks());
-            connection.reply(output, &mut core.commons, durable);
+        while core.has_mail(self.index) {
+            for output in core.take_mail(self.index) {
+                let Some(connection) = self.connections.get_mut(output.session) else { continue };
+                self.lists.touch(output.session, connection.marks());
+                connection.reply(output, &mut core.commons, durable);
+                end_waits(core, self.hub, self.now, self.index);
+            }
         }
     }
 
@@ -125,9 +128,7 @@ impl Reactor<'_> {
             connection.marks().attention = false;
             self.lists.touch(*session, connection.marks());
             // What others caused comes before what it causes itself now.
-            if core.has_mail(self.index) {
-                self.take_mail(core);
-            }
+            self.take_mail(core);
             let Some(connection) = self.connections.get_mut(*session) else { continue };
             let before = core.broker.steps();
             let share = Share { steps: left.min(STEPS_PER_CONNECTION), allowance: self.allowance };
@@ -161,7 +162,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         let before = connection.unsent();
         let command = connection.next_command(now, &mut core.commons, share.allowance);
         let answered = connection.unsent();
-        end_waits(connection, core, hub, now);
+        end_waits(core, hub, now, reactor_of(connection.id()));
         spent += (answered - before).div_ceil(ANSWER_BYTES_PER_STEP) as u64;
         let Some(command) = command else { break };
         let own = connection.id();
@@ -176,6 +177,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         for output in core.outputs.extract_if(.., |output| output.session == own) {
             connection.reply(output, &mut core.commons, durable);
         }
+        end_waits(core, hub, now, reactor_of(own));
         let copied = (connection.unsent() - answered) / BODY_BYTES_PER_STEP;
         spent += core.broker.steps() - before + copied as u64;
         core.post_outputs(reactor_of(own), hub.posts());
@@ -183,12 +185,12 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
     spent
 }
 
-/// Ends the waits of other sessions that this one has asked to end.
-fn end_waits(connection: &Connection, core: &mut Core, hub: &Hub, now: Nanos) {
+/// Ends the waits of sessions that another one has just asked to end. That adds nothing to the log,
+/// so it may be done while the broker is stalled.
+fn end_waits(core: &mut Core, hub: &Hub, now: Nanos, reactor: usize) {
     while let Some((session, command)) = core.commons.redis.poll_unblocked() {
-        assert!(session != connection.id(), "who waits asks nothing");
         core.broker.handle(now, session, command, &mut core.outputs);
-        core.post_outputs(reactor_of(connection.id()), hub.posts());
+        core.post_outputs(reactor, hub.posts());
     }
 }
 

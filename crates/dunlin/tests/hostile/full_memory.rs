@@ -102,6 +102,35 @@ fn who_waits_for_memory_too_long_is_refused_by_the_limits_name() {
     }
 }
 
+/// Who waits no longer is not to be unblocked, not even by itself; who waits is, and at once.
+#[test]
+fn who_is_let_in_late_unblocks_others_and_not_itself() {
+    let broker = Broker::in_memory("unblocked-late", &LIMIT);
+    let mut worker = Lines::new(broker.socket("redis"));
+    let filled = fill(&broker, &mut worker);
+    let mut blocked = Lines::new(broker.socket("redis"));
+    let mut sender = Lines::new(broker.socket("redis"));
+    let ids = [&mut blocked, &mut sender].map(|peer| peer.ask("CLIENT ID")[1..].to_owned());
+    blocked.send("BLPOP empty 0\r\n");
+    while !worker.ask("INFO clients").is_empty() {
+        let lines = std::iter::repeat_with(|| worker.line()).take_while(|line| !line.is_empty());
+        if lines.collect::<Vec<_>>().contains(&"blocked_clients:1".to_owned()) {
+            break;
+        }
+    }
+    let unblock = ids.map(|id| format!("CLIENT UNBLOCK {id}\r\n")).concat();
+    sender.send(format!("MULTI\r\nRPUSH late x\r\n{unblock}EXEC\r\nPING\r\n"));
+    await_waits(&broker, 1..2);
+    for _ in 0..filled {
+        worker.ask("LPOP fill");
+        worker.skip(FILLING_BYTES + 2);
+    }
+    let answers = ["+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*3", ":1", ":1", ":0", "+PONG"];
+    assert_eq!(answers.map(|_| sender.line()), answers);
+    assert_eq!(blocked.line(), "*-1");
+    assert_eq!(worker.ask("PING"), "+PONG");
+}
+
 /// One who sends by each protocol, and in each way of it.
 struct Peers {
     beanstalkd: Lines,

@@ -298,6 +298,11 @@ impl Session {
                 }
                 let step = self.execute(&words, found, shared, out);
                 self.reader.give_back(words);
+                if self.popped && !matches!(step, Step::Ask(_)) {
+                    // It is refused before the engine hears of it, and a command all the same.
+                    self.popped = false;
+                    self.errands.push_back(Errand::Quiet(ARRIVED));
+                }
                 step
             }
             Ok(_) => Step::NeedMore,
@@ -311,7 +316,7 @@ impl Session {
         self.postponed = Some(words);
         self.popped = false;
         self.quiet += 1;
-        Step::Ask(Command::CloseProducer { link: LinkId(0) })
+        Step::Ask(ARRIVED)
     }
 
     /// What follows cannot be understood.
@@ -496,8 +501,9 @@ impl Session {
             }
             Awaited::Exec(parts) => self.finish_exec(parts, reply, shared, out),
             Awaited::WaitingExec(parts) => {
-                self.finish_exec(parts, reply, shared, out);
+                // First: its own commands may ask who waits.
                 shared.clients.at_mut(self.slot).set_blocked(false);
+                self.finish_exec(parts, reply, shared, out);
             }
             Awaited::Watch => self.finish_watch(&reply, shared, out),
             Awaited::Subscribe(link, target) => {
@@ -534,6 +540,9 @@ impl Session {
         Context { slot: self.slot, shared, now: self.now, out }
     }
 }
+
+/// Does nothing else than to say that what was popped has arrived.
+const ARRIVED: Command = Command::CloseProducer { link: LinkId(0) };
 
 /// Whether it may be answered later.
 fn waits(command: &Command) -> bool {

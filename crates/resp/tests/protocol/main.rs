@@ -15,3 +15,4 @@ mod protection;
 mod random;
 mod real;
 mod scripts;
+mod unblocking;

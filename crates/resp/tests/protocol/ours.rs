@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{Effects, Engine, EngineOptions, QueuePolicies};
+use engine::{Effects, Engine, EngineOptions};
 use model::{Nanos, SessionId, StorePolicy};
 use resp::{Options, Shared};
 
@@ -23,11 +23,10 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn new(options: Options) -> Self {
-        Self::with_policies(options, QueuePolicies::default())
+        Self::with_engine(options, EngineOptions::new(StorePolicy::Memory))
     }
 
-    pub(crate) fn with_policies(options: Options, queue_policies: QueuePolicies) -> Self {
-        let engine = EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Memory) };
+    pub(crate) fn with_engine(options: Options, engine: EngineOptions) -> Self {
         Self {
             engine: Engine::new(engine),
             effects: Effects::default(),
@@ -132,9 +131,7 @@ impl Ours {
             let Some(connection) = self.connections.get_mut(&id) else { return };
             let command = connection.poll(self.now, &mut self.shared);
             let more = connection.session().has_more();
-            while let Some((session, command)) = self.shared.poll_unblocked() {
-                self.engine.handle(self.now, session, command, &mut self.effects);
-            }
+            self.end_waits();
             match command {
                 Some(command) => {
                     self.now = self.now + Nanos(1_000);
@@ -148,6 +145,13 @@ impl Ours {
         }
     }
 
+    /// Ends the waits of others that a client has just asked to end.
+    fn end_waits(&mut self) {
+        while let Some((session, command)) = self.shared.poll_unblocked() {
+            self.engine.handle(self.now, session, command, &mut self.effects);
+        }
+    }
+
     /// Hands replies to their sessions; each may have more to do then.
     fn deliver(&mut self) {
         let outputs = core::mem::take(&mut self.effects.outputs);
@@ -156,6 +160,7 @@ impl Ours {
         for output in outputs {
             let Some(connection) = self.connections.get_mut(&output.session.0) else { continue };
             connection.reply(output.reply, &mut self.shared);
+            self.end_waits();
             woken.push(output.session.0);
         }
         for id in woken {

@@ -1,8 +1,8 @@
 //! Elements that are popped from a queue that protects them: the next command of any kind is done
 //! with them, and who is gone before it has not taken them.
 
-use engine::QueuePolicies;
-use model::Nanos;
+use engine::EngineOptions;
+use model::{Nanos, StorePolicy};
 use resp::Options;
 
 use crate::ours::Ours;
@@ -10,9 +10,9 @@ use crate::ours::Ours;
 /// What is left of a list of one element after it was popped, this was sent, and the connection
 /// went.
 fn left_after(sent: &str) -> Vec<u8> {
-    let mut policies = QueuePolicies::default();
-    policies.default.pop_lease = Some(Nanos::from_secs(30));
-    let mut ours = Ours::with_policies(Options::default(), policies);
+    let mut engine = EngineOptions::new(StorePolicy::Memory);
+    engine.queue_policies.default.pop_lease = Some(Nanos::from_secs(30));
+    let mut ours = Ours::with_engine(Options::default(), engine);
     let (worker, other) = (ours.connect(), ours.connect());
     ours.send(worker, b"RPUSH l x\r\nBLPOP l 0\r\n");
     assert_eq!(ours.output(worker), b":1\r\n*2\r\n$1\r\nl\r\n$1\r\nx\r\n");
@@ -40,6 +40,9 @@ fn the_next_command_of_any_kind_is_done_with_it() {
         "CLIENT ID",
         "SUBSCRIBE news",
         "HELLO 3",
+        "LRANGE l a b",
+        "SET k v EX no",
+        "BLPOP l never",
     ] {
         assert_eq!(left_after(&format!("{command}\r\n")), b"$-1\r\n", "{command}");
     }
