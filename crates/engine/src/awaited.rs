@@ -16,7 +16,7 @@ use model::{After, BodyPlace, Command, Lsn, MessageId, Refusal, SessionId, limit
 
 use crate::Effects;
 use crate::codec::Records;
-use crate::engine::{Engine, Outcome};
+use crate::engine::Engine;
 use crate::lines::LineOf;
 use crate::message::{Message, State, Stored};
 use crate::needed::Needed;
