@@ -56,8 +56,8 @@ impl Connection {
         Ok(())
     }
 
-    /// What went back when we ended its link is no part of a transaction any more, though the peer,
-    /// who has not heard of that, thinks so.
+    /// What went back when its link ended is no part of a transaction any more, though the peer,
+    /// who has not heard of that or speaks of links that it has detached, thinks so.
     fn miss_parts(
         &mut self,
         key: SessionKey,

@@ -34,7 +34,7 @@ impl Connection {
                 self.links.remove(&id);
             }
             if let Some(session) = self.sessions.get_mut(&key) {
-                session.taken_back.retain(|taken| taken.link != id);
+                session.taken_back.retain(|taken| taken.link != Some(id));
             }
             return Ok(());
         }
@@ -104,10 +104,10 @@ impl Connection {
             Kind::Consumer(consumer) => {
                 let mut unfinished = drain_unsent(consumer);
                 let has_unsettled = core::mem::take(&mut consumer.unsettled) > 0;
-                let is_known = link.peer_detached;
+                let ended_by_us = (!link.peer_detached).then_some(id);
                 self.ask(Command::CloseConsumer { link: id }, Awaited::Unheard);
                 if has_unsettled {
-                    unfinished.extend(self.take_back(session, id, is_known));
+                    unfinished.extend(self.take_back(session, id, ended_by_us));
                 }
                 self.forget_waiting(session, id);
                 self.release(unfinished);
@@ -116,12 +116,13 @@ impl Connection {
         }
     }
 
-    /// What the peer has not settled goes back, but for what it was heard to settle already.
+    /// What the peer has not settled goes back, but for what it was heard to settle already. Says
+    /// which link we ended, where the peer did not.
     fn take_back(
         &mut self,
         key: SessionKey,
         id: LinkId,
-        is_known: bool,
+        ended_by_us: Option<LinkId>,
     ) -> VecDeque<model::MessageId> {
         let heard = self.settling(key);
         let Some(session) = self.sessions.get_mut(&key) else { return VecDeque::new() };
@@ -129,9 +130,7 @@ impl Connection {
             unsettled.link == id && !heard.has(*delivery)
         };
         let own: Vec<_> = session.unsettled.extract_if(.., is_own).collect();
-        if !is_known {
-            session.note_taken_back(id, own.iter().map(|(delivery, _)| *delivery));
-        }
+        session.note_taken_back(ended_by_us, own.iter().map(|(delivery, _)| *delivery));
         own.into_iter().filter_map(|(_, unsettled)| unsettled.message).collect()
     }
 

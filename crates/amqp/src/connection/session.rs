@@ -41,7 +41,8 @@ pub(crate) struct Session {
     next_delivery: u64,
     /// Our deliveries that nobody has settled.
     pub(crate) unsettled: BTreeMap<u64, Unsettled>,
-    /// Those that went back when we ended their links, until the peer knows that.
+    /// Those that went back when we ended their links, until the peer knows that; and those of
+    /// links that it has detached itself, of which it may still speak (2.7.6).
     pub(crate) taken_back: Vec<TakenBack>,
     /// What waits for the peer's window, in order.
     pub(crate) waiting: VecDeque<Waiting>,
@@ -55,10 +56,11 @@ pub(crate) struct Unsettled {
     pub(crate) message: Option<MessageId>,
 }
 
-/// Neighbouring deliveries that were unsettled when we ended their link.
+/// Neighbouring deliveries that were unsettled when their link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TakenBack {
-    pub(crate) link: LinkId,
+    /// The link, if we ended it.
+    pub(crate) link: Option<LinkId>,
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
@@ -134,14 +136,21 @@ impl Session {
         }
     }
 
-    /// Remembers which deliveries went back with a link. Beyond the limit what lies between them
-    /// counts as well, so that a transaction is rather rolled back than done in part.
-    pub(crate) fn note_taken_back(&mut self, link: LinkId, deliveries: impl Iterator<Item = u64>) {
-        let before = self.taken_back.len();
+    /// Remembers which deliveries went back with a link; with those that the peer has detached,
+    /// which are none to it. Beyond the limit what lies between them counts as well, so that a
+    /// transaction is rather rolled back than done in part.
+    pub(crate) fn note_taken_back(
+        &mut self,
+        link: Option<LinkId>,
+        deliveries: impl Iterator<Item = u64>,
+    ) {
         for delivery in deliveries {
-            let is_full = self.taken_back.len() >= TAKEN_BACK_MAX.max(before + 1);
-            match self.taken_back.get_mut(before..).and_then(<[TakenBack]>::last_mut) {
-                Some(taken) if taken.last + 1 == delivery || is_full => taken.last = delivery,
+            let is_full = self.taken_back.len() >= TAKEN_BACK_MAX;
+            match self.taken_back.iter_mut().rfind(|taken| taken.link == link) {
+                Some(taken) if taken.last + 1 == delivery || is_full => {
+                    taken.first = taken.first.min(delivery);
+                    taken.last = taken.last.max(delivery);
+                }
                 _ => self.taken_back.push(TakenBack { link, first: delivery, last: delivery }),
             }
         }
@@ -261,7 +270,7 @@ mod tests {
     #[test]
     fn neighbours_that_went_back_are_remembered_as_one() {
         let mut session = session();
-        session.note_taken_back(LinkId(1), [3, 4, 5, 7, 9, 10].into_iter());
+        session.note_taken_back(Some(LinkId(1)), [3, 4, 5, 7, 9, 10].into_iter());
         let runs: Vec<_> = session.taken_back.iter().map(|run| (run.first, run.last)).collect();
         assert_eq!(runs, [(3, 5), (7, 7), (9, 10)]);
     }
@@ -270,13 +279,19 @@ mod tests {
     fn beyond_the_limit_a_link_has_one_run_with_what_lies_between() {
         let mut session = session();
         let many = |from: u64| (0..3_000).map(move |n| from + 2 * n);
-        session.note_taken_back(LinkId(1), many(0));
+        session.note_taken_back(Some(LinkId(1)), many(0));
         assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX);
-        session.note_taken_back(LinkId(2), many(10_000));
+        session.note_taken_back(Some(LinkId(2)), many(10_000));
         assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX + 1);
         let last = session.taken_back.last().expect("the second link's");
-        assert_eq!((last.link, last.first, last.last), (LinkId(2), 10_000, 15_998));
-        session.note_taken_back(LinkId(3), core::iter::empty());
+        assert_eq!((last.link, last.first, last.last), (Some(LinkId(2)), 10_000, 15_998));
+        session.note_taken_back(Some(LinkId(3)), core::iter::empty());
         assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX + 1);
+        // All links that the peer has detached are as one.
+        session.note_taken_back(None, many(8_000));
+        session.note_taken_back(None, many(5_000));
+        assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX + 2);
+        let last = session.taken_back.last().expect("of those links");
+        assert_eq!((last.link, last.first, last.last), (None, 5_000, 13_998));
     }
 }
