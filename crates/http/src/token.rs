@@ -7,7 +7,7 @@ use model::MessageId;
 
 /// A lease: the message, and a number that no other lease has had, so that one that is over is
 /// told from the next one of the same message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     /// Which message.
     pub message: MessageId,

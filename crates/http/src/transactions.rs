@@ -1,5 +1,7 @@
 //! Sending and settling as one: all of it in one frame of the log, or nothing.
 
+use std::collections::BTreeSet;
+
 use hyper::StatusCode;
 use model::{Destination, limits};
 use serde_json::{Map, Value as Json, json};
@@ -7,10 +9,11 @@ use serde_json::{Map, Value as Json, json};
 use crate::app::{App, Asked, json};
 use crate::body::Answer;
 use crate::draft::{Draft, take_text};
-use crate::gateway::{Gateway, Step, Work};
+use crate::gateway::{Gateway, Settling, Step, Work};
 use crate::problem::{Problem, Result};
 use crate::route::{name, settling};
 use crate::send::{BATCH_BYTES_MAX, IN_PARTS};
+use crate::token::Token;
 
 impl<G: Gateway> App<G> {
     pub(crate) async fn transact(&self, asked: Asked) -> Result<Answer> {
@@ -28,7 +31,7 @@ impl<G: Gateway> App<G> {
             return Err(Problem::bad_request(format!("a transaction has no member {unknown}")));
         }
         let (sent, settled) = (send.len(), settle.len());
-        if sent + settled > limits::TRANSACTION_RECORDS_MAX {
+        if sent + settled > limits::TRANSACTION_RECORDS_MAX || settled > SETTLED_MAX {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
         let mut steps = Vec::with_capacity(sent + settled);
@@ -36,8 +39,13 @@ impl<G: Gateway> App<G> {
         for message in send {
             steps.push(self.put(message)?);
         }
+        let mut leases = BTreeSet::new();
         for settlement in settle {
-            steps.push(settle_step(settlement)?);
+            let (token, settling) = settlement_of(settlement)?;
+            if !leases.insert(token) {
+                return Err(Problem::bad_request(format!("settle names lease {token} twice")));
+            }
+            steps.push(Step::Settle { token, settling });
         }
         let _room = self.room_for(&steps, read.bytes.len())?;
         if !steps.is_empty() {
@@ -61,7 +69,7 @@ impl<G: Gateway> App<G> {
     }
 }
 
-fn settle_step(mut settlement: Map<String, Json>) -> Result<Step> {
+fn settlement_of(mut settlement: Map<String, Json>) -> Result<(Token, Settling)> {
     let token = take_text(&mut settlement, "lease")?.unwrap_or_default();
     let token = token.parse().map_err(|_| {
         Problem::bad_request("each of settle names a lease, as Dunlin-Lease of a message says it")
@@ -70,7 +78,7 @@ fn settle_step(mut settlement: Map<String, Json>) -> Result<Step> {
     let settling = settling(word.as_deref().unwrap_or("accept"))?;
     match settlement.keys().next() {
         Some(unknown) => Err(Problem::bad_request(format!("settle has no member {unknown}"))),
-        None => Ok(Step::Settle { token, settling }),
+        None => Ok((token, settling)),
     }
 }
 
@@ -95,6 +103,9 @@ const OBJECT_BYTES: usize = 11 * (size_of::<String>() + size_of::<Json>()) + 32;
 
 /// A value with its name, and as much again while the list that it is in grows.
 const VALUE_BYTES: usize = 2 * (size_of::<String>() + size_of::<Json>());
+
+/// Leases that one transaction settles: nobody has a turn between.
+const SETTLED_MAX: usize = limits::FRAME_RECORDS_MAX;
 
 /// Memory for what one transaction says.
 const JSON_BYTES_MAX: usize = 512 * 1024 * 1024;

@@ -20,7 +20,7 @@ pub(crate) struct Leases {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     nonce: u64,
-    ends: Nanos,
+    pub(crate) ends: Nanos,
     /// The priority that the message had.
     pub(crate) priority: u32,
 }

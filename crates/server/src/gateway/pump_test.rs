@@ -62,8 +62,14 @@ impl Turns {
 
     /// What a reactor does.
     fn fire_timers(&self) {
+        self.fire_timers_in(0);
+    }
+
+    /// What it does when so many seconds have passed.
+    fn fire_timers_in(&self, seconds: u64) {
         let core = &mut *self.hub.lock();
-        core.broker.handle_timeout(self.hub.clock.now(), &mut core.outputs);
+        let now = self.hub.clock.now() + Nanos::from_secs(seconds);
+        core.broker.handle_timeout(now, &mut core.outputs);
         core.post_outputs(0, self.hub.posts());
     }
 
@@ -270,6 +276,43 @@ fn large_commits_of_one_session_are_told_apart() {
     let is_done = |answer: &Option<Result<_, _>>| answer.as_ref().is_some_and(Result::is_ok);
     assert_eq!(answers.iter().map(is_done).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(turns.ready(), 40_002);
+}
+
+/// The engine had ended it when the desk did not know: both look at clocks of their own.
+#[test]
+fn leases_go_on_where_another_is_over() {
+    let mut turns = Turns::new("over");
+    let gateway = turns.gateway.clone();
+    turns.done(gateway.ask(Work::steps(vec![put_of(1, 2)]))).unwrap();
+    let long = Wanted { lease: Nanos::from_secs(600), ..wanted(0) };
+    let held = only(turns.done(gateway.receive(long))).token;
+    let over = only(turns.done(gateway.receive(wanted(0)))).token;
+    turns.fire_timers_in(100);
+    let accept = |token| Step::Settle { token, settling: Settling::Accept };
+    let both = gateway.ask(Work::atomic(vec![put_of(1, 1), accept(held), accept(over)]));
+    assert_eq!(turns.done(both), Err(Trouble::LeaseOver(over)));
+    assert_eq!(turns.ready(), 1, "nothing was done");
+    turns.done(gateway.ask(Work::steps(vec![accept(held)]))).expect("it is still held");
+}
+
+/// More than a turn does: the last of these leases could end between two turns.
+#[test]
+fn what_a_transaction_settles_is_settled_in_one_turn() {
+    const MESSAGES: usize = 6_000;
+    let mut turns = Turns::new("settles");
+    let gateway = turns.gateway.clone();
+    turns.done(gateway.ask(Work::steps(vec![put_of(1, MESSAGES as u64)]))).unwrap();
+    let wanted = Wanted { max: MESSAGES, ..wanted(0) };
+    let leased = turns.done(gateway.receive(wanted)).unwrap();
+    assert_eq!(leased.len(), MESSAGES);
+    let accept = |leased: &Leased| Step::Settle { token: leased.token, settling: Settling::Accept };
+    let mut settled = pin!(gateway.ask(Work::atomic(leased.iter().map(accept).collect())));
+    assert!(poll(settled.as_mut()).is_none());
+    turns.pump.turn();
+    assert_eq!(turns.hub.lock().broker.statistics().leased, 0);
+    turns.settle();
+    turns.write();
+    poll(settled).unwrap().unwrap();
 }
 
 #[test]

@@ -37,10 +37,19 @@ struct Working {
     replies: Vec<Reply>,
     waits: Waits,
     reply: WorkReply,
+    /// Its leases have been looked at, and nothing may come between until its commit.
+    settles: bool,
     /// It has asked for its commit.
     commits: bool,
     /// A part of it was refused after it had waited.
     refused: Option<Refusal>,
+}
+
+impl Working {
+    /// Whether this is the first of a transaction's settlements.
+    fn is_to_settle(&self, step: &Step) -> bool {
+        self.transaction.is_some() && !self.settles && matches!(step, Step::Settle { .. })
+    }
 }
 
 /// Whether work goes on after a step.
@@ -81,6 +90,7 @@ impl Desk {
             replies: Vec::new(),
             waits: Waits::default(),
             reply,
+            settles: false,
             commits: false,
             refused: None,
         };
@@ -153,10 +163,7 @@ impl Desk {
 
     /// A lease among these that is over, before anything is done.
     fn over(&self, steps: &VecDeque<Step>) -> Option<Token> {
-        steps.iter().find_map(|step| match step {
-            Step::Settle { token, .. } if self.leases.find(*token).is_none() => Some(*token),
-            _ => None,
-        })
+        tokens(steps).find(|token| self.leases.find(*token).is_none())
     }
 
     fn work_on(&mut self, locked: &mut Locked<'_>, mut working: Working) {
@@ -164,10 +171,17 @@ impl Desk {
             return self.give_up(locked, working, Trouble::Refused(refusal));
         }
         while let Some(step) = working.steps.pop_front() {
-            if !locked.goes_on() {
+            if !locked.goes_on() && !working.settles {
                 working.steps.push_front(step);
                 self.works.begun = Some(working);
                 return;
+            }
+            if working.is_to_settle(&step) {
+                working.steps.push_front(step);
+                if let Err(trouble) = self.keep_leases(locked, &mut working) {
+                    return self.give_up(locked, working, trouble);
+                }
+                continue;
             }
             if matches!(step, Step::Command(_)) && self.works.late.is_some() {
                 working.steps.push_front(step);
@@ -195,6 +209,32 @@ impl Desk {
         }
         let replies = std::mem::take(&mut working.replies);
         self.end_work(working, Ok(replies));
+    }
+
+    /// Looks whether all leases go on that are about to be settled: those settled before one that
+    /// is over would end with their transaction, each a failed attempt. Until that is committed
+    /// nothing comes between: HTTP names 10,000 at most.
+    ///
+    /// The engine is asked, for it may know of an end before the desk does. It is by giving each
+    /// lease the time that it has.
+    fn keep_leases(
+        &mut self,
+        locked: &mut Locked<'_>,
+        working: &mut Working,
+    ) -> Result<(), Trouble> {
+        for token in tokens(&working.steps) {
+            let lease = self.leases.find(token).ok_or(Trouble::LeaseOver(token))?;
+            let lease = Some(lease.ends.since(locked.now));
+            let renew = Command::Renew { message: token.message, lease };
+            let Some((after, reply)) = self.call(locked, renew) else { continue };
+            working.waits.add(after);
+            if reply == Reply::NotFound {
+                self.leases.remove(token.message);
+                return Err(Trouble::LeaseOver(token));
+            }
+        }
+        working.settles = true;
+        Ok(())
     }
 
     /// It goes on when the log has, unless as many wait for that as wishes may.
@@ -349,6 +389,14 @@ impl Desk {
     fn end_work(&mut self, working: Working, result: Result<Vec<Reply>, Trouble>) {
         self.answers.push(working.waits, Answer::Work(working.reply, result));
     }
+}
+
+/// The leases that are to be settled.
+fn tokens(steps: &VecDeque<Step>) -> impl Iterator<Item = Token> {
+    steps.iter().filter_map(|step| match step {
+        Step::Settle { token, .. } => Some(*token),
+        _ => None,
+    })
 }
 
 /// A settlement in the engine's words. In a transaction there are only those that it knows there.

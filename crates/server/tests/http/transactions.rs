@@ -46,6 +46,29 @@ fn nothing_happens_where_one_lease_is_over() {
 }
 
 #[test]
+fn a_lease_is_settled_once_in_a_transaction() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    http.post("/queues/in/messages", "m").says(201, "");
+    let (_, lease) = http.receive("in");
+    let body = format!(r#"{{"settle": [{{"lease": "{lease}"}}, {{"lease": "{lease}"}}]}}"#);
+    http.post("/transactions", &body).says(400, &lease);
+    assert_eq!(http.ask(&format!("DELETE /leases/{lease}")).status, 204, "it is still held");
+}
+
+#[test]
+fn too_many_leases_for_one_transaction_are_refused() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    for (count, status) in [(10_000, 410), (10_001, 413)] {
+        let lease = |number| format!(r#"{{"lease": "{number}-0000000000000001"}}"#);
+        let leases: Vec<_> = (1..=count).map(lease).collect();
+        let body = format!(r#"{{"settle": [{}]}}"#, leases.join(","));
+        http.post("/transactions", &body).says(status, "");
+    }
+}
+
+#[test]
 fn what_is_no_transaction_is_refused() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
