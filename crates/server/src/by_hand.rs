@@ -7,9 +7,15 @@ use crate::{Config, Log};
 
 /// One with a journal that nobody writes or keeps but the test, and its directory.
 pub(crate) fn journal_hub(test: &str) -> (PathBuf, Hub) {
+    journal_hub_with(test, None)
+}
+
+/// The same with this much memory, and a little that it takes at least.
+pub(crate) fn journal_hub_with(test: &str, memory_limit: Option<u64>) -> (PathBuf, Hub) {
     let data = std::env::temp_dir().join(format!("dunlin-{}-{test}", std::process::id()));
     let (threads, log, listen) = (1, Log::Quiet, Vec::new());
-    let config = Config { data: data.clone(), threads, log, listen, ..Config::default() };
+    let config =
+        Config { data: data.clone(), threads, log, listen, memory_limit, ..Config::default() };
     let disk = crate::server::open_disk(&config).unwrap();
     let hub = crate::server::build(&config, disk).unwrap();
     keep_house(&hub);

@@ -4,7 +4,7 @@ use http_api::{Leased, Trouble};
 use journal::Durable;
 use model::{After, Command, Nanos, Output, Reply, SessionId};
 
-use crate::connections::{numbered, reactor_of};
+use crate::connections::{numbered_densely, reactor_of};
 use crate::core::Core;
 use crate::gateway::answer::Answers;
 use crate::gateway::followers::Followers;
@@ -21,6 +21,7 @@ pub(crate) struct Desk {
     index: usize,
     sessions: u64,
     session: SessionId,
+    asking: SessionId,
     pub(crate) receives: Receives,
     pub(crate) works: Works,
     pub(crate) followers: Followers,
@@ -54,10 +55,11 @@ impl Desk {
     pub(crate) fn new(index: usize, instance: u64) -> Self {
         Self {
             index,
-            sessions: 1,
-            session: numbered(index, 1),
+            sessions: 2,
+            session: numbered_densely(index, 1),
+            asking: numbered_densely(index, 2),
             receives: Receives::default(),
-            works: Works::default(),
+            works: Works::new(),
             followers: Followers::default(),
             leases: Leases::new(instance),
             answers: Answers::new(),
@@ -65,20 +67,28 @@ impl Desk {
         }
     }
 
-    /// The session of all leases begins.
+    /// The sessions of all leases, and of what operators ask, begin.
     pub(crate) fn open(&self, core: &mut Core) {
-        core.broker.open_session(self.session);
-        core.broker.name_session(self.session, "http".into());
-        core.broker.let_overtake(self.session);
+        for session in [self.session, self.asking] {
+            core.broker.open_session(session);
+            core.broker.name_session(session, "http".into());
+            core.broker.let_overtake(session);
+        }
     }
 
     pub(crate) fn next_session(&mut self) -> SessionId {
         self.sessions += 1;
-        numbered(self.index, self.sessions)
+        numbered_densely(self.index, self.sessions)
     }
 
+    /// The session of all leases.
     pub(crate) const fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// The session of what operators ask.
+    pub(crate) const fn asking(&self) -> SessionId {
+        self.asking
     }
 
     /// Serves what has come, as far as the turn goes.
@@ -149,7 +159,16 @@ impl Desk {
 
     /// Ends the sessions, through no fault of those who hold leases.
     pub(crate) fn close(&mut self, locked: &mut Locked<'_>) {
-        locked.core.broker.dismiss_session(locked.now, self.session, &mut locked.core.outputs);
+        for session in self.works.take_sessions() {
+            self.dismiss(locked, session);
+        }
+        self.dismiss(locked, self.asking);
+        self.dismiss(locked, self.session);
+    }
+
+    /// Ends a session through no fault of its own.
+    pub(crate) fn dismiss(&mut self, locked: &mut Locked<'_>, session: SessionId) {
+        locked.core.broker.dismiss_session(locked.now, session, &mut locked.core.outputs);
         self.sort_outputs(locked);
     }
 
@@ -214,10 +233,12 @@ impl Desk {
     /// Something that is not the answer to a command just given.
     fn note(&mut self, now: Nanos, output: Output) {
         let Output { session, after, reply } = output;
-        if session != self.session {
-            return self.note_follower(session, now, after, reply);
-        }
         match reply {
+            Reply::Late { ticket, reply } => self.note_admitted(ticket, after, *reply),
+            reply if self.works.awaits(session) && !is_event(&reply) => {
+                self.note_late(session, after, reply);
+            }
+            reply if session != self.session => self.note_follower(session, now, after, reply),
             Reply::Delivered(delivery) => {
                 let Some(link) = delivery.link else { return };
                 let ends = now + self.receives.lease_of(link);
@@ -227,8 +248,7 @@ impl Desk {
             Reply::TimedOut { link: Some(link) } | Reply::ConsumerClosed { link } => {
                 self.receives.note(link, after, None);
             }
-            Reply::Late { ticket, reply } => self.note_admitted(ticket, after, *reply),
-            reply => self.note_late(after, reply),
+            _ => {}
         }
     }
 }

@@ -154,8 +154,7 @@ impl Desk {
     pub(crate) fn stop_following(&mut self, locked: &mut Locked<'_>, ticket: Ticket) {
         let Some(session) = self.followers.sessions.remove(&ticket) else { return };
         self.followers.by_session.remove(&session);
-        locked.core.broker.dismiss_session(locked.now, session, &mut locked.core.outputs);
-        self.sort_outputs(locked);
+        self.dismiss(locked, session);
     }
 
     /// Nothing of a follower's session is anybody's answer but its deliveries.

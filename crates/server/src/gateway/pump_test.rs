@@ -4,10 +4,13 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use http_api::{Events as _, Gateway as _, Leased, Settling, Step, Trouble, Wanted, Work};
-use model::{Destination, NewMessage, Persistence, QueueName, Reply};
+use model::{
+    AdminCommand, Command, Destination, NewMessage, OwnPolicy, Persistence, PolicyChange,
+    QueueName, QueueRule, Reply, limits,
+};
 
 use super::*;
-use crate::by_hand::{journal_hub, write_all};
+use crate::by_hand::{journal_hub_with, write_all};
 use crate::gateway::handle::Gateway;
 use crate::gateway::inbox::WISHES_MAX;
 
@@ -21,7 +24,11 @@ struct Turns {
 
 impl Turns {
     fn new(test: &str) -> Self {
-        let (data, hub) = journal_hub(&format!("gateway-{test}"));
+        Self::with_memory(test, None)
+    }
+
+    fn with_memory(test: &str, memory_limit: Option<u64>) -> Self {
+        let (data, hub) = journal_hub_with(&format!("gateway-{test}"), memory_limit);
         let hub = Arc::new(hub);
         let (stage, _) = watch::channel(Stage::Serving);
         let pump = Pump::new(Arc::clone(&hub), stage);
@@ -58,6 +65,24 @@ impl Turns {
         assert!(poll(future.as_mut()).is_none());
         self.settle();
         poll(future).expect("it waits for nothing")
+    }
+
+    /// The queue `q` holds one message, and has it.
+    fn fill_queue(&mut self) {
+        let mut own = OwnPolicy::default();
+        own.set(QueueRule::MessagesMax(Some(1)));
+        let change = Box::new(PolicyChange::to(own));
+        let gateway = self.gateway.clone();
+        let change = admin(AdminCommand::ChangePolicy { queue: queue(), change });
+        self.done(gateway.ask(change)).unwrap();
+        self.done(gateway.ask(Work::steps(vec![put_in_memory("q")]))).unwrap();
+    }
+
+    /// What a reactor does when the server stops.
+    fn stop_waits(&mut self) {
+        let core = &mut *self.hub.lock();
+        let now = self.hub.clock.now();
+        self.pump.desk.stop_waits(&mut Locked::new(core, self.hub.posts(), now));
     }
 
     /// What a reactor does.
@@ -108,6 +133,10 @@ fn put_in_memory(queue: &str) -> Step {
 
 fn put() -> Work {
     Work::steps(vec![put_of(1, 1)])
+}
+
+fn admin(command: AdminCommand) -> Work {
+    Work::command(Command::Admin(Box::new(command)))
 }
 
 fn wanted(wait: u64) -> Wanted {
@@ -276,6 +305,56 @@ fn large_commits_of_one_session_are_told_apart() {
     let is_done = |answer: &Option<Result<_, _>>| answer.as_ref().is_some_and(Result::is_ok);
     assert_eq!(answers.iter().map(is_done).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(turns.ready(), 40_002);
+}
+
+#[test]
+fn however_many_transactions_wait_for_a_place_others_are_done() {
+    const WAITING: usize = limits::SESSION_TRANSACTIONS_MAX + 1;
+    let mut turns = Turns::new("crowded");
+    let gateway = turns.gateway.clone();
+    turns.fill_queue();
+    let send = |to| Work::atomic(vec![put_in_memory(to)]);
+    let mut waiting: Vec<_> = (0..WAITING).map(|_| Box::pin(gateway.ask(send("q")))).collect();
+    for one in &mut waiting {
+        assert!(poll(one.as_mut()).is_none());
+    }
+    turns.settle();
+    turns.done_meanwhile(gateway.ask(send("m"))).unwrap();
+    assert!(waiting.iter_mut().all(|one| poll(one.as_mut()).is_none()));
+    // As many as there may be.
+    turns.pump.desk.works.sessions_max = WAITING;
+    assert_eq!(turns.done_meanwhile(gateway.ask(send("m"))), Err(Trouble::Busy));
+    turns.done_meanwhile(gateway.ask(Work::steps(vec![put_in_memory("m")]))).unwrap();
+    turns.stop_waits();
+    turns.settle();
+    assert!(waiting.iter_mut().all(|one| poll(one.as_mut()) == Some(Err(Trouble::Stopping))));
+    turns.done_meanwhile(gateway.ask(send("m"))).unwrap();
+}
+
+/// The bodies are read by nobody here.
+#[test]
+fn who_waits_for_bodies_keeps_no_transaction_waiting() {
+    const MESSAGES: usize = 64;
+    let mut turns = Turns::with_memory("away", Some(0));
+    let gateway = turns.gateway.clone();
+    for _ in 0..MESSAGES {
+        turns.done(gateway.ask(Work::steps(vec![put_of(1024 * 1024, 1)]))).unwrap();
+        crate::by_hand::keep_house(&turns.hub);
+    }
+    turns.done(gateway.ask(Work::steps(vec![put_in_memory("m")]))).unwrap();
+    let wanted = Wanted { queue: QueueName::new("m").unwrap(), ..wanted(0) };
+    let token = only(turns.done(gateway.receive(wanted))).token;
+    let (state, selector, after) = (None, None, None);
+    let browse = AdminCommand::Browse { queue: queue(), state, selector, after, max: MESSAGES };
+    let mut browse = pin!(gateway.ask(admin(browse)));
+    assert!(poll(browse.as_mut()).is_none());
+    turns.settle();
+    turns.write();
+    assert!(poll(browse.as_mut()).is_none(), "its bodies are away");
+    let put = || put_in_memory("m");
+    turns.done_meanwhile(gateway.ask(Work::atomic(vec![put()]))).unwrap();
+    let accept = Step::Settle { token, settling: Settling::Accept };
+    turns.done_meanwhile(gateway.ask(Work::atomic(vec![put(), accept]))).unwrap();
 }
 
 /// The engine had ended it when the desk did not know: both look at clocks of their own.

@@ -1,10 +1,11 @@
 //! Work of the gateway's tasks: commands one after the other, or a transaction.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use http_api::{Settling, Step, Token, Trouble, Work};
 use model::{
-    After, Command, Destination, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId,
+    After, Command, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
+    TransactionId, limits,
 };
 
 use crate::gateway::answer::{Answer, Waits};
@@ -12,26 +13,34 @@ use crate::gateway::desk::{Desk, Locked};
 use crate::gateway::inbox::{WISHES_MAX, WorkReply};
 
 /// What is under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Works {
     /// Cut off where a turn ended.
     begun: Option<Working>,
-    /// A commit, or a command of an operator, whose answer comes later. There is one at most:
-    /// nothing in such an answer says what it is for.
-    late: Option<Working>,
+    /// Commits, and commands of operators, whose answers come later, by session. There is one at
+    /// most of each: nothing in such an answer says what it is for.
+    late: BTreeMap<SessionId, Working>,
     /// What waits for a place in a queue or for memory, by ticket.
     paced: BTreeMap<u64, Working>,
     /// What waited for one, or for the log, and can go on.
     admitted: VecDeque<Working>,
     /// What adds to the log and goes on once that is not behind.
     postponed: VecDeque<Working>,
-    /// What goes on when that is answered: with a commit, or such a command, or behind one.
-    parked: VecDeque<Working>,
+    /// What goes on when the late answer of its session has come.
+    parked: BTreeMap<SessionId, VecDeque<Working>>,
+    /// Sessions of one transaction each.
+    sessions: BTreeSet<SessionId>,
+    /// How many of them there may be.
+    pub(crate) sessions_max: usize,
+    /// Those whose transaction has ended.
+    ended: Vec<SessionId>,
     transactions: u64,
 }
 
 #[derive(Debug)]
 struct Working {
+    /// Whose commands these are: see [`Desk::session_for`].
+    session: SessionId,
     steps: VecDeque<Step>,
     transaction: Option<TransactionId>,
     replies: Vec<Reply>,
@@ -65,10 +74,56 @@ enum Pace {
 }
 
 impl Works {
+    pub(crate) const fn new() -> Self {
+        Self {
+            begun: None,
+            late: BTreeMap::new(),
+            paced: BTreeMap::new(),
+            admitted: VecDeque::new(),
+            postponed: VecDeque::new(),
+            parked: BTreeMap::new(),
+            sessions: BTreeSet::new(),
+            sessions_max: TRANSACTIONS_MAX,
+            ended: Vec::new(),
+            transactions: 0,
+        }
+    }
+
     pub(crate) fn is_going_on(&self) -> bool {
         self.begun.is_some()
             || !self.admitted.is_empty()
-            || (self.late.is_none() && !self.parked.is_empty())
+            || !self.ended.is_empty()
+            || self.unparked().is_some()
+    }
+
+    /// Whether a session is to be told something later.
+    pub(crate) fn awaits(&self, session: SessionId) -> bool {
+        self.late.contains_key(&session)
+    }
+
+    /// A session whose parked work can go on. Two have any.
+    fn unparked(&self) -> Option<SessionId> {
+        self.parked.keys().copied().find(|session| !self.awaits(*session))
+    }
+
+    fn park(&mut self, working: Working) {
+        self.parked.entry(working.session).or_default().push_back(working);
+    }
+
+    fn take_parked(&mut self) -> Option<Working> {
+        let session = self.unparked()?;
+        let line = self.parked.get_mut(&session)?;
+        let first = line.pop_front();
+        if line.is_empty() {
+            self.parked.remove(&session);
+        }
+        first
+    }
+
+    /// The sessions of transactions, where all is to end.
+    pub(crate) fn take_sessions(&mut self) -> BTreeSet<SessionId> {
+        self.ended.clear();
+        std::mem::take(&mut self.sessions)
     }
 
     /// Whether something waits until the log is not behind.
@@ -84,7 +139,11 @@ impl Works {
 
 impl Desk {
     pub(crate) fn begin_work(&mut self, locked: &mut Locked<'_>, work: Work, reply: WorkReply) {
+        let Some(session) = self.session_for(locked, &work) else {
+            return self.answers.push(Waits::default(), Answer::Work(reply, Err(Trouble::Busy)));
+        };
         let mut working = Working {
+            session,
             steps: work.steps.into(),
             transaction: None,
             replies: Vec::new(),
@@ -101,13 +160,32 @@ impl Desk {
             self.works.transactions += 1;
             let transaction = TransactionId(self.works.transactions);
             working.transaction = Some(transaction);
-            let begun = self.call(locked, Command::Begin { transaction });
+            let begun = self.call_as(locked, session, Command::Begin { transaction });
             if let Some((_, Reply::Refused(_))) = begun {
-                // As many as there may be wait for the commit before them.
+                // As many that settle leases as there may be wait for their commits.
                 return self.end_work(working, Err(Trouble::Busy));
             }
         }
         self.work_on(locked, working);
+    }
+
+    /// Leases are settled by the session that has them. What operators ask is another's, so that
+    /// an answer that comes late keeps no settlement waiting; and a transaction without leases has
+    /// one to itself, so that however many wait for a place, others go on. `None`: too many do.
+    fn session_for(&mut self, locked: &mut Locked<'_>, work: &Work) -> Option<SessionId> {
+        if work.steps.iter().any(|step| matches!(step, Step::Command(_))) {
+            return Some(self.asking());
+        }
+        if !work.atomic || work.steps.iter().any(|step| matches!(step, Step::Settle { .. })) {
+            return Some(self.session());
+        }
+        if self.works.sessions.len() >= self.works.sessions_max {
+            return None;
+        }
+        let session = self.next_session();
+        locked.core.broker.open_session(session);
+        self.works.sessions.insert(session);
+        Some(session)
     }
 
     /// Goes on with what was cut off, or waited for another's answer.
@@ -118,20 +196,24 @@ impl Desk {
         if let Some(working) = self.works.admitted.pop_front() {
             return self.work_on(locked, working);
         }
-        if let Some(working) = self.works.parked.pop_front() {
-            self.work_on(locked, working);
+        if let Some(working) = self.works.take_parked() {
+            return self.work_on(locked, working);
+        }
+        if let Some(session) = self.works.ended.pop() {
+            self.works.sessions.remove(&session);
+            self.dismiss(locked, session);
         }
     }
 
     /// The answer that comes later.
-    pub(crate) fn note_late(&mut self, after: After, reply: Reply) {
-        let Some(mut working) = self.works.late.take() else { return };
+    pub(crate) fn note_late(&mut self, session: SessionId, after: After, reply: Reply) {
+        let Some(mut working) = self.works.late.remove(&session) else { return };
         if working.transaction.is_some() {
             return self.committed(working, after, reply);
         }
         working.waits.add(after);
         working.replies.push(reply);
-        self.works.parked.push_front(working);
+        self.works.admitted.push_back(working);
     }
 
     /// The answer to what was said to wait. Whom it is for may have been told that the server
@@ -183,9 +265,9 @@ impl Desk {
                 }
                 continue;
             }
-            if matches!(step, Step::Command(_)) && self.works.late.is_some() {
+            if matches!(step, Step::Command(_)) && self.works.awaits(working.session) {
                 working.steps.push_front(step);
-                return self.works.parked.push_back(working);
+                return self.works.park(working);
             }
             if self.has_to_wait(locked, &working, &step) {
                 working.steps.push_front(step);
@@ -194,7 +276,7 @@ impl Desk {
             match self.do_step(locked, &mut working, step) {
                 Ok(Pace::GoOn) => {}
                 Ok(Pace::Late) => {
-                    self.works.late = Some(working);
+                    self.works.late.insert(working.session, working);
                     return;
                 }
                 Ok(Pace::Wait { ticket }) => {
@@ -253,10 +335,10 @@ impl Desk {
                 Step::Put { to, message, .. } => {
                     let (to, message) = (to.clone(), message.clone());
                     let transaction = working.transaction;
-                    !broker.takes(self.session(), &Command::PutTo { to, message, transaction })
+                    !broker.takes(working.session, &Command::PutTo { to, message, transaction })
                 }
                 Step::Settle { .. } => false,
-                Step::Command(command) => !broker.takes(self.session(), command),
+                Step::Command(command) => !broker.takes(working.session, command),
             }
     }
 
@@ -278,7 +360,7 @@ impl Desk {
             Step::Command(command) => {
                 // Bodies that are shown may have to come back from the log.
                 let shows = matches!(command, Command::Admin(_) | Command::Peek(_));
-                match self.call(locked, command) {
+                match self.call_as(locked, working.session, command) {
                     Some((after, reply)) => {
                         working.waits.add(after);
                         working.replies.push(reply);
@@ -302,8 +384,8 @@ impl Desk {
             return Err(Trouble::Draining);
         }
         let transaction = working.transaction;
-        let Some((after, reply)) = self.call(locked, Command::PutTo { to, message, transaction })
-        else {
+        let put = Command::PutTo { to, message, transaction };
+        let Some((after, reply)) = self.call_as(locked, working.session, put) else {
             return Ok(Pace::GoOn);
         };
         working.waits.add(after);
@@ -353,20 +435,20 @@ impl Desk {
 
     fn commit(&mut self, locked: &mut Locked<'_>, mut working: Working) {
         let Some(transaction) = working.transaction else { return };
-        if self.works.late.is_some() {
-            return self.works.parked.push_back(working);
+        if self.works.awaits(working.session) {
+            return self.works.park(working);
         }
         let commit = Command::Commit { transaction };
         working.commits = true;
-        if !locked.core.broker.takes(self.session(), &commit) {
+        if !locked.core.broker.takes(working.session, &commit) {
             return self.postpone(locked, working);
         }
-        match self.call(locked, commit) {
+        match self.call_as(locked, working.session, commit) {
             Some((_, Reply::Waits { ticket })) => {
                 self.works.paced.insert(ticket, working);
             }
             Some((after, reply)) => self.committed(working, after, reply),
-            None => self.works.late = Some(working),
+            None => drop(self.works.late.insert(working.session, working)),
         }
     }
 
@@ -381,15 +463,22 @@ impl Desk {
 
     fn give_up(&mut self, locked: &mut Locked<'_>, working: Working, trouble: Trouble) {
         if let Some(transaction) = working.transaction {
-            self.call(locked, Command::Rollback { transaction });
+            self.call_as(locked, working.session, Command::Rollback { transaction });
         }
         self.end_work(working, Err(trouble));
     }
 
     fn end_work(&mut self, working: Working, result: Result<Vec<Reply>, Trouble>) {
+        if self.works.sessions.contains(&working.session) {
+            self.works.ended.push(working.session);
+        }
         self.answers.push(working.waits, Answer::Work(working.reply, result));
     }
 }
+
+/// Transactions without leases that may be open at once; one more is refused. As many as may wait
+/// for places in queues or for memory, and as may wait for the log.
+const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + WISHES_MAX;
 
 /// The leases that are to be settled.
 fn tokens(steps: &VecDeque<Step>) -> impl Iterator<Item = Token> {
