@@ -91,6 +91,11 @@ impl Desk {
         self.asking
     }
 
+    /// Whether nobody may wait any longer.
+    pub(crate) const fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
     /// Serves what has come, as far as the turn goes.
     pub(crate) fn step(&mut self, locked: &mut Locked<'_>, inbox: &Inbox) {
         // What others caused comes before what the wishes cause now.
@@ -138,6 +143,9 @@ impl Desk {
             Wish::GiveBack(tokens) => tokens.into_iter().for_each(|token| {
                 self.give_back(locked, token);
             }),
+            Wish::Follow(_, _, _, reply) if self.stopping => {
+                drop(reply.send(Err(Trouble::Stopping)));
+            }
             Wish::Follow(ticket, topic, to, reply) => {
                 self.begin_to_follow(locked, ticket, topic, to, reply);
             }

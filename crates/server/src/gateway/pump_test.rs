@@ -331,6 +331,21 @@ fn however_many_transactions_wait_for_a_place_others_are_done() {
     turns.done_meanwhile(gateway.ask(send("m"))).unwrap();
 }
 
+#[test]
+fn who_would_wait_after_a_stop_began_is_told_that() {
+    let mut turns = Turns::new("stopping");
+    let gateway = turns.gateway.clone();
+    turns.fill_queue();
+    turns.stop_waits();
+    for work in [Work::steps, Work::atomic] {
+        let put = gateway.ask(work(vec![put_in_memory("q")]));
+        assert_eq!(turns.done_meanwhile(put), Err(Trouble::Stopping));
+    }
+    let topic = QueueName::new("t").unwrap();
+    let following = turns.done_meanwhile(gateway.follow(topic));
+    assert_eq!(following.err(), Some(Trouble::Stopping));
+}
+
 /// The bodies are read by nobody here.
 #[test]
 fn who_waits_for_bodies_keeps_no_transaction_waiting() {

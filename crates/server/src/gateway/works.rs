@@ -279,10 +279,7 @@ impl Desk {
                     self.works.late.insert(working.session, working);
                     return;
                 }
-                Ok(Pace::Wait { ticket }) => {
-                    self.works.paced.insert(ticket, working);
-                    return;
-                }
+                Ok(Pace::Wait { ticket }) => return self.wait(ticket, working),
                 Err(trouble) => return self.give_up(locked, working, trouble),
             }
         }
@@ -317,6 +314,14 @@ impl Desk {
         }
         working.settles = true;
         Ok(())
+    }
+
+    /// It goes on when there is a place or memory, unless the server stops.
+    fn wait(&mut self, ticket: u64, working: Working) {
+        if self.is_stopping() {
+            return self.end_work(working, Err(Trouble::Stopping));
+        }
+        self.works.paced.insert(ticket, working);
     }
 
     /// It goes on when the log has, unless as many wait for that as wishes may.
@@ -444,9 +449,7 @@ impl Desk {
             return self.postpone(locked, working);
         }
         match self.call_as(locked, working.session, commit) {
-            Some((_, Reply::Waits { ticket })) => {
-                self.works.paced.insert(ticket, working);
-            }
+            Some((_, Reply::Waits { ticket })) => self.wait(ticket, working),
             Some((after, reply)) => self.committed(working, after, reply),
             None => drop(self.works.late.insert(working.session, working)),
         }
