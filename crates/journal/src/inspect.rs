@@ -81,8 +81,8 @@ pub enum Found<'a> {
 /// When the disk fails, or the newest snapshot cannot be read at all.
 pub fn inspect<D: Disk>(disk: &D, show: &mut impl FnMut(Found<'_>)) -> Result<(), OpenError> {
     let names = disk.names()?;
-    if let Some(snapshot) = Snapshot::read_newest(disk, &names)? {
-        show_snapshot(&snapshot, show)?;
+    if let Some(snapshot) = Snapshot::find_newest(disk, &names)? {
+        show_snapshot(disk, &snapshot, show)?;
     }
     let mut numbers: Vec<_> =
         names.iter().filter_map(|name| SegmentNumber::from_file_name(name)).collect();
@@ -90,7 +90,11 @@ pub fn inspect<D: Disk>(disk: &D, show: &mut impl FnMut(Found<'_>)) -> Result<()
     numbers.into_iter().try_for_each(|number| show_segment(disk, number, show))
 }
 
-fn show_snapshot(snapshot: &Snapshot, show: &mut impl FnMut(Found<'_>)) -> Result<(), OpenError> {
+fn show_snapshot<D: Disk>(
+    disk: &D,
+    snapshot: &Snapshot<D::File>,
+    show: &mut impl FnMut(Found<'_>),
+) -> Result<(), OpenError> {
     let header = snapshot.header;
     show(Found::Snapshot {
         file: snapshot.slot.name(),
@@ -99,8 +103,8 @@ fn show_snapshot(snapshot: &Snapshot, show: &mut impl FnMut(Found<'_>)) -> Resul
         end: header.end,
         time: header.time,
     });
-    snapshot.chunks().try_for_each(|chunk| {
-        show(Found::Chunk { payload: chunk? });
+    snapshot.each_chunk(disk, |payload| {
+        show(Found::Chunk { payload });
         Ok(())
     })
 }

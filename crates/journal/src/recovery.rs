@@ -129,10 +129,10 @@ pub(crate) fn read<D: Disk>(
     let names = disk.names()?;
     let files = survey(disk, &names)?;
     let (epoch, epoch_file) = read_epoch(disk, &names, &files)?;
-    let snapshot = Snapshot::read_newest(disk, &names)?;
+    let snapshot = Snapshot::find_newest(disk, &names)?;
     let mut recovered = Recovered::default();
     if let Some(snapshot) = &snapshot {
-        load(snapshot, recover, &mut recovered)?;
+        load(disk, snapshot, recover, &mut recovered)?;
     }
     let snapshot = snapshot.map(|snapshot| (snapshot.slot, snapshot.header));
     let mut walk = Walk {
@@ -226,20 +226,20 @@ fn survey_one<D: Disk>(disk: &D, number: SegmentNumber) -> Result<SegmentFile<D:
     Ok(SegmentFile { life, file, bytes, first })
 }
 
-fn load(
-    snapshot: &Snapshot,
+fn load<D: Disk>(
+    disk: &D,
+    snapshot: &Snapshot<D::File>,
     recover: &mut impl Recover,
     recovered: &mut Recovered,
 ) -> Result<(), OpenError> {
-    for chunk in snapshot.chunks() {
-        let chunk = chunk?;
+    snapshot.each_chunk(disk, |chunk| {
         recovered.bytes += chunk.len() as u64;
         recover.load(chunk).map_err(|cause| OpenError::Corrupt {
             file: snapshot.slot.name().into(),
             offset: BLOCK_BYTES as u64,
             cause,
-        })?;
-    }
+        })
+    })?;
     recovered.snapshot = snapshot.header.number;
     recovered.latest = snapshot.header.time;
     Ok(())

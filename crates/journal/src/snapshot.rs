@@ -13,7 +13,7 @@
 use model::{Lsn, Nanos};
 
 use crate::format::{Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, copy_to, u32_at, u64_at};
-use crate::{BLOCK_BYTES, Disk, OpenError};
+use crate::{BLOCK_BYTES, Disk, DiskError, OpenError};
 
 /// The names of the two files.
 pub(crate) const SLOT_NAMES: [&str; 2] = ["snapshot-a", "snapshot-b"];
@@ -21,6 +21,9 @@ pub(crate) const SLOT_NAMES: [&str; 2] = ["snapshot-a", "snapshot-b"];
 const MAGIC: &[u8; 8] = b"DUNLINSN";
 const HEADER_BYTES: usize = 60;
 const CHUNK_HEADER_BYTES: usize = 8;
+
+/// What is read of a snapshot at a time, unless a chunk is larger.
+const PIECE_BYTES: usize = 1024 * 1024;
 
 /// One of the two files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,57 +117,108 @@ pub(crate) fn encode_chunk(number: u64, bytes: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// A whole snapshot read into memory.
+/// A whole snapshot.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct Snapshot<F> {
     pub(crate) slot: Slot,
     pub(crate) header: SnapshotHeader,
-    body: Vec<u8>,
+    file: F,
 }
 
-impl Snapshot {
+impl<F> Snapshot<F> {
     /// The newest of the two that has a header.
     ///
     /// # Errors
     /// When the disk fails, a header is of a newer version, or the body is shorter than it says.
-    pub(crate) fn read_newest<D: Disk>(
+    pub(crate) fn find_newest<D: Disk<File = F>>(
         disk: &D,
         names: &[String],
     ) -> Result<Option<Self>, OpenError> {
-        let mut newest: Option<(Slot, SnapshotHeader, D::File)> = None;
+        let mut newest: Option<Self> = None;
         for slot in [Slot::A, Slot::B] {
             let Some((header, file)) = read_header(disk, slot, names)? else { continue };
-            if newest.as_ref().is_none_or(|(_, other, _)| header.number > other.number) {
-                newest = Some((slot, header, file));
+            if newest.as_ref().is_none_or(|other| header.number > other.header.number) {
+                newest = Some(Self { slot, header, file });
             }
         }
-        let Some((slot, header, file)) = newest else { return Ok(None) };
-        let length = usize::try_from(header.body_bytes).unwrap_or(usize::MAX);
-        let available = disk.length(&file)?.saturating_sub(BLOCK_BYTES as u64);
+        let Some(Self { slot, header, file }) = &newest else { return Ok(None) };
+        let available = disk.length(file)?.saturating_sub(BLOCK_BYTES as u64);
         if header.body_bytes > available {
-            return Err(corrupt(slot, 0, "the file is shorter than its header says"));
+            return Err(corrupt(*slot, 0, "the file is shorter than its header says"));
         }
-        let mut body = vec![0; length];
-        disk.read(&file, BLOCK_BYTES as u64, &mut body)?;
-        Ok(Some(Self { slot, header, body }))
+        Ok(newest)
     }
 
-    /// Its chunks in order.
+    /// Hands over its chunks in their order.
     ///
     /// # Errors
-    /// At the first that is not what was written.
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = Result<&[u8], OpenError>> {
+    /// When the disk fails, at the first chunk that is not what was written, and what `take` says.
+    pub(crate) fn each_chunk<D: Disk<File = F>>(
+        &self,
+        disk: &D,
+        mut take: impl FnMut(&[u8]) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        let SnapshotHeader { number, body_bytes, .. } = self.header;
+        let mut body = Body::new(body_bytes, PIECE_BYTES, |offset, piece| {
+            disk.read(&self.file, BLOCK_BYTES as u64 + offset, piece)
+        });
         let mut offset = 0;
-        std::iter::from_fn(move || {
-            let rest = self.body.get(offset..).filter(|rest| !rest.is_empty())?;
-            let at = BLOCK_BYTES + offset;
-            let Some(chunk) = decode_chunk(self.header.number, rest) else {
-                offset = self.body.len();
-                return Some(Err(corrupt(self.slot, at as u64, "a chunk's checksum is wrong")));
+        while offset < body_bytes {
+            let Some(chunk) = decode_chunk(number, body.chunk_at(offset)?) else {
+                let at = BLOCK_BYTES as u64 + offset;
+                return Err(corrupt(self.slot, at, "a chunk's checksum is wrong"));
             };
-            offset += CHUNK_HEADER_BYTES + chunk.len();
-            Some(Ok(chunk))
-        })
+            take(chunk)?;
+            offset += (CHUNK_HEADER_BYTES + chunk.len()) as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The body of a snapshot, of which a piece is in memory.
+struct Body<Read> {
+    /// Reads from a place in it until the buffer is full.
+    read: Read,
+    bytes: u64,
+    piece_bytes: usize,
+    /// The piece, and where it begins.
+    piece: Vec<u8>,
+    from: u64,
+}
+
+impl<Read: FnMut(u64, &mut [u8]) -> Result<usize, DiskError>> Body<Read> {
+    fn new(bytes: u64, piece_bytes: usize, read: Read) -> Self {
+        Self { read, bytes, piece_bytes, piece: Vec::new(), from: 0 }
+    }
+
+    /// The chunk at `offset` with its header, unless it claims to be longer than what is left.
+    fn chunk_at(&mut self, offset: u64) -> Result<&[u8], DiskError> {
+        let header = self.part(offset, CHUNK_HEADER_BYTES)?;
+        let length = u32_at(header, 0).and_then(|length| usize::try_from(length).ok());
+        let length = length.map_or(usize::MAX, |length| length.saturating_add(CHUNK_HEADER_BYTES));
+        if length as u64 > self.bytes - offset {
+            return Ok(&[]);
+        }
+        self.part(offset, length)
+    }
+
+    /// So many bytes from `offset` on, fewer where the body ends.
+    fn part(&mut self, offset: u64, bytes: usize) -> Result<&[u8], DiskError> {
+        let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let bytes = bytes.min(left);
+        let here = offset.checked_sub(self.from).and_then(|at| usize::try_from(at).ok());
+        let here = here.filter(|at| at.saturating_add(bytes) <= self.piece.len());
+        let at = match here {
+            Some(at) => at,
+            None => {
+                self.piece.resize(bytes.max(self.piece_bytes).min(left), 0);
+                let read = (self.read)(offset, &mut self.piece)?;
+                self.piece.truncate(read);
+                self.from = offset;
+                0
+            }
+        };
+        Ok(self.piece.get(at..at.saturating_add(bytes)).unwrap_or_default())
     }
 }
 
@@ -230,5 +284,40 @@ mod tests {
         assert_eq!(decode_chunk(4, &chunk), Some(&b"hello"[..]));
         assert_eq!(decode_chunk(5, &chunk), None);
         assert_eq!(decode_chunk(4, &chunk[..chunk.len() - 1]), None);
+    }
+
+    /// Whatever the size of a piece, and wherever chunks begin in it; and no chunk that claims to
+    /// be longer than the body makes room for itself.
+    #[test]
+    fn chunks_come_in_order_piece_by_piece() {
+        let chunks: Vec<_> = (0..9_u8).map(|of| vec![of; usize::from(of) * 7]).collect();
+        let whole: Vec<u8> = chunks.iter().flat_map(|chunk| encode_chunk(3, chunk)).collect();
+        for piece_bytes in 1..whole.len() + 2 {
+            let mut body = Body::new(whole.len() as u64, piece_bytes, |offset, piece| {
+                piece.copy_from_slice(&whole[offset as usize..][..piece.len()]);
+                Ok(piece.len())
+            });
+            let mut offset = 0;
+            for chunk in &chunks {
+                let found = decode_chunk(3, body.chunk_at(offset).unwrap());
+                assert_eq!(found, Some(&chunk[..]), "pieces of {piece_bytes}");
+                offset += (CHUNK_HEADER_BYTES + chunk.len()) as u64;
+            }
+            assert_eq!(offset, whole.len() as u64);
+            let inside = whole.len() as u64 - 20;
+            assert_eq!(decode_chunk(3, body.chunk_at(inside).unwrap()), None);
+            assert!(body.piece.capacity() <= 2 * whole.len(), "a claim makes no room");
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_early_has_no_chunk_there() {
+        let whole = encode_chunk(3, &[7; 100]);
+        let mut body = Body::new(whole.len() as u64, 64, |offset, piece| {
+            let there = whole[offset as usize..].len().min(piece.len()).min(50);
+            piece[..there].copy_from_slice(&whole[offset as usize..][..there]);
+            Ok(there)
+        });
+        assert_eq!(decode_chunk(3, body.chunk_at(0).unwrap()), None);
     }
 }
