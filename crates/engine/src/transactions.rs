@@ -200,7 +200,8 @@ impl Engine {
         for (id, settlement) in transaction.settled {
             woken.extend(self.apply_settlement(by, id, settlement, effects));
             let is_changed = span == Span::Chain && settlement != Settlement::Release;
-            ids.extend(is_changed.then_some(id));
+            // Of what memory alone keeps the log says nothing.
+            ids.extend((is_changed && self.is_journalled(id)).then_some(id));
         }
         let (whole, after) = if self.log.end_chain(effects) {
             (self.log.after_all(), self.log.after_all())
@@ -223,6 +224,10 @@ impl Engine {
         self.give_up_parts(by, id, effects);
         let transaction = self.take_transaction(by, id);
         self.undo(by, &transaction, refusal, effects)
+    }
+
+    fn is_journalled(&self, id: MessageId) -> bool {
+        self.messages.get(id.0).is_some_and(|message| message.is_journalled())
     }
 
     /// What was said about these is seen no sooner than the whole commit is safe: a crash may undo

@@ -157,6 +157,43 @@ fn messages_of_amqp_in_memory_come_and_go_while_the_disk_stalls() {
     end(&mut world, waiting, began);
 }
 
+/// Of one frame and of several: the commit waits, and what it gave back in memory does not.
+#[test]
+fn what_a_commit_gives_back_in_memory_is_there_while_the_disk_stalls() {
+    for bytes in [100, 9_000] {
+        let (mut world, disk) = world(StorePolicy::Always);
+        let client = world.connect_amqp("one");
+        let [here, there] = ["a", "b"].map(|name| QueueName::new(name).expect("a name"));
+        let [here, there] = [here, there].map(Destination::Queue);
+        for to in [&here, &there] {
+            world.ask_amqp(client, AmqpWish::Produce { to: to.clone() });
+        }
+        world.ask_amqp(client, AmqpWish::Consume { queue: "a".into(), credit: 100 });
+        let send = |to: &Destination, durable, bytes: usize, transaction| {
+            let body = vec![7; bytes].into();
+            let message = Draft { durable, priority: 4, ttl: None, delay: 0, body };
+            AmqpWish::Send { to: to.clone(), message, transaction, settled: false }
+        };
+        world.ask_amqp(client, send(&here, false, 50, None));
+        world.ask_amqp(client, AmqpWish::Declare);
+        let transaction = world.amqp(client).transactions().last().copied();
+        for _ in 0..2 {
+            world.ask_amqp(client, send(&there, true, bytes, transaction));
+        }
+        let [delivery] = world.amqp(client).held()[..] else { panic!("one was sent") };
+        let (verdict, settled) = (Verdict::Failed, false);
+        world.ask_amqp(client, AmqpWish::Settle { delivery, verdict, transaction, settled });
+        let calls = disk.calls() + 1..disk.calls() + 5;
+        calls.clone().for_each(|call| disk.inject(call, Fault::Slow));
+        let transaction = transaction.expect("it was declared");
+        let discharge = AmqpWish::Discharge { transaction, fail: false };
+        assert_eq!(world.ask_amqp_meanwhile(client, discharge), Some(false), "it is not safe");
+        let [again] = world.amqp(client).held()[..] else { panic!("it is to be had again") };
+        assert_ne!(again, delivery);
+        calls.for_each(|call| disk.withdraw(call));
+    }
+}
+
 /// Under any of them the put of a durable job waits at least for a write.
 const POLICIES: [StorePolicy; 3] =
     [StorePolicy::Always, StorePolicy::Periodic(Nanos::from_millis(25)), StorePolicy::Never];
