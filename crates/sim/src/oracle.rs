@@ -9,6 +9,7 @@
 //! beside: consumers with credit, topics and subscriptions, settlements and transactions.
 
 mod consumers;
+mod memory;
 mod places;
 mod publishing;
 mod settling;
@@ -26,6 +27,7 @@ use crate::history::{Changes, DEAD_LETTERS, SUBSCRIPTIONS};
 use crate::registration::is_subscription;
 use crate::{Content, Fall, History, Inspection, Kept, Nature, Standing, Which, Wish, workload};
 use consumers::Consumer;
+use memory::Memory;
 use places::{Places, Sent};
 use publishing::Registered;
 use transactions::Transaction;
@@ -57,6 +59,7 @@ pub struct Oracle {
     /// Messages that went with their subscription while these clients held them.
     orphans: BTreeMap<u64, u64>,
     places: Places,
+    memory: Memory,
 }
 
 /// How many messages stand where.
@@ -123,6 +126,7 @@ impl Oracle {
             transactions: BTreeMap::new(),
             orphans: BTreeMap::new(),
             places: Places::default(),
+            memory: Memory::default(),
         }
     }
 
@@ -260,6 +264,7 @@ impl Oracle {
         self.transactions.clear();
         self.orphans.clear();
         self.places.clear();
+        self.memory.clear();
         let stand = |id: &u64, change| match found.get(id).map(|found| found.kept.1) {
             Some(Standing::Delayed(until)) => Place::Delayed(until),
             Some(Standing::Buried) => Place::Buried(change),

@@ -50,6 +50,8 @@ pub struct Scenario {
     pub persistences: Vec<Persistence>,
     /// How much each of the queues may hold. Topics and lists hold any number.
     pub bounds: QueueBounds,
+    /// Bytes of memory that messages may take.
+    pub memory_limit: u64,
     /// How long a line of senders may stand still.
     pub pace_max: Nanos,
     /// Defects for tests of the oracle.
@@ -93,6 +95,7 @@ impl Scenario {
             log_bodies_max: u64::MAX,
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             bounds: QueueBounds::default(),
+            memory_limit: u64::MAX,
             pace_max: Nanos::from_secs(30),
             defects: ServerDefects::default(),
             trace: false,
@@ -118,15 +121,30 @@ impl Scenario {
         scenario
     }
 
-    /// The same, and in one life in four of those without lists something is scarce.
+    /// The same, and in some of the lives without lists something is scarce: in one in four places
+    /// in queues, in one in five memory.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
         let mut rng = Rng::new(seed).fork().fork();
         if rng.chance(1, 4) && scenario.redis_clients == 0 {
             scenario.narrow(&mut rng);
+        } else if rng.chance(1, 4) && scenario.redis_clients == 0 {
+            scenario.cramp(&mut rng);
         }
         scenario
+    }
+
+    /// Memory holds next to nothing.
+    pub fn cramp(&mut self, rng: &mut Rng) {
+        // A recovery finds memory for the messages by which it is inspected.
+        let many = self.amqp_clients > 0;
+        let kib = if many { rng.pick(&[64, 96]) } else { rng.pick(&[16, 24, 48]) };
+        self.memory_limit = kib * 1024;
+        // What leaves does so for the sake of the limit.
+        self.log_bodies_max = u64::MAX;
+        self.journal.spill_bytes_max = rng.pick(&[0, 0, 16, 256]) * 1024;
+        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
     /// Queues hold next to nothing.
@@ -172,6 +190,7 @@ impl Scenario {
                 pace_max: self.pace_max,
                 formats: Formats { property, payload },
                 log_bodies_max: self.log_bodies_max,
+                memory_limit: self.memory_limit,
                 ..EngineOptions::new(self.policy)
             },
             journal: self.journal.clone(),
@@ -181,7 +200,8 @@ impl Scenario {
     /// In this time something happens for whoever waits and not for a message.
     #[must_use]
     pub fn patience(&self) -> Nanos {
-        let line = if self.bounds.is_bounded() { self.pace_max } else { Nanos::ZERO };
+        let has_lines = self.bounds.is_bounded() || self.memory_limit < u64::MAX;
+        let line = if has_lines { self.pace_max } else { Nanos::ZERO };
         line.max(Nanos::from_millis(300))
     }
 

@@ -362,6 +362,11 @@ impl<D: Disk> Server<D> {
         }
     }
 
+    /// The oracle hears how much memory messages took at most, before and after a step.
+    fn tell_memory(&self, before: u64, outside: &mut Outside) {
+        outside.oracle.see_memory(before.max(self.broker.memory_bytes()));
+    }
+
     /// The broker hears of who is gone, if it can.
     fn bid_farewell(&mut self, outside: &mut Outside) {
         while self.has_leaving() && !self.broker.stalled() {
@@ -371,7 +376,9 @@ impl<D: Disk> Server<D> {
             outside.oracle.closed(self.now, id);
             outside.keys.closed(self.now, id);
             let mut outputs = Vec::new();
+            let memory = self.broker.memory_bytes();
             self.broker.close_session(self.now, SessionId(id), &mut outputs);
+            self.tell_memory(memory, outside);
             self.committing.remove(&id);
             self.route(None, outputs, outside);
         }
@@ -446,8 +453,10 @@ impl<D: Disk> Server<D> {
             }
             let frames = self.broker.counters().frames;
             let mut outputs = Vec::new();
+            let before = self.broker.memory_bytes();
             self.broker.handle(now, SessionId(id), command, &mut outputs);
             self.appended = self.broker.counters().frames - frames;
+            self.tell_memory(before, outside);
             self.route(Some(id), outputs, outside);
         }
     }
@@ -468,6 +477,7 @@ impl<D: Disk> Server<D> {
             self.stepped_at = now;
             let frames = self.broker.counters().frames;
             let mut outputs = Vec::new();
+            let before = self.broker.memory_bytes();
             match &mut self.splits {
                 None => self.broker.handle(now, SessionId(id), command.clone(), &mut outputs),
                 Some(splits) => {
@@ -475,6 +485,7 @@ impl<D: Disk> Server<D> {
                 }
             }
             self.appended = self.broker.counters().frames - frames;
+            self.tell_memory(before, outside);
             if matches!(command, Command::Commit { .. }) && outputs.is_empty() {
                 self.committing.insert(id, command);
                 continue;
@@ -576,6 +587,7 @@ impl<D: Disk> Server<D> {
                 continue;
             }
             let Output { session, after, reply } = output;
+            outside.trace(self.now, || format!("for {id}: {}", brief(&reply)));
             let Some(connection) = self.connections.get_mut(&session.0) else {
                 panic!("{reply:?} for {session:?}, which is gone");
             };
@@ -643,15 +655,23 @@ impl<D: Disk> Server<D> {
         self.broker.poll_timeout().is_some_and(|due| due <= self.now)
     }
 
-    /// What is due happens. Whether anything did: a flush may have to wait for the disk.
+    /// What is due happens. Whether anything did: a flush may have to wait for the disk. What the
+    /// time lets try again, as the spill when it was full, may let others go on at the same moment:
+    /// these do so the second time.
     fn fire(&mut self, outside: &mut Outside) -> bool {
+        (0..2).any(|_| self.fire_once(outside))
+    }
+
+    fn fire_once(&mut self, outside: &mut Outside) -> bool {
         self.bid_farewell(outside);
         if self.stepped_at == self.now {
             self.now = self.now + Nanos(1);
         }
         let before = (self.broker.poll_timeout(), self.broker.steps());
         let mut outputs = Vec::new();
+        let memory = self.broker.memory_bytes();
         self.broker.handle_timeout(self.now, &mut outputs);
+        self.tell_memory(memory, outside);
         self.route(None, outputs, outside);
         self.poll();
         (self.broker.poll_timeout(), self.broker.steps()) != before

@@ -17,7 +17,7 @@ use crate::history::DEAD_LETTERS;
 use crate::inspection::inspect;
 use crate::registration::CONTAINERS;
 use crate::server::Server;
-use crate::workload::{Character, QUEUES};
+use crate::workload::{BODY_BYTES_MAX, Character, QUEUES};
 use crate::{
     AmqpClient, AmqpWish, Answer, Client, Counted, Fall, Fault, FaultyDisk, KeyOracle, Oracle,
     Outside, Paged, RedisClient, Rng, Scenario, Subscribing, Told, Value, Verdict, Wish, Words,
@@ -81,6 +81,7 @@ impl<D: Disk + 'static> World<D> {
         faulty.set_trace(scenario.trace);
         let oracle = Oracle::new(scenario.policy, scenario.lag());
         let oracle = oracle.bounded(scenario.bounds, scenario.pace_max);
+        let oracle = oracle.cramped(scenario.memory_limit);
         Self {
             rng: Rng::new(scenario.seed).fork(),
             now: Nanos::from_secs(1_000_000),
@@ -424,8 +425,22 @@ impl<D: Disk + 'static> World<D> {
         server.broker.check();
         if server.is_settled() {
             self.outside.oracle.assert_placed();
+            self.outside.oracle.assert_kept_in_mind(server.broker.memory_bytes());
         }
         self.check_space();
+        self.check_memory();
+    }
+
+    /// Messages take little more memory than they may: bodies that the disk has not written yet,
+    /// and of those who wait one more than fits. What comes of topics is not known before.
+    fn check_memory(&mut self) {
+        let Scenario { memory_limit: limit, amqp_clients, .. } = self.scenario;
+        if limit == u64::MAX || amqp_clients > 0 {
+            return;
+        }
+        let bytes = self.server().broker.memory_bytes();
+        let allowed = limit + limit / 2 + limit / 16 + 2 * LARGEST_BYTES;
+        assert!(bytes <= allowed, "{bytes} bytes of memory instead of {allowed}");
     }
 
     /// Segments and snapshots take no more than they may or did at the start, the spill no more
@@ -843,6 +858,9 @@ fn deliver<D: Disk>(id: u64, client: &mut Client, bytes: usize, server: &mut Ser
 
 /// The file that counts openings.
 const EPOCH_BYTES: u64 = 8;
+
+/// The largest message in memory, with all around it.
+const LARGEST_BYTES: u64 = BODY_BYTES_MAX as u64 + 1024;
 
 /// More messages than there are.
 const ALL: u32 = 100_000;

@@ -19,9 +19,9 @@ use crate::{Wish, workload};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     bounds: QueueBounds,
-    pace_max: Nanos,
+    pub(super) pace_max: Nanos,
     /// By ticket: the first to come first.
-    waiting: BTreeMap<u64, Waiting>,
+    pub(super) waiting: BTreeMap<u64, Waiting>,
     /// When somebody who waited went on, by queue.
     moved: BTreeMap<Rc<str>, Nanos>,
     /// Queues that held more than they may when a process began: until something comes nothing
@@ -55,11 +55,11 @@ pub(super) enum Sent {
 /// Somebody who was told that it takes time.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    client: u64,
-    sent: Sent,
-    since: Nanos,
+    pub(super) client: u64,
+    pub(super) sent: Sent,
+    pub(super) since: Nanos,
     /// Its client wants no more to wait.
-    is_given_up: bool,
+    pub(super) is_given_up: bool,
 }
 
 /// Messages and bytes of their bodies.
@@ -169,9 +169,13 @@ impl Oracle {
         self.judge_place(now, client, &waiting.sent, reply, Some((ticket, &waiting)));
         if !matches!(reply, Reply::Refused(_)) {
             self.places.counted.went_on += 1;
+            self.memory.moves(now);
             for queue in self.demands(client, &waiting.sent).into_keys() {
                 self.places.moved.insert(queue, now);
             }
+        }
+        if let Some(transaction) = waiting.sent.transaction() {
+            self.give_up_part(client, transaction, reply);
         }
         let changes = match &waiting.sent {
             Sent::Wish(wish) => self.perform_wish(now, client, wish, reply),
@@ -237,7 +241,7 @@ impl Oracle {
     /// # Panics
     /// When somebody does.
     pub fn assert_placed(&self) {
-        if self.places.bounds.target_age.is_some() {
+        if self.places.bounds.target_age.is_some() || self.memory.is_limited() {
             return;
         }
         for queue in workload::QUEUES {
@@ -264,8 +268,20 @@ impl Oracle {
 
     /// Somebody is told to wait for a place.
     pub(super) fn waits(&mut self, now: Nanos, client: u64, ticket: u64, sent: Sent) {
+        if self.memory.is_limited() {
+            self.judge_wait(client, &sent);
+        } else {
+            self.judge_wait_for_place(client, &sent);
+        }
+        let waiting = Waiting { client, sent, since: now, is_given_up: false };
+        self.places.counted.waits += 1;
+        let before = self.places.waiting.insert(ticket, waiting);
+        assert!(before.is_none(), "ticket {ticket} is given once");
+    }
+
+    fn judge_wait_for_place(&self, client: u64, sent: &Sent) {
         let bounds = self.places.bounds;
-        let demands = self.demands(client, &sent);
+        let demands = self.demands(client, sent);
         assert_eq!(bounds.when_full, WhenFull::Pace, "{client} need not wait: {sent:?}");
         let fits = |demand: &Demand| demand.stored.without(demand.settled).exceeds(&bounds);
         assert!(demands.values().all(|demand| fits(demand).is_none()), "{sent:?} never fits");
@@ -273,10 +289,6 @@ impl Oracle {
             self.lack(queue, *demand).is_some() || self.may_be_slow(queue) || self.is_awaited(queue)
         };
         assert!(demands.iter().any(lacks), "{client} waits with {sent:?} though there is a place");
-        let waiting = Waiting { client, sent, since: now, is_given_up: false };
-        self.places.counted.waits += 1;
-        let before = self.places.waiting.insert(ticket, waiting);
-        assert!(before.is_none(), "ticket {ticket} is given once");
     }
 
     /// Whether there was a place for what was sent, if that is what decided.
@@ -288,6 +300,7 @@ impl Oracle {
         reply: &Reply,
         waited: Option<(u64, &Waiting)>,
     ) {
+        self.judge_memory(now, client, sent, reply, waited);
         let demands = self.demands(client, sent);
         match reply {
             Reply::Refused(Refusal::QueueFull(full)) => {
@@ -423,8 +436,18 @@ impl Amount {
     }
 }
 
+impl Sent {
+    /// That which it is to be a part of.
+    pub(super) const fn transaction(&self) -> Option<TransactionId> {
+        match self {
+            Self::Command(Command::PutTo { transaction, .. }) => *transaction,
+            _ => None,
+        }
+    }
+}
+
 impl Waiting {
-    const fn is_commit(&self) -> bool {
+    pub(super) const fn is_commit(&self) -> bool {
         matches!(self.sent, Sent::Command(Command::Commit { .. }))
     }
 }

@@ -12,7 +12,7 @@ use model::{
 use super::{Consumer, Message, NOTHING, Oracle, Place};
 use crate::history::Changes;
 use crate::registration;
-use crate::{Content, Nature};
+use crate::{Content, Nature, workload};
 
 /// A subscription that is there.
 #[derive(Clone, Debug)]
@@ -35,7 +35,10 @@ impl Oracle {
             return self.enlist_put(client, transaction, to, message, reply);
         }
         let begin = self.history.len();
-        if matches!(reply, Reply::Refused(Refusal::StoreFull | Refusal::QueueFull(_))) {
+        // Whether it had to be refused for want of a place or of memory is judged before.
+        if let Reply::Refused(Refusal::StoreFull | Refusal::QueueFull(_) | Refusal::MemoryFull) =
+            reply
+        {
             return NOTHING;
         }
         let first = self.next_id;
@@ -116,13 +119,29 @@ impl Oracle {
             refused = asks.shared != asked.shared || self.has_consumers(queue) && !joins;
         }
         let known = known.map(|(queue, _)| queue);
+        // A subscription that ended keeps its queue while somebody holds a message of it.
+        let queues = workload::QUEUES.len() + 1 + self.subscriptions.len();
+        let ended = self.orphans.len();
+        let [is_crowded, may_be_crowded] =
+            [queues, queues + ended].map(|queues| self.memory.is_crowded(queues as u64));
+        let is_new = known.is_none();
         match reply {
             Reply::Refused(Refusal::SubscriptionInUse) => {
                 assert!(refused, "{client} may subscribe: {asked:?}");
                 return NOTHING;
             }
             Reply::Refused(Refusal::StoreFull) => return NOTHING,
-            Reply::Done => assert!(!refused, "{client} must not subscribe: {asked:?}"),
+            Reply::Refused(Refusal::TooManySubscriptions) => {
+                assert!(
+                    is_new && may_be_crowded,
+                    "{client} with {queues}+{ended} may subscribe: {asked:?}"
+                );
+                return NOTHING;
+            }
+            Reply::Done => {
+                assert!(!refused, "{client} must not subscribe: {asked:?}");
+                assert!(!is_new || !is_crowded, "{client} subscribes to too much: {asked:?}");
+            }
             _ => panic!("{reply:?} to {asked:?}"),
         }
         let begin = self.history.len();

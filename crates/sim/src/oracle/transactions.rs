@@ -13,6 +13,8 @@ pub(super) struct Transaction {
     pub(super) settled: Vec<(u64, Settlement)>,
     /// A part was refused: it cannot commit.
     doomed: bool,
+    /// What was to be a part of it and waited never will be: it is about to end.
+    is_ending: bool,
 }
 
 impl Oracle {
@@ -145,6 +147,15 @@ impl Oracle {
         NOTHING
     }
 
+    /// What waited to be a part of a transaction is none, as the transaction ends or cannot commit.
+    pub(super) fn give_up_part(&mut self, client: u64, id: TransactionId, reply: &Reply) {
+        let transaction = self.transactions.get_mut(&(client, id));
+        if let Some(transaction) = transaction.filter(|_| *reply == TRANSACTION_FAILED) {
+            transaction.is_ending |= !transaction.doomed;
+            transaction.doomed = true;
+        }
+    }
+
     fn commit(&mut self, now: Nanos, client: u64, id: TransactionId, reply: &Reply) -> Changes {
         let transaction = self.transactions.remove(&(client, id)).expect("it was begun");
         let allowed = match reply {
@@ -185,15 +196,21 @@ impl Oracle {
 impl Transaction {
     /// Whether a part of it was taken; one that was not dooms it.
     fn is_taken(&mut self, reply: &Reply) -> bool {
+        let may_be_taken = !self.is_ending || *reply == TRANSACTION_FAILED;
+        assert!(may_be_taken, "{reply:?} to a part of a transaction that ends: {self:?}");
         match reply {
             Reply::Done => assert!(!self.doomed, "nothing more is taken"),
-            Reply::Refused(Refusal::TransactionFailed) => assert!(self.doomed, "it is sound"),
-            Reply::Refused(Refusal::TransactionTooLarge) => self.doomed = true,
+            &TRANSACTION_FAILED => assert!(self.doomed, "it is sound: {self:?}"),
+            Reply::Refused(Refusal::TransactionTooLarge | Refusal::MemoryFull) => {
+                self.doomed = true;
+            }
             _ => panic!("{reply:?} to a part of a transaction"),
         }
         *reply == Reply::Done
     }
 }
+
+const TRANSACTION_FAILED: Reply = Reply::Refused(Refusal::TransactionFailed);
 
 #[cfg(test)]
 #[path = "transactions_test.rs"]

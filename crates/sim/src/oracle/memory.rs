@@ -1,0 +1,182 @@
+//! Memory that is limited: who waits for it, who is refused for want of it, and that nobody does or
+//! is where there is some.
+//!
+//! When it is full is a matter of bytes of indexes, which the oracle does not follow: there it asks
+//! for the engine's own count. In such lives queues have no bounds, so whoever waits waits for
+//! memory.
+
+use model::{Command, Nanos, Refusal, Reply, TransactionId};
+
+use super::places::{Sent, Waiting};
+use super::{Oracle, Wish};
+
+/// The limit, and what the engine counts.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    limit: u64,
+    /// Bytes that it took at most about the last step.
+    taken: u64,
+    /// When somebody who waited went on.
+    moved: Nanos,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { limit: u64::MAX, taken: 0, moved: Nanos::ZERO }
+    }
+}
+
+impl Memory {
+    pub(super) const fn is_limited(&self) -> bool {
+        self.limit < u64::MAX
+    }
+
+    /// Somebody who waited has gone on.
+    pub(super) fn moves(&mut self, now: Nanos) {
+        self.moved = now;
+    }
+
+    /// The process fell.
+    pub(super) fn clear(&mut self) {
+        self.moved = Nanos::ZERO;
+    }
+
+    /// Whether there is none for another subscription beside so many queues.
+    pub(super) const fn is_crowded(&self, queues: u64) -> bool {
+        queues >= self.limit / 2 / QUEUE_BYTES / 2
+    }
+
+    /// Whether it may be short where this is taken beside those who wait.
+    const fn may_be_short(&self, taken: u64) -> bool {
+        taken >= self.limit / 8 * 7
+    }
+}
+
+impl Oracle {
+    /// The same, where messages may take so many bytes of memory.
+    #[must_use]
+    pub fn cramped(mut self, limit: u64) -> Self {
+        self.memory.limit = limit;
+        self
+    }
+
+    /// What is answered now was decided while messages took no more memory than this.
+    pub fn see_memory(&mut self, bytes: u64) {
+        self.memory.taken = bytes;
+    }
+
+    /// Nobody waits for memory that is there.
+    ///
+    /// # Panics
+    /// When somebody does.
+    pub fn assert_kept_in_mind(&self, taken: u64) {
+        let Some((ticket, first)) = self.places.waiting.first_key_value() else { return };
+        let beside = taken - self.waiting_bytes();
+        let is_short = !self.memory.is_limited() || self.memory.may_be_short(beside);
+        assert!(is_short, "{ticket} waits though {beside} are taken: {first:?}");
+    }
+
+    /// Somebody is told to wait for memory.
+    pub(super) fn judge_wait(&self, client: u64, sent: &Sent) {
+        if let Sent::Command(Command::Commit { transaction }) = sent {
+            assert!(self.awaits_parts(client, *transaction), "{client} commits what is there");
+            return;
+        }
+        assert!(brings(sent), "{client} need not wait: {sent:?}");
+        let others_wait = !self.places.waiting.is_empty();
+        let taken = self.memory.taken;
+        let is_short = others_wait || self.memory.may_be_short(taken);
+        assert!(is_short, "{client} waits though {taken} are taken: {sent:?}");
+    }
+
+    /// Whether there was memory for what was sent, if that is what decided.
+    pub(super) fn judge_memory(
+        &mut self,
+        now: Nanos,
+        client: u64,
+        sent: &Sent,
+        reply: &Reply,
+        waited: Option<(u64, &Waiting)>,
+    ) {
+        match (reply, waited) {
+            (Reply::Refused(Refusal::MemoryFull), _) => {
+                assert!(self.memory.is_limited() && brings(sent), "memory is full for {sent:?}");
+                self.places.counted.held_off += 1;
+                match waited {
+                    Some((ticket, waiting)) => self.judge_giving_up(now, ticket, waiting),
+                    None => self.judge_too_many(sent),
+                }
+            }
+            (Reply::Stored { .. } | Reply::Done, _) if self.memory.is_limited() => {
+                self.judge_turn_for_memory(client, sent, waited.map(|(ticket, _)| ticket));
+            }
+            _ => {}
+        }
+    }
+
+    /// Who waited is refused: the line stood still for so long, and there is no memory.
+    fn judge_giving_up(&self, now: Nanos, ticket: u64, waiting: &Waiting) {
+        if waiting.is_given_up {
+            return;
+        }
+        let since = waiting.since.max(self.memory.moved);
+        let until = since + self.places.pace_max;
+        assert!(now >= until, "{ticket} has no memory at {now}, and waits since {since}");
+        let waiting = self.waiting_bytes() + waiting_bytes(&waiting.sent);
+        let beside = self.memory.taken.saturating_sub(waiting);
+        assert!(self.memory.may_be_short(beside), "{ticket} is refused, though {beside} are taken");
+    }
+
+    /// Who comes is refused at once: those who wait take all that they may, and one always may.
+    fn judge_too_many(&self, sent: &Sent) {
+        let bytes = self.waiting_bytes() + waiting_bytes(sent);
+        let most = self.memory.limit / 16;
+        let is_first = self.places.waiting.is_empty();
+        assert!(!is_first && bytes > most, "{bytes} of {most} bytes wait, and {sent:?} may not");
+    }
+
+    /// Nobody overtakes who waits for memory, and no commit its parts.
+    fn judge_turn_for_memory(&self, client: u64, sent: &Sent, ticket: Option<u64>) {
+        if let Sent::Command(Command::Commit { transaction }) = sent {
+            let is_whole = !self.awaits_parts(client, *transaction);
+            assert!(is_whole, "{client} commits a transaction of which parts wait");
+        }
+        let mut earlier = self.places.waiting.range(..ticket.unwrap_or(u64::MAX));
+        let passed = earlier.next().filter(|_| brings(sent));
+        assert!(passed.is_none(), "{passed:?} waits longer than {sent:?}");
+    }
+
+    /// Whether something that is to be a part of a transaction waits.
+    fn awaits_parts(&self, client: u64, id: TransactionId) -> bool {
+        let mut own = self.places.waiting.values().filter(|waiting| waiting.client == client);
+        own.any(|waiting| waiting.sent.transaction() == Some(id))
+    }
+
+    /// What those take in memory who wait.
+    fn waiting_bytes(&self) -> u64 {
+        self.places.waiting.values().map(|waiting| waiting_bytes(&waiting.sent)).sum()
+    }
+}
+
+/// Whether it brings something that memory is to keep.
+const fn brings(sent: &Sent) -> bool {
+    matches!(sent, Sent::Wish(Wish::Put { .. }) | Sent::Command(Command::PutTo { .. }))
+}
+
+/// What it takes in memory while it waits: see docs/limits.md.
+fn waiting_bytes(sent: &Sent) -> u64 {
+    let body = match sent {
+        Sent::Wish(Wish::Put { body, .. }) => Some(body.len()),
+        Sent::Command(Command::PutTo { message, .. }) => Some(message.body.len()),
+        _ => None,
+    };
+    WAITING_BYTES + body.map_or(0, |bytes| bytes as u64 + BODY_BYTES_BESIDE)
+}
+
+/// These and [`BODY_BYTES_BESIDE`] are those of the engine.
+const WAITING_BYTES: u64 = 512;
+
+const QUEUE_BYTES: u64 = 1_280;
+
+/// The allocator's share of a body.
+const BODY_BYTES_BESIDE: u64 = 32;
