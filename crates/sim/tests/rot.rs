@@ -10,9 +10,7 @@ use sim::{Character, Fall, FaultyDisk, Kept, Paged, Rng, Scenario, Wish, World, 
 /// Far behind every delay of the messages.
 const NOW: Nanos = Nanos(u64::MAX / 2);
 
-/// The inspection that every world begins with has used up the first.
-const FIRST_ID: u64 = 2;
-const LAST_ID: u64 = 301;
+const LAST_ID: u64 = 300;
 
 fn scenario() -> Scenario {
     let mut scenario = Scenario::new(1);
@@ -29,14 +27,14 @@ fn store() -> FaultyDisk {
     world.start();
     let client = world.connect(Character::Anyone);
     let mut rng = Rng::new(1);
-    for id in 1..=300 {
+    for id in 1..=LAST_ID {
         let body = vec![id as u8; rng.between(1, 3000) as usize].into();
         let persistence = Persistence::Persistent;
         let queue = "default".into();
         let put = Wish::Put { queue, priority: 0, delay: 0, lease: 60, persistence, body };
         world.ask(client, put).expect("no fault was set");
         if id % 3 > 0 {
-            world.ask(client, Wish::Delete { id: id + FIRST_ID - 1 }).expect("no fault was set");
+            world.ask(client, Wish::Delete { id }).expect("no fault was set");
         }
     }
     world.fall(Fall::Power);
