@@ -46,7 +46,7 @@ struct Working {
     replies: Vec<Reply>,
     waits: Waits,
     reply: WorkReply,
-    /// Its leases have been looked at, and nothing may come between until its commit.
+    /// Its leases have been looked at, and nothing may come between until they are settled.
     settles: bool,
     /// It has asked for its commit.
     commits: bool,
@@ -291,8 +291,8 @@ impl Desk {
     }
 
     /// Looks whether all leases go on that are about to be settled: those settled before one that
-    /// is over would end with their transaction, each a failed attempt. Until that is committed
-    /// nothing comes between: HTTP names 10,000 at most.
+    /// is over would end with their transaction, each a failed attempt. Until all are settled, and
+    /// so held until it ends, nothing comes between: HTTP names 10,000 at most.
     ///
     /// The engine is asked, for it may know of an end before the desk does. It is by giving each
     /// lease the time that it has.
