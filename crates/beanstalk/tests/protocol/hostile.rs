@@ -1,7 +1,7 @@
 //! What a peer may send by mistake or malice must neither stop the session nor throw it out of
 //! step nor cost memory, and must mean the same however the network cuts it into pieces.
 //!
-//! The fuzz target in `fuzz/` shares [`bytes`].
+//! The fuzz targets in `fuzz/` share [`bytes`] and [`codec`].
 
 use std::fs;
 use std::path::Path;
@@ -23,9 +23,15 @@ const UNREAD_BYTES_MAX: usize = 224;
 
 /// Any bytes, whole and in pieces: the same is asked and answered, whoever replies.
 pub(crate) fn bytes(input: &[u8]) {
-    let (whole, heard) = (replay(input, &mut || usize::MAX), served(input, usize::MAX));
-    assert_eq!(replay(input, &mut || 1), whole, "byte by byte");
+    codec(input);
+    let heard = served(input, usize::MAX);
     assert_eq!(served(input, 3), heard, "by the engine, in pieces");
+}
+
+/// The same with nobody behind the session, so that there is time for many more inputs.
+pub(crate) fn codec(input: &[u8]) {
+    let whole = replay(input, &mut || usize::MAX);
+    assert_eq!(replay(input, &mut || 1), whole, "byte by byte");
 }
 
 /// All answers of the engine, of which nothing is left when the peer has gone.
@@ -84,6 +90,7 @@ fn random_bytes_do_no_harm() {
 #[test]
 fn what_the_fuzzer_kept_does_no_harm() {
     corpus::replay("beanstalkd", bytes);
+    corpus::replay("beanstalkd_codec", codec);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! defect might write, or somebody who edits the log.
 
 use journal::{Found, inspect, verify};
-use model::StorePolicy;
+use model::{Lsn, StorePolicy};
 
 use crate::store::{MemoryDisk, Store, Values, tiny, value};
 
@@ -31,6 +31,61 @@ pub(crate) fn files(input: &[u8]) {
     // An order of segments that nobody wrote is not refused, and not to be gone on with.
     if let Some(store) = read(&disk).filter(|_| first & MENDED == 0) {
         go_on(store);
+    }
+}
+
+/// The same of a segment alone, with right checksums, which is looked at and checked and no more:
+/// hundreds of times as many inputs in the same time. An input is only changes.
+pub(crate) fn segment(input: &[u8]) {
+    let disk = SEGMENT.with(MemoryDisk::image);
+    for change in input.chunks_exact(CHANGE_BYTES) {
+        apply(&disk, change);
+    }
+    mend(&disk);
+    let mut looking = Looking::default();
+    let looked = inspect(&disk, &mut |found: Found<'_>| looking.see(&found));
+    assert!(looked.is_ok(), "nothing here fails but a disk: {looked:?}");
+    looking.ended_batch();
+    if let Ok(recovered) = verify(&disk, &mut Values::default()) {
+        assert!(recovered.frames <= looking.frames, "{recovered:?} of {}", looking.frames);
+    }
+}
+
+/// What is found in a segment hangs together.
+#[derive(Default)]
+struct Looking {
+    /// Where the next batch is, at least.
+    offset: u64,
+    /// Frames of the last batch that were not seen yet.
+    missing: u32,
+    /// The last frame.
+    last: Lsn,
+    /// All of them.
+    frames: u64,
+}
+
+impl Looking {
+    fn see(&mut self, found: &Found<'_>) {
+        match found {
+            Found::Batch { offset, lsn, frames, bytes, .. } => {
+                self.ended_batch();
+                assert!(*offset >= self.offset && offset.is_multiple_of(BLOCK as u64));
+                assert!(self.last == Lsn::ZERO || *lsn == self.last.next(), "{lsn}");
+                self.offset = offset + u64::from(*bytes);
+                (self.missing, self.last) = (*frames, Lsn(lsn.0.wrapping_sub(1)));
+            }
+            Found::Frame { lsn, payload } => {
+                assert!(self.missing > 0 && *lsn == self.last.next() && payload.len() < 16 * BLOCK);
+                self.missing -= 1;
+                self.frames += 1;
+                self.last = *lsn;
+            }
+            _ => {}
+        }
+    }
+
+    fn ended_batch(&self) {
+        assert_eq!(self.missing, 0, "a batch has the frames that it says");
     }
 }
 
@@ -83,6 +138,26 @@ fn contents(disk: &MemoryDisk) -> Vec<(String, Vec<u8>)> {
 
 thread_local! {
     static BASE: MemoryDisk = base();
+    static SEGMENT: MemoryDisk = lone_segment();
+}
+
+/// The first segment alone, as far as it was written.
+fn lone_segment() -> MemoryDisk {
+    let disk = MemoryDisk::default();
+    disk.directory().salt = 0x5a17;
+    let mut store = Store::open(&disk, tiny(StorePolicy::Always)).expect("an empty journal");
+    store.settle();
+    for key in 0..3 {
+        assert!(store.append_put(key, b"one") && store.append_put(key + 100, &value(key, 100)));
+        store.settle();
+    }
+    let segments = disk.segments();
+    let [first, ..] = &segments[..] else { panic!("no segment was written") };
+    let written =
+        disk.file(first).borrow().chunks(BLOCK).rposition(|it| it.iter().any(|it| *it > 0));
+    disk.file(first).borrow_mut().truncate((written.expect("batches were") + 1) * BLOCK);
+    disk.directory().files.retain(|name, _| name == first || name == "epoch");
+    disk
 }
 
 /// Several segments and both snapshots, frames before and behind them.

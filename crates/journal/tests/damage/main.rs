@@ -17,12 +17,14 @@ use hostile::{CHANGE_BYTES, MENDED};
 #[test]
 fn what_the_fuzzer_kept_breaks_nothing() {
     replay::replay("journal_files", hostile::files);
+    replay::replay("journal_segment", hostile::segment);
 }
 
 #[test]
 fn what_was_not_damaged_is_sound() {
     hostile::files(&[0]);
     hostile::files(&[MENDED]);
+    hostile::segment(&[]);
 }
 
 #[test]
@@ -46,5 +48,6 @@ fn random_damage_breaks_nothing() {
             input.extend(change);
         }
         hostile::files(&input);
+        hostile::segment(&input[1..]);
     }
 }

@@ -1,14 +1,15 @@
 //! What a peer may send by mistake or malice must neither stop the session nor throw it out of
 //! step nor cost memory, and must mean the same however the network cuts it into pieces.
 //!
-//! The fuzz targets in `fuzz/` share [`bytes`] and [`commands`].
+//! The fuzz targets in `fuzz/` share [`bytes`], [`alone`] and [`commands`].
 
-use model::Nanos;
+use model::{Command, Nanos, Refusal, Reply};
 use resp::Options;
 
-use crate::framing;
+use crate::connection::Connection;
 use crate::ours::Ours;
 use crate::random::Random;
+use crate::{facts, framing};
 
 /// Any bytes, whole and in pieces: the same is heard.
 pub(crate) fn bytes(input: &[u8]) {
@@ -16,6 +17,37 @@ pub(crate) fn bytes(input: &[u8]) {
     for size in [1, 3, 64] {
         assert_eq!(replay(input, size), whole, "in pieces of {size}");
     }
+}
+
+/// Any bytes to a session with nobody behind it, who refuses all: the same is asked and answered.
+pub(crate) fn alone(input: &[u8]) {
+    assert_eq!(asked(input, 1), asked(input, usize::MAX), "byte by byte");
+}
+
+fn asked(input: &[u8], size: usize) -> (Vec<Command>, Vec<u8>) {
+    let mut shared = facts::shared(Options { message_bytes_max: 1_000, ..Options::default() });
+    let now = Nanos::from_secs(1_000_000_000);
+    let mut connection = Connection::new(1, now, &mut shared);
+    let mut commands = Vec::new();
+    for piece in input.chunks(size) {
+        connection.receive(piece);
+        loop {
+            match connection.poll(now, &mut shared) {
+                Some(command) => {
+                    if !matches!(command, Command::Credit { .. }) {
+                        connection.reply(Reply::Refused(Refusal::StoreFull), &mut shared);
+                    }
+                    commands.push(command);
+                }
+                None if connection.session().has_more() => {}
+                None => break,
+            }
+        }
+    }
+    let heard = connection.take_out();
+    sound(heard.clone());
+    connection.close(&mut shared);
+    (commands, heard)
 }
 
 fn replay(input: &[u8], size: usize) -> Vec<u8> {
@@ -260,6 +292,7 @@ mod corpus;
 #[test]
 fn what_the_fuzzer_kept_does_no_harm() {
     corpus::replay("resp_codec", bytes);
+    corpus::replay("resp_alone", alone);
     corpus::replay("resp_commands", commands);
 }
 

@@ -1,0 +1,21 @@
+//! Any bytes to a session of beanstalkd, with nobody behind it: `cargo +nightly fuzz run
+//! beanstalkd_codec`.
+#![no_main]
+#![allow(dead_code, reason = "the modules belong to a test that uses more of them")]
+
+#[path = "../../crates/beanstalk/tests/protocol/answers.rs"]
+mod answers;
+#[path = "../../crates/beanstalk/tests/protocol/connection.rs"]
+mod connection;
+#[path = "../../crates/beanstalk/tests/protocol/escape.rs"]
+mod escape;
+#[path = "../../crates/beanstalk/tests/protocol/facts.rs"]
+mod facts;
+#[path = "../../crates/beanstalk/tests/protocol/hostile.rs"]
+mod hostile;
+#[path = "../../crates/beanstalk/tests/protocol/ours.rs"]
+mod ours;
+#[path = "../../crates/beanstalk/tests/protocol/random.rs"]
+mod random;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::codec(bytes));

@@ -1,0 +1,18 @@
+//! Any bytes to a Redis session with nobody behind it: `cargo +nightly fuzz run resp_alone`.
+#![no_main]
+#![allow(dead_code, unused_imports, reason = "the modules belong to a test that uses more of them")]
+
+#[path = "../../crates/resp/tests/protocol/connection.rs"]
+mod connection;
+#[path = "../../crates/resp/tests/protocol/facts.rs"]
+mod facts;
+#[path = "../../crates/resp/tests/protocol/framing.rs"]
+mod framing;
+#[path = "../../crates/resp/tests/protocol/hostile.rs"]
+mod hostile;
+#[path = "../../crates/resp/tests/protocol/ours.rs"]
+mod ours;
+#[path = "../../crates/resp/tests/protocol/random.rs"]
+mod random;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::alone(bytes));
