@@ -110,7 +110,9 @@ pub(crate) struct Send {
     /// A property that selectors and JMS clients see; numbers, true and false are such
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse::property)]
     pub(crate) property: Vec<(String, String)>,
-    /// Your own name for it: sent again, it is stored once
+    /// Your own name for it: sent again, it is stored once. With --lines that of each line is
+    /// KEY#NUMBER. The broker remembers names for 5 minutes, the latest 100,000, unless told
+    /// otherwise (--send-id-window, --send-ids-max)
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
     /// What it is, such as text/plain, which JMS clients get as a text message

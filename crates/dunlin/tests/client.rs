@@ -86,6 +86,18 @@ fn lines_are_messages_and_kept_ones_come_back() {
 }
 
 #[test]
+fn a_key_names_each_line_of_a_long_text_for_itself() {
+    let directory = Directory::new("client-keys");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    let input: String = (0..25_000).map(|n| format!("line {n}\n")).collect();
+    let words = ["send", "q", "--lines", "--key", "k"];
+    assert_eq!(broker.fed(&directory, &words, &input), "25000\n");
+    assert_eq!(broker.fed(&directory, &words, &input), "25000\n");
+    let queues = broker.says(&directory, &["queues", "--json"]);
+    assert!(queues.contains("\"ready\":25000"), "each line once: {queues}");
+}
+
+#[test]
 fn following_ends_with_a_signal_and_gives_back_what_was_not_written() {
     let directory = Directory::new("client-follow");
     let broker = Broker::start(&directory, &["--store", "none"]);

@@ -18,8 +18,12 @@ impl<G: Gateway> App<G> {
         let count = asked.query.number("count", 1, limits::TRANSACTION_RECORDS_MAX as u64)?;
         let is_ndjson = draft.content_type.as_deref().is_some_and(is_ndjson);
         let by_line = asked.query.flag("lines")? || is_ndjson;
+        let first_line = asked.query.number("first-line", 1, FIRST_LINE_MAX)?;
         if count.is_some() && by_line {
             return Err(Problem::bad_request("count and lines cannot be used together"));
+        }
+        if first_line.is_some() && !by_line {
+            return Err(Problem::bad_request("first-line is for lines"));
         }
         if count.is_some() && draft.key.is_some() {
             return Err(Problem::bad_request(
@@ -29,7 +33,9 @@ impl<G: Gateway> App<G> {
         let body = asked.into_body()?;
         if by_line {
             let read = self.read(body, BATCH_BYTES_MAX, IN_PARTS).await?;
-            return self.send_lines(to, draft, &read.bytes, is_ndjson).await;
+            return self
+                .send_lines(to, draft, &read.bytes, first_line.unwrap_or(1), is_ndjson)
+                .await;
         }
         let read = self.read(body, self.options.message_bytes_max, SMALLER).await?;
         self.send_body(to, &draft, &read.bytes, count).await
@@ -54,12 +60,14 @@ impl<G: Gateway> App<G> {
         Ok(json(StatusCode::CREATED, &json!({ "count": count })))
     }
 
-    /// Each line that is not empty as a message, all or none of them.
+    /// Each line that is not empty as a message, all or none of them. `first_line` is the number
+    /// of the first.
     async fn send_lines(
         &self,
         to: Destination,
         mut draft: Draft,
         body: &Bytes,
+        first_line: u64,
         is_ndjson: bool,
     ) -> Result<Answer> {
         if is_ndjson {
@@ -70,7 +78,7 @@ impl<G: Gateway> App<G> {
         let key = draft.key.take();
         let (envelopes, max) = (&self.options.envelopes, self.options.message_bytes_max);
         let (mut steps, mut bytes) = (Vec::new(), 0);
-        for (number, line) in (1_usize..).zip(lines).filter(|(_, line)| !line.is_empty()) {
+        for (number, line) in (first_line..).zip(lines).filter(|(_, line)| !line.is_empty()) {
             // Before the next one is made: together they may be far more than the body.
             if steps.len() == limits::TRANSACTION_RECORDS_MAX
                 || bytes > limits::TRANSACTION_BYTES_MAX
@@ -95,7 +103,7 @@ impl<G: Gateway> App<G> {
 }
 
 /// Each message of a batch has a name of its own.
-fn line_key(key: &str, number: usize) -> Result<String> {
+fn line_key(key: &str, number: u64) -> Result<String> {
     let key = format!("{key}#{number}");
     if key.len() > limits::SEND_ID_BYTES_MAX {
         return Err(Problem::bad_request("the idempotency key is too long for so many lines"));
@@ -121,6 +129,9 @@ fn is_ndjson(content_type: &str) -> bool {
         .iter()
         .any(|known| essence.eq_ignore_ascii_case(known))
 }
+
+/// Of a text that comes in parts, the number of a part's first line: what JSON can say.
+const FIRST_LINE_MAX: u64 = 1 << 53;
 
 /// Bytes of a request that holds several messages.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -27,25 +27,28 @@ pub(crate) fn run(send: &Send) -> Result<(), Error> {
     say(format!("{text}\n").as_bytes())
 }
 
-/// Each line is a message; so many as fit into a request are stored together or not at all.
+/// Each line is a message; so many as fit into a request are stored together or not at all. Lines
+/// are numbered across requests: with a key, each has a name of its own.
 fn send_lines(
     web: &Web,
     path: &str,
     headers: &[(String, String)],
     send: &Send,
 ) -> Result<(), Error> {
-    let path = format!("{path}?lines");
     let mut sent = 0;
     let mut batch = Vec::new();
     let mut lines = 0;
+    let mut first = 1;
     let mut stdin = std::io::stdin().lock();
     loop {
         let read = stdin.read_until(b'\n', &mut batch).map_err(unreadable)?;
-        lines += usize::from(read > 0);
+        lines += u64::from(read > 0);
         let is_full = lines >= BATCH_LINES || batch.len() >= BATCH_BYTES;
         if (read == 0 || is_full) && !batch.is_empty() {
+            let path = format!("{path}?lines&first-line={first}");
             sent += send_batch(web, &path, headers, &batch, sent)?;
             batch.clear();
+            first += lines;
             lines = 0;
         }
         if read == 0 {
@@ -119,7 +122,7 @@ fn unreadable(error: std::io::Error) -> Error {
 }
 
 /// Lines that are sent together: one write of the log for all.
-const BATCH_LINES: usize = 10_000;
+const BATCH_LINES: u64 = 10_000;
 
 /// And bytes of them.
 const BATCH_BYTES: usize = 1024 * 1024;

@@ -84,6 +84,20 @@ fn properties_are_for_selectors_and_the_body_is_for_all() {
 }
 
 #[test]
+fn a_text_in_parts_has_a_key_for_each_line() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    let key = ["idempotency-key: k"];
+    for _ in 0..2 {
+        for (first, lines) in [(1, "a\n\nb\n"), (4, "c\nd\n")] {
+            let path = format!("/queues/q/messages?lines&first-line={first}");
+            http.post_with(&path, &key, lines).says(201, "{\"count\":2}");
+        }
+    }
+    http.ask("GET /queues/q").says(200, "\"ready\":4");
+}
+
+#[test]
 fn many_are_sent_at_once_or_not_at_all() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
@@ -92,6 +106,7 @@ fn many_are_sent_at_once_or_not_at_all() {
     http.post_with("/queues/q/messages", &ndjson, "{\"a\":1}\n\n[2]\n").says(201, "{\"count\":2}");
     http.post_with("/queues/q/messages", &ndjson, "{}\n{\n").says(400, "line 2");
     http.post("/queues/q/messages?lines", "a\r\nb").says(201, "{\"count\":2}");
+    http.post("/queues/q/messages?first-line=2", "a").says(400, "first-line is for lines");
     http.ask("GET /queues/q").says(200, "\"ready\":1004");
     let got = http.ask("GET /queues/q/messages?max=1000");
     assert_eq!(got.body.matches("\"lease\"").count(), 1000);
