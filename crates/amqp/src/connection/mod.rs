@@ -92,6 +92,8 @@ pub struct Connection {
     held_bytes: usize,
     /// Deliveries may wait for room in the output.
     congested: bool,
+    /// The session that filled it last: the next one comes first when there is room again.
+    filled_last: SessionKey,
     /// Bytes of input that were left unread.
     unread: usize,
     received_at: Nanos,
@@ -161,6 +163,7 @@ impl Connection {
             batch: None,
             held_bytes: 0,
             congested: false,
+            filled_last: SessionKey(0),
             unread: 0,
             received_at: now,
             sent_at: now,

@@ -33,20 +33,33 @@ impl Connection {
         self.send_waiting(key, out);
     }
 
-    /// Goes on with what found no room.
+    /// Goes on with what found no room. The sessions take turns: one that always has more than fits
+    /// does not keep the others from sending.
     pub(super) fn send_congested(&mut self, out: &mut Vec<u8>) {
         if !self.congested || out.len() >= OUTPUT_BYTES_MAX {
             return;
         }
         self.congested = false;
-        let sessions: Vec<_> = self.sessions.keys().copied().collect();
+        let mut sessions: Vec<_> = self.sessions.keys().copied().collect();
+        let next = sessions.partition_point(|session| *session <= self.filled_last);
+        sessions.rotate_left(next);
         for session in sessions {
-            self.send_waiting(session, out);
+            self.send_from(session, out);
         }
     }
 
-    /// Sends what the peer's window and the room in `out` allow, in order.
+    /// Sends what the peer's window and the room in `out` allow, in order; where others wait for
+    /// room, when it is this session's turn.
     pub(super) fn send_waiting(&mut self, key: SessionKey, out: &mut Vec<u8>) {
+        if !self.congested {
+            self.send_from(key, out);
+        }
+    }
+
+    fn send_from(&mut self, key: SessionKey, out: &mut Vec<u8>) {
+        if out.len() < OUTPUT_BYTES_MAX {
+            self.filled_last = key;
+        }
         while out.len() < OUTPUT_BYTES_MAX
             && let Some(session) = self.sessions.get_mut(&key)
             && let Some(waiting) = session.waiting.pop_front()

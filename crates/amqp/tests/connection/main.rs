@@ -8,6 +8,7 @@
 )]
 
 mod chaos;
+mod fair;
 mod hostile;
 mod pair;
 mod peer;

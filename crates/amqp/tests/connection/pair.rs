@@ -172,7 +172,7 @@ impl Pair {
     }
 
     /// A client of another protocol does something: what it gets.
-    fn stranger(&mut self, words: &Words<'_>) -> String {
+    pub(crate) fn stranger(&mut self, words: &Words<'_>) -> String {
         let link = LinkId(0);
         let queue = || QueueName::new(words.at(1)).unwrap();
         let to = || Destination::Queue(queue());
