@@ -395,7 +395,8 @@ impl<F: Clone> Journal<F> {
     fn seal_work(&mut self) -> Option<Work<F>> {
         let Stage::AwaitingLog { header, .. } = &self.house.stage else { return None };
         if self.durable().synced < header.end {
-            self.sync_through = header.end;
+            // More may be asked for already: a stop asks for everything.
+            self.sync_through = self.sync_through.max(header.end);
             return None;
         }
         let slot = self.house.snapshot_slot.other();

@@ -476,3 +476,46 @@ fn a_value_too_large_for_segments_of_today_does_not_stop_compaction() {
     }
     assert_eq!(store.journal.counters().segments_too_large, 0, "it is gone");
 }
+
+/// A stop comes while a snapshot waits for a part of the log to be synced. What is behind that part
+/// is synced too, although the device has no room for another snapshot.
+#[test]
+fn a_stop_syncs_everything_although_a_snapshot_waits_for_less() {
+    let disk = MemoryDisk::default();
+    let mut store = Store::open(&disk, tiny(StorePolicy::Never)).unwrap();
+    store.settle();
+    for key in 0.. {
+        store.append_put(key % 50, &value(key, 200));
+        store.write_all();
+        if store.journal.wants_snapshot() {
+            break;
+        }
+        while let Some(chore) = store.journal.poll_chore(store.now) {
+            let done = chore.perform(&disk);
+            store.journal.handle_chore(store.now, done).unwrap();
+        }
+    }
+    while store.journal.wants_snapshot() || store.journal.takes_snapshot_chunk() {
+        assert!(store.chore());
+    }
+    store.append_put(1_000, b"behind the snapshot");
+    let write = store.journal.poll_write(store.now).expect("it is to be written");
+    store.append_put(1_001, b"behind that");
+    store.journal.begin_shutdown();
+    while store.chore() {}
+    if let Some(sync) = store.journal.poll_write(store.now) {
+        store.perform(sync).unwrap();
+    }
+    store.perform(write).unwrap();
+    disk.directory().quota = Some(0);
+    loop {
+        while let Some(write) = store.journal.poll_write(store.now) {
+            store.perform(write).unwrap();
+        }
+        if !store.chore() {
+            break;
+        }
+    }
+    assert_eq!(store.journal.durable().synced, store.journal.last());
+    assert!(store.journal.is_settled() && store.journal.is_tidy());
+}
