@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use journal::BLOCK_BYTES;
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
 use crate::Method;
@@ -65,7 +65,12 @@ impl File {
             Method::Buffered => None,
             Method::Direct => {
                 let flags = base | OFlags::DIRECT | OFlags::DSYNC;
-                Some(openat(directory, name, flags, Mode::empty())?)
+                let opened = openat(directory, name, flags, Mode::empty());
+                if opened.is_err() && access == Access::Create {
+                    // It was not made then, so that it can be when there are descriptors again.
+                    unlinkat(directory, name, AtFlags::empty())?;
+                }
+                Some(opened?)
             }
         };
         let flushed = Mutex::new(Ok(()));

@@ -1,0 +1,23 @@
+//! Where descriptors run short. In a process of its own, for it takes all that there are.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs::File;
+
+use disk::{Choice, Method, RealDisk};
+use journal::{Disk as _, DiskErrorKind};
+
+/// A file takes two descriptors where writes are direct.
+#[test]
+fn a_file_that_gets_one_descriptor_of_two_was_not_made_and_can_be_later() {
+    let path = std::env::temp_dir().join(format!("dunlin-descriptors-{}", std::process::id()));
+    let disk = RealDisk::open(&path, Choice::Force(Method::Direct)).unwrap();
+    let mut taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    taken.pop();
+    let error = disk.create("unfinished.segment").unwrap_err();
+    assert_eq!(error.kind, DiskErrorKind::Full, "{error}");
+    drop(taken);
+    let (names, again) = (disk.names(), disk.create("unfinished.segment"));
+    std::fs::remove_dir_all(&path).unwrap();
+    assert_eq!(names.unwrap(), [""; 0]);
+    again.unwrap();
+}
