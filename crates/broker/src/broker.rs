@@ -126,6 +126,11 @@ impl<F: Clone> Broker<F> {
         self.end_session(now, session, Fault::Theirs, outputs);
     }
 
+    /// A client is known to be gone, and will be closed: see [`Engine::stop_serving`].
+    pub fn stop_serving(&mut self, session: SessionId) {
+        self.engine.stop_serving(session);
+    }
+
     /// The end of a client through no fault of its own: nothing that it held counts as failed.
     pub fn dismiss_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
         self.end_session(now, session, Fault::Ours, outputs);
@@ -403,6 +408,7 @@ impl<F: Clone> Broker<F> {
     ) {
         if self.stalled() {
             self.forget_replies(session);
+            self.engine.stop_serving(session);
             return self.ended.push_back((session, fault));
         }
         self.forget_replies(session);

@@ -184,6 +184,16 @@ impl Engine {
         self.end_session(now, session, Settlement::Release, effects);
     }
 
+    /// The peer of a session is known to be gone, and the session will be closed: until then it is
+    /// given nothing more. What it holds it keeps. So of many that are to be closed none is given
+    /// what another one had. No effect on one that is not open.
+    pub fn stop_serving(&mut self, session: SessionId) {
+        let Some(slot) = self.sessions.slot(session) else { return };
+        self.drop_awaiting(session);
+        self.stop_feeding(slot);
+        self.stop_waits(slot);
+    }
+
     fn end_session(
         &mut self,
         now: Nanos,

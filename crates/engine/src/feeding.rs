@@ -158,6 +158,21 @@ impl Engine {
         Outcome::reply(After::NOTHING, Reply::Done)
     }
 
+    /// The consumers of a session may have no more than they have had, and nobody is told.
+    pub(crate) fn stop_feeding(&mut self, by: SessionSlot) {
+        let links: Vec<LinkId> = self.sessions.at(by).feeds.keys().copied().collect();
+        self.took_steps(links.len());
+        for link in links {
+            let key = ConsumerKey { session: by, link };
+            let Some(feed) = self.sessions.feed_mut(key) else { continue };
+            feed.draining = false;
+            feed.limit = feed.delivered;
+            let slot = feed.queue;
+            self.line_up(key);
+            self.queues.at_mut(slot).draining.remove(&key);
+        }
+    }
+
     /// Forgets a consumer with a limit; what it holds stays held. Gives the queue it was at, which
     /// may now be idle; `None` when it was not there.
     pub(crate) fn close_feed(&mut self, key: ConsumerKey) -> Option<QueueSlot> {

@@ -263,15 +263,23 @@ impl Engine {
         queue
     }
 
-    /// Closes a session's producers and consumers; says which queues may now be idle.
-    pub(crate) fn close_links(&mut self, slot: SessionSlot) -> BTreeSet<QueueSlot> {
-        let mut touched = BTreeSet::new();
+    /// Whatever a session waits for, it waits no longer, and hears nothing of that.
+    pub(crate) fn stop_waits(&mut self, slot: SessionSlot) {
         let session = self.sessions.at(slot);
         let waiting = session.consumers.iter().filter(|(_, consumer)| consumer.wait.is_some());
         let waiting: Vec<LinkId> = waiting.map(|(link, _)| *link).collect();
         for link in waiting {
-            self.end_wait(ConsumerKey { session: slot, link });
+            let key = ConsumerKey { session: slot, link };
+            if self.end_popping(key).is_none() {
+                self.end_wait(key);
+            }
         }
+    }
+
+    /// Closes a session's producers and consumers; says which queues may now be idle.
+    pub(crate) fn close_links(&mut self, slot: SessionSlot) -> BTreeSet<QueueSlot> {
+        let mut touched = BTreeSet::new();
+        self.stop_waits(slot);
         let session = self.sessions.at_mut(slot);
         let producers = core::mem::take(&mut session.producers);
         let consumers = core::mem::take(&mut session.consumers);

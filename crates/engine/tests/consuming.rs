@@ -4,8 +4,9 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, ConsumerMode, Destination, Format, Formats, LinkId, MessageId, Nanos, NewMessage,
-    QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, Value, limits,
+    Command, ConsumerMode, Destination, End, Format, Formats, LinkId, ListCommand, MessageId,
+    Nanos, NewMessage, QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, Value,
+    limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -25,6 +26,48 @@ fn a_consumer_that_asks_for_everything_gets_it_in_steps() {
     assert_eq!(replies.len(), each + 2, "the rest, and that this was all");
     assert_eq!(replies.last(), Some(&drained(1, 2 * each as u64 + 1)));
     assert_eq!(pair.engine.poll_timeout(), None);
+}
+
+#[test]
+fn of_many_who_are_gone_none_is_given_what_another_had() {
+    let mut pair = Pair::new();
+    let mut effects = Effects::default();
+    pair.put("n:1");
+    let gone: Vec<_> = (2..40).map(SessionId).collect();
+    for session in &gone {
+        pair.engine.open_session(*session);
+        for command in [open(1, None, ConsumerMode::Take), credit(1, 100, false)] {
+            pair.engine.handle(NOW, *session, command, &mut effects);
+        }
+    }
+    assert_eq!(pair.engine.statistics().leased, 1);
+    gone.iter().for_each(|session| pair.engine.stop_serving(*session));
+    pair.engine.check();
+    for session in gone {
+        pair.engine.close_session(NOW, session, &mut effects);
+        pair.engine.check();
+    }
+    pair.open(1, None, ConsumerMode::Take);
+    let replies = pair.run(credit(1, 1, false));
+    let [Reply::Delivered(delivery)] = &replies[..] else { panic!("{replies:?}") };
+    assert_eq!(delivery.failed, 1, "only the first held it");
+}
+
+#[test]
+fn who_is_gone_pops_nothing() {
+    let mut pair = Pair::new();
+    let mut effects = Effects::default();
+    let gone = SessionId(2);
+    pair.engine.open_session(gone);
+    let pop = ListCommand::PopFirst { queues: vec![queue()], end: End::Head, max: 1, wait: None };
+    pair.engine.handle(NOW, gone, Command::List(pop), &mut effects);
+    assert_eq!(pair.engine.statistics().waiting, 1);
+    pair.engine.stop_serving(gone);
+    pair.engine.check();
+    pair.put("n:1");
+    assert_eq!(pair.engine.statistics().ready, 1, "nobody took it");
+    pair.engine.close_session(NOW, gone, &mut effects);
+    pair.engine.check();
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! itself goes on to other turns; its gates open when a committer has published how durable the
 //! log has become.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use journal::Durable;
@@ -69,8 +70,10 @@ pub(crate) struct Lists {
     pub(crate) touched: Vec<SessionId>,
     /// Hold replies that wait for a write.
     pub(crate) holding: Vec<SessionId>,
-    /// To be closed in this turn.
+    /// Found to be over in this turn.
     pub(crate) finished: Vec<(SessionId, Parting)>,
+    /// Served no longer, and to be closed.
+    pub(crate) parting: VecDeque<(SessionId, Parting)>,
     /// Gave the broker something to do in this turn.
     pub(crate) active: Vec<SessionId>,
 }
@@ -209,7 +212,7 @@ impl<'a> Reactor<'a> {
         let missed = holds && self.completions != completions
             || postpones && self.postponed_at != completions
             || self.hub.phase() > Phase::Serving && self.stopping_until.is_none();
-        if !quiet || !waits || missed || self.accept_more || !lists.finished.is_empty() {
+        if !quiet || !waits || missed || self.accept_more || lists.have_leaving() {
             return Some(Nanos::ZERO);
         }
         let accepting = self.acceptor.as_ref().and_then(Acceptor::deadline);
@@ -406,6 +409,11 @@ impl Drop for Reactor<'_> {
 }
 
 impl Lists {
+    /// Connections are to be closed.
+    pub(crate) fn have_leaving(&self) -> bool {
+        !self.finished.is_empty() || !self.parting.is_empty()
+    }
+
     pub(crate) fn attend(&mut self, session: SessionId, marks: &mut Marks) {
         if !std::mem::replace(&mut marks.attention, true) {
             self.attention.push(session);

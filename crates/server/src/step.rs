@@ -53,11 +53,16 @@ impl Reactor<'_> {
         }
     }
 
-    /// So many as [`CLOSING_STEPS_PER_TURN`] allow; the rest in the next turn.
+    /// All are given nothing more, and then closed: else each would be given what the one before it
+    /// had. So many as [`CLOSING_STEPS_PER_TURN`] allow; the rest in the next turn.
     fn close_finished(&mut self, core: &mut Core) {
+        for (session, parting) in self.lists.finished.drain(..) {
+            core.broker.stop_serving(session);
+            self.lists.parting.push_back((session, parting));
+        }
         let last_step = core.broker.steps() + CLOSING_STEPS_PER_TURN;
         while core.broker.steps() < last_step
-            && let Some((session, parting)) = self.lists.finished.pop()
+            && let Some((session, parting)) = self.lists.parting.pop_front()
         {
             let Some(mut connection) = self.connections.remove(session) else { continue };
             self.deadlines.forget(session, connection.marks().watched);
@@ -199,7 +204,7 @@ impl Lists {
         self.arrivals.is_empty()
             && self.attention.is_empty()
             && self.postponed.is_empty()
-            && self.finished.is_empty()
+            && !self.have_leaving()
     }
 }
 

@@ -3,6 +3,11 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
+use amqp::frame::{self, FrameKind};
+use amqp::performative::{Attach, Begin, Flow, Open, Performative, Role};
+use amqp::protocol_header::ProtocolHeader;
+use amqp::terminus::Source;
+use engine::{QueuePolicies, QueuePolicy};
 use model::StorePolicy;
 
 use super::*;
@@ -26,8 +31,12 @@ fn hub() -> Hub {
 }
 
 fn hub_with(limits: Limits) -> Hub {
+    hub_of(Config { limits, ..Config::default() })
+}
+
+fn hub_of(config: Config) -> Hub {
     let (policy, log) = (StorePolicy::Memory, Log::Quiet);
-    let config = Config { policy, threads: 1, log, limits, ..Config::default() };
+    let config = Config { policy, threads: 1, log, ..config };
     crate::server::build(&config, None).unwrap()
 }
 
@@ -38,12 +47,15 @@ impl<'a> Turns<'a> {
     }
 
     fn connect(&mut self) -> Client {
+        self.connect_by(Protocol::Beanstalkd)
+    }
+
+    fn connect_by(&mut self, protocol: Protocol) -> Client {
         let (socket, theirs) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
         let hub = self.reactor.hub;
         hub.connections.fetch_add(1, Ordering::Relaxed);
-        let protocol = Protocol::Beanstalkd;
         hub.post(0).deliver(Arrival { socket: theirs.into(), protocol });
         self.turn();
         Client { socket }
@@ -57,7 +69,7 @@ impl<'a> Turns<'a> {
     }
 
     fn is_busy(&self) -> bool {
-        !self.reactor.lists.attention.is_empty() || !self.reactor.lists.finished.is_empty()
+        !self.reactor.lists.attention.is_empty() || self.reactor.lists.have_leaving()
     }
 
     /// Takes turns until all that was sent is answered.
@@ -169,6 +181,58 @@ fn those_who_leave_do_not_keep_waiting_those_who_stay() {
     }
     let least = (LEAVING * WATCHED) as u64 / (CLOSING_STEPS_PER_TURN + WATCHED as u64);
     assert!(count > least, "{count} turns");
+}
+
+#[test]
+fn many_who_go_at_once_fail_a_message_once() {
+    const GONE: usize = 40;
+    let default = QueuePolicy { attempts_max: 2, ..QueuePolicy::default() };
+    let queues = QueuePolicies { default, ..QueuePolicies::default() };
+    let hub = hub_of(Config { queues, ..Config::default() });
+    let mut turns = Turns::new(&hub);
+    let mut gone: Vec<_> = (0..GONE).map(|_| turns.connect_by(Protocol::Amqp)).collect();
+    for client in &mut gone {
+        client.socket.write_all(&consumer("default")).unwrap();
+        turns.settle();
+    }
+    let mut other = turns.connect();
+    other.send(PUT);
+    turns.settle();
+    let reserved = |other: &mut Client, turns: &mut Turns<'_>| {
+        other.send("stats-tube default\r\n");
+        turns.settle();
+        let lines = other.lines();
+        ["reserved", "ready"].map(|state| lines.contains(&format!("current-jobs-{state}: 1")))
+    };
+    assert_eq!(reserved(&mut other, &mut turns), [true, false], "one of them has it");
+    gone.into_iter().rev().for_each(drop);
+    while turns.open() > 1 {
+        turns.turn();
+    }
+    assert_eq!(reserved(&mut other, &mut turns), [false, true], "it failed once, not twice");
+}
+
+/// What a client by AMQP sends who wants a hundred messages.
+fn consumer(queue: &str) -> Vec<u8> {
+    let mut out = ProtocolHeader::AMQP.encode().to_vec();
+    let source = Source { address: Some(queue.into()), ..Source::default() };
+    let attach = Attach { source: Some(source), ..Attach::new("consumer", 0, Role::Receiver) };
+    let flow = Flow {
+        incoming_window: 100,
+        handle: Some(0),
+        delivery_count: Some(0),
+        link_credit: Some(100),
+        ..Flow::default()
+    };
+    for performative in [
+        Performative::Open(Box::new(Open::new("client"))),
+        Performative::Begin(Box::new(Begin { incoming_window: 100, ..Begin::default() })),
+        Performative::Attach(Box::new(attach)),
+        Performative::Flow(flow),
+    ] {
+        frame::write(&mut out, FrameKind::Amqp, 0, |out| performative.encode(out));
+    }
+    out
 }
 
 #[test]
