@@ -198,7 +198,8 @@ fn publish(store: &mut Store) {
         let put = Command::PutTo { to, message, transaction: None };
         assert!(matches!(store.run(put), Reply::Stored { .. }));
     }
-    let delivered = store.run_all(Command::Credit { link: LINK, limit: 3, drain: false });
+    let delivered =
+        store.run_all(Command::Credit { link: LINK, limit: 3, bytes: u64::MAX, drain: false });
     let transaction = TransactionId(1);
     assert_eq!(store.run(Command::Begin { transaction }), Reply::Done);
     let how = [Settlement::Accept, Settlement::Fail, Settlement::Park(DeadReason::Rejected)];

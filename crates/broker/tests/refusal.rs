@@ -86,7 +86,7 @@ fn what_time_and_lost_clients_journal_waits_while_the_log_stalls() {
         mode: ConsumerMode::Take,
     };
     broker.handle(NOW, consumer, open, &mut outputs);
-    let credit = Command::Credit { link: LINK, limit: 1, drain: false };
+    let credit = Command::Credit { link: LINK, limit: 1, bytes: u64::MAX, drain: false };
     broker.handle(NOW, consumer, credit, &mut outputs);
     let soon = NOW + Nanos(1);
     while !broker.stalled() {

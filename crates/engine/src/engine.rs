@@ -13,6 +13,7 @@ use model::{
 };
 
 use crate::awaited::Awaited;
+use crate::feeding::Allowance;
 use crate::groups::Groups;
 use crate::keys::Keys;
 use crate::lists::{is_for_list_link, says_arrived};
@@ -404,16 +405,16 @@ impl Engine {
             Command::Begin { transaction } => self.begin(by, transaction),
             Command::Commit { transaction } => self.commit(by, transaction, effects),
             Command::Rollback { transaction } => self.rollback(by, transaction, effects),
-            Command::Settle { message, settlement, transaction: Some(transaction) } => {
-                self.settle_in_transaction(by, transaction, message, settlement)
-            }
             Command::OpenConsumer { link, queue, selector, mode } => {
                 self.open_consumer(by, link, queue, selector.as_deref(), mode)
             }
             Command::CloseConsumer { link } => self.close_consumer(by, link, effects),
-            Command::Credit { link, limit, drain } => self.credit(by, link, limit, drain, effects),
-            Command::Settle { message, settlement, transaction: None } => {
-                self.settle(by, message, settlement, effects)
+            Command::Credit { link, limit, bytes, drain } => {
+                let allowance = Allowance { messages: limit, bytes };
+                self.credit(by, link, allowance, drain, effects)
+            }
+            Command::Settle { message, settlement, transaction } => {
+                self.settle(by, message, settlement, transaction, effects)
             }
             Command::Watch { link, queue } => self.watch(by, link, queue),
             Command::Unwatch { link, queue } => self.unwatch(by, link, &queue),

@@ -299,7 +299,7 @@ impl Pair {
         let selector = selector.map(Into::into);
         let opened = self.run(Command::OpenConsumer { link, queue, selector, mode });
         assert_eq!(opened, Reply::Done);
-        let credit = Command::Credit { link, limit, drain: false };
+        let credit = Command::Credit { link, limit, bytes: u64::MAX, drain: false };
         self.engine.handle(Nanos(1), SESSION, credit, &mut Effects::default());
     }
 

@@ -32,8 +32,20 @@ pub(crate) struct Feed {
     pub(crate) limit: u64,
     /// How many it has had.
     pub(crate) delivered: u64,
+    /// How many bytes of bodies it may have had before it gets another one.
+    pub(crate) bytes_limit: u64,
+    /// How many it has had, unless it browses.
+    pub(crate) bytes: u64,
     /// It is to be told when nothing more is there for it.
     pub(crate) draining: bool,
+}
+
+/// What a consumer may have had since it was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    pub(crate) messages: u64,
+    /// Of bodies.
+    pub(crate) bytes: u64,
 }
 
 /// What a consumer wants of its queue.
@@ -49,7 +61,12 @@ pub(crate) enum Interest {
 impl Feed {
     /// It may have more.
     pub(crate) fn is_hungry(&self) -> bool {
-        self.delivered < self.limit
+        self.delivered < self.limit && self.bytes < self.bytes_limit
+    }
+
+    /// It may have more messages, and is given none before it may have more bytes.
+    fn is_held_back(&self) -> bool {
+        self.delivered < self.limit && self.bytes >= self.bytes_limit
     }
 
     /// Its place among those who wait.
@@ -121,7 +138,15 @@ impl Engine {
         queue.let_catch_up();
         queue.consumers.insert(key);
         self.scan_views(slot);
-        let feed = Feed { queue: slot, interest, limit: 0, delivered: 0, draining: false };
+        let feed = Feed {
+            queue: slot,
+            interest,
+            limit: 0,
+            delivered: 0,
+            bytes_limit: u64::MAX,
+            bytes: 0,
+            draining: false,
+        };
         self.sessions.at_mut(key.session).feeds.insert(key.link, feed);
         Ok(())
     }
@@ -208,13 +233,14 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         link: LinkId,
-        limit: u64,
+        allowance: Allowance,
         drain: bool,
         effects: &mut Effects,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link };
         let Some(feed) = self.sessions.feed_mut(key) else { return Outcome::NOTHING };
-        feed.limit = limit.max(feed.delivered);
+        feed.limit = allowance.messages.max(feed.delivered);
+        feed.bytes_limit = allowance.bytes;
         feed.draining = drain;
         let (slot, browses) = (feed.queue, matches!(feed.interest, Interest::Browse(_)));
         if browses {
@@ -239,11 +265,12 @@ impl Engine {
         self.enter(id, State::Held { holder: key.session, since: self.latest });
     }
 
-    /// A consumer got a message: the others are before it now.
-    pub(crate) fn fed(&mut self, key: ConsumerKey, effects: &mut Effects) {
+    /// A consumer got a message, which counts for so many bytes: the others are before it now.
+    pub(crate) fn fed(&mut self, key: ConsumerKey, charge: u64, effects: &mut Effects) {
         let Some(feed) = self.sessions.feed_mut(key) else { return };
         assert!(feed.is_hungry(), "only who may have more is given more");
         feed.delivered += 1;
+        feed.bytes += charge;
         if feed.is_hungry() {
             self.line_up_behind(key);
         } else {
@@ -307,7 +334,8 @@ impl Engine {
     /// ends: that nothing is there may be so by a change that is not durable yet.
     pub(crate) fn end_drain(&mut self, key: ConsumerKey, effects: &mut Effects) {
         let Some(feed) = self.sessions.feed_mut(key) else { return };
-        if !feed.draining {
+        // Who is held back hears when it may have more again, or there is no more.
+        if !feed.draining || feed.is_held_back() {
             return;
         }
         feed.draining = false;

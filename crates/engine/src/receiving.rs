@@ -215,9 +215,10 @@ impl Engine {
             self.move_to_lease(key.session, id, wait.and_then(|wait| wait.lease));
         }
         let (after, reply) = self.delivered(Some(key.link), id);
+        let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
         effects.reply(self.sessions.at(key.session).id, after, reply);
         if fed {
-            self.fed(key, effects);
+            self.fed(key, charge, effects);
         }
     }
 
@@ -470,6 +471,7 @@ impl Engine {
     /// The message as a consumer sees it.
     pub(crate) fn delivery_of(&self, link: Option<LinkId>, id: MessageId) -> Delivery {
         let message = self.living(id);
+        let body = Self::body_of(id, message);
         Delivery {
             link,
             message: id,
@@ -483,7 +485,8 @@ impl Engine {
             dead: message.dead().cloned().map(Box::new),
             format: message.format,
             payload: self.payload_of(message),
-            body: Self::body_of(id, message),
+            charge: body.bytes_max() as u64,
+            body,
         }
     }
 }

@@ -2,7 +2,8 @@
 //! pause.
 
 use model::{
-    After, DeadReason, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits,
+    After, DeadReason, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement,
+    TransactionId, limits,
 };
 
 use crate::engine::{Engine, Outcome};
@@ -37,8 +38,12 @@ impl Engine {
         by: SessionSlot,
         id: MessageId,
         settlement: Settlement,
+        transaction: Option<TransactionId>,
         effects: &mut Effects,
     ) -> Outcome {
+        if let Some(transaction) = transaction {
+            return self.settle_in_transaction(by, transaction, id, settlement);
+        }
         if self.held_queue(by, id).is_none() {
             return self.not_found();
         }

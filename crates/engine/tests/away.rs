@@ -328,7 +328,7 @@ fn a_view_goes_on_with_bodies_that_came_at_once() {
     let selector = Some("kind = 1".into());
     let (link, queue, mode) = (LINK, name("q"), ConsumerMode::Take);
     store.ask(ONE, Command::OpenConsumer { link, queue, selector, mode });
-    store.ask(ONE, Command::Credit { link, limit: 1, drain: true });
+    store.ask(ONE, Command::Credit { link, limit: 1, bytes: u64::MAX, drain: true });
     let mut replies = Vec::new();
     for _ in 0..100 {
         while store.engine.poll_timeout().is_some_and(|at| at <= store.now) {

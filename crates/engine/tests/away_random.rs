@@ -290,7 +290,7 @@ impl World {
             } else {
                 self.draining.remove(&(by, link));
             }
-            return self.handle(by, Command::Credit { link, limit, drain });
+            return self.handle(by, Command::Credit { link, limit, bytes: u64::MAX, drain });
         }
         let (queue, selector) = (self.queue(), Some(self.rng.pick(&SELECTORS).into()));
         let mode = self.rng.pick(&[ConsumerMode::Take, ConsumerMode::Browse]);

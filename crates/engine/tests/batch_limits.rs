@@ -157,7 +157,7 @@ fn room_is_for_the_whole_frame_of_a_transaction() {
         let (queue, selector, mode) = (name("l"), None, ConsumerMode::Take);
         sessions.run(push("l", 100, 1));
         sessions.run(Command::OpenConsumer { link: LINK, queue, selector, mode });
-        sessions.run(Command::Credit { link: LINK, limit: 100, drain: false });
+        sessions.run(Command::Credit { link: LINK, limit: 100, bytes: u64::MAX, drain: false });
         let transaction = TransactionId(1);
         sessions.run(Command::Begin { transaction });
         let transaction = Some(transaction);

@@ -263,7 +263,8 @@ impl World {
             selector: None,
             mode,
         });
-        let credit = Command::Credit { link: LinkId(link), limit: 1, drain: false };
+        let credit =
+            Command::Credit { link: LinkId(link), limit: 1, bytes: u64::MAX, drain: false };
         let Reply::Delivered(delivery) = self.run(credit) else { panic!("it is ready") };
         let stored = &mut self.model.queues.get_mut(queue).unwrap()[index];
         assert_eq!(*delivery.body, *body(stored.number, stored.bytes));

@@ -207,7 +207,7 @@ impl World {
         }
         for link in 0..3 {
             let limit = 1_000_000;
-            self.run(Command::Credit { link: LinkId(link), limit, drain: false });
+            self.run(Command::Credit { link: LinkId(link), limit, bytes: u64::MAX, drain: false });
         }
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
             self.engine.handle_timeout(self.now, &mut self.effects);

@@ -29,6 +29,33 @@ fn a_consumer_that_asks_for_everything_gets_it_in_steps() {
 }
 
 #[test]
+fn a_consumer_has_no_more_bytes_than_it_may() {
+    let mut pair = Pair::new();
+    pair.put_many(5, "12345678");
+    pair.open(1, None, ConsumerMode::Take);
+    let mut may_have = |limit, bytes, drain| {
+        let replies = pair.run(Command::Credit { link: LinkId(1), limit, bytes, drain });
+        pair.engine.check();
+        replies
+    };
+    let ids = |range: std::ops::RangeInclusive<u64>| range.map(MessageId).collect::<Vec<_>>();
+    assert_eq!(delivered(&may_have(9, 0, false)), []);
+    assert_eq!(
+        delivered(&may_have(9, 9, false)),
+        ids(1..=2),
+        "the one that reaches it is the last"
+    );
+    assert_eq!(delivered(&may_have(9, 16, false)), []);
+    let replies = may_have(9, 17, true);
+    assert_eq!(delivered(&replies), ids(3..=3));
+    assert_eq!(replies.len(), 1, "a drain goes on when it may have more");
+    assert_eq!(may_have(9, 24, true), [], "there is more for it");
+    let replies = may_have(9, 1_000, true);
+    assert_eq!(delivered(&replies), ids(4..=5));
+    assert_eq!(replies.last(), Some(&drained(1, 5)));
+}
+
+#[test]
 fn of_many_who_are_gone_none_is_given_what_another_had() {
     let mut pair = Pair::new();
     let mut effects = Effects::default();
@@ -266,7 +293,7 @@ fn open(link: u32, selector: Option<&str>, mode: ConsumerMode) -> Command {
 }
 
 fn credit(link: u32, limit: u64, drain: bool) -> Command {
-    Command::Credit { link: LinkId(link), limit, drain }
+    Command::Credit { link: LinkId(link), limit, bytes: u64::MAX, drain }
 }
 
 fn drained(link: u32, delivered: u64) -> Reply {

@@ -261,7 +261,7 @@ impl World {
             let limit = consumer.delivered + self.rng.below(5);
             let drain = self.rng.one_in(2);
             (consumer.limit, consumer.draining) = (limit, drain);
-            Command::Credit { link, limit, drain }
+            Command::Credit { link, limit, bytes: u64::MAX, drain }
         };
         self.run(session, command);
         self.absorb();

@@ -242,7 +242,7 @@ impl World {
             17 => Command::DeleteTemporary { destination: self.temporary() },
             18..=20 => {
                 let limit = self.rng.below(100);
-                Command::Credit { link, limit, drain: self.rng.one_in(4) }
+                Command::Credit { link, limit, bytes: u64::MAX, drain: self.rng.one_in(4) }
             }
             21 => {
                 let wait = Some(Nanos(self.rng.below(3)));

@@ -92,14 +92,18 @@ pub enum Command {
         /// The consumer.
         link: LinkId,
     },
-    /// Deliver to a consumer until it got `limit` messages since it was opened. → no reply of its
-    /// own; with `drain`, once it got all or nothing more is there for it: `Drained`, and the limit
-    /// is what was delivered. A later `Credit` takes a drain back
+    /// Deliver to a consumer until it got `limit` messages since it was opened, or `bytes` bytes of
+    /// bodies or more. → no reply of its own; with `drain`, once it got `limit` or nothing more is
+    /// there for it: `Drained`, and the limit is what was delivered. A later `Credit` takes a drain
+    /// back
     Credit {
         /// A consumer that was opened by `OpenConsumer` or `Subscribe`; another is ignored.
         link: LinkId,
         /// How many in all.
         limit: u64,
+        /// How many bytes of bodies, as they are stored: the message that reaches it is the last.
+        /// Browsers are not held to it.
+        bytes: u64,
         /// Use up the limit now or give it back.
         drain: bool,
     },

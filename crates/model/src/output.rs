@@ -208,6 +208,9 @@ pub struct Delivery {
     pub payload: Range<usize>,
     /// Its body.
     pub body: Body,
+    /// Bytes of it as they count for what its consumer may have ([`crate::Command::Credit`]): where
+    /// it had left memory maybe more than they are.
+    pub charge: u64,
 }
 
 impl Delivery {
@@ -227,6 +230,7 @@ impl Delivery {
             dead: None,
             format: Format::RAW,
             payload: 0..body.len(),
+            charge: body.len() as u64,
             body: Body::Here(body),
         }
     }

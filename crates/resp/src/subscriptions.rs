@@ -15,6 +15,9 @@ use crate::clients::Subscribed;
 /// Messages of one subscription that may be on their way to a client.
 const WINDOW: u64 = 64;
 
+/// Bytes of them, beyond which one more is the last.
+const WINDOW_BYTES: u64 = 1024 * 1024;
+
 /// All subscriptions of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
@@ -37,6 +40,8 @@ struct Feed {
     target: Target,
     delivered: u64,
     limit: u64,
+    bytes: u64,
+    bytes_limit: u64,
 }
 
 impl Target {
@@ -107,8 +112,11 @@ impl Subscriptions {
     pub(crate) fn insert(&mut self, link: LinkId, target: Target) -> Command {
         self.patterns += usize::from(target.pattern);
         self.links.insert(target.clone(), link);
-        self.feeds.insert(link, Feed { target, delivered: 0, limit: WINDOW });
-        Command::Credit { link, limit: WINDOW, drain: false }
+        let feed =
+            Feed { target, delivered: 0, limit: WINDOW, bytes: 0, bytes_limit: WINDOW_BYTES };
+        let credit = feed.credit(link);
+        self.feeds.insert(link, feed);
+        credit
     }
 
     /// Ends a subscription; gives the engine's command for it.
@@ -148,16 +156,29 @@ impl Subscriptions {
         let link = delivery.link?;
         let feed = self.feeds.get_mut(&link)?;
         feed.delivered += 1;
+        feed.bytes += delivery.charge;
         feed.say(delivery, answer);
-        if feed.limit - feed.delivered > WINDOW / 2 {
-            return None;
-        }
-        feed.limit = feed.delivered + WINDOW;
-        Some(Command::Credit { link, limit: feed.limit, drain: false })
+        feed.renew().then(|| feed.credit(link))
     }
 }
 
 impl Feed {
+    /// Allows more when half of what was allowed is used up. Gives whether it was.
+    fn renew(&mut self) -> bool {
+        let left_bytes = self.bytes_limit.saturating_sub(self.bytes);
+        let due = self.limit - self.delivered <= WINDOW / 2 || left_bytes <= WINDOW_BYTES / 2;
+        if due {
+            self.limit = self.delivered + WINDOW;
+            self.bytes_limit = self.bytes + WINDOW_BYTES;
+        }
+        due
+    }
+
+    const fn credit(&self, link: LinkId) -> Command {
+        let Self { limit, bytes_limit: bytes, .. } = *self;
+        Command::Credit { link, limit, bytes, drain: false }
+    }
+
     fn say(&self, delivery: &Delivery, answer: &mut Answer<'_>) {
         let topic = delivery.topic.as_ref().unwrap_or(&self.target.name);
         if self.target.pattern {

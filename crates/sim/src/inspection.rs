@@ -178,7 +178,7 @@ fn take_and_return<F: Clone>(
 /// All that a consumer that was just opened gets.
 fn deliveries<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Vec<Delivery> {
     let mut outputs = Vec::new();
-    let credit = Command::Credit { link: LOOKING, limit: u64::MAX, drain: false };
+    let credit = Command::Credit { link: LOOKING, limit: u64::MAX, bytes: u64::MAX, drain: false };
     broker.handle(now, ANCHOR, credit, &mut outputs);
     while broker.poll_timeout().is_some_and(|due| due <= now) {
         let before = broker.poll_timeout();

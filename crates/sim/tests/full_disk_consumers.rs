@@ -147,7 +147,8 @@ impl World {
 
     /// What comes of so much credit.
     fn credit(&mut self, session: SessionId, limit: u64) -> Vec<MessageId> {
-        let mut replies = self.ask(session, Command::Credit { link: OTHER, limit, drain: false });
+        let mut replies = self
+            .ask(session, Command::Credit { link: OTHER, limit, bytes: u64::MAX, drain: false });
         while self.broker.poll_timeout().is_some_and(|due| due <= self.now) {
             self.broker.handle_timeout(self.now, &mut self.outputs);
             replies.extend(self.outputs.drain(..).map(|output| output.reply));

@@ -89,12 +89,16 @@ impl Connection {
         let is_full = session.unsettled.len() >= SESSION_UNSETTLED_MAX;
         let consumer = self.links.get_mut(&id)?.consumer()?;
         let limit = if is_full { consumer.disposed } else { consumer.limit() };
-        let drain = core::mem::take(&mut consumer.drain_unsaid);
-        if limit == consumer.said && !drain {
+        // A credit without it would take a drain back that is under way.
+        let under_way = consumer.drains && consumer.credit > 0;
+        let drain = core::mem::take(&mut consumer.drain_unsaid) || under_way;
+        let lacks_bytes = limit > consumer.disposed && consumer.lags_in_bytes();
+        if limit == consumer.said && !lacks_bytes && !drain {
             return None;
         }
-        consumer.said = limit;
-        Some(Command::Credit { link: id, limit, drain })
+        let bytes = consumer.limit_bytes();
+        (consumer.said, consumer.said_bytes) = (limit, bytes);
+        Some(Command::Credit { link: id, limit, bytes, drain })
     }
 
     /// Gives a producer credit anew when it has used half of it, and its attach was told.

@@ -13,6 +13,10 @@ pub(crate) const INCOMING_WINDOW: u32 = 8_192;
 /// that has: what waits here is held, and other consumers cannot have it.
 pub(crate) const CONSUMER_AHEAD_MAX: u32 = 2_048;
 
+/// Bytes of their bodies, beyond which one more is the last. The engine may let a body leave memory
+/// that waits here, which is then here alone and counted nowhere.
+pub(crate) const CONSUMER_AHEAD_BYTES_MAX: u64 = 1024 * 1024;
+
 /// The same for a browser: what it gets are copies that nobody else keeps in memory, so that each
 /// counts as its connection's. Few, since a message may have 16 MiB.
 pub(crate) const BROWSER_AHEAD_MAX: u32 = 4;
@@ -25,7 +29,7 @@ pub(crate) const SESSION_UNSETTLED_MAX: usize = 262_144;
 pub(crate) const TAKEN_BACK_MAX: usize = 1_024;
 
 /// Bytes of output beyond which deliveries wait: until they are sent they share their bodies with
-/// the engine, so that a peer's credit for a thousand large messages costs no memory.
+/// the engine, as long as it has them.
 pub(crate) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Bytes of a link's name. JMS makes them of an address and a few numbers.

@@ -13,7 +13,9 @@ use alloc::vec::Vec;
 
 use model::{After, Destination, MessageId, SubscriptionName, TransactionId};
 
-use crate::connection::limits::{BROWSER_AHEAD_MAX, CONSUMER_AHEAD_MAX, PRODUCER_CREDIT};
+use crate::connection::limits::{
+    BROWSER_AHEAD_MAX, CONSUMER_AHEAD_BYTES_MAX, CONSUMER_AHEAD_MAX, PRODUCER_CREDIT,
+};
 use crate::connection::session::SessionKey;
 use crate::performative::{Attach, Role};
 
@@ -127,9 +129,12 @@ pub(crate) struct Consumer {
     pub(crate) drains: bool,
     /// The engine has to hear of that.
     pub(crate) drain_unsaid: bool,
-    /// The engine's limit as it was said last.
+    /// The engine's limits as they were said last.
     pub(crate) said: u64,
+    pub(crate) said_bytes: u64,
     pub(crate) disposed: u64,
+    /// Bytes of these, as the engine counts them.
+    pub(crate) disposed_bytes: u64,
     /// All that its durable deliveries have depended on so far.
     pub(crate) latest: After,
     /// A command for the engine is on its way.
@@ -230,10 +235,22 @@ impl Consumer {
         self.disposed + u64::from(self.credit.min(self.ahead_max()))
     }
 
-    /// Whether the engine should hear of a larger limit now: not for each single message.
+    /// How many bytes of bodies the engine may give it in all before it gives no more.
+    pub(crate) const fn limit_bytes(&self) -> u64 {
+        if self.browses { u64::MAX } else { self.disposed_bytes + CONSUMER_AHEAD_BYTES_MAX }
+    }
+
+    /// Whether the engine should hear of larger limits now: not for each single message.
     pub(crate) fn lags(&self) -> bool {
         let ahead = self.said.saturating_sub(self.disposed);
-        self.limit() > self.said && ahead <= u64::from(self.ahead_max() / 2)
+        let lags = self.limit() > self.said && ahead <= u64::from(self.ahead_max() / 2);
+        lags || self.credit > 0 && self.lags_in_bytes()
+    }
+
+    /// The same of bytes.
+    pub(crate) const fn lags_in_bytes(&self) -> bool {
+        let ahead = self.said_bytes.saturating_sub(self.disposed_bytes);
+        ahead <= CONSUMER_AHEAD_BYTES_MAX / 2
     }
 
     /// Whether the engine's limit was smaller than the peer's credit.
@@ -245,12 +262,18 @@ impl Consumer {
         if self.browses { BROWSER_AHEAD_MAX } else { CONSUMER_AHEAD_MAX }
     }
 
-    /// One message begins to be sent.
-    pub(crate) fn spend(&mut self) {
+    /// One message that counts for so many bytes begins to be sent.
+    pub(crate) fn spend(&mut self, charge: u64) {
         assert!(self.credit > 0, "invariant: nothing is sent without credit");
         self.credit -= 1;
         self.delivery_count = self.delivery_count.wrapping_add(1);
+        self.dispose(charge);
+    }
+
+    /// One message is sent or goes back.
+    pub(crate) const fn dispose(&mut self, charge: u64) {
         self.disposed += 1;
+        self.disposed_bytes += charge;
     }
 
     /// All credit is used up (2.6.7: "as if by messages").

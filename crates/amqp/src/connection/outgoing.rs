@@ -123,7 +123,7 @@ impl Connection {
     /// Gives a delivery its number: from here on it counts for the peer.
     fn number_delivery(&mut self, key: SessionKey, outgoing: &Outgoing) -> Option<u64> {
         let consumer = self.links.get_mut(&outgoing.link)?.consumer()?;
-        consumer.spend();
+        consumer.spend(outgoing.charge);
         let session = self.sessions.get_mut(&key)?;
         let delivery = session.number();
         if !consumer.settles {
@@ -141,7 +141,7 @@ impl Connection {
     /// The peer has taken its credit back while the message was on its way.
     fn give_back(&mut self, outgoing: &Outgoing) {
         let Some(consumer) = self.consumer(outgoing.link) else { return };
-        consumer.disposed += 1;
+        consumer.dispose(outgoing.charge);
         if consumer.unsent.remove(&outgoing.message) {
             self.release(VecDeque::from([outgoing.message]));
         }
@@ -160,7 +160,8 @@ impl Outgoing {
     fn new(link: LinkId, delivery: &Delivery, opening: Opening, is_copy: bool) -> Self {
         let Opening { prefix, start, end } = opening;
         let body = delivery.body.share();
-        Self { link, message: delivery.message, prefix, body, start, end, is_copy, sent: 0 }
+        let (message, charge) = (delivery.message, delivery.charge);
+        Self { link, message, prefix, body, charge, start, end, is_copy, sent: 0 }
     }
 
     /// Appends as many frames as the window takes and there is room for, but one at least. Gives

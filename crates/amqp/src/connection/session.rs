@@ -81,6 +81,8 @@ pub(crate) struct Outgoing {
     /// What stands before the stored bytes.
     pub(crate) prefix: Vec<u8>,
     pub(crate) body: Arc<[u8]>,
+    /// Bytes of it as the engine counts them.
+    pub(crate) charge: u64,
     /// Which of the stored bytes are sent.
     pub(crate) start: usize,
     pub(crate) end: usize,

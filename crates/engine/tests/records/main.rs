@@ -188,7 +188,7 @@ fn story() -> Vec<Command> {
         Command::Subscribe { link: LinkId(2), subscription: Box::new(other) },
         put(topic(), NewMessage { expires: Some(Nanos::from_secs(100_000)), ..message(5) }),
         put(topic(), message(7)),
-        Command::Credit { link: LinkId(1), limit: 2, drain: false },
+        Command::Credit { link: LinkId(1), limit: 2, bytes: u64::MAX, drain: false },
         settle(5, Settlement::Fail),
         settle(7, Settlement::Park(DeadReason::Rejected)),
         Command::CloseConsumer { link: LinkId(2) },

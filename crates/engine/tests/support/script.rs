@@ -302,6 +302,7 @@ impl<'a> Words<'a> {
             ["credit", link, limit, ref drain @ ..] => Command::Credit {
                 link: self::link(link),
                 limit: limit.parse().unwrap(),
+                bytes: u64::MAX,
                 drain: drain == ["drain"],
             },
             ["cancel-sends"] => Command::CancelSends,

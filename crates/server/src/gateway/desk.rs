@@ -149,7 +149,7 @@ impl Desk {
             Wish::Follow(ticket, topic, to, reply) => {
                 self.begin_to_follow(locked, ticket, topic, to, reply);
             }
-            Wish::Took(ticket, count) => self.took(locked, ticket, count),
+            Wish::Took(ticket, count, bytes) => self.took(locked, ticket, count, bytes),
             Wish::Leave(ticket) => self.stop_following(locked, ticket),
         }
         true

@@ -38,6 +38,8 @@ struct Follower {
     to: ToFollower,
     got: u64,
     limit: u64,
+    got_bytes: u64,
+    bytes_limit: u64,
     /// Since when its credit is used up.
     slow_since: Option<Nanos>,
 }
@@ -57,7 +59,8 @@ impl Followers {
             _ => return None,
         };
         follower.got += 1;
-        if follower.got >= follower.limit {
+        follower.got_bytes += delivery.charge;
+        if follower.got >= follower.limit || follower.got_bytes >= follower.bytes_limit {
             follower.slow_since.get_or_insert(now);
         }
         self.taken.push((session, delivery.message));
@@ -99,7 +102,15 @@ impl Desk {
         let session = self.next_session();
         locked.core.broker.open_session(session);
         locked.core.broker.name_session(session, "http".into());
-        let follower = Follower { ticket, to, got: 0, limit: WINDOW, slow_since: None };
+        let follower = Follower {
+            ticket,
+            to,
+            got: 0,
+            limit: WINDOW,
+            got_bytes: 0,
+            bytes_limit: WINDOW_BYTES,
+            slow_since: None,
+        };
         self.followers.by_session.insert(session, follower);
         self.followers.sessions.insert(ticket, session);
         let subscription =
@@ -114,24 +125,26 @@ impl Desk {
             }
         }
         match result {
-            Ok(()) => self.extend_credit(locked, session, WINDOW),
+            Ok(()) => self.extend_credit(locked, session),
             Err(_) => self.stop_following(locked, ticket),
         }
         self.answers.push(waits, Answer::Followed(reply, result));
     }
 
-    /// A follower took so many more.
-    pub(crate) fn took(&mut self, locked: &mut Locked<'_>, ticket: Ticket, count: u64) {
+    /// A follower took so many more, of so many bytes.
+    pub(crate) fn took(&mut self, locked: &mut Locked<'_>, ticket: Ticket, count: u64, bytes: u64) {
         let Some(session) = self.followers.sessions.get(&ticket).copied() else { return };
         let Some(follower) = self.followers.by_session.get_mut(&session) else { return };
         follower.limit += count;
+        follower.bytes_limit += bytes;
         follower.slow_since = None;
-        let limit = follower.limit;
-        self.extend_credit(locked, session, limit);
+        self.extend_credit(locked, session);
     }
 
-    fn extend_credit(&mut self, locked: &mut Locked<'_>, session: SessionId, limit: u64) {
-        self.call_as(locked, session, Command::Credit { link: LINK, limit, drain: false });
+    fn extend_credit(&mut self, locked: &mut Locked<'_>, session: SessionId) {
+        let Some(follower) = self.followers.by_session.get(&session) else { return };
+        let Follower { limit, bytes_limit: bytes, .. } = *follower;
+        self.call_as(locked, session, Command::Credit { link: LINK, limit, bytes, drain: false });
     }
 
     /// Deletes what was handed on, and lets those go who lost their subscription.
@@ -178,6 +191,9 @@ const LINK: LinkId = LinkId(0);
 
 /// Messages that a follower may leave unread before it gets no more.
 pub(crate) const WINDOW: u64 = 64;
+
+/// Bytes of them, beyond which one more is the last.
+pub(crate) const WINDOW_BYTES: u64 = 1024 * 1024;
 
 /// How long a follower may leave so many unread.
 const SLOW_MAX: Nanos = Nanos::from_secs(10);

@@ -8,7 +8,7 @@ use model::{Delivery, Nanos, QueueName, Reply};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::figures;
-use crate::gateway::followers::{ToFollower, WINDOW};
+use crate::gateway::followers::{ToFollower, WINDOW, WINDOW_BYTES};
 use crate::gateway::inbox::{Inbox, Ticket, Wish};
 use crate::gateway::pump::give_back;
 use crate::hub::{Hub, Phase};
@@ -69,7 +69,7 @@ impl http_api::Gateway for Gateway {
         let (ticket, end) = (self.ticket(), Arc::clone(&to.end));
         self.hub.inbox.push(Wish::Follow(ticket, topic, to, reply))?;
         let inbox = Arc::clone(&self.hub.inbox);
-        let following = Following { inbox, ticket, events, end, taken: 0 };
+        let following = Following { inbox, ticket, events, end, taken: 0, taken_bytes: 0 };
         answer.await.unwrap_or(Err(Trouble::Stopping))?;
         Ok(following)
     }
@@ -135,16 +135,18 @@ pub(crate) struct Following {
     events: mpsc::Receiver<Delivery>,
     end: Arc<OnceLock<String>>,
     taken: u64,
+    taken_bytes: u64,
 }
 
 impl Events for Following {
     async fn next(&mut self) -> Option<Delivery> {
         let event = self.events.recv().await?;
         self.taken += 1;
-        if self.taken >= WINDOW / 4 {
+        self.taken_bytes += event.charge;
+        if self.taken >= WINDOW / 4 || self.taken_bytes >= WINDOW_BYTES / 4 {
             // Never refused: it belongs to something that was let in.
-            let _ = self.inbox.push(Wish::Took(self.ticket, self.taken));
-            self.taken = 0;
+            let _ = self.inbox.push(Wish::Took(self.ticket, self.taken, self.taken_bytes));
+            (self.taken, self.taken_bytes) = (0, 0);
         }
         Some(event)
     }

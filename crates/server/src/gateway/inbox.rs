@@ -28,8 +28,8 @@ pub(crate) enum Wish {
     /// Nobody saw these.
     GiveBack(Vec<Token>),
     Follow(Ticket, QueueName, ToFollower, oneshot::Sender<Result<(), Trouble>>),
-    /// A follower took so many more messages.
-    Took(Ticket, u64),
+    /// A follower took so many more messages, of so many bytes.
+    Took(Ticket, u64, u64),
     /// A follower is gone.
     Leave(Ticket),
 }

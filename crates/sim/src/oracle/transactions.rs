@@ -52,7 +52,7 @@ impl Oracle {
         reply: Option<&Reply>,
     ) -> Changes {
         let Some(reply) = reply else {
-            let Command::Credit { link, limit, drain } = command else {
+            let Command::Credit { link, limit, drain, .. } = command else {
                 panic!("no reply to {command:?}");
             };
             return self.credit(client, link.0, *limit, *drain);

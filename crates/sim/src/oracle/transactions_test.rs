@@ -52,7 +52,11 @@ impl Told {
         let mode = model::ConsumerMode::Take;
         let open = Command::OpenConsumer { link: LINK, queue: name("q"), selector: None, mode };
         told.hears(1, &open, Some(&Reply::Done));
-        told.hears(1, &Command::Credit { link: LINK, limit: 2, drain: false }, None);
+        told.hears(
+            1,
+            &Command::Credit { link: LINK, limit: 2, bytes: u64::MAX, drain: false },
+            None,
+        );
         told
     }
 
@@ -108,7 +112,7 @@ fn only_the_holder_settles_and_what_is_accepted_never_comes_back() {
 #[test]
 fn failures_are_counted_and_the_last_one_makes_a_dead_letter() {
     let mut told = Told::new();
-    told.hears(1, &Command::Credit { link: LINK, limit: 9, drain: false }, None);
+    told.hears(1, &Command::Credit { link: LINK, limit: 9, bytes: u64::MAX, drain: false }, None);
     told.puts(1);
     for failed in 0..crate::oracle::ATTEMPTS_MAX {
         assert!(!told.may(|it| _ = it.delivers(1, failed + 1)), "not so often");
