@@ -331,7 +331,7 @@ impl Connection {
 
     /// Lets the protocol know what time it is. Whether that meant anything to it.
     pub(crate) fn handle_timeout(&mut self, now: Nanos) -> bool {
-        self.peer.handle_timeout(now, &mut self.outgoing)
+        self.peer.handle_timeout(now, self.postponed.is_some(), &mut self.outgoing)
     }
 
     /// Ends the session's part; the broker's is the reactor's to end.
@@ -363,6 +363,10 @@ mod tests {
     use std::net::Shutdown;
     use std::os::unix::net::UnixStream;
 
+    use amqp::frame::{self, FrameKind};
+    use amqp::performative::{Attach, Begin, Open, Performative, Role};
+    use amqp::protocol_header::ProtocolHeader;
+    use amqp::terminus::Source;
     use model::{After, Element, Refusal};
 
     use super::*;
@@ -489,6 +493,39 @@ mod tests {
             assert_eq!(line.hear(), "");
             assert!(line.connection.is_finished());
         }
+    }
+
+    #[test]
+    fn who_is_not_listened_to_is_not_silent() {
+        let mut line = Line::new(Protocol::Amqp);
+        line.peer.write_all(&opening()).unwrap();
+        line.receive();
+        let command = line.next_command().expect("a consumer opens");
+        line.connection.postpone(command);
+        let minutes = |count: u64| Nanos::from_secs(60 * count);
+        for count in 1..10 {
+            line.connection.handle_timeout(minutes(count));
+        }
+        assert!(!line.connection.peer.wants_close(), "its command waits for the log");
+        assert!(line.next_command().is_some());
+        line.connection.handle_timeout(minutes(12));
+        line.connection.handle_timeout(minutes(20));
+        assert!(line.connection.peer.wants_close(), "it was heard last after nine minutes");
+    }
+
+    /// A peer by AMQP opens all that it needs to receive.
+    fn opening() -> Vec<u8> {
+        let mut out = ProtocolHeader::AMQP.encode().to_vec();
+        let source = Source { address: Some("q".into()), ..Source::default() };
+        let attach = Attach { source: Some(source), ..Attach::new("r", 0, Role::Receiver) };
+        for performative in [
+            Performative::Open(Box::new(Open::new("peer"))),
+            Performative::Begin(Box::default()),
+            Performative::Attach(Box::new(attach)),
+        ] {
+            frame::write(&mut out, FrameKind::Amqp, 0, |out| performative.encode(out));
+        }
+        out
     }
 
     #[test]

@@ -217,9 +217,18 @@ impl Peer {
         }
     }
 
-    /// It is so late now. Whether that meant anything to it.
-    pub(crate) fn handle_timeout(&mut self, now: Nanos, outgoing: &mut Outgoing) -> bool {
+    /// It is so late now. Whether that meant anything to it. Whose command waits for the log is
+    /// not listened to.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Nanos,
+        is_postponed: bool,
+        outgoing: &mut Outgoing,
+    ) -> bool {
         let Self::Amqp(peer) = self else { return false };
+        if is_postponed {
+            peer.connection.excuse_silence(now);
+        }
         if peer.connection.poll_timeout().is_none_or(|due| due > now) {
             return false;
         }

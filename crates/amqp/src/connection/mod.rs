@@ -270,6 +270,11 @@ impl Connection {
         }
     }
 
+    /// Nobody reads what the peer sends, through no fault of its own: it is not silent.
+    pub fn excuse_silence(&mut self, now: Nanos) {
+        self.received_at = self.received_at.max(now);
+    }
+
     /// It is so late: says that we are alive, or gives up a peer that is not (2.4.5).
     pub fn handle_timeout(&mut self, now: Nanos, out: &mut Vec<u8>) {
         self.now = self.now.max(now);
