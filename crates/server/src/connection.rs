@@ -364,7 +364,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use amqp::frame::{self, FrameKind};
-    use amqp::performative::{Attach, Begin, Open, Performative, Role};
+    use amqp::performative::{Attach, Open, Performative, Role};
     use amqp::protocol_header::ProtocolHeader;
     use amqp::terminus::Source;
     use model::{After, Element, Refusal};
