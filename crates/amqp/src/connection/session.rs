@@ -92,6 +92,10 @@ pub(crate) struct Outgoing {
     pub(crate) sent: usize,
 }
 
+/// Bytes of memory that a delivery takes while it waits, without body and prefix: it stands in two
+/// collections and lies in a box. Counted, since a peer may let a thousand wait on each link.
+const WAITING_BYTES: usize = 192;
+
 impl Waiting {
     pub(crate) const fn link(&self) -> LinkId {
         match self {
@@ -103,8 +107,8 @@ impl Waiting {
     /// Bytes that nobody else has.
     pub(crate) const fn bytes(&self) -> usize {
         match self {
-            Self::Delivery(delivery) if delivery.is_copy => delivery.bytes(),
-            Self::Delivery(delivery) => delivery.prefix.len(),
+            Self::Delivery(delivery) if delivery.is_copy => WAITING_BYTES + delivery.bytes(),
+            Self::Delivery(delivery) => WAITING_BYTES + delivery.prefix.len(),
             Self::Drained(_) => 0,
         }
     }
