@@ -505,7 +505,7 @@ Examples:
   dunlin receive mail --count 10 --keep
 
 Exit status: 0 as many as asked for (with --follow: a signal came), 1 it failed, 2 wrong usage,
-3 fewer came in time";
+3 fewer came in time or before a signal";
 
 const POLICY_HELP: &str = "\
 What is set holds at once and over restarts, and goes before what is configured. Who waits for a

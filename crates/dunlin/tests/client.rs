@@ -124,6 +124,27 @@ fn following_ends_with_a_signal_and_gives_back_what_was_not_written() {
 }
 
 #[test]
+fn a_signal_before_all_came_is_told_by_the_status() {
+    let directory = Directory::new("client-signal");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    // Larger than a pipe: the second is being written as long as nobody reads on.
+    let input: String = (0..5).map(|n| format!("{n} {}\n", "x".repeat(200_000))).collect();
+    broker.fed(&directory, &["send", "q", "--lines"], &input);
+    let mut command = broker.command(&directory, &["receive", "q", "--count", "5"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    signal(&child, Signal::INT);
+    let came = 1 + out.lines().count();
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{came} came: {err}");
+    assert!(err.contains(&format!("{came} of 5 messages came")), "{err}");
+    let queues = broker.says(&directory, &["queues", "--json"]);
+    assert!(queues.contains(&format!("\"ready\":{}", 5 - came)), "{queues}");
+}
+
+#[test]
 fn operators_look_move_and_purge() {
     let directory = Directory::new("client-operate");
     let broker = Broker::start(&directory, &["--store", "none"]);

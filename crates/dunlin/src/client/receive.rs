@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -41,10 +42,10 @@ impl Receiver<'_> {
         while left > 0 {
             let messages = self.next_some(left.min(BATCH))?;
             if messages.is_empty() {
+                // They did not come, or a signal did.
                 return if self.receive.follow { Ok(()) } else { Err(self.nothing(left)) };
             }
-            left -= messages.len() as u64;
-            self.hand_out(messages)?;
+            left -= self.hand_out(messages)?;
         }
         Ok(())
     }
@@ -66,7 +67,7 @@ impl Receiver<'_> {
         }
     }
 
-    fn ask(&self, max: u64, wait: std::time::Duration) -> Result<Vec<Map<String, Json>>, Error> {
+    fn ask(&self, max: u64, wait: Duration) -> Result<Vec<Map<String, Json>>, Error> {
         let path = format!("/queues/{}/messages", encoded(&self.receive.queue));
         let query = [
             ("max", Some(max.to_string())),
@@ -82,16 +83,23 @@ impl Receiver<'_> {
         Ok(objects.collect())
     }
 
-    /// Writes each, and acknowledges it then. What cannot be written, and what comes behind it or
-    /// behind a signal, goes back.
-    fn hand_out(&mut self, messages: Vec<Map<String, Json>>) -> Result<(), Error> {
+    /// Writes each, and acknowledges it then; gives how many. What cannot be written, and what
+    /// comes behind it or behind a signal, goes back.
+    fn hand_out(&mut self, messages: Vec<Map<String, Json>>) -> Result<u64, Error> {
         let leases: Vec<String> = messages.iter().map(lease).collect();
+        let (count, mut leased) = (messages.len() as u64, Instant::now());
         for (index, (message, lease)) in messages.into_iter().zip(&leases).enumerate() {
+            let rest = leases.get(index..).unwrap_or_default();
             if self.stop.load(Ordering::Relaxed) {
-                return self.give_back(leases.get(index..).unwrap_or_default());
+                self.give_back(rest)?;
+                return Ok(index as u64);
+            }
+            if leased.elapsed() > self.lease() / 4 {
+                self.extend(rest)?;
+                leased = Instant::now();
             }
             if let Err(error) = self.write(message) {
-                self.give_back(leases.get(index..).unwrap_or_default())?;
+                self.give_back(rest)?;
                 return Err(error);
             }
             if self.receive.keep {
@@ -102,6 +110,22 @@ impl Receiver<'_> {
                 self.give_back(leases.get(index + 1..).unwrap_or_default())?;
                 return Err(error);
             }
+        }
+        Ok(count)
+    }
+
+    /// For how long messages are leased.
+    fn lease(&self) -> Duration {
+        let asked = self.receive.lease.as_deref().and_then(|text| parse::duration(text).ok());
+        asked.unwrap_or(LEASE)
+    }
+
+    /// Whoever reads what is written may be slow: what has yet to be written stays leased.
+    fn extend(&self, leases: &[String]) -> Result<(), Error> {
+        for lease in leases {
+            let span = self.receive.lease.clone();
+            let path = with_query(format!("/leases/{lease}/extend"), &[("lease", span)]);
+            self.web.post(&path, &[], b"")?.object()?;
         }
         Ok(())
     }
@@ -152,4 +176,7 @@ pub(crate) fn body(message: &Map<String, Json>) -> Result<Vec<u8>, Error> {
 const BATCH: u64 = 16;
 
 /// How long one request waits: as long as a signal may have to.
-const SLICE: std::time::Duration = std::time::Duration::from_secs(1);
+const SLICE: Duration = Duration::from_secs(1);
+
+/// How long the server leases a message unless it is asked for another time.
+const LEASE: Duration = Duration::from_secs(30);
