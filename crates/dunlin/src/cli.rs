@@ -497,7 +497,10 @@ Exit status: 0 it is stored, 1 it is not known to be, 2 wrong usage";
 
 const RECEIVE_HELP: &str = "\
 Each message is written with a line end, and acknowledged when that is out. SIGINT and SIGTERM end
-it within a second, and what was not written by then is given back.
+it within a second, and what was not written by then is given back, as is what cannot be written:
+a full disk, a pipe that nobody reads, a descriptor that is open for reading only. Where standard
+output was closed when it started (>&-) the system puts /dev/null there, which takes everything:
+what is received then is gone.
 
 Examples:
   dunlin receive mail --wait 20s

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -142,6 +143,32 @@ fn a_signal_before_all_came_is_told_by_the_status() {
     assert!(err.contains(&format!("{came} of 5 messages came")), "{err}");
     let queues = broker.says(&directory, &["queues", "--json"]);
     assert!(queues.contains(&format!("\"ready\":{}", 5 - came)), "{queues}");
+}
+
+#[test]
+fn what_cannot_be_written_is_given_back() {
+    let directory = Directory::new("client-unwritable");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    broker.fed(&directory, &["send", "q", "--lines"], "1\n2\n3\n");
+    let nowhere = || {
+        let read_only = File::open("/dev/null").unwrap();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (reader, nobody_reads) = std::io::pipe().unwrap();
+        drop(reader);
+        [Stdio::from(read_only), Stdio::from(full), Stdio::from(nobody_reads)]
+    };
+    for words in [&["receive", "q", "--count", "3"][..], &["receive", "q", "--follow", "--json"]] {
+        for out in nowhere() {
+            let mut command = broker.command(&directory, words);
+            let child = command.stdout(out).stderr(Stdio::piped()).spawn().unwrap();
+            let ended = child.wait_with_output().unwrap();
+            let err = String::from_utf8(ended.stderr).unwrap();
+            assert_eq!(ended.status.code(), Some(1), "{err}");
+            assert!(err.contains("cannot write to standard output"), "{err}");
+        }
+    }
+    let words = ["receive", "q", "--count", "3"];
+    assert_eq!(broker.says(&directory, &words), "1\n2\n3\n", "nothing is gone");
 }
 
 #[test]

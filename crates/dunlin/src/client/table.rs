@@ -1,6 +1,8 @@
 //! What people read: columns, or JSON for programs.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 
 use serde_json::{Map, Value as Json};
 
@@ -18,9 +20,14 @@ pub(crate) fn print(
 
 /// Prints bytes and sees that they are out.
 pub(crate) fn say(bytes: &[u8]) -> Result<(), Error> {
-    let mut stdout = std::io::stdout().lock();
-    let said = stdout.write_all(bytes).and_then(|()| stdout.flush());
-    said.map_err(|error| Error::Other(format!("cannot write to standard output: {error}")))
+    write_out(bytes)
+        .map_err(|error| Error::Other(format!("cannot write to standard output: {error}")))
+}
+
+/// By the descriptor: `Stdout` takes one that cannot be written to (EBADF) for a success, and a
+/// message that went nowhere would be acknowledged.
+fn write_out(bytes: &[u8]) -> io::Result<()> {
+    File::from(io::stdout().as_fd().try_clone_to_owned()?).write_all(bytes)
 }
 
 fn lines(objects: &[Map<String, Json>]) -> String {
