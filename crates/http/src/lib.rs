@@ -14,6 +14,7 @@ mod body;
 mod cursor;
 mod draft;
 mod gateway;
+mod half_sent;
 mod journal;
 mod operate;
 mod origin;

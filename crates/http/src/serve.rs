@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use crate::app::{App, Options};
 use crate::body::Body;
 use crate::gateway::Gateway;
+use crate::half_sent::Prompt;
 
 /// How far the life of a server has come. Ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +107,8 @@ async fn converse<G: Gateway>(
     builder.http1().max_buf_size(HEAD_BYTES_MAX);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
     builder.http2().max_header_list_size(HEAD_BYTES_MAX as u32);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection =
+        builder.serve_connection(TokioIo::new(Prompt::new(stream, half_sent)), service);
     tokio::pin!(connection);
     let mut is_stopping = false;
     loop {

@@ -1,5 +1,6 @@
 //! What is refused, and that it costs nobody else anything.
 
+use std::io::{ErrorKind, Read as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -40,6 +41,33 @@ fn a_body_that_stops_in_the_middle_is_given_up() {
     let mut http = Http::to(&server);
     http.send("POST /queues/q");
     assert_eq!(http.line(), "", "it is closed");
+}
+
+#[test]
+fn a_connection_that_begins_and_does_not_go_on_is_closed() {
+    const PREFACE: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const SETTINGS: &str = "\0\0\0\x04\0\0\0\0\0";
+    const PING: &str = "\0\0\x08\x06\0\0\0\0\0pingpong";
+    let limits = Limits { half_sent: Some(Duration::from_millis(50)), ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    for half in [
+        String::new(),
+        "P".into(),
+        "G".into(),
+        PREFACE[..10].into(),
+        PREFACE.into(),
+        [PREFACE, SETTINGS, &PING[..12]].concat(),
+        // The head of a request, without its end.
+        [PREFACE, SETTINGS, "\0\0\x01\x01\0\0\0\0\x01A"].concat(),
+    ] {
+        let mut http = Http::to(&server);
+        http.send(&half);
+        let mut heard = Vec::new();
+        // A reset is an end as well.
+        let _ = http.socket.read_to_end(&mut heard).inspect_err(|error| {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{half:?}: {heard:?}");
+        });
+    }
 }
 
 #[test]
