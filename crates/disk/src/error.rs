@@ -107,9 +107,14 @@ pub(crate) fn failed(operation: &'static str, file: &Path, errno: Errno) -> Disk
     }
 }
 
+/// No room on the device, or none for this user.
+pub(crate) const fn is_full(errno: Errno) -> bool {
+    matches!(errno, Errno::NOSPC | Errno::DQUOT)
+}
+
 fn kind(operation: &str, errno: Errno) -> DiskErrorKind {
     match errno {
-        Errno::NOSPC | Errno::DQUOT => DiskErrorKind::Full,
+        _ if is_full(errno) => DiskErrorKind::Full,
         // Nothing is lost where a file could not even be made: that can be waited out.
         Errno::MFILE | Errno::NFILE | Errno::NOMEM if operation == "create" => DiskErrorKind::Full,
         _ => DiskErrorKind::Failed,

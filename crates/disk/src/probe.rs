@@ -11,6 +11,7 @@ use journal::BLOCK_BYTES;
 use rustix::fs::{AtFlags, fdatasync, unlinkat};
 use rustix::io::Errno;
 
+use crate::error::is_full;
 use crate::file::{Access, write_all};
 use crate::{File, OpenError};
 
@@ -121,12 +122,27 @@ pub(crate) fn measure(
         move |errno: Errno| OpenError::io(operation, &scratch, errno)
     };
     remove_scratch(directory).map_err(failed("remove"))?;
-    let file = open(directory, path, Access::Create, Method::Buffered).map_err(failed("create"))?;
-    let buffered = initialise(&file).and_then(|()| buffered_time(&file));
-    let direct =
-        open(directory, path, Access::Write, Method::Direct).and_then(|file| direct_time(&file));
+    let scratch = open(directory, path, Access::Create, Method::Buffered);
+    let scratch = unless_full(scratch).map_err(failed("create"))?;
+    let scratch = scratch.as_ref().map_err(|errno| *errno);
+    let buffered = scratch.and_then(|file| {
+        initialise(file)?;
+        buffered_time(file)
+    });
+    let direct = scratch.and_then(|_| {
+        let file = open(directory, path, Access::Write, Method::Direct)?;
+        direct_time(&file)
+    });
     remove_scratch(directory).map_err(failed("remove"))?;
     decide(path, choice, direct, buffered)
+}
+
+/// What cannot be measured for want of room does not keep a full disk from being emptied.
+fn unless_full<T>(made: Result<T, Errno>) -> Result<Result<T, Errno>, Errno> {
+    match made {
+        Err(errno) if !is_full(errno) => Err(errno),
+        made => Ok(made),
+    }
 }
 
 fn decide(
@@ -136,11 +152,14 @@ fn decide(
     buffered: Result<Duration, Errno>,
 ) -> Result<Probe, OpenError> {
     let (method, reason) = match (choice, &direct, &buffered) {
-        (Choice::Force(Method::Direct), Err(errno), _) => {
+        (Choice::Force(Method::Direct), Err(errno), _) if !is_full(*errno) => {
             let cause = (*errno).into();
             return Err(OpenError::DirectRefused { path: path.to_owned(), cause });
         }
         (Choice::Force(method), ..) => (method, FORCED),
+        (Choice::Auto, Err(errno), _) if is_full(*errno) => {
+            (Method::Buffered, "no room to measure")
+        }
         (Choice::Auto, Err(_), _) => (Method::Buffered, "direct I/O refused"),
         (Choice::Auto, Ok(direct), Ok(buffered)) if *direct > *buffered * 3 / 2 => {
             (Method::Buffered, "direct I/O slower")
@@ -237,6 +256,19 @@ mod tests {
         assert_eq!(chosen(force(Method::Direct), Ok(900), 130), Some(Method::Direct));
         assert_eq!(chosen(force(Method::Buffered), Ok(1), 130), Some(Method::Buffered));
         assert_eq!(chosen(force(Method::Direct), Err(Errno::INVAL), 130), None);
+    }
+
+    #[test]
+    fn a_full_device_is_not_taken_for_one_that_refuses_direct_writes() {
+        for full in [Errno::NOSPC, Errno::DQUOT] {
+            let probe = |choice| decide(Path::new("d"), choice, Err(full), Err(full)).unwrap();
+            assert_eq!(probe(Choice::Force(Method::Direct)).method, Method::Direct);
+            assert_eq!(probe(Choice::Auto).method, Method::Buffered);
+            assert!(probe(Choice::Auto).to_string().contains("no room to measure"));
+            assert_eq!(unless_full::<()>(Err(full)), Ok(Err(full)), "no file could be made");
+        }
+        assert_eq!(unless_full(Ok(1)), Ok(Ok(1)));
+        assert_eq!(unless_full::<()>(Err(Errno::ACCESS)), Err(Errno::ACCESS));
     }
 
     #[test]
