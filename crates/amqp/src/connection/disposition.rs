@@ -65,10 +65,10 @@ impl Connection {
         last: u64,
         transaction: Option<TransactionId>,
     ) {
-        let session = self.sessions.get(&key).filter(|_| transaction.is_some());
-        let taken_back = session.map(|session| &session.taken_back);
-        let mut taken_back = taken_back.into_iter().flatten();
-        if taken_back.any(|taken| taken.first <= last && next <= taken.last) {
+        // One that cannot commit anyway needs no looking.
+        let open = transaction.and_then(|transaction| self.transactions.get(&transaction));
+        let session = self.sessions.get(&key).filter(|_| matches!(open, Some(None)));
+        if session.is_some_and(|it| it.taken_back.lost(next, last, &it.unsettled)) {
             self.lose_part(transaction);
         }
     }

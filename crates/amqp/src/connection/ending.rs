@@ -34,7 +34,7 @@ impl Connection {
                 self.links.remove(&id);
             }
             if let Some(session) = self.sessions.get_mut(&key) {
-                session.taken_back.retain(|taken| taken.link != Some(id));
+                session.taken_back.forget(id);
             }
             return Ok(());
         }
@@ -130,7 +130,9 @@ impl Connection {
             unsettled.link == id && !heard.has(*delivery)
         };
         let own: Vec<_> = session.unsettled.extract_if(.., is_own).collect();
-        session.note_taken_back(ended_by_us, own.iter().map(|(delivery, _)| *delivery));
+        for (delivery, _) in &own {
+            session.taken_back.note(ended_by_us, *delivery);
+        }
         own.into_iter().filter_map(|(_, unsettled)| unsettled.message).collect()
     }
 

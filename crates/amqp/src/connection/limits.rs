@@ -24,8 +24,8 @@ pub(crate) const BROWSER_AHEAD_MAX: u32 = 4;
 /// Deliveries of one session that its peer has not settled; beyond it consumers get nothing.
 pub(crate) const SESSION_UNSETTLED_MAX: usize = 262_144;
 
-/// Runs of neighbouring deliveries that a session remembers since they went back with links that we
-/// ended; beyond it one for each such link, with what lies between.
+/// Runs of neighbouring deliveries that a session remembers since they went back with their links;
+/// beyond it the oldest two of a link become one, with what lies between.
 pub(crate) const TAKEN_BACK_MAX: usize = 1_024;
 
 /// Bytes of output beyond which deliveries wait: until they are sent they share their bodies with

@@ -36,6 +36,7 @@ mod outgoing;
 mod refusal;
 mod reply;
 mod session;
+mod taken_back;
 mod work;
 
 use alloc::boxed::Box;

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use model::{LinkId, MessageId};
 
-use crate::connection::limits::{INCOMING_WINDOW, TAKEN_BACK_MAX};
+use crate::connection::limits::INCOMING_WINDOW;
+use crate::connection::taken_back::TakenBack;
 use crate::performative::{Begin, Flow};
 
 /// A session of the connection's life: channels are reused, this is not.
@@ -41,9 +42,8 @@ pub(crate) struct Session {
     next_delivery: u64,
     /// Our deliveries that nobody has settled.
     pub(crate) unsettled: BTreeMap<u64, Unsettled>,
-    /// Those that went back when we ended their links, until the peer knows that; and those of
-    /// links that it has detached itself, of which it may still speak (2.7.6).
-    pub(crate) taken_back: Vec<TakenBack>,
+    /// Those that went back when their links ended.
+    pub(crate) taken_back: TakenBack,
     /// What waits for the peer's window, in order.
     pub(crate) waiting: VecDeque<Waiting>,
 }
@@ -54,15 +54,6 @@ pub(crate) struct Unsettled {
     pub(crate) link: LinkId,
     /// What the engine holds for it; a copy is nobody's.
     pub(crate) message: Option<MessageId>,
-}
-
-/// Neighbouring deliveries that were unsettled when their link ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TakenBack {
-    /// The link, if we ended it.
-    pub(crate) link: Option<LinkId>,
-    pub(crate) first: u64,
-    pub(crate) last: u64,
 }
 
 /// What waits for the peer's window.
@@ -137,28 +128,8 @@ impl Session {
             remote_window: begin.incoming_window,
             next_delivery: 0,
             unsettled: BTreeMap::new(),
-            taken_back: Vec::new(),
+            taken_back: TakenBack::default(),
             waiting: VecDeque::new(),
-        }
-    }
-
-    /// Remembers which deliveries went back with a link; with those that the peer has detached,
-    /// which are none to it. Beyond the limit what lies between them counts as well, so that a
-    /// transaction is rather rolled back than done in part.
-    pub(crate) fn note_taken_back(
-        &mut self,
-        link: Option<LinkId>,
-        deliveries: impl Iterator<Item = u64>,
-    ) {
-        for delivery in deliveries {
-            let is_full = self.taken_back.len() >= TAKEN_BACK_MAX;
-            match self.taken_back.iter_mut().rfind(|taken| taken.link == link) {
-                Some(taken) if taken.last + 1 == delivery || is_full => {
-                    taken.first = taken.first.min(delivery);
-                    taken.last = taken.last.max(delivery);
-                }
-                _ => self.taken_back.push(TakenBack { link, first: delivery, last: delivery }),
-            }
         }
     }
 
@@ -253,51 +224,3 @@ pub(crate) const fn wire(delivery: u64) -> u32 {
 
 /// We send what the peer's window allows, so our own is no limit.
 const OUTGOING_WINDOW: u32 = i32::MAX.cast_unsigned();
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::types::{Fields, Symbols};
-
-    fn session() -> Session {
-        let begin = Begin {
-            remote_channel: None,
-            next_outgoing_id: 0,
-            incoming_window: 1,
-            outgoing_window: 1,
-            handle_max: 1,
-            offered_capabilities: Symbols::default(),
-            desired_capabilities: Symbols::default(),
-            properties: Fields::default(),
-        };
-        Session::new(0, &begin)
-    }
-
-    #[test]
-    fn neighbours_that_went_back_are_remembered_as_one() {
-        let mut session = session();
-        session.note_taken_back(Some(LinkId(1)), [3, 4, 5, 7, 9, 10].into_iter());
-        let runs: Vec<_> = session.taken_back.iter().map(|run| (run.first, run.last)).collect();
-        assert_eq!(runs, [(3, 5), (7, 7), (9, 10)]);
-    }
-
-    #[test]
-    fn beyond_the_limit_a_link_has_one_run_with_what_lies_between() {
-        let mut session = session();
-        let many = |from: u64| (0..3_000).map(move |n| from + 2 * n);
-        session.note_taken_back(Some(LinkId(1)), many(0));
-        assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX);
-        session.note_taken_back(Some(LinkId(2)), many(10_000));
-        assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX + 1);
-        let last = session.taken_back.last().expect("the second link's");
-        assert_eq!((last.link, last.first, last.last), (Some(LinkId(2)), 10_000, 15_998));
-        session.note_taken_back(Some(LinkId(3)), core::iter::empty());
-        assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX + 1);
-        // All links that the peer has detached are as one.
-        session.note_taken_back(None, many(8_000));
-        session.note_taken_back(None, many(5_000));
-        assert_eq!(session.taken_back.len(), TAKEN_BACK_MAX + 2);
-        let last = session.taken_back.last().expect("of those links");
-        assert_eq!((last.link, last.first, last.last), (None, 5_000, 13_998));
-    }
-}

@@ -10,6 +10,7 @@
 mod chaos;
 mod fair;
 mod hostile;
+mod long_lived;
 mod pair;
 mod peer;
 #[path = "../../../../fuzz/replay.rs"]

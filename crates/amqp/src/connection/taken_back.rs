@@ -1,0 +1,148 @@
+//! Deliveries of a session that went back when their link ended: what the peer says of them comes
+//! too late.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use model::LinkId;
+
+use crate::connection::limits::TAKEN_BACK_MAX;
+
+/// Runs of neighbours that went back, each with its last one by its first: of each link that we
+/// ended, until the peer knows that; and of all that it has detached itself, of which it may still
+/// speak (2.7.6).
+#[derive(Debug, Default)]
+pub(crate) struct TakenBack {
+    /// By the link, if we ended it. Runs of one neither meet nor overlap.
+    links: BTreeMap<Option<LinkId>, BTreeMap<u64, u64>>,
+    /// How many runs there are in all.
+    runs: usize,
+}
+
+impl TakenBack {
+    /// Remembers a delivery that went back with a link. Beyond the limit the two oldest runs of
+    /// that link become one, and what lies between counts as well where nobody has it any more, so
+    /// that a transaction is rather rolled back than done in part. The oldest, since what lies
+    /// between the latest is yet to be settled.
+    pub(crate) fn note(&mut self, link: Option<LinkId>, delivery: u64) {
+        let runs = self.links.entry(link).or_default();
+        let before = runs.len();
+        let run = runs.range(..=delivery).next_back().map(|(first, last)| (*first, *last));
+        let (first, last) = run.filter(|run| delivery <= run.1 + 1).unwrap_or((delivery, delivery));
+        let behind = runs.remove(&(delivery + 1)).unwrap_or(delivery);
+        runs.insert(first, last.max(behind));
+        let is_over = self.runs - before + runs.len() > TAKEN_BACK_MAX;
+        if is_over
+            && runs.len() > 1
+            && let Some((first, _)) = runs.pop_first()
+            && let Some((_, last)) = runs.pop_first()
+        {
+            runs.insert(first, last);
+        }
+        self.runs = self.runs - before + runs.len();
+    }
+
+    /// The peer knows that we ended this link: it does not speak of it any more.
+    pub(crate) fn forget(&mut self, link: LinkId) {
+        let runs = self.links.remove(&Some(link));
+        self.runs -= runs.map_or(0, |runs| runs.len());
+    }
+
+    /// Whether any delivery from `next` to `last` went back, where nobody `has` it still.
+    pub(crate) fn lost<T>(&self, next: u64, last: u64, has: &BTreeMap<u64, T>) -> bool {
+        let mut from = next;
+        for (first, last) in self.runs_within(next, last) {
+            let first = first.max(from);
+            if first > last {
+                continue;
+            }
+            let alive = has.range(first..=last).map(|(delivery, _)| *delivery);
+            if !alive.eq(first..=last) {
+                return true;
+            }
+            from = last + 1;
+        }
+        false
+    }
+
+    /// What runs have of the deliveries from `next` to `last`, in the order of their beginnings.
+    fn runs_within(&self, next: u64, last: u64) -> Vec<(u64, u64)> {
+        let of_link = |runs: &BTreeMap<u64, u64>| {
+            let begun = runs.range(..=last).rev();
+            let within = begun.take_while(|(_, end)| **end >= next);
+            within.map(|(first, end)| (*first.max(&next), *end.min(&last))).collect::<Vec<_>>()
+        };
+        let mut within: Vec<_> = self.links.values().flat_map(of_link).collect();
+        within.sort_unstable();
+        within
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENDED: Option<LinkId> = Some(LinkId(1));
+
+    fn note(taken_back: &mut TakenBack, link: Option<LinkId>, all: impl IntoIterator<Item = u64>) {
+        all.into_iter().for_each(|delivery| taken_back.note(link, delivery));
+        let runs: usize = taken_back.links.values().map(BTreeMap::len).sum();
+        assert_eq!(taken_back.runs, runs);
+    }
+
+    fn runs(taken_back: &TakenBack, link: Option<LinkId>) -> Vec<(u64, u64)> {
+        let runs = taken_back.links.get(&link).into_iter().flatten();
+        runs.map(|(first, last)| (*first, *last)).collect()
+    }
+
+    fn lost(taken_back: &TakenBack, next: u64, last: u64, has: &[u64]) -> bool {
+        taken_back.lost(next, last, &has.iter().map(|delivery| (*delivery, ())).collect())
+    }
+
+    #[test]
+    fn neighbours_that_went_back_are_remembered_as_one() {
+        let mut taken_back = TakenBack::default();
+        note(&mut taken_back, ENDED, [3, 4, 5, 7, 9, 10]);
+        assert_eq!(runs(&taken_back, ENDED), [(3, 5), (7, 7), (9, 10)]);
+        // What another link left between them comes later.
+        note(&mut taken_back, None, [12, 14, 11, 13, 8, 20]);
+        assert_eq!(runs(&taken_back, None), [(8, 8), (11, 14), (20, 20)]);
+        taken_back.forget(LinkId(1));
+        assert_eq!((runs(&taken_back, ENDED), taken_back.runs), (Vec::new(), 3));
+    }
+
+    #[test]
+    fn beyond_the_limit_the_oldest_runs_of_a_link_become_one() {
+        let mut taken_back = TakenBack::default();
+        let many = |from: u64| (0..3_000).map(move |n| from + 2 * n);
+        note(&mut taken_back, ENDED, many(0));
+        let own = runs(&taken_back, ENDED);
+        assert_eq!(own.len(), TAKEN_BACK_MAX);
+        let joined = 2 * (3_000 - TAKEN_BACK_MAX as u64);
+        assert_eq!(own[..2], [(0, joined), (joined + 2, joined + 2)]);
+        // Others have one run each, with what lies between.
+        note(&mut taken_back, Some(LinkId(2)), many(10_000));
+        assert_eq!(runs(&taken_back, Some(LinkId(2))), [(10_000, 15_998)]);
+        note(&mut taken_back, None, many(8_000));
+        note(&mut taken_back, None, many(5_000));
+        assert_eq!(runs(&taken_back, None), [(5_000, 13_998)]);
+        assert_eq!(taken_back.runs, TAKEN_BACK_MAX + 2);
+    }
+
+    #[test]
+    fn what_is_there_still_was_not_lost() {
+        let mut taken_back = TakenBack::default();
+        note(&mut taken_back, ENDED, [3, 4]);
+        note(&mut taken_back, None, [6]);
+        assert!(!lost(&taken_back, 0, 2, &[]) && !lost(&taken_back, 5, 5, &[]));
+        assert!(lost(&taken_back, 4, 4, &[]) && lost(&taken_back, 5, 7, &[5, 7]));
+        assert!(lost(&taken_back, 0, 9, &[0, 1, 2, 5, 7, 8, 9]));
+        // Two links, each with one run for all, of which some is there still.
+        note(&mut taken_back, ENDED, (0..3_000).map(|n| 10 + 2 * n));
+        note(&mut taken_back, Some(LinkId(2)), [100, 104, 111]);
+        assert_eq!(runs(&taken_back, Some(LinkId(2))), [(100, 111)]);
+        let there: Vec<u64> = (101..=111).filter(|n| ![104, 106].contains(n)).collect();
+        assert!(!lost(&taken_back, 101, 103, &there) && !lost(&taken_back, 107, 111, &there));
+        assert!(lost(&taken_back, 101, 104, &there) && lost(&taken_back, 105, 107, &there));
+    }
+}
