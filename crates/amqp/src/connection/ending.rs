@@ -6,15 +6,15 @@
 //! across connections has nothing to resume (2.6.13).
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{Command, LinkId};
+use model::{Command, LinkId, MessageId};
 
 use crate::Connection;
 use crate::connection::event::{Awaited, Departing};
 use crate::connection::link::{Kind, Recipient, Standing, drain_unsent};
-use crate::connection::session::{SessionKey, Unsettled, Waiting};
+use crate::connection::session::{SessionKey, Waiting};
 use crate::connection::{Fault, Phase};
 use crate::error::{Error, condition};
 use crate::performative::{Close, Detach, End, Performative, Role};
@@ -103,11 +103,11 @@ impl Connection {
             }
             Kind::Consumer(consumer) => {
                 let mut unfinished = drain_unsent(consumer);
-                let has_unsettled = core::mem::take(&mut consumer.unsettled) > 0;
+                let unsettled = core::mem::take(&mut consumer.unsettled);
                 let ended_by_us = (!link.peer_detached).then_some(id);
                 self.ask(Command::CloseConsumer { link: id }, Awaited::Unheard);
-                if has_unsettled {
-                    unfinished.extend(self.take_back(session, id, ended_by_us));
+                if !unsettled.is_empty() {
+                    unfinished.extend(self.take_back(session, unsettled, ended_by_us));
                 }
                 self.forget_waiting(session, id);
                 self.release(unfinished);
@@ -116,33 +116,32 @@ impl Connection {
         }
     }
 
-    /// What the peer has not settled goes back, but for what it was heard to settle already. Says
-    /// which link we ended, where the peer did not.
+    /// What the peer has not settled of a link goes back, but for what it was heard to settle
+    /// already. Says which link we ended, where the peer did not.
     fn take_back(
         &mut self,
         key: SessionKey,
-        id: LinkId,
+        own: BTreeSet<u64>,
         ended_by_us: Option<LinkId>,
-    ) -> VecDeque<model::MessageId> {
+    ) -> Vec<MessageId> {
         let heard = self.settling(key);
-        let Some(session) = self.sessions.get_mut(&key) else { return VecDeque::new() };
-        let is_own = |delivery: &u64, unsettled: &mut Unsettled| {
-            unsettled.link == id && !heard.has(*delivery)
-        };
-        let own: Vec<_> = session.unsettled.extract_if(.., is_own).collect();
-        for (delivery, _) in &own {
-            session.taken_back.note(ended_by_us, *delivery);
+        let Some(session) = self.sessions.get_mut(&key) else { return Vec::new() };
+        let mut messages = Vec::new();
+        for delivery in own.into_iter().filter(|delivery| !heard.has(*delivery)) {
+            session.taken_back.note(ended_by_us, delivery);
+            let unsettled = session.unsettled.remove(&delivery);
+            messages.extend(unsettled.and_then(|unsettled| unsettled.message));
         }
-        own.into_iter().filter_map(|(_, unsettled)| unsettled.message).collect()
+        messages
     }
 
+    /// What waits of other links is not looked at: there may be very much of it.
     fn forget_waiting(&mut self, key: SessionKey, id: LinkId) {
+        let places = self.consumer(id).map(|consumer| core::mem::take(&mut consumer.places));
         let Some(session) = self.sessions.get_mut(&key) else { return };
-        session.waiting.retain(|waiting| {
-            let stays = waiting.link() != id;
-            self.held_bytes -= if stays { 0 } else { waiting.bytes() };
-            stays
-        });
+        let places = places.unwrap_or_default().into_iter();
+        let own = places.filter_map(|place| session.waiting.remove(&place));
+        self.held_bytes -= own.map(|waiting| waiting.bytes()).sum::<usize>();
     }
 
     pub(super) fn tell_detach(&mut self, id: LinkId, how: Departing, out: &mut Vec<u8>) {
@@ -153,9 +152,7 @@ impl Connection {
         if is_gone {
             self.links.remove(&id);
         }
-        let Some(channel) = self.sessions.get(&session).map(|session| session.channel) else {
-            return;
-        };
+        let Some(channel) = self.channel_of(session) else { return };
         if !was_detached {
             let detach = Detach { handle, closed: how.closed, error: how.error };
             self.write(channel, &Performative::Detach(detach), out);
@@ -189,15 +186,14 @@ impl Connection {
         let heard = self.settling(key);
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.ending = true;
-        // At once, since each link would look through all of them.
         let unsettled = session.unsettled.extract_if(.., |delivery, _| !heard.has(*delivery));
         let unsettled: Vec<_> = unsettled.collect();
         let waiting = core::mem::take(&mut session.waiting);
-        self.held_bytes -= waiting.iter().map(Waiting::bytes).sum::<usize>();
+        self.held_bytes -= waiting.values().map(Waiting::bytes).sum::<usize>();
         let links: Vec<_> = session.handles.values().copied().collect();
         for link in links {
             if let Some(consumer) = self.consumer(link) {
-                consumer.unsettled = 0;
+                consumer.unsettled.clear();
             }
             self.begin_ending(link);
         }

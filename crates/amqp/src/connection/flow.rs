@@ -117,8 +117,7 @@ impl Connection {
     pub(super) fn tell_drained_later(&mut self, id: LinkId, out: &mut Vec<u8>) {
         let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
         let key = link.session;
-        let Some(session) = self.sessions.get_mut(&key) else { return };
-        session.waiting.push_back(Waiting::Drained(id));
+        self.let_wait(key, Waiting::Drained(id));
         self.send_waiting(key, out);
     }
 

@@ -141,8 +141,10 @@ pub(crate) struct Consumer {
     pub(crate) granting: bool,
     /// Held messages that have not begun to be sent.
     pub(crate) unsent: BTreeSet<MessageId>,
-    /// How many of the session's unsettled deliveries are its own.
-    pub(crate) unsettled: usize,
+    /// Which of the session's unsettled deliveries are its own.
+    pub(crate) unsettled: BTreeSet<u64>,
+    /// The places of what waits of its own in the session, in order.
+    pub(crate) places: VecDeque<u64>,
     /// To be deleted when the peer closes the link.
     pub(crate) durable: Option<SubscriptionName>,
 }

@@ -12,7 +12,7 @@ use crate::Connection;
 use crate::connection::departure::Opening;
 use crate::connection::event::Awaited;
 use crate::connection::limits::OUTPUT_BYTES_MAX;
-use crate::connection::link::Kind;
+use crate::connection::link::{Kind, Link};
 use crate::connection::session::{Outgoing, Session, SessionKey, Unsettled, Waiting, wire};
 use crate::connection::work::settle;
 use crate::message::MESSAGE_FORMAT;
@@ -26,11 +26,18 @@ impl Connection {
         let key = link.session;
         let is_copy = matches!(&link.kind, Kind::Consumer(consumer) if consumer.browses);
         let outgoing = Outgoing::new(id, delivery, Opening::of(delivery, self.now), is_copy);
-        let Some(session) = self.sessions.get_mut(&key) else { return };
-        let waiting = Waiting::Delivery(Box::new(outgoing));
-        self.held_bytes += waiting.bytes();
-        session.waiting.push_back(waiting);
+        self.let_wait(key, Waiting::Delivery(Box::new(outgoing)));
         self.send_waiting(key, out);
+    }
+
+    /// Lets something of a consumer wait behind all else of its session.
+    pub(super) fn let_wait(&mut self, key: SessionKey, waiting: Waiting) {
+        let consumer = self.links.get_mut(&waiting.link()).and_then(Link::consumer);
+        let (Some(session), Some(consumer)) = (self.sessions.get_mut(&key), consumer) else {
+            return;
+        };
+        self.held_bytes += waiting.bytes();
+        consumer.places.push_back(session.place(waiting));
     }
 
     /// Goes on with what found no room. The sessions take turns: one that always has more than fits
@@ -62,18 +69,21 @@ impl Connection {
         }
         while out.len() < OUTPUT_BYTES_MAX
             && let Some(session) = self.sessions.get_mut(&key)
-            && let Some(waiting) = session.waiting.pop_front()
+            && let Some((place, waiting)) = session.waiting.pop_first()
         {
-            let bytes = waiting.bytes();
+            let (link, bytes) = (waiting.link(), waiting.bytes());
             match waiting {
                 Waiting::Drained(link) => self.tell_drained(link, out),
                 Waiting::Delivery(outgoing) => {
                     if let Some(rest) = self.send(key, outgoing, out) {
                         let Some(session) = self.sessions.get_mut(&key) else { return };
-                        session.waiting.push_front(Waiting::Delivery(rest));
+                        session.waiting.insert(place, Waiting::Delivery(rest));
                         break;
                     }
                 }
+            }
+            if let Some(consumer) = self.consumer(link) {
+                consumer.places.pop_front();
             }
             self.held_bytes = self.held_bytes.saturating_sub(bytes);
         }
@@ -128,7 +138,7 @@ impl Connection {
         let delivery = session.number();
         if !consumer.settles {
             consumer.unsent.remove(&outgoing.message);
-            consumer.unsettled += 1;
+            consumer.unsettled.insert(delivery);
             let message = (!consumer.browses).then_some(outgoing.message);
             session.unsettled.insert(delivery, Unsettled { link: outgoing.link, message });
         }

@@ -1,7 +1,7 @@
 //! One session: its windows, its numbers, and the deliveries that are on their way.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -44,8 +44,9 @@ pub(crate) struct Session {
     pub(crate) unsettled: BTreeMap<u64, Unsettled>,
     /// Those that went back when their links ended.
     pub(crate) taken_back: TakenBack,
-    /// What waits for the peer's window, in order.
-    pub(crate) waiting: VecDeque<Waiting>,
+    /// What waits for the peer's window, in the order of its places.
+    pub(crate) waiting: BTreeMap<u64, Waiting>,
+    next_place: u64,
 }
 
 /// A delivery of ours that nobody has settled.
@@ -129,8 +130,17 @@ impl Session {
             next_delivery: 0,
             unsettled: BTreeMap::new(),
             taken_back: TakenBack::default(),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            next_place: 0,
         }
+    }
+
+    /// Lets something wait behind all else. Gives its place.
+    pub(crate) fn place(&mut self, waiting: Waiting) -> u64 {
+        let place = self.next_place;
+        self.next_place += 1;
+        self.waiting.insert(place, waiting);
+        place
     }
 
     /// The begin that answers the peer's (2.7.2).

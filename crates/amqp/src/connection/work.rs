@@ -147,8 +147,8 @@ impl Connection {
         unsettled: Unsettled,
     ) -> (Command, Awaited) {
         if let Some(consumer) = self.consumer(unsettled.link) {
-            // Of a link that is ending none are counted.
-            consumer.unsettled = consumer.unsettled.saturating_sub(1);
+            // One that is ending has none.
+            consumer.unsettled.remove(&delivery);
         }
         let Some(message) = unsettled.message else {
             // A copy: nothing becomes of it, but an answer has its turn.
