@@ -275,8 +275,11 @@ impl Connection {
         self.write(channel, &Performative::Detach(detach), out);
     }
 
+    /// Where to write what is told of a session: nowhere once our end was sent, since nothing may
+    /// follow it (2.5.5).
     pub(super) fn channel_of(&self, session: SessionKey) -> Option<u16> {
-        self.sessions.get(&session).map(|session| session.channel)
+        let session = self.sessions.get(&session).filter(|session| !session.ended);
+        session.map(|session| session.channel)
     }
 }
 
