@@ -137,10 +137,14 @@ impl Connection {
 
     /// What waits of other links is not looked at: there may be very much of it.
     fn forget_waiting(&mut self, key: SessionKey, id: LinkId) {
-        let places = self.consumer(id).map(|consumer| core::mem::take(&mut consumer.places));
+        let Some(consumer) = self.consumer(id) else { return };
+        let places = core::mem::take(&mut consumer.places);
+        let parked = core::mem::take(&mut consumer.parked);
+        for (_, outgoing) in parked {
+            self.held_bytes -= Waiting::Delivery(outgoing).bytes();
+        }
         let Some(session) = self.sessions.get_mut(&key) else { return };
-        let places = places.unwrap_or_default().into_iter();
-        let own = places.filter_map(|place| session.waiting.remove(&place));
+        let own = places.into_iter().filter_map(|place| session.waiting.remove(&place));
         self.held_bytes -= own.map(|waiting| waiting.bytes()).sum::<usize>();
     }
 

@@ -47,6 +47,7 @@ impl Connection {
             Kind::Consumer(consumer) => {
                 if let Some(credit) = flow.link_credit {
                     consumer.set_credit(flow.delivery_count, credit, flow.drain);
+                    self.unpark(id);
                     self.request_grant(id);
                 }
             }

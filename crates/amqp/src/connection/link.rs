@@ -16,7 +16,7 @@ use model::{After, Destination, MessageId, SubscriptionName, TransactionId};
 use crate::connection::limits::{
     BROWSER_AHEAD_MAX, CONSUMER_AHEAD_BYTES_MAX, CONSUMER_AHEAD_MAX, PRODUCER_CREDIT,
 };
-use crate::connection::session::SessionKey;
+use crate::connection::session::{Outgoing, SessionKey};
 use crate::performative::{Attach, Role};
 
 /// One link of a session.
@@ -145,6 +145,9 @@ pub(crate) struct Consumer {
     pub(crate) unsettled: BTreeSet<u64>,
     /// The places of what waits of its own in the session, in order.
     pub(crate) places: VecDeque<u64>,
+    /// A browser's copies that found no credit, with their places: no more than the engine is
+    /// ahead. Nobody would make them again.
+    pub(crate) parked: VecDeque<(u64, Box<Outgoing>)>,
     /// To be deleted when the peer closes the link.
     pub(crate) durable: Option<SubscriptionName>,
 }

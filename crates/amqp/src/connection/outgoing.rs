@@ -74,6 +74,11 @@ impl Connection {
             let (link, bytes) = (waiting.link(), waiting.bytes());
             match waiting {
                 Waiting::Drained(link) => self.tell_drained(link, out),
+                Waiting::Delivery(outgoing) if self.lacks_credit(&outgoing) => {
+                    if !self.go_without(place, outgoing) {
+                        continue;
+                    }
+                }
                 Waiting::Delivery(outgoing) => {
                     if let Some(rest) = self.send(key, outgoing, out) {
                         let Some(session) = self.sessions.get_mut(&key) else { return };
@@ -98,10 +103,6 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Option<Box<Outgoing>> {
         let has_begun = outgoing.sent > 0;
-        if !has_begun && self.consumer(outgoing.link)?.credit == 0 {
-            self.give_back(&outgoing);
-            return None;
-        }
         if !self.sessions.get(&key)?.may_send() {
             return Some(outgoing);
         }
@@ -149,11 +150,36 @@ impl Connection {
     }
 
     /// The peer has taken its credit back while the message was on its way.
-    fn give_back(&mut self, outgoing: &Outgoing) {
-        let Some(consumer) = self.consumer(outgoing.link) else { return };
+    fn lacks_credit(&mut self, outgoing: &Outgoing) -> bool {
+        let consumer = self.consumer(outgoing.link);
+        outgoing.sent == 0 && consumer.is_some_and(|consumer| consumer.credit == 0)
+    }
+
+    /// Gives back what found no credit; a copy is kept until there is some, since it would not come
+    /// again. Gives whether it is gone from here.
+    fn go_without(&mut self, place: u64, outgoing: Box<Outgoing>) -> bool {
+        let Some(consumer) = self.consumer(outgoing.link) else { return true };
+        if consumer.browses {
+            consumer.places.pop_front();
+            consumer.parked.push_back((place, outgoing));
+            return false;
+        }
         consumer.dispose(outgoing.charge);
         if consumer.unsent.remove(&outgoing.message) {
             self.release(VecDeque::from([outgoing.message]));
+        }
+        true
+    }
+
+    /// Lets a browser's copies wait again where they did, now that there is credit.
+    pub(super) fn unpark(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let session = self.sessions.get_mut(&link.session);
+        let consumer = link.consumer().filter(|consumer| consumer.credit > 0);
+        let (Some(session), Some(consumer)) = (session, consumer) else { return };
+        for (place, outgoing) in consumer.parked.drain(..).rev() {
+            consumer.places.push_front(place);
+            session.waiting.insert(place, Waiting::Delivery(outgoing));
         }
     }
 
