@@ -2,10 +2,15 @@
 
 use std::rc::Rc;
 
-use model::{Command, End, KeyCommand, KeyKind, Lifetime, ListCommand, Nanos, QueueName, Reply};
+use model::{
+    AdminCommand, Command, End, KeyCommand, KeyKind, Lifetime, ListCommand, MessageState, Nanos,
+    QueueName, Reply, limits,
+};
 
 use crate::inspection::ask;
-use crate::redis_workload::is_list;
+use crate::keyspace::Ages;
+use crate::redis_workload::{LISTS, is_list};
+use crate::registration::name;
 use crate::{Paged, Picture, Shape, Shown};
 
 /// The lists and values of clients of Redis, as of `now`.
@@ -16,6 +21,22 @@ pub(crate) fn picture<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Picture {
     };
     let ours = names.into_iter().filter(|name| is_list(name.as_str()));
     Picture(ours.map(|name| (name.as_str().into(), shown(broker, now, &name))).collect())
+}
+
+/// Which of the elements of lists came first.
+pub(crate) fn ages<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Ages {
+    LISTS.into_iter().map(|list| (list.into(), numbers(broker, now, name(list)))).collect()
+}
+
+/// The left end first: pages begin with the head.
+fn numbers<F: Clone>(broker: &mut Paged<F>, now: Nanos, queue: QueueName) -> Vec<u64> {
+    let (state, selector, after) = (Some(MessageState::Ready), None, None);
+    let page =
+        AdminCommand::Browse { queue, state, selector, after, max: limits::PAGE_MESSAGES_MAX };
+    match ask(broker, now, Command::Admin(Box::new(page))) {
+        Reply::Page(page) => page.messages.iter().rev().map(|it| it.delivery.message.0).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Shown {

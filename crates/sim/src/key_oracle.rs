@@ -5,6 +5,7 @@
 //! give. A batch is one step of its [`Chronicle`], so no recovery may show half of it.
 
 mod chronicle;
+mod places;
 mod turns;
 mod waiting;
 mod watching;
@@ -15,9 +16,10 @@ use std::rc::Rc;
 use model::{Nanos, StorePolicy};
 
 use crate::Fall;
-use crate::keyspace::{Asking, Keyspace, Picture, text};
+use crate::keyspace::{Ages, Asking, Keyspace, Picture, text};
 use crate::redis_client::{Asked, Meant, Value, Words, summary};
 use chronicle::Chronicle;
+use places::Places;
 use turns::Turns;
 use waiting::Waiting;
 use watching::{Seen, Versions};
@@ -38,6 +40,7 @@ pub struct KeyOracle {
     settled: BTreeMap<u64, usize>,
     /// How many steps there were when elements came to be, by their numbers.
     births: Vec<usize>,
+    places: Places,
 }
 
 impl KeyOracle {
@@ -53,6 +56,7 @@ impl KeyOracle {
             watches: BTreeMap::new(),
             settled: BTreeMap::new(),
             births: Vec::new(),
+            places: Places::default(),
         }
     }
 
@@ -75,6 +79,9 @@ impl KeyOracle {
     pub fn answered(&mut self, now: Nanos, client: u64, asked: &Asked, value: &Value) -> usize {
         self.pass(now);
         let settled = self.settled.remove(&client).unwrap_or(0);
+        if self.judge_place(now, client, asked, value) {
+            return self.chronicle.last_change(&named(&asked.words)).max(settled);
+        }
         let needs = match &asked.meant {
             Meant::Queued => {
                 assert_eq!(*value, Value::Simple("QUEUED".into()), "{}", summary(&asked.words));
@@ -159,6 +166,7 @@ impl KeyOracle {
         self.waiting.retain(|waiting| waiting.client != client);
         self.watches.remove(&client);
         self.settled.remove(&client);
+        self.places.forget(client);
         self.turns.lose_order();
         self.change(|keyspace| keyspace.give_back(client));
     }
@@ -177,12 +185,15 @@ impl KeyOracle {
     ///
     /// # Panics
     /// When that fall cannot leave it.
-    pub fn recovered(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &Picture) {
+    pub fn recovered(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &Picture, ages: &Ages) {
         // What was due may have happened, though nobody heard of it.
         self.pass(fell);
         let picture = self.chronicle.recover(fall, fell, now, found);
         self.keyspace = Keyspace::restored(&picture);
         while self.keyspace.pass(now) {}
+        self.keyspace.set_ages(ages);
+        self.spare_what_is_there();
+        self.places.clear();
         self.waiting.clear();
         self.turns = Turns::default();
         self.watches.clear();
@@ -239,7 +250,9 @@ impl KeyOracle {
         let shown: Vec<String> = all.iter().map(summary).collect();
         assert_is(value, &expected, &shown.join("; "));
         if self.record() {
-            return self.chronicle.len();
+            let needs = self.chronicle.len();
+            self.shed();
+            return needs;
         }
         let needs = all.iter().map(|words| self.reflected(asking.client, words));
         needs.max().unwrap_or(0)
@@ -253,11 +266,14 @@ impl KeyOracle {
         let expected = expected.unwrap_or_else(|| panic!("{} has to wait", summary(words)));
         assert_is(value, &expected, &summary(words));
         self.record();
-        self.reflected(asking.client, words)
+        let needs = self.reflected(asking.client, words);
+        self.shed();
+        needs
     }
 
     fn apply(&mut self, asking: Asking, words: &Words) -> Option<Value> {
         let mut value = None;
+        self.spare_no_more(words);
         self.change(|keyspace| value = keyspace.execute(asking, words));
         if may_change(words) {
             self.versions.may_touch(&named(words));
@@ -275,6 +291,7 @@ impl KeyOracle {
             }
         }
         self.versions.touch(&before, &self.keyspace);
+        self.notice_moves();
     }
 
     /// Notes what a recovery would show now, if that is new.

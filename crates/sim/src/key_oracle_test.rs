@@ -61,7 +61,7 @@ fn lists(all: &[(&str, &[&str])]) -> Picture {
 }
 
 fn recovers(oracle: &Oracle, fall: Fall, fell: Nanos, found: &Picture) -> bool {
-    passes(oracle, |oracle| oracle.recovered(fall, fell, fell, found))
+    passes(oracle, |oracle| oracle.recovered(fall, fell, fell, found, &Ages::new()))
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! answered. What a protected list's popped elements become until they are settled is here too;
 //! who waits, and what a crash takes away, is not.
 
+mod ages;
 mod lists;
 mod values;
 
@@ -13,6 +14,7 @@ use std::rc::Rc;
 use model::Nanos;
 
 use crate::redis_client::{Value, Words, brief};
+pub(crate) use ages::Ages;
 use lists::Side;
 
 /// Everything that is found by a name.
@@ -22,6 +24,8 @@ pub(crate) struct Keyspace {
     held: Vec<Held>,
     /// How many elements there ever were.
     born: u64,
+    /// How many ages were given.
+    aged: u64,
     /// The outermost places that elements were given: they lie in the order of these.
     outermost: (i64, i64),
 }
@@ -43,6 +47,8 @@ enum Content {
 struct Element {
     /// Its number among all that there ever were.
     number: u64,
+    /// Which came first: it keeps that wherever it is moved.
+    age: u64,
     place: i64,
     bytes: Rc<[u8]>,
 }

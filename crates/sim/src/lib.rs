@@ -14,9 +14,11 @@
 //! ```
 //! A seed that fails is repeated with `cargo run -p dunlin-sim --bin sim -- --seed N --verbose`.
 
+mod amount;
 mod amqp_client;
 mod amqp_workload;
 mod client;
+mod counted;
 mod faulty_disk;
 mod history;
 mod image;
@@ -40,6 +42,7 @@ mod world;
 
 pub use amqp_client::{AmqpClient, AmqpWish, Draft, Subscribing, Verdict};
 pub use client::Client;
+pub use counted::Counted;
 pub use faulty_disk::{Fault, FaultyDisk, FaultyFile, Moment};
 pub use history::{Changes, Content, Dead, Fall, Found, History, Kept, Nature, Standing};
 pub use image::{Extent, Image, SECTOR_BYTES};
@@ -47,7 +50,7 @@ pub use inspection::{Inspection, inspect};
 pub use key_oracle::KeyOracle;
 pub use keyspace::{Picture, Shape, Shown};
 pub use lying_disk::{Defect, LyingDisk};
-pub use oracle::{Counted, Oracle};
+pub use oracle::Oracle;
 pub use paged::{Paged, Reader};
 pub use redis_client::{Asked, Meant, RedisClient, Told, Value, Words, words};
 pub use rng::Rng;

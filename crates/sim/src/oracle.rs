@@ -32,7 +32,6 @@ use places::{Places, Sent};
 use publishing::Registered;
 use transactions::Transaction;
 
-pub use places::Counted;
 pub(crate) use settling::ATTEMPTS_MAX;
 
 /// The model of one broker over all its crashes.

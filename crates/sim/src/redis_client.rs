@@ -24,6 +24,8 @@ pub struct RedisClient {
     asked: VecDeque<Asked>,
     /// The first of these waits for an element.
     waits: bool,
+    /// It was told to wait for a place, and may wait for an element by now.
+    lined: bool,
     /// Since `MULTI`, these.
     batch: Option<Vec<Words>>,
     /// Said by the server, and not yet a whole reply.
@@ -74,6 +76,7 @@ impl RedisClient {
             outbound: VecDeque::new(),
             asked: VecDeque::new(),
             waits: false,
+            lined: false,
             batch: None,
             said: Vec::new(),
             said_bytes: 0,
@@ -98,8 +101,11 @@ impl RedisClient {
     /// Whether it has read everything but, at most, an answer to an endless wait.
     #[must_use]
     pub fn is_content(&self) -> bool {
-        let endless = |asked: &Asked| asked.words.last().is_some_and(|word| &**word == b"0");
-        let waits = self.waits && self.asked.front().is_some_and(endless);
+        let endless = |asked: &Asked| {
+            let is_move = || asked.words.first().is_some_and(|name| &**name == b"BLMOVE");
+            asked.words.last().is_some_and(|word| &**word == b"0") && (self.waits || is_move())
+        };
+        let waits = (self.waits || self.lined) && self.asked.front().is_some_and(endless);
         self.unread.is_empty() && (waits || self.asked.is_empty())
     }
 
@@ -131,6 +137,11 @@ impl RedisClient {
         self.waits = true;
     }
 
+    /// The engine lets it wait for a place.
+    pub fn line_up(&mut self) {
+        self.lined = true;
+    }
+
     /// Whether the engine lets it wait.
     #[must_use]
     pub fn waits(&self) -> bool {
@@ -146,6 +157,7 @@ impl RedisClient {
             let asked = self.asked.pop_front();
             let asked = asked.unwrap_or_else(|| panic!("{} heard {value:?} unasked", self.id));
             let waited = std::mem::take(&mut self.waits);
+            self.lined = false;
             let is_refusal = value == Value::error("OOM");
             let needs = judge(&asked, waited, &value);
             self.unread.push_back((self.said_bytes, Told { needs, is_refusal }));

@@ -48,8 +48,10 @@ pub struct Scenario {
     pub log_bodies_max: u64,
     /// What senders ask of the store, one drawn for each message.
     pub persistences: Vec<Persistence>,
-    /// How much each of the queues may hold. Topics and lists hold any number.
+    /// How much each of the queues may hold. Topics hold any number.
     pub bounds: QueueBounds,
+    /// The same of lists.
+    pub list_bounds: QueueBounds,
     /// Bytes of memory that messages may take.
     pub memory_limit: u64,
     /// How long a line of senders may stand still.
@@ -95,6 +97,7 @@ impl Scenario {
             log_bodies_max: u64::MAX,
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             bounds: QueueBounds::default(),
+            list_bounds: QueueBounds::default(),
             memory_limit: u64::MAX,
             pace_max: Nanos::from_secs(30),
             defects: ServerDefects::default(),
@@ -121,15 +124,19 @@ impl Scenario {
         scenario
     }
 
-    /// The same, and in some of the lives without lists something is scarce: in one in four places
-    /// in queues, in one in five memory.
+    /// The same, and in some of the lives something is scarce: in those without lists in one in four
+    /// places in queues, in one in five memory; in those with lists in one in three places there.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
         let mut rng = Rng::new(seed).fork().fork();
-        if rng.chance(1, 4) && scenario.redis_clients == 0 {
+        if scenario.redis_clients > 0 {
+            if rng.chance(1, 3) {
+                scenario.narrow_lists(&mut rng);
+            }
+        } else if rng.chance(1, 4) {
             scenario.narrow(&mut rng);
-        } else if rng.chance(1, 4) && scenario.redis_clients == 0 {
+        } else if rng.chance(1, 4) {
             scenario.cramp(&mut rng);
         }
         scenario
@@ -149,7 +156,8 @@ impl Scenario {
 
     /// Queues hold next to nothing.
     pub fn narrow(&mut self, rng: &mut Rng) {
-        self.bound(bounds(rng));
+        let all = [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
+        self.bound(bounds(rng, &all));
         self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
@@ -167,10 +175,27 @@ impl Scenario {
         }
     }
 
+    /// Lists hold next to nothing.
+    pub fn narrow_lists(&mut self, rng: &mut Rng) {
+        let all = [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::Disconnect];
+        self.bound_lists(bounds(rng, &all));
+        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
+    }
+
+    /// Lists hold no more than that.
+    pub fn bound_lists(&mut self, bounds: QueueBounds) {
+        self.list_bounds = bounds;
+        self.give_room_to_shed(bounds.of_queue());
+    }
+
     /// Queues hold no more than that.
     pub fn bound(&mut self, bounds: QueueBounds) {
         self.bounds = bounds;
-        if !self.bounds.holds_off() {
+        self.give_room_to_shed(bounds);
+    }
+
+    fn give_room_to_shed(&mut self, bounds: QueueBounds) {
+        if !bounds.holds_off() {
             // What has no place goes later where the log takes no more of a call: on a full device
             // and behind a commit of many frames. Of that the oracle does not know.
             (self.quota, self.journal.disk_bytes_max) = (None, None);
@@ -186,7 +211,7 @@ impl Scenario {
         let (property, payload) = amqp::formats();
         BrokerOptions {
             engine: EngineOptions {
-                queue_policies: queue_policies(self.bounds),
+                queue_policies: queue_policies(self.bounds, self.list_bounds),
                 pace_max: self.pace_max,
                 formats: Formats { property, payload },
                 log_bodies_max: self.log_bodies_max,
@@ -200,7 +225,8 @@ impl Scenario {
     /// In this time something happens for whoever waits and not for a message.
     #[must_use]
     pub fn patience(&self) -> Nanos {
-        let has_lines = self.bounds.is_bounded() || self.memory_limit < u64::MAX;
+        let is_bounded = self.bounds.is_bounded() || self.list_bounds.is_bounded();
+        let has_lines = is_bounded || self.memory_limit < u64::MAX;
         let line = if has_lines { self.pace_max } else { Nanos::ZERO };
         line.max(Nanos::from_millis(300))
     }
@@ -214,7 +240,7 @@ impl Scenario {
     }
 }
 
-fn queue_policies(bounds: QueueBounds) -> QueuePolicies {
+fn queue_policies(bounds: QueueBounds, list_bounds: QueueBounds) -> QueuePolicies {
     let mut policies = QueuePolicies::default();
     policies.default.attempts_max = ATTEMPTS_MAX;
     for queue in workload::QUEUES {
@@ -223,23 +249,26 @@ fn queue_policies(bounds: QueueBounds) -> QueuePolicies {
         let queue = QueueName::new(queue).expect("invariant: a queue's name");
         policies.named.insert(queue, QueuePolicy { release_order, bounds, ..policies.default });
     }
-    for list in redis_workload::LISTS.into_iter().filter(|list| keyspace::is_protected(list)) {
+    for list in redis_workload::LISTS {
+        let pop_lease = keyspace::is_protected(list).then_some(keyspace::POP_LEASE);
         let list = QueueName::new(list).expect("invariant: a queue's name");
-        let policy = QueuePolicy { pop_lease: Some(keyspace::POP_LEASE), ..policies.default };
+        let policy = QueuePolicy { pop_lease, bounds: list_bounds, ..policies.default };
         policies.named.insert(list, policy);
     }
     policies
 }
 
 /// Some bounds, so narrow that they are always met.
-fn bounds(rng: &mut Rng) -> QueueBounds {
+fn bounds(rng: &mut Rng, all: &[WhenFull]) -> QueueBounds {
     let messages_max = rng.pick(&[None, Some(1), Some(2), Some(5), Some(20)]);
     let bytes_max = rng.pick(&[None, None, Some(100), Some(600), Some(6000)]);
     let target_age = rng.chance(1, 4).then(|| Nanos::from_millis(rng.pick(&[50, 1000])));
-    let all = [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
-    let bounds = QueueBounds { messages_max, bytes_max, when_full: rng.pick(&all), target_age };
-    let bounds =
-        if bounds.holds_off() { bounds } else { QueueBounds { target_age: None, ..bounds } };
+    let bounds = QueueBounds { messages_max, bytes_max, when_full: rng.pick(all), target_age };
+    let bounds = if bounds.of_queue().holds_off() {
+        bounds
+    } else {
+        QueueBounds { target_age: None, ..bounds }
+    };
     if bounds.is_bounded() { bounds } else { QueueBounds { messages_max: Some(3), ..bounds } }
 }
 

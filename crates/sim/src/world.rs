@@ -82,6 +82,9 @@ impl<D: Disk + 'static> World<D> {
         let oracle = Oracle::new(scenario.policy, scenario.lag());
         let oracle = oracle.bounded(scenario.bounds, scenario.pace_max);
         let oracle = oracle.cramped(scenario.memory_limit);
+        let keys = KeyOracle::new(scenario.policy, scenario.lag());
+        let keys = keys.bounded(scenario.list_bounds, scenario.pace_max);
+        let keys = keys.cramped(scenario.memory_limit < u64::MAX);
         Self {
             rng: Rng::new(scenario.seed).fork(),
             now: Nanos::from_secs(1_000_000),
@@ -92,7 +95,7 @@ impl<D: Disk + 'static> World<D> {
                 amqp_clients: BTreeMap::new(),
                 redis_clients: BTreeMap::new(),
                 oracle,
-                keys: KeyOracle::new(scenario.policy, scenario.lag()),
+                keys,
                 trace: scenario.trace,
             },
             server: None,
@@ -115,6 +118,7 @@ impl<D: Disk + 'static> World<D> {
         self.finish();
         self.tally.calls = self.faulty.calls();
         self.tally.scarcity = self.outside.oracle.counted();
+        self.tally.scarcity += self.outside.keys.counted();
         self.tally
     }
 
@@ -425,6 +429,7 @@ impl<D: Disk + 'static> World<D> {
         server.broker.check();
         if server.is_settled() {
             self.outside.oracle.assert_placed();
+            self.outside.keys.assert_placed(server.now);
             self.outside.oracle.assert_kept_in_mind(server.broker.memory_bytes());
         }
         self.check_space();
@@ -639,7 +644,8 @@ impl<D: Disk + 'static> World<D> {
         self.outside.oracle.recovered(fall, fell, self.now, &found);
         let keys = key_inspection::picture(&mut broker, self.now);
         self.tally.keys += keys.0.len() as u64;
-        self.outside.keys.recovered(fall, fell, self.now, &keys);
+        let ages = key_inspection::ages(&mut broker, self.now);
+        self.outside.keys.recovered(fall, fell, self.now, &keys, &ages);
         self.tally.recoveries += 1;
         // Whoever recovers has waited for it.
         let _ = self.faulty.take_slow();

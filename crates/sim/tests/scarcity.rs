@@ -54,4 +54,52 @@ fn the_oldest_goes_where_that_is_the_rule() {
     }
 }
 
+/// Lives with lists that have bounds.
+fn lives_of_lists(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
+    lives(|scenario, rng| {
+        scenario.bound(QueueBounds::default());
+        scenario.narrow_lists(rng);
+        (scenario.clients, scenario.amqp_clients) = (rng.pick(&[0, 0, 2]), 0);
+        (scenario.redis_clients, scenario.steps) = (rng.between(3, 6), 400);
+        scenario.falls_per_thousand = rng.pick(&[0, 3, 10]);
+        adapt(scenario, rng);
+    })
+}
+
+#[test]
+fn who_finds_a_list_full_waits_in_line_and_not_for_ever() {
+    let total = lives_of_lists(|scenario, rng| {
+        let messages_max = Some(rng.between(1, 4));
+        let bytes_max = rng.pick(&[None, None, Some(600)]);
+        scenario.bound_lists(QueueBounds { messages_max, bytes_max, ..QueueBounds::default() });
+        scenario.pace_max = Nanos::from_millis(rng.pick(&[20, 500, 5000, 20_000]));
+    });
+    assert!(total.scarcity.waits > 2 * SEEDS, "{total}");
+    assert!(total.scarcity.went_on > SEEDS / 2, "{total}");
+    assert!(total.scarcity.held_off > 2 * SEEDS, "{total}");
+}
+
+#[test]
+fn who_finds_a_list_full_that_refuses_is_told_its_bound() {
+    let total = lives_of_lists(|scenario, rng| {
+        // Nobody consumes from a list for good, so nobody is disconnected for it.
+        let when_full = rng.pick(&[WhenFull::Reject, WhenFull::Disconnect]);
+        scenario.bound_lists(QueueBounds { when_full, ..scenario.list_bounds });
+    });
+    assert_eq!(total.scarcity.waits, 0, "{total}");
+    assert!(total.scarcity.held_off > 4 * SEEDS, "{total}");
+}
+
+#[test]
+fn the_oldest_element_goes_where_that_is_the_rule() {
+    let total = lives_of_lists(|scenario, rng| {
+        let (messages_max, when_full) = (Some(rng.between(1, 4)), WhenFull::DropOldest);
+        let bounds =
+            QueueBounds { when_full, messages_max, target_age: None, ..scenario.list_bounds };
+        scenario.bound_lists(bounds);
+    });
+    assert_eq!(total.scarcity.waits, 0, "{total}");
+    assert!(total.scarcity.shed > 4 * SEEDS, "{total}");
+}
+
 const SEEDS: u64 = 200;

@@ -70,11 +70,11 @@ impl Keyspace {
         let element = self.remove_end(from, a)?;
         // The list that it is put back into keeps its deadline, though it was the last one.
         if from == to {
-            self.add(to, b, &element.bytes);
+            self.add_moved(to, b, &element);
             self.forget_if_empty(from);
         } else {
             self.forget_if_empty(from);
-            self.add(to, b, &element.bytes);
+            self.add_moved(to, b, &element);
         }
         Some(Value::Bulk(element.bytes))
     }
@@ -114,7 +114,12 @@ impl Keyspace {
         let list = self.list_mut(key).expect("invariant: it is there");
         let place = place(list.len(), at).and_then(|at| list.get_mut(at));
         let Some(element) = place else { return Value::error("ERR") };
+        let number = element.number;
         element.bytes = bytes.into();
+        self.aged += 1;
+        let age = self.aged;
+        let list = self.list_mut(key).expect("invariant: it is there");
+        list.iter_mut().filter(|it| it.number == number).for_each(|it| it.age = age);
         Value::ok()
     }
 
@@ -185,7 +190,9 @@ impl Keyspace {
     pub(super) fn element(&mut self, bytes: &Rc<[u8]>) -> Element {
         self.outermost.1 += 1;
         self.born += 1;
-        Element { number: self.born, place: self.outermost.1, bytes: bytes.clone() }
+        self.aged += 1;
+        let (number, age, place) = (self.born, self.aged, self.outermost.1);
+        Element { number, age, place, bytes: bytes.clone() }
     }
 
     pub(super) fn is_value(&self, key: &[u8]) -> bool {
@@ -194,7 +201,17 @@ impl Keyspace {
     }
 
     fn add(&mut self, key: &[u8], side: Side, bytes: &Rc<[u8]>) {
-        let mut element = self.element(bytes);
+        let element = self.element(bytes);
+        self.add_element(key, side, element);
+    }
+
+    /// It is another element now, but as old as it was.
+    fn add_moved(&mut self, key: &[u8], side: Side, moved: &Element) {
+        let element = Element { age: moved.age, ..self.element(&moved.bytes) };
+        self.add_element(key, side, element);
+    }
+
+    fn add_element(&mut self, key: &[u8], side: Side, mut element: Element) {
         if side == Side::Left {
             self.outermost.0 -= 1;
             element.place = self.outermost.0;
@@ -225,7 +242,7 @@ impl Keyspace {
     }
 
     /// An empty list is no key, and what it was to be gone by is forgotten.
-    fn forget_if_empty(&mut self, key: &[u8]) {
+    pub(super) fn forget_if_empty(&mut self, key: &[u8]) {
         if self.list_mut(key).is_some_and(|list| list.is_empty()) {
             self.keys.remove(text(key));
         }

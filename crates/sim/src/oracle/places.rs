@@ -2,8 +2,6 @@
 //! who is refused for want of it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::ops::AddAssign;
 use std::rc::Rc;
 
 use model::{
@@ -12,8 +10,9 @@ use model::{
 };
 
 use super::{Message, Oracle, Place};
+use crate::amount::Amount;
 use crate::history::Changes;
-use crate::{Wish, workload};
+use crate::{Counted, Wish, workload};
 
 /// The bounds, and who waits for a place.
 #[derive(Clone, Debug, Default)]
@@ -28,19 +27,6 @@ pub(super) struct Places {
     /// goes for that.
     pub(super) spared: BTreeSet<Rc<str>>,
     pub(super) counted: Counted,
-}
-
-/// How often what became of those who send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// They were told to wait.
-    pub waits: u64,
-    /// They had waited, and went on.
-    pub went_on: u64,
-    /// They were refused because of a bound.
-    pub held_off: u64,
-    /// Messages that went because of others.
-    pub shed: u64,
 }
 
 /// What stores messages, as it was asked for.
@@ -62,13 +48,6 @@ pub(super) struct Waiting {
     pub(super) is_given_up: bool,
 }
 
-/// Messages and bytes of their bodies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Amount {
-    messages: u64,
-    bytes: u64,
-}
-
 /// What goes into a queue at once, and what leaves it with that.
 #[derive(Clone, Copy, Debug, Default)]
 struct Demand {
@@ -76,22 +55,6 @@ struct Demand {
     settled: Amount,
     /// Bytes of the largest message.
     largest: u64,
-}
-
-impl AddAssign for Counted {
-    fn add_assign(&mut self, other: Self) {
-        self.waits += other.waits;
-        self.went_on += other.went_on;
-        self.held_off += other.held_off;
-        self.shed += other.shed;
-    }
-}
-
-impl fmt::Display for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { waits, went_on, held_off, shed } = self;
-        write!(f, "{waits} waits, {went_on} not in vain, {held_off} held off, {shed} shed")
-    }
 }
 
 impl Places {
@@ -108,28 +71,6 @@ impl Places {
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.moved.clear();
-    }
-}
-
-impl Amount {
-    fn and(self, other: Self) -> Self {
-        Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
-    }
-
-    fn without(self, other: Self) -> Self {
-        Self {
-            messages: self.messages.saturating_sub(other.messages),
-            bytes: self.bytes.saturating_sub(other.bytes),
-        }
-    }
-
-    /// The bound that it is beyond.
-    fn exceeds(self, bounds: &QueueBounds) -> Option<Bound> {
-        match (bounds.messages_max, bounds.bytes_max) {
-            (Some(max), _) if self.messages > max => Some(Bound::Messages(max)),
-            (_, Some(max)) if self.bytes > max => Some(Bound::Bytes(max)),
-            _ => None,
-        }
     }
 }
 
@@ -427,12 +368,6 @@ impl Oracle {
                 demand.settled = demand.settled.and(Amount::one(message.nature.bytes));
             }
         }
-    }
-}
-
-impl Amount {
-    const fn one(bytes: u64) -> Self {
-        Self { messages: 1, bytes }
     }
 }
 

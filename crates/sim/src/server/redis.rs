@@ -1,7 +1,7 @@
 //! Serving clients of Redis: what they ask for goes to the broker, what they hear to the oracle.
 
 use journal::Disk;
-use model::{Command, ListCommand, Nanos, Output, SessionId};
+use model::{Command, ListCommand, Nanos, Output, Reply, SessionId};
 
 use super::redis_connection::RedisConnection;
 use super::{OUTPUT_BYTES_MAX, Outside, Server, brief};
@@ -65,8 +65,15 @@ impl<D: Disk> Server<D> {
         let Output { session: SessionId(id), after, reply } = output;
         outside.trace(self.now, || format!("for {id}: {}", brief(&reply)));
         let Some(connection) = self.redis_connections.get_mut(&id) else { return };
+        if let Reply::Waits { ticket } = reply {
+            outside.line_up(self.now, id, ticket);
+        } else if matches!(reply, Reply::Late { .. }) {
+            self.ids_given = true;
+        }
+        outside.keys.hears(&reply);
         connection.handle_reply(after, reply, &mut self.redis_shared);
         outside.hear(self.now, id, &connection.said());
+        outside.keys.has_heard();
     }
 }
 
@@ -78,6 +85,14 @@ impl Outside {
         client.hear(bytes, |asked, waited, value| {
             if waited { keys.served(now, id, value) } else { keys.answered(now, id, asked, value) }
         });
+    }
+
+    /// The engine lets a client of Redis wait for a place.
+    fn line_up(&mut self, now: Nanos, id: u64, ticket: u64) {
+        let client = self.redis_clients.get_mut(&id);
+        let client = client.expect("invariant: a connection has a client");
+        self.keys.lines_up(now, id, ticket, client.asking());
+        client.line_up();
     }
 
     /// The engine lets a client of Redis wait.

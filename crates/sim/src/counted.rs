@@ -1,0 +1,33 @@
+//! What became of those who met a limit.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// How often what became of those who send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// They were told to wait.
+    pub waits: u64,
+    /// They had waited, and went on.
+    pub went_on: u64,
+    /// They were refused because of a bound.
+    pub held_off: u64,
+    /// Messages that went because of others.
+    pub shed: u64,
+}
+
+impl AddAssign for Counted {
+    fn add_assign(&mut self, other: Self) {
+        self.waits += other.waits;
+        self.went_on += other.went_on;
+        self.held_off += other.held_off;
+        self.shed += other.shed;
+    }
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { waits, went_on, held_off, shed } = self;
+        write!(f, "{waits} waits, {went_on} not in vain, {held_off} held off, {shed} shed")
+    }
+}
