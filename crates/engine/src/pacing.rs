@@ -145,19 +145,26 @@ impl Engine {
 
     /// The first of those who wait goes on, or is refused; or goes on waiting, by time.
     pub(crate) fn admit_next(&mut self, of: LineOf, effects: &mut Effects) {
-        // What goes on may have to be a frame of its own.
-        self.end_frame(effects);
         let line = self.line(of);
         let (first, looks) = (line.tickets.first().copied(), line.looks);
         let ticket = first.expect("invariant: the timer is set while somebody waits");
+        if looks && !self.pacing.is_closed {
+            let later = self.latest + self.pacing.still_max;
+            return self.set_due(of, Some(later));
+        }
+        let lack = self.lack_of(ticket);
+        self.admit_unless(lack, ticket, of, effects);
+    }
+
+    /// The first goes on where it lacks nothing.
+    fn admit_unless(&mut self, lack: Option<Lack>, ticket: u64, of: LineOf, effects: &mut Effects) {
+        // What goes on may have to be a frame of its own.
+        self.end_frame(effects);
         if self.pacing.is_closed {
             return self.give_up_send(ticket, Refusal::Draining, effects);
         }
         let later = self.latest + self.pacing.still_max;
-        if looks {
-            return self.set_due(of, Some(later));
-        }
-        match self.lack_of(ticket) {
+        match lack {
             None if self.is_held_back(ticket) => {
                 self.pacing.held_back.insert(of);
                 self.set_due(of, Some(later));
@@ -187,7 +194,12 @@ impl Engine {
             Some(ticket) if too_many => {
                 self.give_up_send(ticket, Refusal::ListTooLong, effects);
             }
-            Some(_) => self.admit_next(of, effects),
+            Some(ticket) => {
+                // There was memory for it. What has come for its sake may take all of that, and
+                // leaves again once it has looked: to wait for that would have it come again.
+                let lack = self.lack_of_place(ticket);
+                self.admit_unless(lack, ticket, of, effects);
+            }
             None => {}
         }
     }
@@ -223,6 +235,11 @@ impl Engine {
         {
             return Some(lack);
         }
+        self.lack_of_place(ticket)
+    }
+
+    fn lack_of_place(&mut self, ticket: u64) -> Option<Lack> {
+        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         let demand = self.demand_of(paced.by, &paced.command);
         let steps = demand.steps;
         let lack = self.lacks_place(&demand, ticket);
