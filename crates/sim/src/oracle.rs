@@ -9,7 +9,7 @@
 //! beside: consumers with credit, topics and subscriptions, settlements and transactions.
 
 mod consumers;
-mod memory;
+pub(crate) mod memory;
 mod places;
 mod publishing;
 mod settling;

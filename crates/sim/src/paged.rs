@@ -54,7 +54,7 @@ impl<F: Clone> Paged<F> {
     }
 
     fn settle(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
-        loop {
+        for _ in 0..ROUNDS_MAX {
             if let Some(fetch) = self.broker.poll_fetch() {
                 self.fetches += 1;
                 let done = (self.reader)(fetch);
@@ -66,6 +66,7 @@ impl<F: Clone> Paged<F> {
                 return;
             }
         }
+        panic!("bodies come back again and again, and nobody goes on");
     }
 }
 
@@ -88,3 +89,6 @@ impl<F> fmt::Debug for Paged<F> {
         f.write_str("Paged")
     }
 }
+
+/// More than bodies come back for all who look into some.
+const ROUNDS_MAX: usize = 10_000;

@@ -109,7 +109,8 @@ fn edit(rng: &mut Rng, bytes_max: usize) -> Words {
         "LSET" => with(words, &[place(rng), element(rng, bytes_max)]),
         "LINSERT" => {
             let side = rng.pick(&["BEFORE", "AFTER"]);
-            with(words, &[side.as_bytes().into(), letter(rng), element(rng, bytes_max)])
+            // Its neighbours that move are to fit into the same frame.
+            with(words, &[side.as_bytes().into(), letter(rng), element(rng, bytes_max / 4)])
         }
         "LREM" => with(words, &[digits(rng.pick(&[-2, -1, 0, 1, 2])), letter(rng)]),
         _ => with(words, &[place(rng), place(rng)]),

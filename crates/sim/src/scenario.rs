@@ -125,7 +125,8 @@ impl Scenario {
     }
 
     /// The same, and in some of the lives something is scarce: in those without lists in one in four
-    /// places in queues, in one in five memory; in those with lists in one in three places there.
+    /// places in queues, in one in five memory; in those with lists in one in three places there,
+    /// in one in four memory. Both may be so.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
@@ -134,8 +135,14 @@ impl Scenario {
             if rng.chance(1, 3) {
                 scenario.narrow_lists(&mut rng);
             }
+            if rng.chance(1, 4) {
+                scenario.cramp(&mut rng);
+            }
         } else if rng.chance(1, 4) {
             scenario.narrow(&mut rng);
+            if rng.chance(1, 4) {
+                scenario.cramp(&mut rng);
+            }
         } else if rng.chance(1, 4) {
             scenario.cramp(&mut rng);
         }
@@ -145,8 +152,11 @@ impl Scenario {
     /// Memory holds next to nothing.
     pub fn cramp(&mut self, rng: &mut Rng) {
         // A recovery finds memory for the messages by which it is inspected.
-        let many = self.amqp_clients > 0;
-        let kib = if many { rng.pick(&[64, 96]) } else { rng.pick(&[16, 24, 48]) };
+        let kib = match (self.amqp_clients, self.redis_clients) {
+            (0, 0) => rng.pick(&[16, 24, 48]),
+            (0, _) => rng.pick(&[32, 40, 48]),
+            _ => rng.pick(&[64, 96]),
+        };
         self.memory_limit = kib * 1024;
         // What leaves does so for the sake of the limit.
         self.log_bodies_max = u64::MAX;
@@ -222,11 +232,16 @@ impl Scenario {
         }
     }
 
+    /// Whether queues or lists have bounds.
+    #[must_use]
+    pub const fn is_bounded(&self) -> bool {
+        self.bounds.is_bounded() || self.list_bounds.is_bounded()
+    }
+
     /// In this time something happens for whoever waits and not for a message.
     #[must_use]
     pub fn patience(&self) -> Nanos {
-        let is_bounded = self.bounds.is_bounded() || self.list_bounds.is_bounded();
-        let has_lines = is_bounded || self.memory_limit < u64::MAX;
+        let has_lines = self.is_bounded() || self.memory_limit < u64::MAX;
         let line = if has_lines { self.pace_max } else { Nanos::ZERO };
         line.max(Nanos::from_millis(300))
     }

@@ -7,6 +7,7 @@
 //! AMQP answers waits as events, as it does in the real server.
 
 mod amqp_connection;
+mod elements;
 mod list_defects;
 mod redis;
 mod redis_connection;
@@ -71,6 +72,8 @@ pub struct Server<D: Disk> {
     connections: BTreeMap<u64, Connection>,
     amqp_connections: BTreeMap<u64, AmqpConnection>,
     redis_connections: BTreeMap<u64, RedisConnection>,
+    /// What commands of Redis that are not answered bring, in bytes, by client.
+    bringing: BTreeMap<u64, u64>,
     /// Elements of lists may have got ids that the oracle of messages has not heard of.
     ids_given: bool,
     writes: Vec<InFlight<D>>,
@@ -151,6 +154,7 @@ impl<D: Disk> Server<D> {
             connections: BTreeMap::new(),
             amqp_connections: BTreeMap::new(),
             redis_connections: BTreeMap::new(),
+            bringing: BTreeMap::new(),
             ids_given: false,
             writes: Vec::new(),
             chore: None,

@@ -81,7 +81,7 @@ impl<D: Disk + 'static> World<D> {
         faulty.set_trace(scenario.trace);
         let oracle = Oracle::new(scenario.policy, scenario.lag());
         let oracle = oracle.bounded(scenario.bounds, scenario.pace_max);
-        let oracle = oracle.cramped(scenario.memory_limit);
+        let oracle = oracle.cramped(scenario.memory_limit, scenario.is_bounded());
         let keys = KeyOracle::new(scenario.policy, scenario.lag());
         let keys = keys.bounded(scenario.list_bounds, scenario.pace_max);
         let keys = keys.cramped(scenario.memory_limit < u64::MAX);
@@ -437,14 +437,16 @@ impl<D: Disk + 'static> World<D> {
     }
 
     /// Messages take little more memory than they may: bodies that the disk has not written yet,
-    /// and of those who wait one more than fits. What comes of topics is not known before.
+    /// and of those who wait one more than fits. What a command looks into may be here beside that.
+    /// What comes of topics is not known before.
     fn check_memory(&mut self) {
         let Scenario { memory_limit: limit, amqp_clients, .. } = self.scenario;
         if limit == u64::MAX || amqp_clients > 0 {
             return;
         }
         let bytes = self.server().broker.memory_bytes();
-        let allowed = limit + limit / 2 + limit / 16 + 2 * LARGEST_BYTES;
+        let looked_into = self.outside.keys.bytes();
+        let allowed = limit + limit / 2 + limit / 16 + 2 * LARGEST_BYTES + looked_into;
         assert!(bytes <= allowed, "{bytes} bytes of memory instead of {allowed}");
     }
 

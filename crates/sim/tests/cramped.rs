@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use model::{Nanos, Persistence, StorePolicy};
-use sim::{Character, Fault, FaultyDisk, Rng, Scenario, Tally, Wish, World, simulate};
+use sim::{
+    Character, Fault, FaultyDisk, Rng, Scenario, Tally, Value, Wish, World, simulate, words,
+};
 
 /// Lives with little memory.
 fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
@@ -62,6 +64,36 @@ fn transactions_and_topics_wait_whole() {
     assert!(total.scarcity.held_off > 3 * SEEDS, "{total}");
 }
 
+/// Elements, values and whole transactions of Redis wait in one line with all others.
+#[test]
+fn elements_wait_among_messages() {
+    let total = lives(|scenario, rng| {
+        (scenario.clients, scenario.redis_clients) = (rng.pick(&[0, 3]), rng.between(3, 6));
+        scenario.falls_per_thousand = rng.pick(&[0, 0, 2]);
+        scenario.steps = 800;
+    });
+    assert!(total.scarcity.waits > SEEDS / 2, "{total}");
+    assert!(total.scarcity.went_on > SEEDS / 8, "{total}");
+    assert!(total.scarcity.held_off > SEEDS / 2, "{total}");
+}
+
+/// Places are scarce as well, in queues or in lists.
+#[test]
+fn who_lacks_a_place_and_memory_waits_for_both() {
+    let total = lives(|scenario, rng| {
+        scenario.steps = 500;
+        if rng.coin() {
+            scenario.narrow(rng);
+        } else {
+            (scenario.clients, scenario.redis_clients) = (rng.pick(&[0, 0, 3]), rng.between(3, 6));
+            scenario.narrow_lists(rng);
+        }
+    });
+    assert!(total.scarcity.waits > SEEDS, "{total}");
+    assert!(total.scarcity.went_on > SEEDS / 4, "{total}");
+    assert!(total.scarcity.held_off > SEEDS, "{total}");
+}
+
 /// While a line waits for memory and no time passes, all that takes and settles is answered, and
 /// what leaves lets the line go on.
 #[test]
@@ -96,28 +128,77 @@ fn who_takes_and_settles_waits_for_no_memory_and_lets_others_go_on() {
     }
 }
 
-/// A world with little memory, in which nothing leaves it.
+/// What the disk has not written cannot leave memory, so no more is taken: the world sees to it that
+/// memory stays within its bounds. Once it has, others are taken again.
+#[test]
+fn while_the_disk_stalls_no_more_is_taken_than_there_is_memory_for() {
+    let disk = FaultyDisk::new(1);
+    let mut world = world_on(&disk, StorePolicy::Always, 24 * 1024);
+    (disk.calls()..disk.calls() + 100).for_each(|call| disk.inject(call, Fault::Slow));
+    let mut refused = 0;
+    for _ in 0..100 {
+        let sender = world.connect(Character::Anyone);
+        let answer = world.ask_meanwhile(sender, put_of(Persistent));
+        refused += u64::from(answer.is_some_and(|answer| answer.line == "OUT_OF_MEMORY"));
+    }
+    assert!(refused > 25, "{refused} were refused, and some wait for the disk");
+    world.pass(FaultyDisk::STALL + Nanos::from_millis(500));
+    let sender = world.connect(Character::Anyone);
+    let answer = world.ask(sender, put_of(Persistent)).expect("nothing fails");
+    assert!(answer.line.starts_with("INSERTED "), "{} when all is written", answer.line);
+}
+
+/// Who waits for memory, and then looks into more than there is memory for, is done all the same:
+/// what came for its sake is no reason to wait again, which would have it come again for ever.
+#[test]
+fn what_an_insertion_looks_into_is_not_in_its_own_way() {
+    for commands in [&["LINSERT l1 BEFORE p x"][..], &["MULTI", "LINSERT l1 BEFORE p x", "EXEC"]] {
+        let disk = FaultyDisk::new(1);
+        let mut world = world_on(&disk, StorePolicy::Always, 24 * 1024);
+        let client = world.connect_redis();
+        let large = "7".repeat(900);
+        for _ in 0..32 {
+            world.ask_redis(client, &[words(&["RPUSH", "l1", &large])]).expect("nothing fails");
+        }
+        let words = |command: &&str| words(&command.split(' ').collect::<Vec<_>>());
+        let commands: Vec<_> = commands.iter().map(words).collect();
+        let answer = world.ask_redis(client, &commands).expect("nothing fails");
+        let none = Value::Integer(-1);
+        let expected = if commands.len() == 1 { none } else { Value::Array(vec![none]) };
+        assert_eq!(answer, Some(expected), "it was looked for in all of them");
+    }
+}
+
+/// A world with little memory, in which nothing leaves it that the log has not.
 fn world(policy: StorePolicy) -> World<FaultyDisk> {
+    world_on(&FaultyDisk::new(1), policy, 24 * 1024)
+}
+
+fn world_on(disk: &FaultyDisk, policy: StorePolicy, memory_limit: u64) -> World<FaultyDisk> {
     let mut scenario = Scenario::new(1);
     (scenario.policy, scenario.journal.policy) = (policy, policy);
     (scenario.quota, scenario.journal.disk_bytes_max) = (None, None);
     scenario.faults_per_million = 0;
     scenario.journal.spill_bytes_max = 0;
-    scenario.memory_limit = 24 * 1024;
+    scenario.memory_limit = memory_limit;
+    scenario.stalls = true;
+    (scenario.journal.segment_bytes, scenario.journal.extent_bytes) = (1 << 20, 1 << 19);
     scenario.log_bodies_max = u64::MAX;
     scenario.pace_max = Nanos::from_secs(30);
-    let disk = FaultyDisk::new(1);
-    let mut world = World::new(scenario, disk.clone(), disk);
+    let mut world = World::new(scenario, disk.clone(), disk.clone());
     world.start();
     world
 }
 
 /// Whether it is taken at once.
 fn put(world: &mut World<FaultyDisk>, client: u64) -> bool {
-    let (queue, persistence, body) = ("default".into(), NonPersistent, Rc::from([7; 900]));
-    let put = Wish::Put { queue, priority: 0, delay: 0, lease: 60, persistence, body };
-    let answer = world.ask_meanwhile(client, put);
+    let answer = world.ask_meanwhile(client, put_of(NonPersistent));
     answer.is_some_and(|answer| answer.line.starts_with("INSERTED "))
+}
+
+fn put_of(persistence: Persistence) -> Wish {
+    let (queue, body) = ("default".into(), Rc::from([7; 900]));
+    Wish::Put { queue, priority: 0, delay: 0, lease: 60, persistence, body }
 }
 
 fn job_id(reserved: &str) -> u64 {

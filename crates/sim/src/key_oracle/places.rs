@@ -128,14 +128,21 @@ impl KeyOracle {
         self.places.counted
     }
 
-    /// A client was told to wait for a place.
+    /// A client was told to wait for a place, but where it has another reason.
     ///
     /// # Panics
     /// When there is one.
-    pub fn lines_up(&mut self, now: Nanos, client: u64, ticket: u64, asked: &Asked) {
-        self.pass(now);
-        if !self.places.is_cramped {
-            self.judge_wait(client, asked);
+    pub fn lines_up(
+        &mut self,
+        now: Nanos,
+        client: u64,
+        ticket: u64,
+        asked: &Asked,
+        has_reason: bool,
+    ) {
+        if !has_reason {
+            let lacks = self.lacks_place(now, asked);
+            assert!(lacks, "{client} need not wait with {}", summary(&asked.words));
             self.places.counted.waits += 1;
         }
         let lists = self.demands(commands(asked)).into_keys().collect();
@@ -143,6 +150,32 @@ impl KeyOracle {
         let lined = Lined { client, asked, lists, since: now, may_wait_for_element: false };
         let before = self.places.lined.insert(ticket, lined);
         assert!(before.is_none(), "ticket {ticket} is given once");
+    }
+
+    /// Bytes of all elements of lists: one command may look into so many.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        redis_workload::LISTS.into_iter().map(|list| self.keyspace.amount(list).bytes).sum()
+    }
+
+    /// Whether memory is limited.
+    #[must_use]
+    pub const fn is_cramped(&self) -> bool {
+        self.places.is_cramped
+    }
+
+    /// Whether a command may have to wait for a place, and will have one.
+    pub fn lacks_place(&mut self, now: Nanos, asked: &Asked) -> bool {
+        self.pass(now);
+        let bounds = &self.places.bounds;
+        let demands = self.demands(commands(asked));
+        let lacks = |(list, demand): (&Rc<str>, &Demand)| {
+            self.lack(list, *demand).is_some() || self.may_be_slow(list) || self.is_awaited(list)
+        };
+        asked.meant == Meant::Command
+            && self.places.paces()
+            && demands.values().all(|demand| demand.stored.exceeds(bounds).is_none())
+            && demands.iter().any(lacks)
     }
 
     /// The engine says this to the session of a client, who hears of it next.
@@ -266,20 +299,6 @@ impl KeyOracle {
         for list in self.demands(std::slice::from_ref(words)).into_keys().chain(renamed) {
             self.places.spared.remove(&list);
         }
-    }
-
-    fn judge_wait(&self, client: u64, asked: &Asked) {
-        let Places { bounds, .. } = &self.places;
-        assert_eq!(asked.meant, Meant::Command, "{client} waits with a batch");
-        let demands = self.demands(commands(asked));
-        let said = summary(&asked.words);
-        assert!(self.places.paces(), "{client} need not wait: {said}");
-        let fits = |demand: &Demand| demand.stored.exceeds(bounds).is_none();
-        assert!(demands.values().all(fits), "{said} never fits");
-        let lacks = |(list, demand): (&Rc<str>, &Demand)| {
-            self.lack(list, *demand).is_some() || self.may_be_slow(list) || self.is_awaited(list)
-        };
-        assert!(demands.iter().any(lacks), "{client} waits with {said} though there is a place");
     }
 
     fn judge(

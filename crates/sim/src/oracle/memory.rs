@@ -2,8 +2,8 @@
 //! is where there is some.
 //!
 //! When it is full is a matter of bytes of indexes, which the oracle does not follow: there it asks
-//! for the engine's own count. In such lives queues have no bounds, so whoever waits waits for
-//! memory.
+//! for the engine's own count. Where queues have bounds as well nobody is told what he waits for:
+//! there must be a reason, and nobody is refused before his time.
 
 use model::{Command, Nanos, Refusal, Reply, TransactionId};
 
@@ -16,13 +16,15 @@ pub(super) struct Memory {
     limit: u64,
     /// Bytes that it took at most about the last step.
     taken: u64,
+    /// Who waits may wait for a place.
+    beside_bounds: bool,
     /// When somebody who waited went on.
     moved: Nanos,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { limit: u64::MAX, taken: 0, moved: Nanos::ZERO }
+        Self { limit: u64::MAX, taken: 0, beside_bounds: false, moved: Nanos::ZERO }
     }
 }
 
@@ -55,9 +57,52 @@ impl Memory {
 impl Oracle {
     /// The same, where messages may take so many bytes of memory.
     #[must_use]
-    pub fn cramped(mut self, limit: u64) -> Self {
-        self.memory.limit = limit;
+    pub fn cramped(mut self, limit: u64, beside_bounds: bool) -> Self {
+        (self.memory.limit, self.memory.beside_bounds) = (limit, beside_bounds);
         self
+    }
+
+    /// A client of Redis was told to wait: for memory, where it `lacks` no place. It brings what
+    /// takes so many bytes while it waits.
+    ///
+    /// # Panics
+    /// When there is memory.
+    pub fn elements_wait(&mut self, now: Nanos, client: u64, ticket: u64, bytes: u64, lacks: bool) {
+        self.begin_step(now);
+        let sent = Sent::Elements(bytes);
+        if !lacks {
+            self.judge_wait(client, &sent);
+        }
+        self.note_waiting(now, client, ticket, sent);
+    }
+
+    /// What came of what it brings, at once or with a ticket.
+    ///
+    /// # Panics
+    /// When that must not come of it, or not yet.
+    pub fn elements_answered(
+        &mut self,
+        now: Nanos,
+        client: u64,
+        ticket: Option<u64>,
+        bytes: u64,
+        reply: &Reply,
+    ) {
+        self.begin_step(now);
+        let waited = ticket.map(|ticket| {
+            let waiting = self.places.waiting.remove(&ticket);
+            (ticket, waiting.unwrap_or_else(|| panic!("{client} does not wait with {ticket}")))
+        });
+        let waited = waited.as_ref().map(|(ticket, waiting)| (*ticket, waiting));
+        let sent = Sent::Elements(bytes);
+        if let Reply::Refused(_) = reply {
+            return self.judge_memory(now, client, &sent, reply, waited);
+        }
+        self.judge_memory(now, client, &sent, &Reply::Done, waited);
+        if waited.is_some() {
+            self.places.counted.went_on += 1;
+            self.memory.moves(now);
+        }
     }
 
     /// What is answered now was decided while messages took no more memory than this.
@@ -71,6 +116,9 @@ impl Oracle {
     /// When somebody does.
     pub fn assert_kept_in_mind(&self, taken: u64) {
         let Some((ticket, first)) = self.places.waiting.first_key_value() else { return };
+        if self.memory.beside_bounds {
+            return;
+        }
         let beside = taken - self.waiting_bytes();
         let is_short = !self.memory.is_limited() || self.memory.may_be_short(beside);
         assert!(is_short, "{ticket} waits though {beside} are taken: {first:?}");
@@ -119,10 +167,13 @@ impl Oracle {
         if waiting.is_given_up {
             return;
         }
-        let since = waiting.since.max(self.memory.moved);
+        let moved = if self.memory.beside_bounds { Nanos::ZERO } else { self.memory.moved };
+        let since = waiting.since.max(moved);
         let until = since + self.places.pace_max;
         assert!(now >= until, "{ticket} has no memory at {now}, and waits since {since}");
         let waiting = self.waiting_bytes() + waiting_bytes(&waiting.sent);
+        // Those who wait for a place count.
+        let waiting = if self.memory.beside_bounds { 0 } else { waiting };
         let beside = self.memory.taken.saturating_sub(waiting);
         assert!(self.memory.may_be_short(beside), "{ticket} is refused, though {beside} are taken");
     }
@@ -140,6 +191,9 @@ impl Oracle {
         if let Sent::Command(Command::Commit { transaction }) = sent {
             let is_whole = !self.awaits_parts(client, *transaction);
             assert!(is_whole, "{client} commits a transaction of which parts wait");
+        }
+        if self.memory.beside_bounds {
+            return;
         }
         let mut earlier = self.places.waiting.range(..ticket.unwrap_or(u64::MAX));
         let passed = earlier.next().filter(|_| brings(sent));
@@ -159,13 +213,15 @@ impl Oracle {
 }
 
 /// Whether it brings something that memory is to keep.
-const fn brings(sent: &Sent) -> bool {
-    matches!(sent, Sent::Wish(Wish::Put { .. }) | Sent::Command(Command::PutTo { .. }))
+pub(super) const fn brings(sent: &Sent) -> bool {
+    let elements = matches!(sent, Sent::Elements(_));
+    elements || matches!(sent, Sent::Wish(Wish::Put { .. }) | Sent::Command(Command::PutTo { .. }))
 }
 
 /// What it takes in memory while it waits: see docs/limits.md.
 fn waiting_bytes(sent: &Sent) -> u64 {
     let body = match sent {
+        Sent::Elements(bytes) => return *bytes,
         Sent::Wish(Wish::Put { body, .. }) => Some(body.len()),
         Sent::Command(Command::PutTo { message, .. }) => Some(message.body.len()),
         _ => None,
@@ -174,9 +230,9 @@ fn waiting_bytes(sent: &Sent) -> u64 {
 }
 
 /// These and [`BODY_BYTES_BESIDE`] are those of the engine.
-const WAITING_BYTES: u64 = 512;
+pub(crate) const WAITING_BYTES: u64 = 512;
 
 const QUEUE_BYTES: u64 = 1_280;
 
 /// The allocator's share of a body.
-const BODY_BYTES_BESIDE: u64 = 32;
+pub(crate) const BODY_BYTES_BESIDE: u64 = 32;

@@ -9,6 +9,7 @@ use model::{
     Settlement, TransactionId, WhenFull,
 };
 
+use super::memory::brings;
 use super::{Message, Oracle, Place};
 use crate::amount::Amount;
 use crate::history::Changes;
@@ -36,6 +37,9 @@ pub(super) enum Sent {
     Wish(Wish),
     /// By one of AMQP; a message says itself where it goes.
     Command(Command),
+    /// By one of Redis: elements or a value, which take so many bytes while they wait. Their
+    /// places are no concern of this oracle's.
+    Elements(u64),
 }
 
 /// Somebody who was told that it takes time.
@@ -121,6 +125,7 @@ impl Oracle {
         let changes = match &waiting.sent {
             Sent::Wish(wish) => self.perform_wish(now, client, wish, reply),
             Sent::Command(command) => self.perform(now, client, command, Some(reply)),
+            Sent::Elements(_) => unreachable!("they are answered elsewhere"),
         };
         self.shed(now);
         changes
@@ -209,27 +214,33 @@ impl Oracle {
 
     /// Somebody is told to wait for a place.
     pub(super) fn waits(&mut self, now: Nanos, client: u64, ticket: u64, sent: Sent) {
-        if self.memory.is_limited() {
+        if !self.memory.is_limited() {
+            assert!(self.lacks_place(client, &sent), "{client} need not wait: {sent:?}");
+        } else if !self.lacks_place(client, &sent) {
             self.judge_wait(client, &sent);
-        } else {
-            self.judge_wait_for_place(client, &sent);
         }
+        self.note_waiting(now, client, ticket, sent);
+    }
+
+    /// The same, where there is a reason that this oracle knows nothing of.
+    pub(super) fn note_waiting(&mut self, now: Nanos, client: u64, ticket: u64, sent: Sent) {
         let waiting = Waiting { client, sent, since: now, is_given_up: false };
         self.places.counted.waits += 1;
         let before = self.places.waiting.insert(ticket, waiting);
         assert!(before.is_none(), "ticket {ticket} is given once");
     }
 
-    fn judge_wait_for_place(&self, client: u64, sent: &Sent) {
+    /// Whether what is sent may have to wait for a place, and will have one.
+    fn lacks_place(&self, client: u64, sent: &Sent) -> bool {
         let bounds = self.places.bounds;
         let demands = self.demands(client, sent);
-        assert_eq!(bounds.when_full, WhenFull::Pace, "{client} need not wait: {sent:?}");
         let fits = |demand: &Demand| demand.stored.without(demand.settled).exceeds(&bounds);
-        assert!(demands.values().all(|demand| fits(demand).is_none()), "{sent:?} never fits");
         let lacks = |(queue, demand): (&Rc<str>, &Demand)| {
             self.lack(queue, *demand).is_some() || self.may_be_slow(queue) || self.is_awaited(queue)
         };
-        assert!(demands.iter().any(lacks), "{client} waits with {sent:?} though there is a place");
+        bounds.when_full == WhenFull::Pace
+            && demands.values().all(|demand| fits(demand).is_none())
+            && demands.iter().any(lacks)
     }
 
     /// Whether there was a place for what was sent, if that is what decided.
@@ -285,13 +296,19 @@ impl Oracle {
             return;
         }
         assert!(is_named, "{full} to {ticket}, though it lacks {lack:?}");
-        let moved = moved.get(queue).copied().unwrap_or_default();
+        // Where memory is limited it may be the line for that which went on.
+        let moved = moved.get(queue).copied().filter(|_| !self.memory.is_limited());
+        let moved = moved.unwrap_or_default();
         let since = if waiting.is_commit() { waiting.since } else { waiting.since.max(moved) };
         assert!(now >= since + *pace_max, "{full} to {ticket}, who waits since {since}");
     }
 
     /// Who waits for a place in one queue alone goes on before all who came later.
     fn judge_turn(&self, demands: &BTreeMap<Rc<str>, Demand>, ticket: u64, sent: &Sent) {
+        if self.memory.is_limited() && !brings(sent) {
+            // A commit passes by those who wait for memory.
+            return;
+        }
         for (earlier, waiting) in self.places.waiting.range(..ticket) {
             let wanted = self.demands(waiting.client, &waiting.sent);
             let is_passed = wanted.len() == 1 && wanted.keys().all(|it| demands.contains_key(it));

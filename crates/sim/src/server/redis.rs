@@ -3,6 +3,7 @@
 use journal::Disk;
 use model::{Command, ListCommand, Nanos, Output, Reply, SessionId};
 
+use super::elements::bytes_brought;
 use super::redis_connection::RedisConnection;
 use super::{OUTPUT_BYTES_MAX, Outside, Server, brief};
 
@@ -36,7 +37,12 @@ impl<D: Disk> Server<D> {
             outside.keys.commanded(now, id);
             let may_wait = may_wait(&command);
             outside.trace(now, || format!("for {id}: {}", brief(&command)));
+            if let Some(bytes) = bytes_brought(&command) {
+                self.bringing.insert(id, bytes);
+            }
+            let memory = self.broker.memory_bytes();
             let outputs = self.step_redis(now, SessionId(id), command);
+            self.tell_memory(memory, outside);
             let is_answered = outputs.iter().any(|output| output.session.0 == id);
             self.route(Some(id), outputs, outside);
             if may_wait && !is_answered {
@@ -66,8 +72,11 @@ impl<D: Disk> Server<D> {
         outside.trace(self.now, || format!("for {id}: {}", brief(&reply)));
         let Some(connection) = self.redis_connections.get_mut(&id) else { return };
         if let Reply::Waits { ticket } = reply {
-            outside.line_up(self.now, id, ticket);
-        } else if matches!(reply, Reply::Late { .. }) {
+            outside.line_up(self.now, id, ticket, self.bringing.get(&id).copied());
+        } else if let Some(bytes) = self.bringing.remove(&id) {
+            outside.judge_elements(self.now, id, bytes, &reply);
+        }
+        if matches!(reply, Reply::Late { .. }) {
             self.ids_given = true;
         }
         outside.keys.hears(&reply);
@@ -88,11 +97,27 @@ impl Outside {
     }
 
     /// The engine lets a client of Redis wait for a place.
-    fn line_up(&mut self, now: Nanos, id: u64, ticket: u64) {
+    fn line_up(&mut self, now: Nanos, id: u64, ticket: u64, brings: Option<u64>) {
         let client = self.redis_clients.get_mut(&id);
         let client = client.expect("invariant: a connection has a client");
-        self.keys.lines_up(now, id, ticket, client.asking());
+        let is_for_memory = brings.filter(|_| self.keys.is_cramped());
+        if let Some(bytes) = is_for_memory {
+            let lacks = self.keys.lacks_place(now, client.asking());
+            self.oracle.elements_wait(now, id, ticket, bytes, lacks);
+        }
+        self.keys.lines_up(now, id, ticket, client.asking(), is_for_memory.is_some());
         client.line_up();
+    }
+
+    /// What came of what a client of Redis brought, as far as memory decided.
+    fn judge_elements(&mut self, now: Nanos, id: u64, bytes: u64, reply: &Reply) {
+        let (ticket, reply) = match reply {
+            Reply::Late { ticket, reply } => (Some(*ticket), &**reply),
+            reply => (None, reply),
+        };
+        if self.keys.is_cramped() && *reply != Reply::Stale {
+            self.oracle.elements_answered(now, id, ticket, bytes, reply);
+        }
     }
 
     /// The engine lets a client of Redis wait.

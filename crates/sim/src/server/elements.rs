@@ -1,0 +1,39 @@
+//! What commands of Redis bring that memory is to keep.
+
+use model::{Command, KeyCommand, ListCommand};
+
+use crate::oracle::memory::{BODY_BYTES_BESIDE, WAITING_BYTES};
+
+/// What a command takes in memory while it waits, if it brings anything: see docs/limits.md.
+pub(super) fn bytes_brought(command: &Command) -> Option<u64> {
+    let bytes = match command {
+        Command::List(ListCommand::Push { elements, .. }) => {
+            elements.iter().map(|element| charge(element.len())).sum()
+        }
+        Command::List(ListCommand::Insert { pivot, element, .. }) => {
+            charge(pivot.len()) + charge(element.len())
+        }
+        Command::List(ListCommand::Replace { element, .. }) => charge(element.len()),
+        Command::Key(KeyCommand::SetValue { value, .. }) => charge(value.len()),
+        Command::Batch { commands } => {
+            let all = commands.iter().map(bytes_of_any);
+            commands.iter().find_map(bytes_brought).map(|_| all.sum())?
+        }
+        _ => return None,
+    };
+    Some(WAITING_BYTES + bytes)
+}
+
+/// The same of a command of a batch, which counts in any case.
+fn bytes_of_any(command: &Command) -> u64 {
+    let without = match command {
+        // Its value, which is none.
+        Command::Key(_) => WAITING_BYTES + charge(0),
+        _ => WAITING_BYTES,
+    };
+    bytes_brought(command).unwrap_or(without)
+}
+
+fn charge(bytes: usize) -> u64 {
+    bytes as u64 + BODY_BYTES_BESIDE
+}
