@@ -124,9 +124,9 @@ impl Scenario {
         scenario
     }
 
-    /// The same, and in some of the lives something is scarce: in those without lists in one in four
-    /// places in queues, in one in five memory; in those with lists in one in three places there,
-    /// in one in four memory. Both may be so.
+    /// The same, and in some of the lives something is scarce: in those without lists in one in
+    /// four places in queues, in one in five memory; in those with lists in one in three places
+    /// there, in one in four memory. Both may be so.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);

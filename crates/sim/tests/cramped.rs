@@ -128,8 +128,8 @@ fn who_takes_and_settles_waits_for_no_memory_and_lets_others_go_on() {
     }
 }
 
-/// What the disk has not written cannot leave memory, so no more is taken: the world sees to it that
-/// memory stays within its bounds. Once it has, others are taken again.
+/// What the disk has not written cannot leave memory, so no more is taken: the world sees to it
+/// that memory stays within its bounds. Once it has, others are taken again.
 #[test]
 fn while_the_disk_stalls_no_more_is_taken_than_there_is_memory_for() {
     let disk = FaultyDisk::new(1);
