@@ -84,8 +84,8 @@ pub(crate) struct Outgoing {
     pub(crate) sent: usize,
 }
 
-/// Bytes of memory that a delivery takes while it waits, without body and prefix: it stands in two
-/// collections and lies in a box. Counted, since a peer may let a thousand wait on each link.
+/// Bytes of memory that a delivery takes while it waits, without body and prefix: it stands in
+/// three collections and lies in a box. Counted, since a peer may let a thousand wait on each link.
 const WAITING_BYTES: usize = 192;
 
 impl Waiting {
