@@ -5,12 +5,16 @@ use std::fs::File;
 
 use disk::{Choice, Method, RealDisk};
 use journal::{Disk as _, DiskErrorKind};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// A file takes two descriptors where writes are direct.
 #[test]
 fn a_file_that_gets_one_descriptor_of_two_was_not_made_and_can_be_later() {
     let path = std::env::temp_dir().join(format!("dunlin-descriptors-{}", std::process::id()));
     let disk = RealDisk::open(&path, Choice::Force(Method::Direct)).unwrap();
+    // Few enough to be taken in no time, and of this process alone.
+    let few = Rlimit { current: Some(64), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, few).unwrap();
     let mut taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     taken.pop();
     let error = disk.create("unfinished.segment").unwrap_err();
