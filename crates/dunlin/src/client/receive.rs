@@ -95,7 +95,10 @@ impl Receiver<'_> {
                 return Ok(index as u64);
             }
             if leased.elapsed() > self.lease() / 4 {
-                self.extend(rest)?;
+                if let Err(error) = self.extend(rest) {
+                    self.give_back(rest)?;
+                    return Err(error);
+                }
                 leased = Instant::now();
             }
             if let Err(error) = self.write(message) {
