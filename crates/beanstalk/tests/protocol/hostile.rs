@@ -90,7 +90,6 @@ fn random_bytes_do_no_harm() {
 #[test]
 fn what_the_fuzzer_kept_does_no_harm() {
     corpus::replay("beanstalkd", bytes);
-    corpus::replay("beanstalkd_codec", codec);
 }
 
 #[test]

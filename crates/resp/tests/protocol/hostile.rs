@@ -292,7 +292,7 @@ mod corpus;
 #[test]
 fn what_the_fuzzer_kept_does_no_harm() {
     corpus::replay("resp_codec", bytes);
-    corpus::replay("resp_alone", alone);
+    corpus::replay("resp_codec", alone);
     corpus::replay("resp_commands", commands);
 }
 
