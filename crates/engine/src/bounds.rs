@@ -203,12 +203,15 @@ impl Engine {
         ticket: u64,
     ) -> Option<(Bound, bool)> {
         let bounds = &queue.policy.bounds;
+        let waited_for = || queue.is_waited_for(ticket).then(|| queue.bound_of_line()).flatten();
+        if queue.is_leaving() {
+            return waited_for().map(|bound| (bound, true));
+        }
         // What sheds makes a place for what it ever takes, whatever is settled with it.
         let settled = if bounds.holds_off() { settled } else { Amount::default() };
         if let Some(bound) = amount.without(settled).exceeds(bounds) {
             return Some((bound, false));
         }
-        let waited_for = || queue.is_waited_for(ticket).then(|| queue.bound_of_line()).flatten();
         // But nobody overtakes those who waited before it did.
         if !bounds.holds_off() {
             return waited_for().map(|bound| (bound, true));
@@ -327,7 +330,12 @@ impl Engine {
             return;
         }
         let (takers, steps) = self.takers_of_topic(by, topic, message);
-        demand.steps += steps;
+        demand.steps += steps + self.pacing.leaving.len();
+        // Nor those who wait in a subscription that has just ended, for which nothing is stored.
+        let is_of_topic = |slot: &&QueueSlot| self.queues.at(**slot).name == *topic;
+        for slot in self.pacing.leaving.iter().filter(is_of_topic) {
+            demand.stored.entry(Site::There(*slot)).or_default();
+        }
         for slot in takers {
             if holds_off {
                 self.add_stored(slot, Amount::one(message.body.len()), demand);

@@ -45,6 +45,9 @@ impl Engine {
             self.list_ended(slot);
         }
         self.queues.begin_leaving(slot);
+        if !self.queues.at(slot).line.tickets.is_empty() {
+            self.pacing.leaving.insert(slot);
+        }
         self.made_place(slot);
         let forgets_at = self.queues.at(slot).forgets_at();
         self.timers.change(Timer::Forget(slot), None, forgets_at);

@@ -177,6 +177,9 @@ impl Engine {
         assert!(was_there, "who waits is in the line");
         let due = (!line.tickets.is_empty()).then_some(now);
         self.pacing.held_back.remove(&of);
+        if let (None, LineOf::Queue(slot)) = (due, of) {
+            self.pacing.leaving.remove(&slot);
+        }
         self.set_due(of, due);
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Pacing {
     pub(crate) for_memory_bytes: u64,
     /// Who waits for memory.
     pub(crate) for_memory: Line,
+    /// Queues that nobody finds any more, with a line in which somebody waits still.
+    pub(crate) leaving: BTreeSet<QueueSlot>,
     /// Lines whose first would go on if the log was not behind.
     pub(crate) held_back: BTreeSet<LineOf>,
     /// The log takes no more than what settles.
@@ -72,6 +74,7 @@ impl Pacing {
             memory_bytes: 0,
             for_memory_bytes: 0,
             for_memory: Line::default(),
+            leaving: BTreeSet::new(),
             held_back: BTreeSet::new(),
             is_log_behind: false,
             is_closed: false,
