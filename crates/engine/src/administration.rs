@@ -131,12 +131,15 @@ impl Engine {
 
     fn list_subscriptions(&mut self) -> Outcome {
         self.took_steps(2 * self.subscriptions.len());
-        let mut all: Vec<_> = self.subscriptions.iter_from(0).map(|(_, entry)| entry).collect();
-        all.sort_by(|a, b| (&a.asks.topic, &a.asks.name).cmp(&(&b.asks.topic, &b.asks.name)));
-        let all = all.into_iter().map(|entry| {
+        let mut all: Vec<_> = self.subscriptions.iter_from(0).collect();
+        all.sort_by(|(_, a), (_, b)| {
+            (&a.asks.topic, &a.asks.name).cmp(&(&b.asks.topic, &b.asks.name))
+        });
+        let all = all.into_iter().map(|(number, entry)| {
             let queue = self.queues.at(entry.queue);
             SubscriptionStatistics {
                 subscription: entry.asks.clone(),
+                number,
                 pattern: matches!(entry.source, Source::Pattern),
                 ready: queue.counts.ready,
                 leased: queue.counts.leased,

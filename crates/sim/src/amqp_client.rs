@@ -67,6 +67,10 @@ pub struct AmqpClient {
     doomed: BTreeSet<u64>,
     /// What the ends of drains reflect that it has not read, by link.
     drained: BTreeMap<u32, Changes>,
+    /// Consumers that the engine has disconnected, of which it has not heard.
+    cut_off: BTreeSet<u32>,
+    /// Answers that it may read or not: what it released of those may have gone back before.
+    possible: BTreeMap<u32, Answer>,
 }
 
 /// How far the connection is.
@@ -92,6 +96,7 @@ enum Intent {
         settled: bool,
     },
     Settle {
+        handle: u32,
         delivery: u32,
         message: u64,
         verdict: Verdict,
@@ -137,6 +142,8 @@ struct Coming {
 struct Held {
     handle: u32,
     message: u64,
+    /// It went back already, as it will hear.
+    returned: bool,
 }
 
 impl AmqpClient {
@@ -166,6 +173,8 @@ impl AmqpClient {
             transactions: Vec::new(),
             doomed: BTreeSet::new(),
             drained: BTreeMap::new(),
+            cut_off: BTreeSet::new(),
+            possible: BTreeMap::new(),
         };
         let open = Open { max_frame_size: frame_bytes, ..Open::new(container) };
         client.say(&Performative::Open(Box::new(open)));
@@ -191,7 +200,10 @@ impl AmqpClient {
         let is_here = |coming: &Coming| coming.returned;
         match self.standing {
             Connected::Closed => true,
-            Connected::Ready => self.outstanding() == 0 && self.coming.iter().all(is_here),
+            Connected::Ready => {
+                let all_read = self.cut_off.is_empty() && self.coming.iter().all(is_here);
+                self.outstanding() == 0 && all_read
+            }
             _ => false,
         }
     }
@@ -339,15 +351,36 @@ impl AmqpClient {
         intent.is_meant_by(command)
     }
 
-    /// A message goes back: by a link that stays it was not sent, for want of credit.
+    /// A message goes back: by a link that stays it was not sent, for want of credit. What was said
+    /// of it by one that does not is said in vain.
     fn expect_no_more(&mut self, message: u64) {
-        let links = &self.links;
+        let Self { links, cut_off, .. } = &*self;
+        let stays = |handle: &u32| {
+            let link = links.get(handle).filter(|_| !cut_off.contains(handle));
+            link.is_some_and(|link| link.standing == Standing::Open)
+        };
+        let staying: BTreeSet<u32> = links.keys().copied().filter(stays).collect();
         self.coming.retain_mut(|coming| {
-            let link = links.get(&coming.handle);
-            let stays = link.is_some_and(|link| link.standing == Standing::Open);
             coming.returned |= coming.message == message;
-            coming.message != message || !stays || self.standing == Connected::Closing
+            let is_staying = staying.contains(&coming.handle);
+            coming.message != message || !is_staying || self.standing == Connected::Closing
         });
+        let held = self.held.values_mut().filter(|held| held.message == message);
+        held.for_each(|held| held.returned = true);
+        let is_vain = |intent: &mut Intent| match intent {
+            Intent::Settle { message: it, transaction, .. } if *it == message => Some(*transaction),
+            _ => None,
+        };
+        let vain: Vec<_> = self.intents.iter_mut().filter_map(is_vain).collect();
+        self.doomed.extend(vain.into_iter().flatten());
+        self.intents.retain_mut(|intent| is_vain(intent).is_none());
+    }
+
+    /// The engine has disconnected one of its consumers.
+    pub fn lose(&mut self, handle: u32) {
+        if self.links.contains_key(&handle) {
+            self.cut_off.insert(handle);
+        }
     }
 
     /// The engine answered what it was asked for: that is what the client must read.
@@ -366,9 +399,16 @@ impl AmqpClient {
                 let answer = unless(within(transaction, Outcome::Accepted));
                 self.answers.insert(delivery, (answer, changes));
             }
-            Some(Intent::Settle { delivery, verdict, transaction, settled: false, .. }) => {
+            Some(Intent::Settle {
+                handle, delivery, verdict, transaction, settled: false, ..
+            }) => {
                 let answer = unless(within(transaction, verdict.outcome()));
-                self.settlings.insert(delivery, (answer, changes));
+                let may_be_back = verdict == Verdict::Released && transaction.is_none();
+                if may_be_back && self.cut_off.contains(&handle) {
+                    self.possible.insert(delivery, answer);
+                } else {
+                    self.settlings.insert(delivery, (answer, changes));
+                }
             }
             Some(Intent::Declare { delivery }) => {
                 self.answers.insert(delivery, (unless(Answer::Declared), changes));
@@ -580,8 +620,12 @@ impl AmqpClient {
             batchable: false,
         };
         self.say(&Performative::Disposition(disposition));
-        let message = held.message;
-        let intent = Intent::Settle { delivery, message, verdict, transaction, settled };
+        let Held { handle, message, returned } = held;
+        if returned {
+            self.doomed.extend(transaction);
+            return;
+        }
+        let intent = Intent::Settle { handle, delivery, message, verdict, transaction, settled };
         self.intents.push_back(intent);
     }
 }

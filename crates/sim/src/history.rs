@@ -307,7 +307,7 @@ impl Content {
     /// The queue, or the topic of the subscription.
     #[must_use]
     pub fn destination(&self) -> &str {
-        self.queue.split_once(SUBSCRIBED).map_or(&*self.queue, |(topic, _)| topic)
+        destination(&self.queue)
     }
 
     /// What it is as a dead letter.
@@ -343,6 +343,11 @@ impl From<Kept> for Found {
     }
 }
 
+/// The queue, or the topic of the subscription.
+pub(crate) fn destination(queue: &str) -> &str {
+    queue.split_once(SUBSCRIBED).map_or(queue, |(topic, _)| topic)
+}
+
 /// What stands between a topic and a subscription of it.
 pub(crate) const SUBSCRIBED: char = '|';
 
@@ -351,6 +356,9 @@ pub(crate) const DEAD_LETTERS: &str = "DLQ";
 
 /// Numbers from here on are of durable subscriptions, which are kept like messages.
 pub(crate) const SUBSCRIPTIONS: u64 = 1 << 63;
+
+/// Numbers from here on are of rules, likewise.
+pub(crate) const RULES: u64 = SUBSCRIPTIONS + (1 << 32);
 
 const fn is_message(id: &u64) -> bool {
     *id < SUBSCRIPTIONS

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use model::{
-    AdminCommand, BrokerStatistics, Command, ConsumerMode, Delivery, Destination, LinkId,
-    ListCommand, MessageId, MessageState, MessageStatistics, Nanos, NewMessage, Output, Peek,
-    Persistence, QueueName, Reply, SessionId, Settlement, Subscription,
+    AdminCommand, BrokerStatistics, Command, ConsumerMode, Delivery, LinkId, ListCommand,
+    MessageId, MessageState, MessageStatistics, Nanos, Output, OwnPolicy, Peek, QueueName, Reply,
+    SessionId, Settlement, Subscription, limits,
 };
 
 use crate::history::{DEAD_LETTERS, Dead, Found};
 use crate::redis_workload::{self, is_list};
 use crate::registration::{self, name};
-use crate::{Content, Kept, Paged, Standing, workload};
+use crate::{Content, Kept, Paged, Standing, rules, workload};
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Inspection {
     pub found: BTreeMap<u64, Found>,
     /// The durable subscriptions, those of one topic in the order in which they get messages.
     pub subscriptions: Vec<Subscription>,
+    /// What queues and topics have of rules of their own.
+    pub rules: BTreeMap<Rc<str>, OwnPolicy>,
     /// The id that the next message gets.
     pub next_id: u64,
 }
@@ -43,29 +45,36 @@ pub fn inspect<F: Clone>(broker: &mut Paged<F>, now: Nanos, last_id: u64) -> Ins
     for queue in queues() {
         browse(broker, now, queue, &mut found);
     }
-    let subscriptions: Vec<_> = registration::durable_names()
-        .into_iter()
-        .filter_map(|name| match ask(broker, now, Command::FindSubscription { name }) {
-            Reply::Subscription(subscription) => Some(*subscription),
-            _ => None,
-        })
-        .collect();
-    // Where nobody subscribes nothing need be stored, for which there may be no memory.
-    let topics = registration::TOPICS.into_iter().filter(|_| !subscriptions.is_empty());
-    for topic in topics.map(name) {
-        let reply = probe(broker, now, Destination::Topic(topic));
-        assert!(!matches!(reply, Reply::Waits { .. }), "too little memory to look around in");
+    let subscriptions = subscriptions(broker, now);
+    for subscription in &subscriptions {
+        take_and_return(broker, now, subscription, &mut found);
+        let name = subscription.name.as_ref().expect("invariant: a durable one has a name");
+        let kept = registration::kept(subscription);
+        found.insert(registration::subject(name), Found::from(kept));
     }
-    let mut by_age = BTreeMap::new();
-    for subscription in subscriptions {
-        let probe = take_and_return(broker, now, &subscription, &mut found);
-        let name = subscription.name.as_ref().expect("invariant: it was looked for by its name");
-        let subject = registration::subject(name);
-        found.insert(subject, Found::from(registration::kept(&subscription)));
-        by_age.insert(probe, subscription);
-    }
-    let subscriptions = by_age.into_values().collect();
-    Inspection { found, subscriptions, next_id: next_id(broker, now) }
+    let rules = rules(broker, now);
+    let kept = rules.iter().map(|(name, own)| (rules::subject(name), rules::kept(name, own)));
+    found.extend(kept.map(|(subject, kept)| (subject, Found::from(kept))));
+    Inspection { found, subscriptions, rules, next_id: next_id(broker, now) }
+}
+
+/// All that there are, the oldest first.
+fn subscriptions<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Vec<Subscription> {
+    let list = Command::Admin(Box::new(AdminCommand::ListSubscriptions));
+    let Reply::Subscriptions(mut all) = ask(broker, now, list) else {
+        panic!("subscriptions are always listed");
+    };
+    all.sort_by_key(|it| it.number);
+    all.into_iter().map(|it| *it.subscription).collect()
+}
+
+/// What queues and topics were given while a broker ran.
+fn rules<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> BTreeMap<Rc<str>, OwnPolicy> {
+    let list = AdminCommand::ListPolicies { after: None, max: limits::OWN_POLICIES_MAX };
+    let Reply::OwnPolicies(all) = ask(broker, now, Command::Admin(Box::new(list))) else {
+        panic!("rules are always listed");
+    };
+    all.into_iter().map(|(name, own)| (name.as_str().into(), *own)).collect()
 }
 
 fn queues() -> impl Iterator<Item = QueueName> {
@@ -146,33 +155,24 @@ fn browse<F: Clone>(
     ask(broker, now, Command::CloseConsumer { link: LOOKING });
 }
 
-/// Takes what is ready in a subscription, and gives it back, but for the probe, whose number it
-/// says.
+/// Takes what is ready in a subscription, and gives it back.
 fn take_and_return<F: Clone>(
     broker: &mut Paged<F>,
     now: Nanos,
     subscription: &Subscription,
     found: &mut BTreeMap<u64, Found>,
-) -> MessageId {
+) {
     let queue = registration::queue_of(subscription, 0, 0);
     let subscription = Box::new(subscription.clone());
     ask(broker, now, Command::Subscribe { link: LOOKING, subscription });
     let all = deliveries(broker, now);
     ask(broker, now, Command::CloseConsumer { link: LOOKING });
-    let mut probe = None;
     for delivery in all {
-        let message = delivery.message;
-        let settlement = if found.contains_key(&message.0) {
-            show(&delivery, queue.clone(), found);
-            Settlement::Release
-        } else {
-            assert_eq!(probe.replace(message), None, "{message} was not there");
-            Settlement::Accept
-        };
+        show(&delivery, queue.clone(), found);
+        let (message, settlement) = (delivery.message, Settlement::Release);
         let settled = ask(broker, now, Command::Settle { message, settlement, transaction: None });
         assert_eq!(settled, Reply::Done, "{message} was held");
     }
-    probe.expect("each subscription gets what is sent to its topic")
 }
 
 /// All that a consumer that was just opened gets.
@@ -220,14 +220,6 @@ pub(crate) fn next_id<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> u64 {
         Some(Output { session: ANCHOR, reply: Reply::Stored { message }, .. }) => message.0,
         other => panic!("{other:?} is no id"),
     }
-}
-
-fn probe<F: Clone>(broker: &mut Paged<F>, now: Nanos, to: Destination) -> Reply {
-    let message = NewMessage {
-        persistence: Persistence::NonPersistent,
-        ..NewMessage::new(b"probe".as_slice().into())
-    };
-    ask(broker, now, Command::PutTo { to, message, transaction: None })
 }
 
 pub(crate) fn ask<F: Clone>(broker: &mut Paged<F>, now: Nanos, command: Command) -> Reply {

@@ -33,6 +33,7 @@ mod redis_client;
 mod redis_workload;
 mod registration;
 mod rng;
+mod rules;
 mod run;
 mod scenario;
 mod server;

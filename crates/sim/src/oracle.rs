@@ -9,9 +9,11 @@
 //! beside: consumers with credit, topics and subscriptions, settlements and transactions.
 
 mod consumers;
+mod cutting_off;
 pub(crate) mod memory;
 mod places;
 mod publishing;
+mod ruling;
 mod settling;
 mod transactions;
 
@@ -23,7 +25,7 @@ use model::{
     QueueName, QueueStatistics, Reply, StorePolicy, TransactionId,
 };
 
-use crate::history::{Changes, DEAD_LETTERS, SUBSCRIPTIONS};
+use crate::history::{Changes, DEAD_LETTERS, RULES, SUBSCRIPTIONS};
 use crate::registration::is_subscription;
 use crate::{Content, Fall, History, Inspection, Kept, Nature, Standing, Which, Wish, workload};
 use consumers::Consumer;
@@ -129,11 +131,11 @@ impl Oracle {
         }
     }
 
-    /// The same, where the queues of the workload hold no more than that, and no line stands still
-    /// for longer.
+    /// The same, where the queues of the workload and the subscriptions of its topics hold no more
+    /// than that, and no line stands still for longer.
     #[must_use]
-    pub fn bounded(self, bounds: QueueBounds, pace_max: Nanos) -> Self {
-        Self { places: Places::new(bounds, pace_max), ..self }
+    pub fn bounded(self, queues: QueueBounds, topics: QueueBounds, pace_max: Nanos) -> Self {
+        Self { places: Places::new(queues, topics, pace_max), ..self }
     }
 
     /// The ids of all live messages.
@@ -249,7 +251,7 @@ impl Oracle {
     /// # Panics
     /// When that fall cannot leave it.
     pub fn recovered(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &Inspection) {
-        let Inspection { found, subscriptions, next_id } = found;
+        let Inspection { found, subscriptions, rules, next_id } = found;
         // What was due may have happened, though nobody heard of it.
         self.pass(fell);
         self.history.recover(fall, fell, now, found);
@@ -275,9 +277,16 @@ impl Oracle {
             (id, Message { content: kept.0.clone(), nature, place, change, bound: None })
         };
         self.messages = self.history.state().into_iter().map(message).collect();
-        let registrations = self.messages.split_off(&SUBSCRIPTIONS);
+        let mut registrations = self.messages.split_off(&SUBSCRIPTIONS);
+        drop(registrations.split_off(&RULES));
         self.restore_subscriptions(subscriptions, &registrations);
+        self.restore_rules(rules);
         self.spare_what_is_there();
+    }
+
+    /// The engine has done all that is due by now, some of it later than it was.
+    pub fn timed(&mut self, now: Nanos) {
+        self.pass(now);
     }
 
     /// Something is asked for, after all that is due by now.
@@ -294,11 +303,11 @@ impl Oracle {
     }
 
     fn fire(&mut self, now: Nanos) {
-        while let Some((at, due, id)) = self.first_due().filter(|(at, ..)| *at <= now) {
+        while let Some((_, due, id)) = self.first_due().filter(|(at, ..)| *at <= now) {
             self.step += 1;
             match due {
                 Due::Expires => _ = self.die(now, id, DeadReason::Expired),
-                Due::Returns => self.message(id).place = Place::Ready(at),
+                Due::Returns => self.message(id).place = Place::Ready(now),
             }
             self.shed(now);
         }
@@ -498,10 +507,7 @@ impl Oracle {
                 self.message(id).content.priority = *priority;
                 self.stand(id, Place::Buried(self.history.len()))
             }
-            _ => {
-                let message = self.messages.remove(&id).expect("invariant: the caller found it");
-                one(self.history.push(self.step, id, message.nature, None))
-            }
+            _ => self.remove(id),
         }
     }
 

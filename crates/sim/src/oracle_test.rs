@@ -132,7 +132,7 @@ fn after_a_recovery_leases_and_pauses_are_gone() {
     oracle.answered(at(11), 1, &pause, &Reply::Done);
     let content = Content::plain("q".into(), 0, 2, b"body".to_vec().into());
     let found = [(1, Found::from((content, Standing::Ready)))].into();
-    let found = Inspection { found, subscriptions: Vec::new(), next_id: 2 };
+    let found = Inspection { found, next_id: 2, ..Inspection::default() };
     oracle.recovered(Fall::Process, at(12), at(13), &found);
     assert!(accepts(&oracle, 14, 3, &reserve(), &delivered(1)));
     assert_eq!(oracle.ids().collect::<Vec<_>>(), [1]);

@@ -67,6 +67,7 @@ impl AddAssign for Tally {
         self.spilled += other.spilled;
         self.subscriptions += other.subscriptions;
         self.keys += other.keys;
+        self.rules += other.rules;
     }
 }
 
@@ -77,7 +78,7 @@ impl fmt::Display for Tally {
             "{} falls, {} of them in recovery, {} recoveries, {} journal failures, {} replies, \
              {} refusals, {} disk calls, {} snapshots, {} segments recycled, {} compactions, \
              {}, \
-             {} bodies spilled, {} subscriptions and {} keys recovered",
+             {} bodies spilled, {} subscriptions, {} keys and {} rules recovered",
             self.falls,
             self.recoveries_fallen,
             self.recoveries,
@@ -92,6 +93,7 @@ impl fmt::Display for Tally {
             self.spilled,
             self.subscriptions,
             self.keys,
+            self.rules,
         )
     }
 }

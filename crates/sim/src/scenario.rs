@@ -9,7 +9,8 @@ use model::{
 
 use crate::oracle::ATTEMPTS_MAX;
 use crate::{
-    Fall, Fault, FaultyDisk, Moment, Rng, ServerDefects, keyspace, redis_workload, workload,
+    Fall, Fault, FaultyDisk, Moment, Rng, ServerDefects, keyspace, redis_workload, registration,
+    workload,
 };
 
 /// The settings of one simulation.
@@ -48,8 +49,12 @@ pub struct Scenario {
     pub log_bodies_max: u64,
     /// What senders ask of the store, one drawn for each message.
     pub persistences: Vec<Persistence>,
-    /// How much each of the queues may hold. Topics hold any number.
+    /// How much each of the queues may hold.
     pub bounds: QueueBounds,
+    /// The same of each subscription of a topic.
+    pub topic_bounds: QueueBounds,
+    /// In so many of a thousand steps an operator gives a queue or a topic bounds of its own.
+    pub rules_per_thousand: u64,
     /// The same of lists.
     pub list_bounds: QueueBounds,
     /// Bytes of memory that messages may take.
@@ -97,6 +102,8 @@ impl Scenario {
             log_bodies_max: u64::MAX,
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             bounds: QueueBounds::default(),
+            topic_bounds: QueueBounds::default(),
+            rules_per_thousand: 0,
             list_bounds: QueueBounds::default(),
             memory_limit: u64::MAX,
             pace_max: Nanos::from_secs(30),
@@ -126,7 +133,8 @@ impl Scenario {
 
     /// The same, and in some of the lives something is scarce: in those without lists in one in
     /// four places in queues, in one in five memory; in those with lists in one in three places
-    /// there, in one in four memory. Both may be so.
+    /// there, in one in four memory; in those with topics in one in four places in subscriptions.
+    /// More than one thing may be so. In one in sixteen without lists bounds change all the time.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
@@ -145,6 +153,16 @@ impl Scenario {
             }
         } else if rng.chance(1, 4) {
             scenario.cramp(&mut rng);
+        }
+        if scenario.memory_limit < u64::MAX {
+            // Not all that leaves memory is to be in the log.
+            scenario.persistences = MIXED.to_vec();
+        }
+        if scenario.amqp_clients > 0 && rng.chance(1, 4) {
+            scenario.narrow_topics(&mut rng);
+        }
+        if scenario.redis_clients == 0 && rng.chance(1, 16) {
+            scenario.invite_operator(&mut rng);
         }
         scenario
     }
@@ -169,6 +187,19 @@ impl Scenario {
         let all = [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
         self.bound(bounds(rng, &all));
         self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
+    }
+
+    /// Subscriptions of topics hold next to nothing.
+    pub fn narrow_topics(&mut self, rng: &mut Rng) {
+        self.bound_topics(bounds(rng, &ANY_WAY));
+        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
+    }
+
+    /// Somebody gives queues and topics other bounds all the time.
+    pub fn invite_operator(&mut self, rng: &mut Rng) {
+        self.rules_per_thousand = rng.pick(&[5, 20, 60]);
+        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
+        self.leave_room_to_shed();
     }
 
     /// One life in four is that of clients of Redis, alone or beside those of beanstalkd.
@@ -204,15 +235,25 @@ impl Scenario {
         self.give_room_to_shed(bounds);
     }
 
+    /// Subscriptions of topics hold no more than that.
+    pub fn bound_topics(&mut self, bounds: QueueBounds) {
+        self.topic_bounds = bounds;
+        self.give_room_to_shed(bounds);
+    }
+
     fn give_room_to_shed(&mut self, bounds: QueueBounds) {
         if !bounds.holds_off() {
-            // What has no place goes later where the log takes no more of a call: on a full device
-            // and behind a commit of many frames. Of that the oracle does not know.
-            (self.quota, self.journal.disk_bytes_max) = (None, None);
-            self.faults.retain(|fault| *fault != Fault::Full);
-            self.journal.segment_bytes = LARGE_SEGMENT_BYTES;
-            self.journal.frame_payload_bytes_max = LARGE_SEGMENT_BYTES as usize / 4;
+            self.leave_room_to_shed();
         }
+    }
+
+    /// What has no place goes later where the log takes no more of a call: on a full device and
+    /// behind a commit of many frames. Of that the oracle does not know.
+    fn leave_room_to_shed(&mut self) {
+        (self.quota, self.journal.disk_bytes_max) = (None, None);
+        self.faults.retain(|fault| *fault != Fault::Full);
+        self.journal.segment_bytes = LARGE_SEGMENT_BYTES;
+        self.journal.frame_payload_bytes_max = LARGE_SEGMENT_BYTES as usize / 4;
     }
 
     /// The broker's options.
@@ -221,7 +262,7 @@ impl Scenario {
         let (property, payload) = amqp::formats();
         BrokerOptions {
             engine: EngineOptions {
-                queue_policies: queue_policies(self.bounds, self.list_bounds),
+                queue_policies: self.queue_policies(),
                 pace_max: self.pace_max,
                 formats: Formats { property, payload },
                 log_bodies_max: self.log_bodies_max,
@@ -232,10 +273,34 @@ impl Scenario {
         }
     }
 
-    /// Whether queues or lists have bounds.
+    /// Whether queues, topics or lists may have bounds.
     #[must_use]
     pub const fn is_bounded(&self) -> bool {
-        self.bounds.is_bounded() || self.list_bounds.is_bounded()
+        let bounded = self.bounds.is_bounded() || self.topic_bounds.is_bounded();
+        bounded || self.list_bounds.is_bounded() || self.rules_per_thousand > 0
+    }
+
+    fn queue_policies(&self) -> QueuePolicies {
+        let mut policies = QueuePolicies::default();
+        policies.default.attempts_max = ATTEMPTS_MAX;
+        let default = policies.default;
+        let mut name = |name, policy| {
+            let name = QueueName::new(name).expect("invariant: a queue's name");
+            policies.named.insert(name, policy);
+        };
+        for queue in workload::QUEUES {
+            let goes_back = workload::releases_to_the_back(queue);
+            let release_order = if goes_back { ReleaseOrder::Back } else { ReleaseOrder::Front };
+            name(queue, QueuePolicy { release_order, bounds: self.bounds, ..default });
+        }
+        for topic in registration::TOPICS {
+            name(topic, QueuePolicy { bounds: self.topic_bounds, ..default });
+        }
+        for list in redis_workload::LISTS {
+            let pop_lease = keyspace::is_protected(list).then_some(keyspace::POP_LEASE);
+            name(list, QueuePolicy { pop_lease, bounds: self.list_bounds, ..default });
+        }
+        policies
     }
 
     /// In this time something happens for whoever waits and not for a message.
@@ -255,35 +320,14 @@ impl Scenario {
     }
 }
 
-fn queue_policies(bounds: QueueBounds, list_bounds: QueueBounds) -> QueuePolicies {
-    let mut policies = QueuePolicies::default();
-    policies.default.attempts_max = ATTEMPTS_MAX;
-    for queue in workload::QUEUES {
-        let goes_back = workload::releases_to_the_back(queue);
-        let release_order = if goes_back { ReleaseOrder::Back } else { ReleaseOrder::Front };
-        let queue = QueueName::new(queue).expect("invariant: a queue's name");
-        policies.named.insert(queue, QueuePolicy { release_order, bounds, ..policies.default });
-    }
-    for list in redis_workload::LISTS {
-        let pop_lease = keyspace::is_protected(list).then_some(keyspace::POP_LEASE);
-        let list = QueueName::new(list).expect("invariant: a queue's name");
-        let policy = QueuePolicy { pop_lease, bounds: list_bounds, ..policies.default };
-        policies.named.insert(list, policy);
-    }
-    policies
-}
-
 /// Some bounds, so narrow that they are always met.
 fn bounds(rng: &mut Rng, all: &[WhenFull]) -> QueueBounds {
     let messages_max = rng.pick(&[None, Some(1), Some(2), Some(5), Some(20)]);
     let bytes_max = rng.pick(&[None, None, Some(100), Some(600), Some(6000)]);
     let target_age = rng.chance(1, 4).then(|| Nanos::from_millis(rng.pick(&[50, 1000])));
     let bounds = QueueBounds { messages_max, bytes_max, when_full: rng.pick(all), target_age };
-    let bounds = if bounds.of_queue().holds_off() {
-        bounds
-    } else {
-        QueueBounds { target_age: None, ..bounds }
-    };
+    let bounds =
+        if bounds.holds_off() { bounds } else { QueueBounds { target_age: None, ..bounds } };
     if bounds.is_bounded() { bounds } else { QueueBounds { messages_max: Some(3), ..bounds } }
 }
 
@@ -297,6 +341,15 @@ fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
     options.batch_bytes = rng.pick(&[16, 16, 64]) * 1024;
     options
 }
+
+/// All that may become of what does not fit.
+pub(crate) const ANY_WAY: [WhenFull; 5] = [
+    WhenFull::Pace,
+    WhenFull::Reject,
+    WhenFull::DropOldest,
+    WhenFull::DeadLetter,
+    WhenFull::Disconnect,
+];
 
 /// So large that commits of the workload are frames.
 const LARGE_SEGMENT_BYTES: u64 = 512 * 1024;

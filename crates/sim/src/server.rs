@@ -9,6 +9,7 @@
 mod amqp_connection;
 mod elements;
 mod list_defects;
+mod operator;
 mod redis;
 mod redis_connection;
 mod split_commits;
@@ -20,6 +21,7 @@ use broker::{Chore, ChoreDone, JournalFailed, Write};
 use journal::{Disk, DiskError, Gate};
 use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
 
+use crate::history::Changes;
 use crate::inspection::next_id;
 use crate::{AmqpClient, Client, FaultyDisk, KeyOracle, Oracle, Paged, RedisClient, Rng};
 use amqp_connection::AmqpConnection;
@@ -86,6 +88,8 @@ pub struct Server<D: Disk> {
     leaving: Vec<u64>,
     /// Commits that wait for room in the log, by whose they are.
     committing: BTreeMap<u64, Command>,
+    /// What the operator is to hear, once what it reflects is safe.
+    stated: Vec<(After, Changes)>,
 }
 
 struct Connection {
@@ -143,6 +147,8 @@ impl<D: Disk> Server<D> {
         defects: ServerDefects,
     ) -> Self {
         let shared = Shared::new(crate::workload::BODY_BYTES_MAX, Box::new(NoFacts));
+        let mut broker = broker;
+        broker.open_session(operator::SESSION);
         Self {
             broker,
             now,
@@ -162,6 +168,7 @@ impl<D: Disk> Server<D> {
             stepped_at: Nanos::ZERO,
             leaving: Vec::new(),
             committing: BTreeMap::new(),
+            stated: Vec::new(),
         }
     }
 
@@ -552,6 +559,10 @@ impl<D: Disk> Server<D> {
                 let changes = oracle.drained(self.now, id, link.0, *delivered);
                 client.awaits_drained(link.0, changes);
             }
+            Reply::ConsumerCutOff { link, full } => {
+                oracle.cut_off(self.now, id, link.0, full);
+                client.lose(link.0);
+            }
             Reply::Late { ticket, reply } => {
                 let changes = oracle.late(self.now, id, *ticket, reply);
                 if shows_one(reply) && oracle.are_in_memory(changes.clone()) {
@@ -677,6 +688,9 @@ impl<D: Disk> Server<D> {
         self.broker.handle_timeout(self.now, &mut outputs);
         self.tell_memory(memory, outside);
         self.route(None, outputs, outside);
+        if !self.is_due() {
+            outside.oracle.timed(self.now);
+        }
         self.poll();
         (self.broker.poll_timeout(), self.broker.steps()) != before
     }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use broker::{Broker, Fetch, JournalFailed};
 use journal::Disk;
-use model::{Nanos, StorePolicy, Subscription};
+use model::{Nanos, PolicyChange, StorePolicy, Subscription};
 
 use crate::history::DEAD_LETTERS;
 use crate::inspection::inspect;
@@ -21,13 +21,15 @@ use crate::workload::{BODY_BYTES_MAX, Character, QUEUES};
 use crate::{
     AmqpClient, AmqpWish, Answer, Client, Counted, Fall, Fault, FaultyDisk, KeyOracle, Oracle,
     Outside, Paged, RedisClient, Rng, Scenario, Subscribing, Told, Value, Verdict, Wish, Words,
-    amqp_workload, key_inspection, redis_client, redis_workload,
+    amqp_workload, key_inspection, redis_client, redis_workload, registration, rules,
 };
 
 /// One simulation.
 pub struct World<D: Disk> {
     scenario: Scenario,
     rng: Rng,
+    /// What the operator does, whatever else happens.
+    operator: Rng,
     now: Nanos,
     /// What the broker sees: the faulty disk, or something that lies about it.
     disk: Rc<D>,
@@ -73,6 +75,8 @@ pub struct Tally {
     pub subscriptions: u64,
     /// Keys that recoveries found.
     pub keys: u64,
+    /// Queues and topics that recoveries found with rules of their own.
+    pub rules: u64,
 }
 
 impl<D: Disk + 'static> World<D> {
@@ -80,13 +84,15 @@ impl<D: Disk + 'static> World<D> {
     pub fn new(scenario: Scenario, faulty: FaultyDisk, disk: D) -> Self {
         faulty.set_trace(scenario.trace);
         let oracle = Oracle::new(scenario.policy, scenario.lag());
-        let oracle = oracle.bounded(scenario.bounds, scenario.pace_max);
+        let Scenario { bounds, topic_bounds, pace_max, .. } = scenario;
+        let oracle = oracle.bounded(bounds, topic_bounds, pace_max);
         let oracle = oracle.cramped(scenario.memory_limit, scenario.is_bounded());
         let keys = KeyOracle::new(scenario.policy, scenario.lag());
         let keys = keys.bounded(scenario.list_bounds, scenario.pace_max);
         let keys = keys.cramped(scenario.memory_limit < u64::MAX);
         Self {
             rng: Rng::new(scenario.seed).fork(),
+            operator: Rng::new(scenario.seed ^ OPERATOR),
             now: Nanos::from_secs(1_000_000),
             disk: Rc::new(disk),
             faulty,
@@ -318,6 +324,9 @@ impl<D: Disk + 'static> World<D> {
         if self.rng.chance(self.scenario.falls_per_thousand, 1000) {
             return self.fall_anyhow();
         }
+        if self.scenario.rules_per_thousand > 0 {
+            self.operate();
+        }
         match self.rng.below(24) {
             0..=6 => self.act(),
             7..=10 => self.turn(),
@@ -340,6 +349,20 @@ impl<D: Disk + 'static> World<D> {
         }
         while (self.outside.redis_clients.len() as u64) < self.scenario.redis_clients {
             self.connect_redis();
+        }
+    }
+
+    /// The operator may change rules, and hears of what he changed.
+    fn operate(&mut self) {
+        let server = self.server.as_mut().expect("invariant: it runs");
+        if self.operator.chance(self.scenario.rules_per_thousand, 1000) {
+            let names: Vec<_> = rules::names().collect();
+            let name = registration::name(self.operator.pick(&names));
+            let change = PolicyChange::to(rules::draw(&mut self.operator));
+            server.rule(name, change, &mut self.outside);
+        }
+        if self.operator.coin() {
+            server.tell_operator(&mut self.outside);
         }
     }
 
@@ -429,6 +452,7 @@ impl<D: Disk + 'static> World<D> {
         server.broker.check();
         if server.is_settled() {
             self.outside.oracle.assert_placed();
+            self.outside.oracle.assert_cut_off();
             self.outside.keys.assert_placed(server.now);
             self.outside.oracle.assert_kept_in_mind(server.broker.memory_bytes());
         }
@@ -642,6 +666,7 @@ impl<D: Disk + 'static> World<D> {
         let subscriptions = found.subscriptions.len();
         self.trace(|| format!("recovered {} things", found.found.len()));
         self.tally.subscriptions += subscriptions as u64;
+        self.tally.rules += found.rules.len() as u64;
         let (fall, fell) = self.fallen.take().unwrap_or((Fall::Process, self.now));
         self.outside.oracle.recovered(fall, fell, self.now, &found);
         let keys = key_inspection::picture(&mut broker, self.now);
@@ -863,6 +888,9 @@ fn deliver<D: Disk>(id: u64, client: &mut Client, bytes: usize, server: &mut Ser
         server.half_close(id);
     }
 }
+
+/// Makes the operator's part of a seed another than the rest.
+const OPERATOR: u64 = 0x6f70_6572_6174_6f72;
 
 /// The file that counts openings.
 const EPOCH_BYTES: u64 = 8;

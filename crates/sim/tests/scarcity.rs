@@ -54,6 +54,85 @@ fn the_oldest_goes_where_that_is_the_rule() {
     }
 }
 
+/// Lives with topics whose subscriptions have bounds.
+fn lives_of_topics(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
+    lives(|scenario, rng| {
+        scenario.bound(QueueBounds::default());
+        (scenario.clients, scenario.redis_clients) = (rng.pick(&[0, 0, 2]), 0);
+        (scenario.amqp_clients, scenario.steps) = (rng.between(3, 6), 600);
+        scenario.falls_per_thousand = rng.pick(&[0, 3, 10]);
+        scenario.narrow_topics(rng);
+        adapt(scenario, rng);
+    })
+}
+
+#[test]
+fn who_publishes_to_a_full_subscription_waits_in_line_and_not_for_ever() {
+    let total = lives_of_topics(|scenario, rng| {
+        let messages_max = Some(rng.between(1, 3));
+        let bytes_max = rng.pick(&[None, None, Some(600)]);
+        scenario.bound_topics(QueueBounds { messages_max, bytes_max, ..QueueBounds::default() });
+        scenario.pace_max = Nanos::from_millis(rng.pick(&[20, 500, 5000, 20_000]));
+    });
+    assert!(total.scarcity.waits > SEEDS, "{total}");
+    assert!(total.scarcity.went_on > SEEDS / 4, "{total}");
+    assert!(total.scarcity.held_off > SEEDS, "{total}");
+}
+
+#[test]
+fn who_publishes_to_a_full_subscription_that_refuses_is_told_its_bound() {
+    let total = lives_of_topics(|scenario, _| {
+        let bounds = QueueBounds { when_full: WhenFull::Reject, ..scenario.topic_bounds };
+        scenario.bound_topics(bounds);
+    });
+    assert_eq!(total.scarcity.waits, 0, "{total}");
+    assert!(total.scarcity.held_off > SEEDS, "{total}");
+}
+
+#[test]
+fn the_oldest_of_a_subscription_goes_where_that_is_the_rule() {
+    for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
+        let total = lives_of_topics(|scenario, rng| {
+            let messages_max = Some(rng.between(1, 4));
+            let bounds =
+                QueueBounds { when_full, messages_max, target_age: None, ..scenario.topic_bounds };
+            scenario.bound_topics(bounds);
+        });
+        assert_eq!(total.scarcity.waits, 0, "{total}");
+        assert!(total.scarcity.shed > SEEDS, "{total}");
+    }
+}
+
+/// Who is beyond the bound hears so and goes; nobody who publishes waits or is refused.
+#[test]
+fn who_does_not_take_what_is_published_is_disconnected() {
+    let total = lives_of_topics(|scenario, rng| {
+        let (messages_max, when_full) = (Some(rng.between(1, 4)), WhenFull::Disconnect);
+        let bounds =
+            QueueBounds { when_full, messages_max, target_age: None, ..scenario.topic_bounds };
+        scenario.bound_topics(bounds);
+    });
+    assert_eq!((total.scarcity.waits, total.scarcity.held_off), (0, 0), "{total}");
+    assert!(total.scarcity.cut_off > SEEDS, "{total}");
+}
+
+/// Rules change while senders wait, messages go and subscribers are disconnected for them.
+#[test]
+fn rules_hold_from_when_they_are_given_and_survive_like_messages() {
+    let total = lives(|scenario, rng| {
+        (scenario.clients, scenario.redis_clients) = (rng.between(1, 4), 0);
+        (scenario.amqp_clients, scenario.steps) = (rng.between(2, 6), 600);
+        scenario.falls_per_thousand = rng.pick(&[0, 0, 3, 10]);
+        scenario.invite_operator(rng);
+    });
+    assert!(total.scarcity.waits > SEEDS, "{total}");
+    assert!(total.scarcity.went_on > SEEDS / 4, "{total}");
+    assert!(total.scarcity.held_off > SEEDS, "{total}");
+    assert!(total.scarcity.shed > SEEDS, "{total}");
+    assert!(total.scarcity.cut_off > SEEDS / 8, "{total}");
+    assert!(total.rules > SEEDS / 4, "{total}");
+}
+
 /// Lives with lists that have bounds.
 fn lives_of_lists(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
     lives(|scenario, rng| {

@@ -104,7 +104,7 @@ fn shown_page(page: &Page) -> String {
 }
 
 fn shown_subscription(statistics: &SubscriptionStatistics) -> String {
-    let SubscriptionStatistics { subscription, pattern: _, ready, leased, consumers } = statistics;
+    let SubscriptionStatistics { subscription, ready, leased, consumers, .. } = statistics;
     let name = subscription.name.as_ref().map_or("nameless", |name| name.name.as_str());
     let topic = &subscription.topic;
     format!("{name} of {topic} ready {ready} leased {leased} consumers {consumers}")

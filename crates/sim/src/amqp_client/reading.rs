@@ -1,12 +1,13 @@
 //! What a client of AMQP reads, frame by frame.
 
+use amqp::error::condition;
 use amqp::frame::{Frame, Split};
 use amqp::message::Message;
 use amqp::performative::{Attach, Detach, Disposition, Flow, Performative, Role, Transfer};
 use amqp::protocol_header::ProtocolHeader;
 use amqp::state::DeliveryState;
 
-use super::{AmqpClient, Answer, Connected, End, Held, Standing};
+use super::{AmqpClient, Answer, Coming, Connected, End, Held, Standing};
 use crate::history::Changes;
 
 /// What a frame told, in a few words, and the changes that this reflects.
@@ -132,7 +133,7 @@ impl AmqpClient {
         let message = Message::scan(bytes).expect("a message");
         let (header, body) = (message.header(), message.data().flatten().copied());
         let body: Vec<u8> = body.collect();
-        let is_it = |coming: &super::Coming| {
+        let is_it = |coming: &Coming| {
             let same = (coming.handle, coming.durable, coming.priority);
             same == (handle, header.durable, header.priority) && coming.body == body
         };
@@ -143,7 +144,8 @@ impl AmqpClient {
         let reason = message.message_annotation("x-opt-dead-letter-reason");
         assert_eq!(reason.and_then(|reason| reason.as_str()), coming.dead, "why it is dead");
         if !is_detaching {
-            self.held.insert(delivery, Held { handle, message: coming.message });
+            let Coming { message, returned, .. } = coming;
+            self.held.insert(delivery, Held { handle, message, returned });
         }
         let text = format!("delivery {delivery} of {} at {handle}", coming.message);
         (text, coming.changes)
@@ -157,7 +159,8 @@ impl AmqpClient {
             Role::Sender => &mut self.settlings,
         };
         for delivery in first..=last.unwrap_or(first) {
-            let awaited = awaited.remove(&delivery);
+            let possible = self.possible.remove(&delivery).filter(|_| role == Role::Sender);
+            let awaited = awaited.remove(&delivery).or(possible.map(|answer| (answer, 0..0)));
             let (answer, changes) =
                 awaited.unwrap_or_else(|| panic!("nobody awaits {role:?} {delivery}: {state:?}"));
             let state = state.as_ref().expect("an answer says what became of it");
@@ -172,8 +175,11 @@ impl AmqpClient {
 
     fn read_detach(&mut self, detach: &Detach) {
         let link = self.links.remove(&detach.handle).expect("a link that was attached");
-        let expected = matches!(link.standing, Standing::Detaching | Standing::Refused);
-        assert!(expected, "client {} lost {link:?}: {detach:?}", self.id);
+        let is_expected = matches!(link.standing, Standing::Detaching | Standing::Refused);
+        let says = detach.error.as_ref().map(|error| &*error.condition);
+        let is_beyond = says == Some(condition::RESOURCE_LIMIT_EXCEEDED);
+        let is_cut_off = self.cut_off.remove(&detach.handle) && is_beyond;
+        assert!(is_expected || is_cut_off, "client {} lost {link:?}: {detach:?}", self.id);
         if !link.has_detached {
             self.say_detach(detach.handle, true);
         }

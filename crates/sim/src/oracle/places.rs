@@ -1,32 +1,40 @@
-//! Queues that hold no more than their bounds allow: what has a place there, who waits for one, and
-//! who is refused for want of it.
+//! Queues and subscriptions that hold no more than their bounds allow: what has a place there, who
+//! waits for one, and who is refused for want of it.
+//!
+//! What is sent to a topic wants a place in each of its subscriptions, and waits in the line of one
+//! that has none: which that is, nobody is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use model::{
-    Bound, Command, DeadReason, Destination, Nanos, QueueBounds, QueueFull, Refusal, Reply,
-    Settlement, TransactionId, WhenFull,
+    Bound, Command, DeadReason, Destination, Nanos, QueueBounds, Refusal, Reply, Settlement,
+    TransactionId, WhenFull,
 };
 
 use super::memory::brings;
+use super::ruling::Rules;
 use super::{Message, Oracle, Place};
 use crate::amount::Amount;
-use crate::history::Changes;
+use crate::history::{Changes, destination};
+use crate::registration::is_subscription;
 use crate::{Counted, Wish, workload};
 
 /// The bounds, and who waits for a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    bounds: QueueBounds,
+    pub(super) rules: Rules,
     pub(super) pace_max: Nanos,
     /// By ticket: the first to come first.
     pub(super) waiting: BTreeMap<u64, Waiting>,
-    /// When somebody who waited went on, by queue.
+    /// When somebody who waited there alone went on, by queue.
     moved: BTreeMap<Rc<str>, Nanos>,
-    /// Queues that held more than they may when a process began: until something comes nothing
-    /// goes for that.
+    /// Queues that held more than they may when a process began or their rules were given: until
+    /// something comes nothing goes for that.
     pub(super) spared: BTreeSet<Rc<str>>,
+    /// Subscriptions whose subscriber came back to more than they may hold, and that has not been
+    /// less since.
+    pub(super) catching_up: BTreeSet<Rc<str>>,
     pub(super) counted: Counted,
 }
 
@@ -62,8 +70,13 @@ struct Demand {
 }
 
 impl Places {
-    pub(super) fn new(bounds: QueueBounds, pace_max: Nanos) -> Self {
-        Self { bounds, pace_max, ..Self::default() }
+    pub(super) fn new(queues: QueueBounds, topics: QueueBounds, pace_max: Nanos) -> Self {
+        Self { rules: Rules::new(queues, topics), pace_max, ..Self::default() }
+    }
+
+    /// How much a queue or a subscription may hold.
+    fn bounds_of(&self, queue: &str) -> QueueBounds {
+        self.rules.bounds_of(queue)
     }
 
     /// A client is gone, and with it what it had waiting.
@@ -75,6 +88,7 @@ impl Places {
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.moved.clear();
+        self.catching_up.clear();
     }
 }
 
@@ -115,8 +129,9 @@ impl Oracle {
         if !matches!(reply, Reply::Refused(_)) {
             self.places.counted.went_on += 1;
             self.memory.moves(now);
-            for queue in self.demands(client, &waiting.sent).into_keys() {
-                self.places.moved.insert(queue, now);
+            let demands = self.demands(client, &waiting.sent);
+            if demands.len() == 1 {
+                self.places.moved.extend(demands.into_keys().map(|queue| (queue, now)));
             }
         }
         if let Some(transaction) = waiting.sent.transaction() {
@@ -134,16 +149,20 @@ impl Oracle {
     /// Whether messages may go because of others that come.
     #[must_use]
     pub fn sheds(&self) -> bool {
-        sheds(&self.places.bounds)
+        self.places.rules.may_shed()
     }
 
     /// What queues have no place for goes, where that is their rule.
     pub(super) fn shed(&mut self, now: Nanos) {
-        let bounds = self.places.bounds;
-        for queue in workload::QUEUES.into_iter().filter(|_| sheds(&bounds)) {
-            while !self.places.spared.contains(queue)
-                && self.held(queue).exceeds(&bounds).is_some()
-                && let Some(id) = self.least_needed(queue)
+        if !self.sheds() {
+            return;
+        }
+        for queue in self.queues() {
+            let bounds = self.places.bounds_of(&queue);
+            while sheds(&bounds)
+                && !self.places.spared.contains(&queue)
+                && self.held(&queue).exceeds(&bounds).is_some()
+                && let Some(id) = self.least_needed(&queue, &bounds)
             {
                 self.places.counted.shed += 1;
                 match bounds.when_full {
@@ -156,7 +175,7 @@ impl Oracle {
 
     /// Of the least urgent that are ready the older of the first and the last; the last, where
     /// that is more than the queue may hold.
-    fn least_needed(&self, queue: &str) -> Option<u64> {
+    fn least_needed(&self, queue: &str, bounds: &QueueBounds) -> Option<u64> {
         let ready = |(id, message): (&u64, &Message)| {
             let is_ready = matches!(message.place, Place::Ready(_));
             let here = is_ready && &*message.content.queue == queue;
@@ -166,20 +185,31 @@ impl Oracle {
         let (priority, _, last) = ready.iter().copied().max()?;
         let (_, _, first) = ready.into_iter().filter(|(its, ..)| *its == priority).min()?;
         let bytes = self.messages.get(&last).map(|message| message.nature.bytes);
-        let is_too_large = bytes > self.places.bounds.bytes_max.or(Some(u64::MAX));
+        let is_too_large = bytes > bounds.bytes_max.or(Some(u64::MAX));
         Some(if is_too_large { last } else { first.min(last) })
     }
 
-    /// A process begins. No queue whose senders are held off holds more than it may.
+    /// A process begins. No queue whose senders were always held off holds more than it may.
     ///
     /// # Panics
     /// When one does.
     pub(super) fn spare_what_is_there(&mut self) {
-        let bounds = &self.places.bounds;
-        let is_beyond = |queue: &&str| self.held(queue).exceeds(bounds).is_some();
-        let beyond = workload::QUEUES.into_iter().filter(is_beyond).map(Rc::from).collect();
-        assert!(!bounds.holds_off() || beyond == BTreeSet::new(), "{beyond:?} hold too much");
-        self.places.spared = beyond;
+        self.places.spared =
+            self.queues().into_iter().filter(|queue| self.is_beyond(queue)).collect();
+        let Places { rules, spared, .. } = &self.places;
+        let wrong = spared.iter().find(|queue| rules.have_held_off(queue));
+        assert_eq!(wrong, None, "it holds too much");
+    }
+
+    /// Whether a queue holds more than it may.
+    pub(super) fn is_beyond(&self, queue: &str) -> bool {
+        self.held(queue).exceeds(&self.places.bounds_of(queue)).is_some()
+    }
+
+    /// All that may have bounds: queues, and what subscriptions have.
+    pub(super) fn queues(&self) -> Vec<Rc<str>> {
+        let queues = workload::QUEUES.into_iter().map(Rc::from);
+        queues.chain(self.subscriptions.keys().cloned()).collect()
     }
 
     /// Nobody waits for a place that is there.
@@ -187,21 +217,21 @@ impl Oracle {
     /// # Panics
     /// When somebody does.
     pub fn assert_placed(&self) {
-        if self.places.bounds.target_age.is_some() || self.memory.is_limited() {
+        if self.memory.is_limited() {
             return;
         }
-        for queue in workload::QUEUES {
-            let first = self.places.waiting.iter().find_map(|(ticket, waiting)| {
-                let demands = self.demands(waiting.client, &waiting.sent);
-                let demand = demands.get(queue)?;
-                Some((*ticket, waiting, *demand, demands.len()))
-            });
-            let Some((ticket, waiting, demand, queues)) = first else { continue };
-            // A commit may wait for its room in the log since; and who wants places in several
-            // queues may wait for another, with those behind it.
-            if queues == 1 && !waiting.is_commit() {
-                assert!(self.lack(queue, demand).is_some(), "{ticket} has a place in {queue}");
+        let mut awaited = BTreeSet::new();
+        for (ticket, waiting) in &self.places.waiting {
+            let demands = self.demands(waiting.client, &waiting.sent);
+            let is_first = demands.keys().all(|queue| !awaited.contains(queue));
+            // A commit may wait for its room in the log since.
+            if is_first && !waiting.is_commit() {
+                let lacks = |(queue, demand): (&Rc<str>, &Demand)| {
+                    self.lack(queue, *demand).is_some() || self.may_be_slow(queue)
+                };
+                assert!(demands.iter().any(lacks), "{ticket} has a place: {demands:?}");
             }
+            awaited.extend(demands.into_keys());
         }
     }
 
@@ -232,15 +262,19 @@ impl Oracle {
 
     /// Whether what is sent may have to wait for a place, and will have one.
     fn lacks_place(&self, client: u64, sent: &Sent) -> bool {
-        let bounds = self.places.bounds;
         let demands = self.demands(client, sent);
-        let fits = |demand: &Demand| demand.stored.without(demand.settled).exceeds(&bounds);
-        let lacks = |(queue, demand): (&Rc<str>, &Demand)| {
-            self.lack(queue, *demand).is_some() || self.may_be_slow(queue) || self.is_awaited(queue)
+        let may_fit = |(queue, demand): (&Rc<str>, &Demand)| {
+            let rejects = self.places.bounds_of(queue).when_full == WhenFull::Reject;
+            self.never_fits(queue, *demand).is_none()
+                && !(rejects && self.lack(queue, *demand).is_some())
         };
-        bounds.when_full == WhenFull::Pace
-            && demands.values().all(|demand| fits(demand).is_none())
-            && demands.iter().any(lacks)
+        let lacks = |(queue, demand): (&Rc<str>, &Demand)| {
+            let bounds = self.places.bounds_of(queue);
+            let is_full = self.lack(queue, *demand).is_some() || self.may_be_slow(queue);
+            self.is_awaited(queue) || is_full && bounds.when_full == WhenFull::Pace
+        };
+        let is_behind = || self.places.waiting.values().any(|it| it.sent.goes_as(sent));
+        demands.iter().all(may_fit) && (demands.iter().any(lacks) || is_behind())
     }
 
     /// Whether there was a place for what was sent, if that is what decided.
@@ -256,10 +290,13 @@ impl Oracle {
         let demands = self.demands(client, sent);
         match reply {
             Reply::Refused(Refusal::QueueFull(full)) => {
-                let demand = demands.get(full.queue.as_str());
-                let demand = demand.unwrap_or_else(|| panic!("{full} is none of {sent:?}"));
                 self.places.counted.held_off += 1;
-                self.judge_refusal(now, *demand, full, waited);
+                let name = full.queue.as_str();
+                let mut wanted = demands.iter().filter(|(queue, _)| destination(queue) == name);
+                let is_right = wanted.any(|(queue, demand)| {
+                    self.may_refuse(now, queue, *demand, full.bound, waited)
+                });
+                assert!(is_right, "{full} to {sent:?} of {client} at {now}: {waited:?}");
             }
             Reply::Stored { .. } | Reply::Done => {
                 for (queue, demand) in &demands {
@@ -271,39 +308,35 @@ impl Oracle {
         }
     }
 
-    fn judge_refusal(
+    /// Whether who wants a place may be refused for this bound of this queue.
+    fn may_refuse(
         &self,
         now: Nanos,
+        queue: &Rc<str>,
         demand: Demand,
-        full: &QueueFull,
+        bound: Bound,
         waited: Option<(u64, &Waiting)>,
-    ) {
-        let Places { bounds, pace_max, moved, .. } = &self.places;
-        let queue = full.queue.as_str();
-        let least = demand.stored.without(demand.settled);
-        if bounds.holds_off() && least.exceeds(bounds) == Some(full.bound) {
-            return;
+    ) -> bool {
+        let Places { pace_max, moved, .. } = &self.places;
+        let bounds = self.places.bounds_of(queue);
+        if self.never_fits(queue, demand) == Some(bound) {
+            return true;
         }
-        let lack = self.lack(queue, demand);
-        let is_slow = bounds.target_age.map(Bound::Age) == Some(full.bound);
-        let is_named = lack == Some(full.bound) || is_slow && self.may_be_slow(queue);
+        let is_slow = bounds.target_age.map(Bound::Age) == Some(bound) && self.may_be_slow(queue);
+        let is_named = is_slow || self.lack(queue, demand) == Some(bound);
         if bounds.when_full != WhenFull::Pace {
-            assert!(is_named, "{full}, though it lacks {lack:?}");
-            return;
+            // Nobody overtakes who waited there before the rules were these.
+            return is_named || self.is_awaited(queue) && bounds.first() == Some(bound);
         }
-        let (ticket, waiting) = waited.unwrap_or_else(|| panic!("{full} to who could wait"));
-        if waiting.is_given_up {
-            return;
-        }
-        assert!(is_named, "{full} to {ticket}, though it lacks {lack:?}");
+        let Some((_, waiting)) = waited else { return false };
         // Where memory is limited it may be the line for that which went on.
         let moved = moved.get(queue).copied().filter(|_| !self.memory.is_limited());
         let moved = moved.unwrap_or_default();
         let since = if waiting.is_commit() { waiting.since } else { waiting.since.max(moved) };
-        assert!(now >= since + *pace_max, "{full} to {ticket}, who waits since {since}");
+        waiting.is_given_up || is_named && now >= since + *pace_max
     }
 
-    /// Who waits for a place in one queue alone goes on before all who came later.
+    /// Who waits for places goes on before all who came later and want these as well.
     fn judge_turn(&self, demands: &BTreeMap<Rc<str>, Demand>, ticket: u64, sent: &Sent) {
         if self.memory.is_limited() && !brings(sent) {
             // A commit passes by those who wait for memory.
@@ -311,18 +344,31 @@ impl Oracle {
         }
         for (earlier, waiting) in self.places.waiting.range(..ticket) {
             let wanted = self.demands(waiting.client, &waiting.sent);
-            let is_passed = wanted.len() == 1 && wanted.keys().all(|it| demands.contains_key(it));
+            let has_its_places = wanted.keys().all(|it| demands.contains_key(it));
+            let is_passed = waiting.sent.goes_as(sent) || has_its_places && !wanted.is_empty();
             assert!(!is_passed || waiting.is_commit(), "{earlier} waits longer than {sent:?}");
         }
     }
 
     /// The bound that is in the way. What sheds has a place for all that could ever have one.
     fn lack(&self, queue: &str, demand: Demand) -> Option<Bound> {
-        if sheds(&self.places.bounds) {
-            return Amount { messages: 0, bytes: demand.largest }.exceeds(&self.places.bounds);
+        let bounds = self.places.bounds_of(queue);
+        if !bounds.holds_off() {
+            return self.never_fits(queue, demand);
         }
-        let held = self.held(queue).without(demand.settled).and(demand.stored);
-        held.exceeds(&self.places.bounds)
+        self.held(queue).without(demand.settled).and(demand.stored).exceeds(&bounds)
+    }
+
+    /// The bound that is in the way for ever. What goes on to a subscription has none.
+    fn never_fits(&self, queue: &str, demand: Demand) -> Option<Bound> {
+        let bounds = self.places.bounds_of(queue);
+        if bounds.holds_off() {
+            demand.stored.without(demand.settled).exceeds(&bounds)
+        } else if is_subscription(queue) {
+            None
+        } else {
+            Amount { messages: 0, bytes: demand.largest }.exceeds(&bounds)
+        }
     }
 
     /// Whether somebody may wait for a place in a queue.
@@ -336,20 +382,20 @@ impl Oracle {
     fn may_be_slow(&self, queue: &str) -> bool {
         let mut here = self.messages.values().filter(|it| &*it.content.queue == queue);
         let is_ready = here.clone().any(|message| matches!(message.place, Place::Ready(_)));
-        self.places.bounds.target_age.is_some()
+        self.places.bounds_of(queue).target_age.is_some()
             && (is_ready || here.nth(THERE_ALWAYS - 1).is_some())
     }
 
     /// All that is stored in a queue.
-    fn held(&self, queue: &str) -> Amount {
+    pub(super) fn held(&self, queue: &str) -> Amount {
         let here = self.messages.values().filter(|message| &*message.content.queue == queue);
         here.fold(Amount::default(), |sum, message| sum.and(Amount::one(message.nature.bytes)))
     }
 
-    /// What goes into queues that are bounded.
+    /// What goes into queues that may have bounds.
     fn demands(&self, client: u64, sent: &Sent) -> BTreeMap<Rc<str>, Demand> {
         let mut demands = BTreeMap::new();
-        if !self.places.bounds.is_bounded() {
+        if !self.places.rules.are_bounded() {
             return demands;
         }
         match sent {
@@ -357,7 +403,7 @@ impl Oracle {
                 add(&mut demands, queue, body.len());
             }
             Sent::Command(Command::PutTo { to, message, transaction: None }) => {
-                add_to(&mut demands, to, message.body.len());
+                self.add_to(&mut demands, to, message.body.len());
             }
             Sent::Command(Command::Commit { transaction }) => {
                 self.add_transaction(client, *transaction, &mut demands);
@@ -375,7 +421,7 @@ impl Oracle {
     ) {
         let Some(transaction) = self.transactions.get(&(client, id)) else { return };
         for (to, message) in &transaction.puts {
-            add_to(demands, to, message.body.len());
+            self.add_to(demands, to, message.body.len());
         }
         for (id, settlement) in &transaction.settled {
             let Some(message) = self.messages.get(id) else { continue };
@@ -386,9 +432,32 @@ impl Oracle {
             }
         }
     }
+
+    fn add_to(&self, demands: &mut BTreeMap<Rc<str>, Demand>, to: &Destination, bytes: usize) {
+        match to {
+            Destination::Queue(queue) => add(demands, queue.as_str(), bytes),
+            Destination::Topic(topic) => {
+                let all = self.subscriptions.keys();
+                let takers = all.filter(|queue| destination(queue) == topic.as_str());
+                takers.for_each(|queue| add(demands, queue, bytes));
+            }
+        }
+    }
 }
 
 impl Sent {
+    /// Whether it goes where another goes, be that anywhere now.
+    fn goes_as(&self, other: &Self) -> bool {
+        self.destination().is_some() && self.destination() == other.destination()
+    }
+
+    const fn destination(&self) -> Option<&Destination> {
+        match self {
+            Self::Command(Command::PutTo { to, transaction: None, .. }) => Some(to),
+            _ => None,
+        }
+    }
+
     /// That which it is to be a part of.
     pub(super) const fn transaction(&self) -> Option<TransactionId> {
         match self {
@@ -405,18 +474,12 @@ impl Waiting {
 }
 
 /// Whether such queues make a place by letting messages go.
-fn sheds(bounds: &QueueBounds) -> bool {
-    matches!(bounds.when_full, WhenFull::DropOldest | WhenFull::DeadLetter)
-}
-
-fn add_to(demands: &mut BTreeMap<Rc<str>, Demand>, to: &Destination, bytes: usize) {
-    if let Destination::Queue(queue) = to {
-        add(demands, queue.as_str(), bytes);
-    }
+pub(super) const fn sheds(bounds: &QueueBounds) -> bool {
+    bounds.is_bounded() && matches!(bounds.when_full, WhenFull::DropOldest | WhenFull::DeadLetter)
 }
 
 fn add(demands: &mut BTreeMap<Rc<str>, Demand>, queue: &str, bytes: usize) {
-    if workload::QUEUES.contains(&queue) {
+    if workload::QUEUES.contains(&queue) || is_subscription(queue) {
         let demand: &mut Demand = demands.entry(queue.into()).or_default();
         demand.stored = demand.stored.and(Amount::one(bytes as u64));
         demand.largest = demand.largest.max(bytes as u64);

@@ -152,6 +152,7 @@ impl Oracle {
         if !fits {
             self.register(queue.clone(), asked);
         }
+        self.let_catch_up(&queue);
         self.consumers.insert((client, link), Consumer::new(queue));
         if fits { self.everything() } else { begin..self.history.len() }
     }
@@ -232,6 +233,7 @@ impl Oracle {
     /// A subscription ends with all its messages. What somebody holds of it stays so.
     fn end_subscription(&mut self, queue: &str) {
         let ended = self.subscriptions.remove(queue).expect("invariant: it was looked up");
+        self.places.spared.remove(queue);
         if let Some(name) = ended.asks.name.filter(|name| name.durable) {
             self.history.push(self.step, registration::subject(&name), ended.nature, None);
         }
@@ -249,7 +251,7 @@ impl Oracle {
         self.subscriptions.iter().find(is_it).map(|(queue, _)| queue.clone())
     }
 
-    fn has_consumers(&self, queue: &str) -> bool {
+    pub(super) fn has_consumers(&self, queue: &str) -> bool {
         self.consumers.values().any(|consumer| &*consumer.queue == queue)
     }
 }

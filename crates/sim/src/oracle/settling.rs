@@ -67,11 +67,13 @@ impl Oracle {
             return self.remove(id);
         }
         self.message(id).content = content.dead(reason);
+        self.drained_one(&content.queue);
         self.stand(id, Place::Ready(now))
     }
 
     pub(super) fn remove(&mut self, id: u64) -> Changes {
         let message = self.messages.remove(&id).expect("invariant: the caller found it");
+        self.drained_one(&message.content.queue);
         one(self.history.push(self.step, id, message.nature, None))
     }
 }
