@@ -41,6 +41,8 @@ pub(crate) struct Demand<'c> {
     stored: BTreeMap<Site<'c>, Amount>,
     /// What leaves with it.
     settled: BTreeMap<QueueSlot, Amount>,
+    /// What goes where others are to become dead letters for it, while the device is full.
+    parking: BTreeMap<QueueSlot, Amount>,
     /// What it took to find that out.
     pub(crate) steps: usize,
 }
@@ -81,7 +83,13 @@ impl Amount {
 
 impl<'c> Demand<'c> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.stored.is_empty()
+        self.stored.is_empty() && self.parking.is_empty()
+    }
+
+    /// The same where what has no place becomes a dead letter.
+    fn park(&mut self, slot: QueueSlot, amount: Amount) {
+        let parking = self.parking.entry(slot).or_default();
+        *parking = parking.and(amount);
     }
 
     /// Where a queue sheds what it has no place for, only what never has one matters, or that
@@ -169,6 +177,9 @@ impl Engine {
     /// The first queue without a place for what a send with this ticket stores, but for one in
     /// which it is not to wait for any: then there is nothing to wait for in others either.
     pub(crate) fn lacks_place(&self, demand: &Demand<'_>, ticket: u64) -> Option<Lack> {
+        if demand.parking.iter().any(|(slot, amount)| self.lacks_room_to_park(*slot, *amount)) {
+            return Some(Lack { refusal: Refusal::StoreFull, waits_at: None, bytes: 0 });
+        }
         let mut lacks = demand.stored.iter().filter_map(|(site, amount)| match site {
             Site::New(name) => {
                 let bound = amount.exceeds(&self.policy_for(name).bounds.of_queue())?;
@@ -322,9 +333,10 @@ impl Engine {
         message: &NewMessage,
         demand: &mut Demand<'_>,
     ) {
-        let holds_off = self.policy_for(topic).bounds.holds_off();
-        let has_lines = || !self.pacing.sends.is_empty();
-        if !(holds_off || has_lines())
+        let bounds = self.policy_for(topic).bounds;
+        let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
+        let may_be_more = || is_scarce || !self.pacing.sends.is_empty();
+        if !(holds_off || may_be_more())
             || self.was_sent(self.topic_send_key(topic, message).as_ref())
         {
             return;
@@ -336,14 +348,27 @@ impl Engine {
         for slot in self.pacing.leaving.iter().filter(is_of_topic) {
             demand.stored.entry(Site::There(*slot)).or_default();
         }
+        let amount = Amount::one(message.body.len());
         for slot in takers {
+            if is_scarce && self.queues.at(slot).parks() {
+                demand.park(slot, amount);
+            }
             if holds_off {
-                self.add_stored(slot, Amount::one(message.body.len()), demand);
+                self.add_stored(slot, amount, demand);
             } else if !self.queues.at(slot).line.tickets.is_empty() {
                 // It takes everything; but nobody overtakes those who waited before it did.
                 demand.stored.entry(Site::There(slot)).or_default();
             }
         }
+    }
+
+    /// Whether a queue has no place for so much, and what would have to become a dead letter stays,
+    /// for that takes more room than it frees.
+    fn lacks_room_to_park(&self, slot: QueueSlot, amount: Amount) -> bool {
+        let queue = self.queues.at(slot);
+        let is_beyond = queue.held().and(amount).exceeds(&queue.policy.bounds).is_some();
+        let least = self.least_needed(queue).filter(|_| is_beyond);
+        least.is_some_and(|id| self.stays_for_now(queue, self.living(id)))
     }
 
     fn add_named<'c>(&self, name: &'c QueueName, amount: Amount, demand: &mut Demand<'c>) {
@@ -359,6 +384,9 @@ impl Engine {
     fn add_stored(&self, slot: QueueSlot, amount: Amount, demand: &mut Demand<'_>) {
         let queue = self.queues.at(slot);
         let is_awaited = !queue.line.tickets.is_empty();
+        if self.log.is_scarce() && queue.parks() {
+            demand.park(slot, amount);
+        }
         demand.add(Site::There(slot), amount, &queue.policy.bounds, is_awaited);
     }
 }

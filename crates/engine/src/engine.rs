@@ -64,6 +64,8 @@ pub struct Engine {
     /// Commits that wait for room, the first to come first.
     pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
     pub(crate) pacing: Pacing,
+    /// Queues that hold more than they may, since there was no room for dead letters.
+    pub(crate) overfull: BTreeSet<QueueSlot>,
     pub(crate) next: Next,
     /// The latest moment it was told.
     pub(crate) latest: Nanos,
@@ -151,6 +153,7 @@ impl Engine {
             log: Log::new(options.policy, options.frame_bytes_max),
             awaiting: VecDeque::new(),
             pacing: Pacing::new(options.pace_max),
+            overfull: BTreeSet::new(),
             next: Next { message: 1, front: -1, buried: 1, ticket: 1, temporary: 1 },
             latest: Nanos::ZERO,
             totals: Totals::default(),
@@ -318,6 +321,9 @@ impl Engine {
     /// journalled put whose record is larger is refused. At first there is no bound.
     pub fn set_room(&mut self, bytes: u64) {
         self.log.room = bytes;
+        if !self.log.is_scarce() {
+            self.shed_what_stayed();
+        }
     }
 
     /// Tells how many bytes of log one call may use for what is stored already; none: what goes

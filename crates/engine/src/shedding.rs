@@ -6,10 +6,11 @@
 //! What goes is of the least urgent priority that is ready, and there the older of the first and
 //! the last: a queue loses from its head, a list that grows at its head from its tail.
 
-use model::{DeadReason, MessageId, WhenFull};
+use model::{DeadLetters, DeadReason, MessageId, QueuePolicy, WhenFull};
 
 use crate::Effects;
 use crate::engine::Engine;
+use crate::message::Message;
 use crate::queue::{Queue, QueueSlot};
 use crate::woken::Woken;
 
@@ -18,6 +19,12 @@ impl Queue {
         let bounds = &self.policy.bounds;
         let sheds = matches!(bounds.when_full, WhenFull::DropOldest | WhenFull::DeadLetter);
         bounds.is_bounded() && sheds && !self.is_leaving()
+    }
+
+    /// Whether what has no place in it becomes a dead letter.
+    pub(crate) fn parks(&self) -> bool {
+        let QueuePolicy { bounds, dead_letters, .. } = &self.policy;
+        bounds.when_full == WhenFull::DeadLetter && *dead_letters == DeadLetters::Park
     }
 
     pub(crate) fn is_beyond_bounds(&self) -> bool {
@@ -47,8 +54,8 @@ impl Engine {
                 break;
             }
             let parks = queue.policy.bounds.when_full == WhenFull::DeadLetter;
-            if parks && self.living(id).is_journalled() && self.log.is_scarce() {
-                // It takes more room than it frees; who sends is told that there is none.
+            if self.stays_for_now(queue, self.living(id)) {
+                self.overfull.insert(slot);
                 return;
             }
             self.leave(id);
@@ -61,7 +68,23 @@ impl Engine {
         self.resume_later(slot);
     }
 
-    fn least_needed(&self, queue: &Queue) -> Option<MessageId> {
+    /// There is room again: what had no place, and could not become a dead letter, does so.
+    pub(crate) fn shed_what_stayed(&mut self) {
+        for slot in core::mem::take(&mut self.overfull) {
+            if self.queues.get(slot).is_some() {
+                self.resume_later(slot);
+            }
+        }
+    }
+
+    /// Whether it cannot become a dead letter: that takes more room than it frees. Who sends is
+    /// told that there is none.
+    pub(crate) fn stays_for_now(&self, queue: &Queue, message: &Message) -> bool {
+        let is_to_move = queue.parks() && message.is_journalled() && message.dead().is_none();
+        is_to_move && self.log.is_scarce()
+    }
+
+    pub(crate) fn least_needed(&self, queue: &Queue) -> Option<MessageId> {
         let (priority, last) = queue.ready.last()?;
         let (_, first) = queue.ready.first_from(priority, i64::MIN)?;
         let (first, last) = (self.message_of(first), self.message_of(last));
