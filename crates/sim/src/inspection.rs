@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use model::{
-    AdminCommand, BrokerStatistics, Command, ConsumerMode, Delivery, LinkId, ListCommand,
-    MessageId, MessageState, MessageStatistics, Nanos, Output, OwnPolicy, Peek, QueueName, Reply,
-    SessionId, Settlement, Subscription, limits,
+    AdminCommand, BrokerStatistics, Command, ConsumerMode, DeadReason, Delivery, LinkId,
+    ListCommand, MessageId, MessageState, MessageStatistics, Nanos, Output, OwnPolicy, Peek,
+    QueueName, Reply, SessionId, Settlement, Shown, Subscription, limits,
 };
 
 use crate::history::{DEAD_LETTERS, Dead, Found};
 use crate::redis_workload::{self, is_list};
 use crate::registration::{self, name};
-use crate::{Content, Kept, Paged, Standing, rules, workload};
+use crate::{Content, Kept, Paged, Standing, keyspace, rules, workload};
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -41,9 +41,11 @@ pub fn inspect<F: Clone>(broker: &mut Paged<F>, now: Nanos, last_id: u64) -> Ins
     for queue in queues() {
         ask(broker, now, Command::Watch { link: LinkId(0), queue });
     }
-    let mut found = by_their_ids(broker, now, last_id);
+    // These are looked at with lists.
+    let dead = dead_elements(broker, now);
+    let mut found = by_their_ids(broker, now, last_id, &dead);
     for queue in queues() {
-        browse(broker, now, queue, &mut found);
+        browse(broker, now, queue, &dead, &mut found);
     }
     let subscriptions = subscriptions(broker, now);
     for subscription in &subscriptions {
@@ -82,8 +84,13 @@ fn queues() -> impl Iterator<Item = QueueName> {
 }
 
 /// What is known of each message without its being delivered.
-fn by_their_ids<F: Clone>(broker: &mut Paged<F>, now: Nanos, last_id: u64) -> BTreeMap<u64, Found> {
-    let ids = 1..=last_id + IDS_BEYOND;
+fn by_their_ids<F: Clone>(
+    broker: &mut Paged<F>,
+    now: Nanos,
+    last_id: u64,
+    dead: &DeadElements,
+) -> BTreeMap<u64, Found> {
+    let ids = (1..=last_id + IDS_BEYOND).filter(|id| !dead.contains_key(id));
     let message = |broker: &mut _, id| Some((id, message(broker, now, MessageId(id))?));
     let found = ids.filter_map(|id| message(broker, id));
     // Elements of lists are looked at by their names.
@@ -95,7 +102,7 @@ fn by_their_ids<F: Clone>(broker: &mut Paged<F>, now: Nanos, last_id: u64) -> BT
     };
     let BrokerStatistics { ready, leased, delayed, buried, .. } = *all;
     assert_eq!(leased, 0, "nobody holds a lease after a recovery");
-    let count = found.len() as u64 + elements(broker, now);
+    let count = (found.len() + dead.len()) as u64 + elements(broker, now);
     assert_eq!(ready + delayed + buried, count, "messages that no id leads to");
     found
 }
@@ -140,6 +147,7 @@ fn browse<F: Clone>(
     broker: &mut Paged<F>,
     now: Nanos,
     queue: QueueName,
+    dead: &DeadElements,
     found: &mut BTreeMap<u64, Found>,
 ) {
     let open = Command::OpenConsumer {
@@ -149,7 +157,8 @@ fn browse<F: Clone>(
         mode: ConsumerMode::Browse,
     };
     ask(broker, now, open);
-    for delivery in deliveries(broker, now) {
+    let all = deliveries(broker, now).into_iter();
+    for delivery in all.filter(|delivery| !dead.contains_key(&delivery.message.0)) {
         show(&delivery, queue.as_str().into(), found);
     }
     ask(broker, now, Command::CloseConsumer { link: LOOKING });
@@ -208,6 +217,35 @@ fn show(delivery: &Delivery, queue: Rc<str>, found: &mut BTreeMap<u64, Found>) {
     content.expires = delivery.expires;
     content.dead = delivery.dead.as_deref().map(Dead::from);
     seen.is_hidden = false;
+}
+
+/// Elements of lists that became dead letters: where from, and their bytes, by their numbers.
+type DeadElements = BTreeMap<u64, Rc<[u8]>>;
+
+pub(crate) fn dead_elements<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> DeadElements {
+    page(broker, now, name(DEAD_LETTERS)).iter().filter_map(dead).collect()
+}
+
+fn dead(shown: &Shown) -> Option<(u64, Rc<[u8]>)> {
+    let delivery = &shown.delivery;
+    let letter = delivery.dead.as_deref().filter(|letter| is_list(letter.from.as_str()))?;
+    assert_eq!(letter.reason, DeadReason::Overflow, "nothing else makes dead letters of elements");
+    let looks = keyspace::dead_letter(letter.from.as_str(), delivery.payload());
+    Some((delivery.message.0, looks))
+}
+
+/// What is ready in a queue, the head first.
+pub(crate) fn page<F: Clone>(broker: &mut Paged<F>, now: Nanos, queue: QueueName) -> Vec<Shown> {
+    let (state, selector, after) = (Some(MessageState::Ready), None, None);
+    let page =
+        AdminCommand::Browse { queue, state, selector, after, max: limits::PAGE_MESSAGES_MAX };
+    match ask(broker, now, Command::Admin(Box::new(page))) {
+        Reply::Page(page) => {
+            assert_eq!(page.next, None, "there are few");
+            page.messages
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The id that the next message gets. It is asked for: where memory is full nothing can be stored

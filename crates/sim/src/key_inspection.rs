@@ -2,12 +2,10 @@
 
 use std::rc::Rc;
 
-use model::{
-    AdminCommand, Command, End, KeyCommand, KeyKind, Lifetime, ListCommand, MessageState, Nanos,
-    QueueName, Reply, limits,
-};
+use model::{Command, End, KeyCommand, KeyKind, Lifetime, ListCommand, Nanos, QueueName, Reply};
 
-use crate::inspection::ask;
+use crate::history::DEAD_LETTERS;
+use crate::inspection::{ask, dead_elements, page};
 use crate::keyspace::Ages;
 use crate::redis_workload::{LISTS, is_list};
 use crate::registration::name;
@@ -20,7 +18,15 @@ pub(crate) fn picture<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Picture {
         panic!("there are few names");
     };
     let ours = names.into_iter().filter(|name| is_list(name.as_str()));
-    Picture(ours.map(|name| (name.as_str().into(), shown(broker, now, &name))).collect())
+    let ours = ours.map(|name| (name.as_str().into(), shown(broker, now, &name)));
+    let mut picture = Picture(ours.collect());
+    let mut dead: Vec<_> = dead_elements(broker, now).into_values().collect();
+    dead.sort();
+    if !dead.is_empty() {
+        let shown = Shown { content: Shape::List(dead), deadline: None };
+        picture.0.insert(DEAD_LETTERS.into(), shown);
+    }
+    picture
 }
 
 /// Which of the elements of lists came first.
@@ -30,13 +36,7 @@ pub(crate) fn ages<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Ages {
 
 /// The left end first: pages begin with the head.
 fn numbers<F: Clone>(broker: &mut Paged<F>, now: Nanos, queue: QueueName) -> Vec<u64> {
-    let (state, selector, after) = (Some(MessageState::Ready), None, None);
-    let page =
-        AdminCommand::Browse { queue, state, selector, after, max: limits::PAGE_MESSAGES_MAX };
-    match ask(broker, now, Command::Admin(Box::new(page))) {
-        Reply::Page(page) => page.messages.iter().rev().map(|it| it.delivery.message.0).collect(),
-        _ => Vec::new(),
-    }
+    page(broker, now, queue).iter().rev().map(|it| it.delivery.message.0).collect()
 }
 
 fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Shown {

@@ -249,10 +249,9 @@ impl KeyOracle {
         let expected = Value::Array(values.collect());
         let shown: Vec<String> = all.iter().map(summary).collect();
         assert_is(value, &expected, &shown.join("; "));
+        self.shed();
         if self.record() {
-            let needs = self.chronicle.len();
-            self.shed();
-            return needs;
+            return self.chronicle.len();
         }
         let needs = all.iter().map(|words| self.reflected(asking.client, words));
         needs.max().unwrap_or(0)
@@ -265,10 +264,9 @@ impl KeyOracle {
         let expected = self.apply(asking, words);
         let expected = expected.unwrap_or_else(|| panic!("{} has to wait", summary(words)));
         assert_is(value, &expected, &summary(words));
-        self.record();
-        let needs = self.reflected(asking.client, words);
         self.shed();
-        needs
+        self.record();
+        self.reflected(asking.client, words)
     }
 
     fn apply(&mut self, asking: Asking, words: &Words) -> Option<Value> {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use model::Nanos;
 
 use crate::redis_client::{Value, Words, brief};
-pub(crate) use ages::Ages;
+pub(crate) use ages::{Ages, dead_letter};
 use lists::Side;
 
 /// Everything that is found by a name.

@@ -239,7 +239,7 @@ impl Oracle {
             self.step += 1;
             match self.message(id).place {
                 Place::Held(_) => _ = self.fail(now, id),
-                _ => self.message(id).place = Place::Ready(now),
+                _ => self.return_ready(now, id),
             }
             self.shed(now);
         }
@@ -307,7 +307,7 @@ impl Oracle {
             self.step += 1;
             match due {
                 Due::Expires => _ = self.die(now, id, DeadReason::Expired),
-                Due::Returns => self.message(id).place = Place::Ready(now),
+                Due::Returns => self.return_ready(now, id),
             }
             self.shed(now);
         }
@@ -337,7 +337,7 @@ impl Oracle {
         let nature = Nature { level, order: id, bytes: body.len() as u64 };
         let content = Content::plain(queue.clone(), *priority, (*lease).max(1), body.clone());
         let place = Place::Ready(now);
-        self.places.spared.remove(queue);
+        self.comes_into(queue);
         self.messages.insert(id, Message { content, nature, place, change: 0, bound: None });
         self.hide(now, id, *delay)
     }
@@ -538,6 +538,14 @@ impl Oracle {
         self.stand(id, if delay == 0 { Place::Ready(now) } else { hidden })
     }
 
+    /// A message is ready again, as far as the history knows it always was.
+    fn return_ready(&mut self, now: Nanos, id: u64) {
+        let message = self.message(id);
+        message.place = Place::Ready(now);
+        let queue = message.content.queue.clone();
+        self.places.overfull.remove(&queue);
+    }
+
     /// Notes in the history where a message stands from now on.
     fn stand(&mut self, id: u64, place: Place) -> Changes {
         let standing = match place {
@@ -546,6 +554,7 @@ impl Oracle {
             Place::Buried(_) => Standing::Buried,
         };
         let Message { content, nature, .. } = self.message(id).clone();
+        self.places.overfull.remove(&content.queue);
         let change = self.history.push(self.step, id, nature, Some((content, standing)));
         let message = self.message(id);
         (message.place, message.change) = (place, change);

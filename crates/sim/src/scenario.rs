@@ -218,14 +218,17 @@ impl Scenario {
 
     /// Lists hold next to nothing.
     pub fn narrow_lists(&mut self, rng: &mut Rng) {
-        let all = [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::Disconnect];
-        self.bound_lists(bounds(rng, &all));
+        self.bound_lists(bounds(rng, &ANY_WAY));
         self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
     /// Lists hold no more than that.
     pub fn bound_lists(&mut self, bounds: QueueBounds) {
         self.list_bounds = bounds;
+        if bounds.when_full == WhenFull::DeadLetter {
+            // What stays for want of room, the oracle of lists does not know.
+            self.have_room();
+        }
         self.give_room_to_shed(bounds.of_queue());
     }
 
@@ -247,13 +250,21 @@ impl Scenario {
         }
     }
 
-    /// What has no place goes later where the log takes no more of a call: on a full device and
-    /// behind a commit of many frames. Of that the oracle does not know.
-    fn leave_room_to_shed(&mut self) {
+    /// The device is never full.
+    pub fn have_room(&mut self) {
         (self.quota, self.journal.disk_bytes_max) = (None, None);
         self.faults.retain(|fault| *fault != Fault::Full);
-        self.journal.segment_bytes = LARGE_SEGMENT_BYTES;
-        self.journal.frame_payload_bytes_max = LARGE_SEGMENT_BYTES as usize / 4;
+    }
+
+    /// What has no place goes with what comes: a frame takes both. Commits are frames, where there
+    /// are any, and then the device is never full, of which the oracle of consumers does not know.
+    fn leave_room_to_shed(&mut self) {
+        self.journal.frame_payload_bytes_max = workload::BODY_BYTES_MAX + 8 * 1024;
+        if self.amqp_clients > 0 {
+            self.have_room();
+            self.journal.segment_bytes = LARGE_SEGMENT_BYTES;
+            self.journal.frame_payload_bytes_max = LARGE_SEGMENT_BYTES as usize / 4;
+        }
     }
 
     /// The broker's options.
@@ -343,7 +354,8 @@ fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
 }
 
 /// All that may become of what does not fit.
-pub(crate) const ANY_WAY: [WhenFull; 5] = [
+pub(crate) const ANY_WAY: [WhenFull; 6] = [
+    WhenFull::Pace,
     WhenFull::Pace,
     WhenFull::Reject,
     WhenFull::DropOldest,

@@ -378,12 +378,18 @@ impl<D: Disk> Server<D> {
         outside.oracle.see_memory(before.max(self.broker.memory_bytes()));
     }
 
+    /// The oracle hears whether the device has room for what is done next.
+    fn tell_room(&self, outside: &mut Outside) {
+        outside.oracle.see_room(self.broker.room() < u64::MAX / 2);
+    }
+
     /// The broker hears of who is gone, if it can.
     fn bid_farewell(&mut self, outside: &mut Outside) {
         while self.has_leaving() && !self.broker.stalled() {
             self.stepped_at = self.now;
             let id = self.leaving.remove(0);
             self.forget(id, outside);
+            self.tell_room(outside);
             outside.oracle.closed(self.now, id);
             outside.keys.closed(self.now, id);
             let mut outputs = Vec::new();
@@ -464,6 +470,7 @@ impl<D: Disk> Server<D> {
             }
             let frames = self.broker.counters().frames;
             let mut outputs = Vec::new();
+            self.tell_room(outside);
             let before = self.broker.memory_bytes();
             self.broker.handle(now, SessionId(id), command, &mut outputs);
             self.appended = self.broker.counters().frames - frames;
@@ -488,6 +495,7 @@ impl<D: Disk> Server<D> {
             self.stepped_at = now;
             let frames = self.broker.counters().frames;
             let mut outputs = Vec::new();
+            self.tell_room(outside);
             let before = self.broker.memory_bytes();
             match &mut self.splits {
                 None => self.broker.handle(now, SessionId(id), command.clone(), &mut outputs),
@@ -683,11 +691,16 @@ impl<D: Disk> Server<D> {
             self.now = self.now + Nanos(1);
         }
         let before = (self.broker.poll_timeout(), self.broker.steps());
+        let was_stalled = self.broker.stalled();
         let mut outputs = Vec::new();
         let memory = self.broker.memory_bytes();
+        self.tell_room(outside);
         self.broker.handle_timeout(self.now, &mut outputs);
         self.tell_memory(memory, outside);
         self.route(None, outputs, outside);
+        if !was_stalled {
+            outside.oracle.shed_what_stayed(self.now);
+        }
         if !self.is_due() {
             outside.oracle.timed(self.now);
         }

@@ -1,13 +1,19 @@
 //! Queues that hold next to nothing: whoever is taken, waits or is refused is so for a reason, with
 //! the bound's name; nobody overtakes, nobody waits for ever, and nothing confirmed is lost.
 
+use model::Persistence::{NonPersistent, Persistent};
 use model::{Nanos, QueueBounds, WhenFull};
 use sim::{Rng, Scenario, Tally, simulate};
 
 /// Lives with bounds.
 fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
+    lives_of(SEEDS, adapt)
+}
+
+/// The same of so many seeds.
+fn lives_of(seeds: u64, adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
     let mut total = Tally::default();
-    for seed in 1..=SEEDS {
+    for seed in 1..=seeds {
         let mut scenario = Scenario::new(seed);
         let mut rng = Rng::new(seed);
         scenario.narrow(&mut rng);
@@ -54,6 +60,30 @@ fn the_oldest_goes_where_that_is_the_rule() {
     }
 }
 
+/// On a device that is full at times: who brings something is refused where nothing can go for it.
+#[test]
+fn the_oldest_goes_on_a_full_device_too() {
+    for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
+        let total = lives_of(SEEDS / 5, |scenario, rng| {
+            (scenario.clients, scenario.amqp_clients) = (rng.between(3, 6), 0);
+            let redis_clients = if when_full == WhenFull::DropOldest { 3 } else { 0 };
+            (scenario.redis_clients, scenario.steps) = (redis_clients * rng.below(2), 4000);
+            (scenario.falls_per_thousand, scenario.pipeline) = (rng.pick(&[0, 1]), 16);
+            let bytes_max = Some(rng.pick(&[6_000, 20_000, 60_000]));
+            let bounds = QueueBounds { when_full, bytes_max, ..QueueBounds::default() };
+            scenario.bound(bounds);
+            // A frame takes as many as are renamed.
+            scenario.bound_lists(QueueBounds { messages_max: Some(20), ..bounds });
+            (scenario.journal.segment_bytes, scenario.journal.disk_bytes_max) = (64 * 1024, None);
+            scenario.quota = Some(scenario.journal.segment_bytes * rng.between(4, 6));
+            scenario.persistences = vec![Persistent, Persistent, NonPersistent];
+        });
+        assert_eq!(total.scarcity.waits, 0, "{total}");
+        assert!(total.refusals > SEEDS, "{total}");
+        assert!(total.scarcity.shed > SEEDS, "{total}");
+    }
+}
+
 /// Lives with topics whose subscriptions have bounds.
 fn lives_of_topics(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
     lives(|scenario, rng| {
@@ -61,6 +91,7 @@ fn lives_of_topics(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
         (scenario.clients, scenario.redis_clients) = (rng.pick(&[0, 0, 2]), 0);
         (scenario.amqp_clients, scenario.steps) = (rng.between(3, 6), 600);
         scenario.falls_per_thousand = rng.pick(&[0, 3, 10]);
+        scenario.have_room();
         scenario.narrow_topics(rng);
         adapt(scenario, rng);
     })
@@ -123,6 +154,7 @@ fn rules_hold_from_when_they_are_given_and_survive_like_messages() {
         (scenario.clients, scenario.redis_clients) = (rng.between(1, 4), 0);
         (scenario.amqp_clients, scenario.steps) = (rng.between(2, 6), 600);
         scenario.falls_per_thousand = rng.pick(&[0, 0, 3, 10]);
+        scenario.have_room();
         scenario.invite_operator(rng);
     });
     assert!(total.scarcity.waits > SEEDS, "{total}");
@@ -171,14 +203,16 @@ fn who_finds_a_list_full_that_refuses_is_told_its_bound() {
 
 #[test]
 fn the_oldest_element_goes_where_that_is_the_rule() {
-    let total = lives_of_lists(|scenario, rng| {
-        let (messages_max, when_full) = (Some(rng.between(1, 4)), WhenFull::DropOldest);
-        let bounds =
-            QueueBounds { when_full, messages_max, target_age: None, ..scenario.list_bounds };
-        scenario.bound_lists(bounds);
-    });
-    assert_eq!(total.scarcity.waits, 0, "{total}");
-    assert!(total.scarcity.shed > 4 * SEEDS, "{total}");
+    for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
+        let total = lives_of_lists(|scenario, rng| {
+            let messages_max = Some(rng.between(1, 4));
+            let bounds =
+                QueueBounds { when_full, messages_max, target_age: None, ..scenario.list_bounds };
+            scenario.bound_lists(bounds);
+        });
+        assert_eq!(total.scarcity.waits, 0, "{total}");
+        assert!(total.scarcity.shed > 4 * SEEDS, "{total}");
+    }
 }
 
 const SEEDS: u64 = 200;

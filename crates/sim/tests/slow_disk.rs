@@ -6,25 +6,35 @@ use std::rc::Rc;
 
 use model::{Destination, Nanos, Persistence, QueueName, StorePolicy};
 use sim::{
-    AmqpWish, Character, Draft, Fault, FaultyDisk, Scenario, Subscribing, Verdict, Wish, World,
+    AmqpWish, Character, Draft, Fault, FaultyDisk, Rng, Scenario, Subscribing, Verdict, Wish, World,
 };
 
 fn world(policy: StorePolicy) -> (World<FaultyDisk>, FaultyDisk) {
-    let mut scenario = Scenario::new(1);
+    world_of(1, policy)
+}
+
+/// A world with the journal of a seed.
+fn world_of(seed: u64, policy: StorePolicy) -> (World<FaultyDisk>, FaultyDisk) {
+    let mut scenario = Scenario::new(seed);
     scenario.policy = policy;
     scenario.journal.policy = policy;
     scenario.journal.disk_bytes_max = None;
     scenario.quota = None;
     scenario.faults_per_million = 0;
     scenario.stalls = true;
-    let disk = FaultyDisk::new(1);
+    scenario.log_bodies_max = u64::MAX;
+    let disk = FaultyDisk::new(seed);
     let mut world = World::new(scenario, disk.clone(), disk.clone());
     world.start();
     (world, disk)
 }
 
 fn put(queue: &str, persistence: Persistence) -> Wish {
-    let (queue, body) = (queue.into(), Rc::from([7; 100]));
+    put_of(queue, persistence, Rc::from([7; 100]))
+}
+
+fn put_of(queue: &str, persistence: Persistence, body: Rc<[u8]>) -> Wish {
+    let queue = queue.into();
     Wish::Put { queue, priority: 0, delay: 0, lease: 60, persistence, body }
 }
 
@@ -79,6 +89,97 @@ fn jobs_in_memory_come_and_go_while_others_wait_for_room() {
         assert_eq!(deleted, None, "this is to be on the disk");
         calls.for_each(|call| disk.withdraw(call));
         end(&mut world, waiting, began);
+    }
+}
+
+/// Whatever the journal is like, and in whatever order things are asked for: what is in memory
+/// alone is answered at the moment at which it is asked for, while senders, those who settle, the
+/// log's room and its snapshots wait for a disk that stands still.
+#[test]
+fn work_in_memory_goes_on_among_all_else_while_the_disk_stalls() {
+    for seed in 1..=SEEDS {
+        let mut rng = Rng::new(seed);
+        let (mut world, disk) = world_of(seed, rng.pick(&POLICIES));
+        let client = worker(&mut world);
+        let leased: Vec<u64> = (0..3).map(|_| durable_job(&mut world, client)).collect();
+        let mut senders: Vec<u64> = (0..40).map(|_| world.connect(Character::Anyone)).collect();
+        let calls = disk.calls() + 1..disk.calls() + 1_000;
+        calls.clone().for_each(|call| disk.inject(call, Fault::Slow));
+        let (waiting, began) = (stall(&mut world, &disk), world.now());
+        let mut jobs = Jobs::default();
+        for _ in 0..200 {
+            if rng.chance(1, 6)
+                && let Some(sender) = senders.pop()
+            {
+                let body = vec![7; rng.index(10_000)].into();
+                let wish = put_of("default", Persistence::Persistent, body);
+                assert_eq!(world.ask_meanwhile(sender, wish), None, "it is not on the disk");
+            }
+            let asked_at = world.now();
+            jobs.work(&mut world, client, &mut rng);
+            let took = world.now().since(asked_at);
+            assert!(took < Nanos::from_millis(1), "seed {seed}: answered after {took}");
+            world.pass(Nanos::from_millis(rng.pick(&[0, 0, 1, 15])));
+        }
+        assert!(world.now().since(began) < FaultyDisk::STALL, "it stalls still");
+        let deleted = world.ask_meanwhile(client, Wish::Delete { id: rng.pick(&leased) });
+        assert_eq!(deleted, None, "this is to be on the disk");
+        calls.for_each(|call| disk.withdraw(call));
+        world.pass(FaultyDisk::STALL + Nanos::from_millis(500));
+        let used = world.ask(waiting, Wish::ListUsed).expect("nothing fails");
+        assert_eq!(used.line, "USING default", "who waited was answered before");
+    }
+}
+
+/// Jobs in memory, and who holds them.
+#[derive(Default)]
+struct Jobs {
+    ready: u64,
+    held: Vec<u64>,
+    buried: Vec<u64>,
+}
+
+impl Jobs {
+    /// Does one thing with one of them, which is answered at once.
+    fn work(&mut self, world: &mut World<FaultyDisk>, client: u64, rng: &mut Rng) {
+        let now = world.now();
+        let mut ask = |wish: Wish| {
+            let asked = wish.summary();
+            let answer = world.ask_meanwhile(client, wish);
+            answer.unwrap_or_else(|| panic!("{asked} waits at {now}")).line
+        };
+        match rng.below(8) {
+            0..=2 => {
+                let body = vec![8; rng.index(5_000)].into();
+                let answer = ask(put_of("a", Persistence::NonPersistent, body));
+                assert!(answer.starts_with("INSERTED "), "{answer}");
+                self.ready += 1;
+            }
+            3 | 4 if self.ready > 0 => {
+                let watched: Rc<BTreeSet<Rc<str>>> = Rc::new([Rc::from("a")].into());
+                self.held.push(job_id(&ask(Wish::Reserve { watched, timeout: Some(0) })));
+                self.ready -= 1;
+            }
+            5 if !self.buried.is_empty() => {
+                let id = self.buried.pop().expect("there is one");
+                assert_eq!(ask(Wish::KickJob { id }), "KICKED");
+                self.ready += 1;
+            }
+            _ => {
+                let Some(id) = self.held.pop() else { return };
+                match rng.below(4) {
+                    0 => {
+                        assert_eq!(ask(Wish::Release { id, priority: 0, delay: 0 }), "RELEASED");
+                        self.ready += 1;
+                    }
+                    1 => {
+                        assert_eq!(ask(Wish::Bury { id, priority: 0 }), "BURIED");
+                        self.buried.push(id);
+                    }
+                    _ => assert_eq!(ask(Wish::Delete { id }), "DELETED"),
+                }
+            }
+        }
     }
 }
 
@@ -197,3 +298,5 @@ fn what_a_commit_gives_back_in_memory_is_there_while_the_disk_stalls() {
 /// Under any of them the put of a durable job waits at least for a write.
 const POLICIES: [StorePolicy; 3] =
     [StorePolicy::Always, StorePolicy::Periodic(Nanos::from_millis(25)), StorePolicy::Never];
+
+const SEEDS: u64 = 100;

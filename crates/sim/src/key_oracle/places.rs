@@ -275,10 +275,12 @@ impl KeyOracle {
                 && let Some(number) = self.keyspace.least_needed(list, bounds.bytes_max)
             {
                 self.places.counted.shed += 1;
-                self.change(|keyspace| keyspace.drop_element(list, number));
+                self.change(|keyspace| match bounds.when_full {
+                    WhenFull::DeadLetter => keyspace.park_element(list, number),
+                    _ => drop(keyspace.drop_element(list, number)),
+                });
             }
         }
-        self.record();
     }
 
     /// A process begins: nothing goes for what is there.

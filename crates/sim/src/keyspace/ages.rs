@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::lists::Side;
 use super::{Content, Element, Keyspace, text};
 use crate::amount::Amount;
+use crate::history::DEAD_LETTERS;
 
 /// Which elements of lists came first, by numbers, the left end of each list first.
 pub(crate) type Ages = BTreeMap<Rc<str>, Vec<u64>>;
@@ -36,10 +37,21 @@ impl Keyspace {
     }
 
     /// An element goes because of others.
-    pub(crate) fn drop_element(&mut self, name: &str, number: u64) {
+    pub(crate) fn drop_element(&mut self, name: &str, number: u64) -> Rc<[u8]> {
         let list = self.list_mut(name.as_bytes()).expect("invariant: no value is bounded");
-        list.retain(|element| element.number != number);
+        let place = list.iter().position(|element| element.number == number);
+        let element = list.remove(place.expect("invariant: the caller found it"));
         self.forget_if_empty(name.as_bytes());
+        element.bytes
+    }
+
+    /// The same, and it becomes a dead letter. In which order these lie is not followed.
+    pub(crate) fn park_element(&mut self, name: &str, number: u64) {
+        let bytes = self.drop_element(name, number);
+        let dead = self.element(&dead_letter(name, &bytes));
+        let list = self.list_mut(DEAD_LETTERS.as_bytes()).expect("invariant: it is no value");
+        list.push(dead);
+        list.sort_by(|one, other| one.bytes.cmp(&other.bytes));
     }
 
     /// After a recovery: who came first, nobody saw in what it shows of the lists.
@@ -58,4 +70,9 @@ impl Keyspace {
             _ => &[],
         }
     }
+}
+
+/// What shows of an element that became a dead letter: where from, and its bytes.
+pub(crate) fn dead_letter(from: &str, bytes: &[u8]) -> Rc<[u8]> {
+    from.bytes().chain(*b" ").chain(bytes.iter().copied()).collect()
 }

@@ -135,6 +135,9 @@ impl Oracle {
         let taken = self.memory.taken;
         let is_short = others_wait || self.memory.may_be_short(taken);
         assert!(is_short, "{client} waits though {taken} are taken: {sent:?}");
+        let bytes = self.waiting_bytes() + waiting_bytes(sent);
+        let may_wait = self.memory.beside_bounds || self.may_all_wait(bytes);
+        assert!(may_wait, "{bytes} bytes wait, with {sent:?}");
     }
 
     /// Whether there was memory for what was sent, if that is what decided.
@@ -181,9 +184,12 @@ impl Oracle {
     /// Who comes is refused at once: those who wait take all that they may, and one always may.
     fn judge_too_many(&self, sent: &Sent) {
         let bytes = self.waiting_bytes() + waiting_bytes(sent);
-        let most = self.memory.limit / 16;
-        let is_first = self.places.waiting.is_empty();
-        assert!(!is_first && bytes > most, "{bytes} of {most} bytes wait, and {sent:?} may not");
+        assert!(!self.may_all_wait(bytes), "{bytes} bytes wait, and {sent:?} may not");
+    }
+
+    /// Whether those who wait may take so much with who comes.
+    fn may_all_wait(&self, bytes: u64) -> bool {
+        self.places.waiting.is_empty() || bytes <= self.memory.limit / 16
     }
 
     /// Nobody overtakes who waits for memory, and no commit its parts.

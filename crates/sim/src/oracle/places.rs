@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use model::{
-    Bound, Command, DeadReason, Destination, Nanos, QueueBounds, Refusal, Reply, Settlement,
-    TransactionId, WhenFull,
+    Bound, Command, DeadReason, Destination, Durability, Nanos, QueueBounds, Refusal, Reply,
+    Settlement, TransactionId, WhenFull,
 };
 
 use super::memory::brings;
@@ -35,6 +35,10 @@ pub(super) struct Places {
     /// Subscriptions whose subscriber came back to more than they may hold, and that has not been
     /// less since.
     pub(super) catching_up: BTreeSet<Rc<str>>,
+    /// The device is full: what takes more room than it frees stays.
+    is_scarce: bool,
+    /// Queues that hold more than they may since then.
+    pub(super) overfull: BTreeSet<Rc<str>>,
     pub(super) counted: Counted,
 }
 
@@ -89,6 +93,7 @@ impl Places {
         self.waiting.clear();
         self.moved.clear();
         self.catching_up.clear();
+        self.overfull.clear();
     }
 }
 
@@ -158,19 +163,56 @@ impl Oracle {
             return;
         }
         for queue in self.queues() {
-            let bounds = self.places.bounds_of(&queue);
-            while sheds(&bounds)
-                && !self.places.spared.contains(&queue)
-                && self.held(&queue).exceeds(&bounds).is_some()
-                && let Some(id) = self.least_needed(&queue, &bounds)
-            {
-                self.places.counted.shed += 1;
-                match bounds.when_full {
-                    WhenFull::DeadLetter => self.die(now, id, DeadReason::Overflow),
-                    _ => self.remove(id),
-                };
+            if !self.places.overfull.contains(&queue) {
+                self.shed_in(now, &queue);
             }
         }
+    }
+
+    fn shed_in(&mut self, now: Nanos, queue: &Rc<str>) {
+        let bounds = self.places.bounds_of(queue);
+        while sheds(&bounds)
+            && !self.places.spared.contains(queue)
+            && self.is_beyond(queue)
+            && let Some(id) = self.least_needed(queue, &bounds)
+        {
+            if self.stays_for_now(id, bounds.when_full) {
+                self.places.overfull.insert(queue.clone());
+                return;
+            }
+            self.places.counted.shed += 1;
+            match bounds.when_full {
+                WhenFull::DeadLetter => self.die(now, id, DeadReason::Overflow),
+                _ => self.remove(id),
+            };
+        }
+    }
+
+    /// By time what stayed for want of room goes.
+    pub fn shed_what_stayed(&mut self, now: Nanos) {
+        if !self.places.is_scarce && !self.places.overfull.is_empty() {
+            self.step += 1;
+            self.places.overfull.clear();
+            self.shed(now);
+        }
+    }
+
+    /// Something comes into a queue.
+    pub(super) fn comes_into(&mut self, queue: &str) {
+        self.places.spared.remove(queue);
+        self.places.overfull.remove(queue);
+    }
+
+    /// What is done now is done while the device has room, or has none.
+    pub fn see_room(&mut self, is_scarce: bool) {
+        self.places.is_scarce = is_scarce;
+    }
+
+    /// Whether a message cannot become a dead letter, for want of room.
+    fn stays_for_now(&self, id: u64, when_full: WhenFull) -> bool {
+        let message = self.messages.get(&id).expect("invariant: the caller found it");
+        let is_to_move = when_full == WhenFull::DeadLetter && message.content.dead.is_none();
+        self.places.is_scarce && is_to_move && message.nature.level > Durability::None
     }
 
     /// Of the least urgent that are ready the older of the first and the last; the last, where
@@ -319,7 +361,8 @@ impl Oracle {
     ) -> bool {
         let Places { pace_max, moved, .. } = &self.places;
         let bounds = self.places.bounds_of(queue);
-        if self.never_fits(queue, demand) == Some(bound) {
+        let is_given_up = waited.is_some_and(|(_, waiting)| waiting.is_given_up);
+        if is_given_up || self.never_fits(queue, demand) == Some(bound) {
             return true;
         }
         let is_slow = bounds.target_age.map(Bound::Age) == Some(bound) && self.may_be_slow(queue);
@@ -333,7 +376,7 @@ impl Oracle {
         let moved = moved.get(queue).copied().filter(|_| !self.memory.is_limited());
         let moved = moved.unwrap_or_default();
         let since = if waiting.is_commit() { waiting.since } else { waiting.since.max(moved) };
-        waiting.is_given_up || is_named && now >= since + *pace_max
+        is_named && now >= since + *pace_max
     }
 
     /// Who waits for places goes on before all who came later and want these as well.

@@ -88,7 +88,7 @@ impl Oracle {
     fn store_in(&mut self, now: Nanos, queue: Rc<str>, level: Durability, new: &NewMessage) {
         let id = self.next_id;
         self.next_id += 1;
-        self.places.spared.remove(&queue);
+        self.comes_into(&queue);
         let lease = u32::try_from(new.lease.as_secs()).expect("invariant: a minute");
         let scanned = message::Message::scan(&new.body).expect("invariant: the session read it");
         let body: Vec<u8> = scanned.data().flatten().copied().collect();

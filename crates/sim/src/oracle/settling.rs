@@ -38,7 +38,7 @@ impl Oracle {
         match how {
             Settlement::Accept => self.remove(id),
             Settlement::Release => {
-                self.message(id).place = Place::Ready(now);
+                self.return_ready(now, id);
                 NOTHING
             }
             Settlement::Fail => self.fail(now, id),
@@ -60,7 +60,7 @@ impl Oracle {
     pub(super) fn die(&mut self, now: Nanos, id: u64, reason: DeadReason) -> Changes {
         let content = self.message(id).content.clone();
         if content.dead.is_some() {
-            self.message(id).place = Place::Ready(now);
+            self.return_ready(now, id);
             return NOTHING;
         }
         if self.buries_nothing(&content.queue) {

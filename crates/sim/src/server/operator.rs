@@ -18,6 +18,7 @@ impl<D: Disk> Server<D> {
         outside.trace(now, || format!("the operator asks for {}", brief(&command)));
         self.stepped_at = now;
         let mut outputs = Vec::new();
+        self.tell_room(outside);
         let before = self.broker.memory_bytes();
         self.broker.handle(now, SESSION, command, &mut outputs);
         self.tell_memory(before, outside);

@@ -40,6 +40,7 @@ impl<D: Disk> Server<D> {
             if let Some(bytes) = bytes_brought(&command) {
                 self.bringing.insert(id, bytes);
             }
+            self.tell_room(outside);
             let memory = self.broker.memory_bytes();
             let outputs = self.step_redis(now, SessionId(id), command);
             self.tell_memory(memory, outside);
