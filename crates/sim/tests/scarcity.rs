@@ -3,7 +3,7 @@
 
 use model::Persistence::{NonPersistent, Persistent};
 use model::{Nanos, QueueBounds, WhenFull};
-use sim::{Rng, Scenario, Tally, simulate};
+use sim::{Fault, Rng, Scenario, Tally, simulate};
 
 /// Lives with bounds.
 fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
@@ -80,6 +80,28 @@ fn the_oldest_goes_on_a_full_device_too() {
         });
         assert_eq!(total.scarcity.waits, 0, "{total}");
         assert!(total.refusals > SEEDS, "{total}");
+        assert!(total.scarcity.shed > SEEDS, "{total}");
+    }
+}
+
+/// On a disk that stands still for seconds at times, on which all else waits that is to be durable.
+#[test]
+fn the_oldest_goes_while_the_disk_stalls_too() {
+    for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
+        let total = lives_of(SEEDS / 4, |scenario, rng| {
+            (scenario.clients, scenario.amqp_clients) = (rng.between(2, 5), rng.pick(&[0, 3]));
+            (scenario.redis_clients, scenario.steps) = (0, 1000);
+            (scenario.falls_per_thousand, scenario.pipeline) = (rng.pick(&[0, 1]), 16);
+            let messages_max = Some(rng.between(1, 8));
+            let bounds = QueueBounds { when_full, messages_max, ..QueueBounds::default() };
+            scenario.have_room();
+            scenario.bound(bounds);
+            scenario.bound_topics(bounds);
+            scenario.stalls = true;
+            (scenario.faults, scenario.faults_per_million) = (vec![Fault::Slow], 50_000);
+            scenario.persistences = vec![Persistent, NonPersistent];
+        });
+        assert_eq!(total.scarcity.waits, 0, "{total}");
         assert!(total.scarcity.shed > SEEDS, "{total}");
     }
 }

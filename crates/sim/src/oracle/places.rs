@@ -343,6 +343,8 @@ impl Oracle {
             Reply::Stored { .. } | Reply::Done => {
                 for (queue, demand) in &demands {
                     assert_eq!(self.lack(queue, *demand), None, "{queue} has no place: {sent:?}");
+                    let grows = self.lacks_room_to_park(queue, *demand);
+                    assert!(!grows, "{queue} holds too much on a full device: {sent:?}");
                 }
                 self.judge_turn(&demands, waited.map_or(u64::MAX, |(ticket, _)| ticket), sent);
             }
@@ -400,6 +402,14 @@ impl Oracle {
             return self.never_fits(queue, demand);
         }
         self.held(queue).without(demand.settled).and(demand.stored).exceeds(&bounds)
+    }
+
+    /// Whether what would have to become a dead letter for it stays, as the device is full.
+    fn lacks_room_to_park(&self, queue: &str, demand: Demand) -> bool {
+        let bounds = self.places.bounds_of(queue);
+        let is_beyond = self.held(queue).and(demand.stored).exceeds(&bounds).is_some();
+        let least = self.least_needed(queue, &bounds).filter(|_| is_beyond);
+        least.is_some_and(|id| self.stays_for_now(id, bounds.when_full))
     }
 
     /// The bound that is in the way for ever. What goes on to a subscription has none.
