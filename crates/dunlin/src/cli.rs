@@ -438,7 +438,8 @@ pub(crate) struct Tuning {
         value_parser = Limit::parse
     )]
     pub(crate) half_sent_timeout: Option<Limit>,
-    /// Close a connection that is silent for so long, or never [default: never]
+    /// Close a connection that is silent for so long, or never; who waits for an answer, or has
+    /// subscribed by the Redis protocol, is not silent [default: never]
     #[arg(
         long,
         value_name = "DURATION",

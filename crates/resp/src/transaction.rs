@@ -51,6 +51,11 @@ impl Transaction {
         self.queue.len()
     }
 
+    /// Whether any of them may store something.
+    pub(crate) fn may_store(&self) -> bool {
+        self.queue.iter().any(|(spec, _)| spec.may_store())
+    }
+
     /// What the commands that wait hold in memory.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes

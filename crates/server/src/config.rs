@@ -95,8 +95,8 @@ pub struct Limits {
     pub buffered_bytes: usize,
     /// How long a command may stay half sent before its connection is closed.
     pub half_sent: Option<Duration>,
-    /// How long a connection may send and receive nothing before it is closed. `None`: for ever,
-    /// as workers that wait for a message do.
+    /// How long a connection may send and receive nothing before it is closed, unless it waits for
+    /// an answer or for what is published. `None`: for ever.
     pub idle: Option<Duration>,
     /// How long peers may take to read their last answers when the server stops.
     pub stop: Duration,

@@ -325,8 +325,14 @@ impl Connection {
             .half_sent_since
             .zip(limits.half_sent)
             .map(|(since, limit)| since + crate::clock::nanos(limit));
-        let idle = limits.idle.map(|limit| self.active_at + crate::clock::nanos(limit));
+        let idle = limits.idle.filter(|_| !self.is_owed());
+        let idle = idle.map(|limit| self.active_at + crate::clock::nanos(limit));
         half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout()).min()
+    }
+
+    /// Whether it is not the peer who is silent: it waits for an answer, or for what is published.
+    fn is_owed(&self) -> bool {
+        self.is_postponed() || self.is_held() || self.peer.awaits_reply() || self.peer.listens()
     }
 
     /// Lets the protocol know what time it is. Whether that meant anything to it.
@@ -362,6 +368,7 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::Shutdown;
     use std::os::unix::net::UnixStream;
+    use std::time::Duration;
 
     use amqp::frame::{self, FrameKind};
     use amqp::performative::{Attach, Open, Performative, Role};
@@ -457,6 +464,33 @@ mod tests {
         assert!(line.connection.is_finished());
     }
 
+    /// They would be popped for nobody.
+    #[test]
+    fn what_stands_behind_a_wait_is_dropped_when_its_client_hangs_up() {
+        let mut line = Line::new(Protocol::Redis);
+        assert!(line.say("BLPOP a 0\r\nLPOP b\r\n").is_some());
+        line.half_close();
+        assert!(line.next_command().is_some(), "the wait is ended");
+        line.reply(Reply::TimedOut { link: None });
+        assert!(line.next_command().is_none());
+        assert_eq!(line.hear(), "*-1\r\n");
+        assert!(line.connection.is_finished());
+    }
+
+    #[test]
+    fn what_would_have_waited_was_the_last_of_who_has_hung_up() {
+        let mut line = Line::new(Protocol::Redis);
+        assert!(line.say("LPOP l\r\nBLPOP a 0\r\nLPOP b\r\n").is_some());
+        line.half_close();
+        assert!(line.next_command().is_none());
+        line.reply(Reply::Elements(vec![].into()));
+        assert!(line.next_command().is_some(), "what ends at once");
+        line.reply(Reply::TimedOut { link: None });
+        assert!(line.next_command().is_none());
+        assert!(line.hear().ends_with("*-1\r\n"));
+        assert!(line.connection.is_finished());
+    }
+
     #[test]
     fn an_answer_that_comes_later_is_given_before_the_server_stops() {
         let mut line = Line::new(Protocol::Redis);
@@ -526,6 +560,32 @@ mod tests {
             frame::write(&mut out, FrameKind::Amqp, 0, |out| performative.encode(out));
         }
         out
+    }
+
+    #[test]
+    fn who_waits_for_the_server_is_not_silent() {
+        let idle = Duration::from_secs(1);
+        let limits = Limits { idle: Some(idle), ..Limits::default() };
+        let waiting = [
+            (Protocol::Redis, "BLPOP l 0\r\n", Reply::TimedOut { link: None }),
+            (Protocol::Beanstalkd, "reserve\r\n", Reply::TimedOut { link: None }),
+        ];
+        for (protocol, asked, answer) in waiting {
+            let mut line = Line::new(protocol);
+            let due = Some(nanos(idle));
+            assert_eq!(line.connection.deadline(&limits, Nanos(0)), due, "it says nothing");
+            assert!(line.say(asked).is_some());
+            assert_eq!(line.connection.deadline(&limits, Nanos(0)), None, "{asked}");
+            line.reply(answer);
+            line.hear();
+            assert_eq!(line.connection.deadline(&limits, Nanos(0)), due, "it is answered");
+        }
+        let mut line = Line::new(Protocol::Redis);
+        assert!(line.say("SUBSCRIBE news\r\n").is_some());
+        line.reply(Reply::Done);
+        while line.next_command().is_some() {}
+        assert!(line.hear().contains("subscribe"));
+        assert_eq!(line.connection.deadline(&limits, Nanos(0)), None, "news may come any time");
     }
 
     #[test]

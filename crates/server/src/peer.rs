@@ -189,6 +189,14 @@ impl Peer {
         }
     }
 
+    /// It waits for what others publish, and has no reason to say anything.
+    pub(crate) fn listens(&self) -> bool {
+        match self {
+            Self::Beanstalkd(_) | Self::Amqp(_) => false,
+            Self::Redis(peer) => peer.session.is_subscriber(),
+        }
+    }
+
     /// The server stops: nothing waits any more for what others do.
     pub(crate) fn stop_waiting(&mut self) -> Option<Command> {
         match self {

@@ -151,7 +151,9 @@ fn who_says_no_more_waits_no_more() {
     let server = start(redis_too(memory()));
     let mut client = connect_second(&server);
     client.send("RPUSH l a\r\nBLPOP nothing 0\r\nLPOP l\r\n").half_close();
-    assert_eq!(client.rest(), b":1\r\n*-1\r\n$1\r\na\r\n");
+    assert_eq!(client.rest(), b":1\r\n*-1\r\n");
+    let mut other = connect_second(&server);
+    assert_eq!(other.ask("LLEN l"), ":1", "nobody would have got it");
 }
 
 #[test]
@@ -159,7 +161,13 @@ fn draining_refuses_what_stores() {
     let server = start(redis_too(memory()));
     let mut client = connect_second(&server);
     assert_eq!(client.ask("RPUSH l a"), ":1");
+    let mut begun = connect_second(&server);
+    assert_eq!(begun.ask("MULTI"), "+OK");
+    assert_eq!(begun.ask("RPUSH l b"), "+QUEUED");
     server.remote().drain();
+    let aborted = "-EXECABORT Transaction discarded because of: this server is draining";
+    assert!(begun.ask("EXEC").starts_with(aborted));
+    assert_eq!(begun.ask("LLEN l"), ":1");
     assert!(client.ask("RPUSH l a").starts_with("-ERR this server is draining"));
     assert_eq!(answer(&mut client, "LPOP l", 2), ["$1", "a"]);
 }

@@ -57,6 +57,8 @@ pub struct Session {
     /// Replies that the engine owes of which the peer hears nothing.
     quiet: usize,
     half_closed: bool,
+    /// The peer hung up while its command blocked: what it sent behind it is nobody's any more.
+    drops_input: bool,
     half_sent: bool,
     has_more: bool,
     closing: bool,
@@ -73,8 +75,10 @@ enum Awaited {
     /// None but quiet ones.
     Nothing,
     Plan(Wording),
-    /// The same, and it may come later.
+    /// The same, and it may come later: there is no place yet.
     Waiting(Wording),
+    /// The same, and it may come later: that is what was asked for.
+    Blocked(Wording),
     Exec(Parts),
     /// The same, and it comes later.
     WaitingExec(Parts),
@@ -123,6 +127,7 @@ impl Session {
             postponed: None,
             quiet: 0,
             half_closed: false,
+            drops_input: false,
             half_sent: false,
             has_more: false,
             closing: false,
@@ -177,9 +182,12 @@ impl Session {
         }
     }
 
-    /// The peer will send no more. A command that waits ends, as does every later one at once.
+    /// The peer will send no more. A command that waits ends, as does every later one at once. What
+    /// stands behind one that blocks is not carried out, as with Redis: who waited is most likely
+    /// gone, and nobody would get what is popped.
     pub fn handle_half_close(&mut self) -> Option<Command> {
         self.half_closed = true;
+        self.drops_input = matches!(self.awaited, Awaited::Blocked(_));
         self.is_waiting().then(cancel_wait)
     }
 
@@ -188,6 +196,12 @@ impl Session {
     #[must_use]
     pub const fn awaits_reply(&self) -> bool {
         !matches!(self.awaited, Awaited::Nothing)
+    }
+
+    /// It has subscriptions.
+    #[must_use]
+    pub fn is_subscriber(&self) -> bool {
+        self.subscriptions.subscribed().count() > 0
     }
 
     /// Forgets the connection.
@@ -231,7 +245,9 @@ impl Session {
     pub fn collected_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, Transaction::bytes);
         let awaited = match &self.awaited {
-            Awaited::Plan(wording) | Awaited::Waiting(wording) => wording.held_bytes(),
+            Awaited::Plan(wording) | Awaited::Waiting(wording) | Awaited::Blocked(wording) => {
+                wording.held_bytes()
+            }
             _ => 0,
         };
         let postponed = self.postponed.as_ref().map_or(0, Words::cost_bytes);
@@ -251,7 +267,8 @@ impl Session {
     }
 
     const fn is_waiting(&self) -> bool {
-        matches!(self.awaited, Awaited::Waiting(_) | Awaited::WaitingExec(_))
+        let awaited = &self.awaited;
+        matches!(awaited, Awaited::Waiting(_) | Awaited::Blocked(_) | Awaited::WaitingExec(_))
     }
 
     fn may_run(&self, errand: &Errand) -> bool {
@@ -282,6 +299,10 @@ impl Session {
     }
 
     fn read(&mut self, input: &mut InputBuffer, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        if self.drops_input {
+            self.closing = true;
+            return Step::GoOn;
+        }
         if let Some(words) = self.postponed.take() {
             let found = Repeated::find(&mut self.last, &words);
             return self.execute(&words, found, shared, out);
@@ -463,12 +484,13 @@ impl Session {
     fn ask(&mut self, plan: Plan, shared: &mut Shared) -> Step {
         let Plan { mut command, wording } = plan;
         self.popped = false;
-        if self.half_closed {
+        if self.half_closed && waits(&command) {
+            self.drops_input = true;
             wait_no_longer(&mut command);
         }
         if waits(&command) {
             shared.clients.at_mut(self.slot).set_blocked(true);
-            self.awaited = Awaited::Waiting(wording);
+            self.awaited = Awaited::Blocked(wording);
         } else {
             self.awaited = Awaited::Plan(wording);
         }
@@ -479,6 +501,7 @@ impl Session {
     fn wait_for_place(&mut self, shared: &mut Shared) {
         self.awaited = match core::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::Plan(wording) | Awaited::Waiting(wording) => Awaited::Waiting(wording),
+            Awaited::Blocked(wording) => Awaited::Blocked(wording),
             Awaited::Exec(parts) => Awaited::WaitingExec(parts),
             _ => unreachable!("only what stores something waits for a place"),
         };
@@ -495,7 +518,7 @@ impl Session {
         match awaited {
             Awaited::Nothing => unreachable!("invariant: a reply answers a command"),
             Awaited::Plan(wording) => self.word(wording, reply, shared, out),
-            Awaited::Waiting(wording) => {
+            Awaited::Waiting(wording) | Awaited::Blocked(wording) => {
                 self.word(wording, reply, shared, out);
                 shared.clients.at_mut(self.slot).set_blocked(false);
             }

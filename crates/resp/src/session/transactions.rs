@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use model::{Command, Reply};
+use model::{Command, Refusal, Reply};
 
 use super::{Awaited, Errand, Session, Step};
 use crate::arguments::Arguments;
@@ -55,6 +55,10 @@ impl Session {
         if transaction.is_faulty {
             self.end_transaction(shared);
             return Err(Fault::of("EXECABORT Transaction discarded because of previous errors."));
+        }
+        if shared.draining.has_begun() && transaction.may_store() {
+            self.end_transaction(shared);
+            return Err(aborted(&Refusal::Draining));
         }
         shared.clients.at_mut(self.slot).queued = None;
         let (commands, parts) = transaction.plan(shared);
