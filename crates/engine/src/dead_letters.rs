@@ -30,7 +30,7 @@ impl Engine {
         let slot = message.queue;
         let queue = self.queues.at(slot);
         if message.dead().is_some() {
-            return self.return_ready(id);
+            return self.return_ready(id, effects);
         }
         if queue.is_memory_only() || queue.policy.dead_letters == DeadLetters::Drop {
             self.finish(id, effects);

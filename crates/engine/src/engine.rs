@@ -475,7 +475,7 @@ impl Engine {
             }
             Timer::Resume(queue) => self.resume(queue),
             Timer::Browse(consumer) => return self.browse(consumer, effects),
-            Timer::Delay(queue) => self.end_delay(queue),
+            Timer::Delay(queue) => self.end_delay(queue, effects),
             Timer::Admit(line) => return self.admit_next(line, effects),
             Timer::GiveUp(ticket) => return self.give_up_waiting(ticket, effects),
             Timer::Pause(queue) => self.end_pause(queue),

@@ -15,9 +15,10 @@
 
 use alloc::vec::Vec;
 
-use model::Nanos;
+use model::{MessageId, Nanos};
 
 use crate::codec::{number, text};
+use crate::message::place_of;
 use crate::record::{FieldValue, RecordError};
 use crate::wire::{Reader, put_bytes, put_varint};
 
@@ -54,6 +55,14 @@ pub struct Over {
     pub below: u64,
     /// or in front: their order is greater.
     pub above: i64,
+}
+
+impl Over {
+    /// Whether a ready message of this place, stored at this moment, is among them.
+    pub(crate) fn has(&self, order: i64, created: Nanos) -> bool {
+        let is_among = self.above < order && order < place_of(MessageId(self.below));
+        is_among && created < self.at
+    }
 }
 
 impl<'a> ValueView<'a> {

@@ -260,7 +260,7 @@ impl Engine {
         let history = self.living_mut(id).history_mut();
         history.expired = history.expired.saturating_add(1);
         self.totals.expired += 1;
-        self.enter(id, State::Ready);
+        self.return_ready(id, effects);
         queue
     }
 

@@ -103,6 +103,11 @@ impl Session {
         self.leases.first().map(|(until, _)| *until)
     }
 
+    /// What it leases and holds.
+    pub(crate) fn holds(&self) -> impl Iterator<Item = MessageId> {
+        self.leases.iter().map(|(_, id)| *id).chain(self.held.iter().copied())
+    }
+
     pub(crate) fn holds_nothing(&self) -> bool {
         self.leases.is_empty() && self.held.is_empty()
     }

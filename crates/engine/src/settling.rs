@@ -72,16 +72,24 @@ impl Engine {
                 self.finish(id, effects);
                 None
             }
-            Settlement::Release => self.return_ready(id),
+            Settlement::Release => self.return_ready(id, effects),
             Settlement::Fail => self.fail(id, effects),
             Settlement::Park(reason) => self.park(id, reason, effects),
         }
     }
 
-    /// A message that is in no index is ready again, where it was. Not journalled: as far as the
-    /// log knows it always was.
-    pub(crate) fn return_ready(&mut self, id: MessageId) -> Option<QueueSlot> {
+    /// A message that is in no index is ready again, where it was. As far as the log knows it
+    /// always was: it is not told, unless that is among what is being deleted.
+    pub(crate) fn return_ready(
+        &mut self,
+        id: MessageId,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let is_spared = self.log.takes_change() && self.spare(id);
         self.enter(id, State::Ready);
+        if is_spared {
+            self.journal_change(id, effects);
+        }
         Some(self.living(id).queue)
     }
 
@@ -223,13 +231,13 @@ impl Engine {
         slot
     }
 
-    /// The delay of the queue's first delayed message ends, by time. Not journalled: when it is
-    /// replayed, its time has come as well.
-    pub(crate) fn end_delay(&mut self, slot: QueueSlot) -> QueueSlot {
+    /// The delay of the queue's first delayed message ends, by time. Not journalled for itself:
+    /// when it is replayed, its time has come as well.
+    pub(crate) fn end_delay(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
         let first = self.queues.at(slot).delayed.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are delayed messages");
         self.leave(id);
-        self.enter(id, State::Ready);
+        self.return_ready(id, effects);
         slot
     }
 
@@ -257,12 +265,13 @@ impl Engine {
         if is_scarce && message.is_journalled() {
             // Counted in memory alone: whoever holds much and is lost must not use up the room
             // that is kept for what gives some back.
-            return self.return_ready(id);
+            return self.return_ready(id, effects);
         }
         let attempts_max = self.queues.at(slot).policy.attempts_max;
         if attempts_max != 0 && failed >= attempts_max && !is_dead {
             return self.park(id, DeadReason::Attempts, effects);
         }
+        self.spare(id);
         self.enter(id, State::Ready);
         self.journal_change(id, effects);
         Some(slot)
@@ -278,6 +287,7 @@ impl Engine {
 
     /// Puts a message into a state for good: journalled and confirmed.
     fn stand(&mut self, id: MessageId, state: State, effects: &mut Effects) -> Outcome {
+        self.spare(id);
         self.enter(id, state);
         self.journal_change(id, effects);
         Outcome::reply(self.living_mut(id).after(), Reply::Done)

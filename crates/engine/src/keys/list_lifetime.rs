@@ -17,7 +17,8 @@ use super::setting::DEADLINE_BYTES_MAX;
 use crate::Effects;
 use crate::engine::Engine;
 use crate::key_records::{DeadlineView, Over};
-use crate::message::{State, place_of};
+use crate::log::CHANGED_BYTES_MAX;
+use crate::message::State;
 use crate::order_set::OrderSet;
 use crate::queue::{Counts, ListLifetime, QueueSlot, Role};
 use crate::record::RecordView;
@@ -114,8 +115,37 @@ impl Engine {
                 self.keys.stale.insert(name);
                 continue;
             }
+            if let Some(slot) = slot {
+                self.spare_held(slot, effects);
+            }
             self.log.make_way(DEADLINE_BYTES_MAX, effects);
             self.state_lifetime(&name, effects);
+        }
+    }
+
+    /// What is held of a list that is over is its holders'. The log knows no holders: before it
+    /// hears that the list is over, it hears of new places for what is held.
+    fn spare_held(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        let queue = self.queues.at(slot);
+        if queue.lifetime.over.is_none() || queue.counts.leased == 0 || self.log.is_whole() {
+            return;
+        }
+        let mut looks = 0;
+        let held = self.sessions.iter().flat_map(|(_, session)| session.holds());
+        let held = held.take(HELD_LOOKS_MAX).inspect(|_| looks += 1);
+        let mut held: Vec<_> = held.filter(|id| self.living(*id).queue == slot).collect();
+        // The first of them goes in front last, and so stays the first.
+        held.sort_unstable_by_key(|id| core::cmp::Reverse(self.living(*id).order(*id)));
+        self.took_steps(looks);
+        for id in held {
+            if !self.log.takes_change() {
+                return;
+            }
+            // It is in no index that knows its place.
+            if self.spare(id) {
+                self.log.make_way(CHANGED_BYTES_MAX, effects);
+                self.journal_change(id, effects);
+            }
         }
     }
 
@@ -162,14 +192,28 @@ impl Engine {
     /// Dooms those ready messages of a queue that are over, as the log has it.
     pub(crate) fn doom_again(&mut self, slot: QueueSlot, over: Over) {
         let queue = self.queues.at(slot);
-        let is_over = |place: &(u32, i64)| {
-            let among = over.above < place.1 && place.1 < place_of(MessageId(over.below));
-            among && self.living(self.message_of(place.1)).created < over.at
-        };
+        let is_over =
+            |place: &(u32, i64)| over.has(place.1, self.living(self.message_of(place.1)).created);
         let doomed: Vec<_> = queue.ready.iter().filter(is_over).collect();
         for (priority, order) in doomed {
             self.doom_one(slot, priority, order);
         }
+    }
+
+    /// A message that is held, or in no index, comes back to its queue. Where a list is still being deleted
+    /// there, it would lie among what is, as far as the log knows, and a restart would delete it
+    /// too: so it gets a place in front of all, of which the log is to be told. Says whether it did.
+    pub(crate) fn spare(&mut self, id: MessageId) -> bool {
+        let slot = self.living(id).queue;
+        self.end_list_if_over(slot);
+        let Some(over) = self.queues.at(slot).lifetime.over else { return false };
+        let message = self.living(id);
+        if !message.is_journalled() || !over.has(message.order(id), message.created) {
+            return false;
+        }
+        let order = self.first_place();
+        self.reorder(id, order);
+        true
     }
 
     fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: i64) {
@@ -187,6 +231,9 @@ impl Engine {
         }
     }
 }
+
+/// Held messages, of whatever queues, that are looked at when a list is over.
+const HELD_LOOKS_MAX: usize = 100_000;
 
 /// What the lifetime of a list may take in a snapshot.
 pub(crate) fn picture_bytes(name: &QueueName, lifetime: ListLifetime) -> u64 {

@@ -51,7 +51,22 @@ impl NaiveKeys {
             self.deadlines.remove(&name);
             self.lists.remove(&name);
             let before = self.over.get(&name).map_or(0, |(at, _, _)| *at);
-            self.over.insert(name, (at.max(before), self.front, self.next as i64));
+            let over = (at.max(before), self.front, self.next as i64);
+            self.spare(&name, over);
+            self.over.insert(name, over);
+        }
+    }
+
+    /// What is held of a list that is over is not of it: it gets places in front of all.
+    fn spare(&mut self, name: &str, (at, above, below): (u64, i64, i64)) {
+        let mut held: Vec<_> = self.leased.values_mut().collect();
+        held.sort_by_key(|(_, message)| -message.order);
+        for (of, message) in held {
+            let is_among = above < message.order && message.order < below;
+            if of == name && message.durable && message.created < at && is_among {
+                message.order = self.front;
+                self.front -= 1;
+            }
         }
     }
 
@@ -61,7 +76,7 @@ impl NaiveKeys {
     }
 
     /// What a crash leaves of this state. What was leased is ready; what of a list that is over is
-    /// in its way then goes with it.
+    /// still there goes with it.
     pub(crate) fn crash(&mut self) {
         for (_, (name, message)) in std::mem::take(&mut self.leased) {
             self.enter(&name, message);
