@@ -200,9 +200,10 @@ impl Engine {
         }
     }
 
-    /// A message that is held, or in no index, comes back to its queue. Where a list is still being deleted
-    /// there, it would lie among what is, as far as the log knows, and a restart would delete it
-    /// too: so it gets a place in front of all, of which the log is to be told. Says whether it did.
+    /// A message that is held, or in no index, comes back to its queue. Where a list is still being
+    /// deleted there, it would lie among what is, as far as the log knows, and a restart would
+    /// delete it too: so it gets a place in front of all, of which the log is to be told. Says
+    /// whether it did.
     pub(crate) fn spare(&mut self, id: MessageId) -> bool {
         let slot = self.living(id).queue;
         self.end_list_if_over(slot);
