@@ -85,7 +85,7 @@ impl Engine {
         id: MessageId,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let is_spared = self.log.takes_change() && self.spare(id);
+        let is_spared = self.may_say_where() && self.spare(id);
         self.enter(id, State::Ready);
         if is_spared {
             self.journal_change(id, effects);

@@ -138,7 +138,7 @@ impl Engine {
         held.sort_unstable_by_key(|id| core::cmp::Reverse(self.living(*id).order(*id)));
         self.took_steps(looks);
         for id in held {
-            if !self.log.takes_change() {
+            if !self.may_say_where() {
                 return;
             }
             // It is in no index that knows its place.
@@ -198,6 +198,12 @@ impl Engine {
         for (priority, order) in doomed {
             self.doom_one(slot, priority, order);
         }
+    }
+
+    /// Whether the log has room for the place of one that is spared. What is kept for deleting is
+    /// not for that.
+    pub(crate) fn may_say_where(&self) -> bool {
+        self.log.takes_change() && !self.log.is_scarce()
     }
 
     /// A message that is held, or in no index, comes back to its queue. Where a list is still being
