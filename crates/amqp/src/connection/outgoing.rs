@@ -25,9 +25,31 @@ impl Connection {
         let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
         let key = link.session;
         let is_copy = matches!(&link.kind, Kind::Consumer(consumer) if consumer.browses);
-        let outgoing = Outgoing::new(id, delivery, Opening::of(delivery, self.now), is_copy);
-        self.let_wait(key, Waiting::Delivery(Box::new(outgoing)));
-        self.send_waiting(key, out);
+        let mut outgoing = Outgoing::new(id, delivery, Opening::of(delivery, self.now), is_copy);
+        if !self.send_at_once(key, &mut outgoing, out) {
+            self.let_wait(key, Waiting::Delivery(Box::new(outgoing)));
+            self.send_waiting(key, out);
+        }
+    }
+
+    /// Sends what nothing stands in the way of. Gives whether it is done with; if not, it waits.
+    fn send_at_once(
+        &mut self,
+        key: SessionKey,
+        outgoing: &mut Outgoing,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let is_first = self.sessions.get(&key).is_some_and(|session| session.waiting.is_empty());
+        if !is_first || self.congested || out.len() >= OUTPUT_BYTES_MAX {
+            return false;
+        }
+        if self.lacks_credit(outgoing) {
+            return false;
+        }
+        self.filled_last = key;
+        let is_done = self.send(key, outgoing, out);
+        self.congested = out.len() >= OUTPUT_BYTES_MAX;
+        is_done
     }
 
     /// Lets something of a consumer wait behind all else of its session.
@@ -79,10 +101,10 @@ impl Connection {
                         continue;
                     }
                 }
-                Waiting::Delivery(outgoing) => {
-                    if let Some(rest) = self.send(key, outgoing, out) {
+                Waiting::Delivery(mut outgoing) => {
+                    if !self.send(key, &mut outgoing, out) {
                         let Some(session) = self.sessions.get_mut(&key) else { return };
-                        session.waiting.insert(place, Waiting::Delivery(rest));
+                        session.waiting.insert(place, Waiting::Delivery(outgoing));
                         break;
                     }
                 }
@@ -95,20 +117,25 @@ impl Connection {
         self.congested |= out.len() >= OUTPUT_BYTES_MAX && self.sessions.contains_key(&key);
     }
 
-    /// Sends of one delivery what the window allows; gives it back if that was not all.
-    fn send(
+    /// Sends of one delivery what the window allows. Gives whether that was all: of a link that is
+    /// gone there is no more.
+    fn send(&mut self, key: SessionKey, outgoing: &mut Outgoing, out: &mut Vec<u8>) -> bool {
+        self.send_part(key, outgoing, out).unwrap_or(true)
+    }
+
+    fn send_part(
         &mut self,
         key: SessionKey,
-        mut outgoing: Box<Outgoing>,
+        outgoing: &mut Outgoing,
         out: &mut Vec<u8>,
-    ) -> Option<Box<Outgoing>> {
+    ) -> Option<bool> {
         let has_begun = outgoing.sent > 0;
         if !self.sessions.get(&key)?.may_send() {
-            return Some(outgoing);
+            return Some(false);
         }
         self.flush_answers(out);
         self.sent_at = self.now;
-        let delivery = if has_begun { None } else { Some(self.number_delivery(key, &outgoing)?) };
+        let delivery = if has_begun { None } else { Some(self.number_delivery(key, outgoing)?) };
         let link = self.links.get_mut(&outgoing.link)?;
         let handle = link.handle;
         let settles = link.consumer()?.settles;
@@ -123,12 +150,12 @@ impl Connection {
         };
         let session = self.sessions.get_mut(&key)?;
         if !outgoing.write(transfer, session, self.peer.frame_bytes_max, out) {
-            return Some(outgoing);
+            return Some(false);
         }
         if settles {
-            self.settle_sent(&outgoing);
+            self.settle_sent(outgoing);
         }
-        None
+        Some(true)
     }
 
     /// Gives a delivery its number: from here on it counts for the peer.
