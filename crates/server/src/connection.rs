@@ -492,6 +492,23 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_behind_a_wait_that_was_worth_it_is_carried_out() {
+        let mut line = Line::new(Protocol::Redis);
+        assert!(line.say("BLPOP a 0\r\nPING\r\n").is_some());
+        line.half_close();
+        assert!(line.next_command().is_some(), "the wait is ended");
+        line.reply(Reply::Popped {
+            queue: model::QueueName::new("a").unwrap(),
+            elements: vec![Element::raw(b"x".as_slice().into())],
+        });
+        while line.next_command().is_some() {
+            line.reply(Reply::Done);
+        }
+        assert!(line.hear().ends_with("+PONG\r\n"));
+        assert!(line.connection.is_finished());
+    }
+
+    #[test]
     fn an_answer_that_comes_later_is_given_before_the_server_stops() {
         let mut line = Line::new(Protocol::Redis);
         assert!(line.say("LPOP l\r\n").is_some());

@@ -57,7 +57,7 @@ pub struct Session {
     /// Replies that the engine owes of which the peer hears nothing.
     quiet: usize,
     half_closed: bool,
-    /// The peer hung up while its command blocked: what it sent behind it is nobody's any more.
+    /// A command has blocked in vain until its peer hung up: what stands behind is nobody's.
     drops_input: bool,
     half_sent: bool,
     has_more: bool,
@@ -183,11 +183,10 @@ impl Session {
     }
 
     /// The peer will send no more. A command that waits ends, as does every later one at once. What
-    /// stands behind one that blocks is not carried out, as with Redis: who waited is most likely
-    /// gone, and nobody would get what is popped.
+    /// stands behind one that blocked in vain is not carried out, as with Redis: who waited is most
+    /// likely gone, and nobody would get what is popped.
     pub fn handle_half_close(&mut self) -> Option<Command> {
         self.half_closed = true;
-        self.drops_input = matches!(self.awaited, Awaited::Blocked(_));
         self.is_waiting().then(cancel_wait)
     }
 
@@ -484,13 +483,12 @@ impl Session {
     fn ask(&mut self, plan: Plan, shared: &mut Shared) -> Step {
         let Plan { mut command, wording } = plan;
         self.popped = false;
-        if self.half_closed && waits(&command) {
-            self.drops_input = true;
-            wait_no_longer(&mut command);
-        }
         if waits(&command) {
             shared.clients.at_mut(self.slot).set_blocked(true);
             self.awaited = Awaited::Blocked(wording);
+            if self.half_closed {
+                wait_no_longer(&mut command);
+            }
         } else {
             self.awaited = Awaited::Plan(wording);
         }
@@ -514,6 +512,9 @@ impl Session {
     fn answer(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
         let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
         self.popped |= matches!(reply, Reply::Elements(_) | Reply::Popped { .. } | Reply::Batch(_));
+        let is_in_vain = matches!(reply, Reply::TimedOut { .. });
+        self.drops_input |=
+            self.half_closed && is_in_vain && matches!(awaited, Awaited::Blocked(_));
         let before = out.len();
         match awaited {
             Awaited::Nothing => unreachable!("invariant: a reply answers a command"),
