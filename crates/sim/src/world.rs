@@ -6,22 +6,23 @@
 //! found, new clients connect and life goes on. At the end the faults stop, the process is shut
 //! down in order, nothing at all may be missing, and everything is taken out and deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod winding_up;
+
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use broker::{Broker, Fetch, JournalFailed};
 use journal::Disk;
-use model::{Nanos, PolicyChange, StorePolicy, Subscription};
+use model::{Nanos, PolicyChange, StorePolicy};
 
-use crate::history::DEAD_LETTERS;
 use crate::inspection::inspect;
 use crate::registration::CONTAINERS;
 use crate::server::Server;
-use crate::workload::{BODY_BYTES_MAX, Character, QUEUES};
+use crate::workload::{BODY_BYTES_MAX, Character};
 use crate::{
     AmqpClient, AmqpWish, Answer, Client, Counted, Fall, Fault, FaultyDisk, KeyOracle, Oracle,
-    Outside, Paged, RedisClient, Rng, Scenario, Subscribing, Told, Value, Verdict, Wish, Words,
-    amqp_workload, key_inspection, redis_client, redis_workload, registration, rules,
+    Outside, Paged, RedisClient, Rng, Scenario, Told, Value, Wish, Words, amqp_workload,
+    key_inspection, redis_client, redis_workload, registration, rules,
 };
 
 /// One simulation.
@@ -680,31 +681,6 @@ impl<D: Disk + 'static> World<D> {
         self.server = Some(Server::new(broker, self.now, policy, defects));
     }
 
-    /// The end, over as many falls as are still planned.
-    fn finish(&mut self) {
-        self.trace(|| "no more random faults".to_owned());
-        self.faulty.inject_at_random(0, &[]);
-        while self.wind_up().is_none() {
-            assert!(self.faulty.has_struck() || self.fallen.is_some(), "it fell without a fault");
-        }
-    }
-
-    /// Everything is answered, a shutdown loses nothing, all is taken out. `None`: it fell.
-    fn wind_up(&mut self) -> Option<()> {
-        if self.server.is_none() {
-            self.recover(false);
-        }
-        self.settle()?;
-        self.faulty.set_quota(None);
-        self.shut_down()?;
-        self.recover(false);
-        self.drain()?;
-        self.shut_down()?;
-        self.recover(false);
-        assert_eq!(self.outside.oracle.ids().count(), 0, "everything was deleted");
-        Some(())
-    }
-
     /// Until every client has its answers, but for those that wait for a message.
     fn settle(&mut self) -> Option<()> {
         for _ in 0..SETTLE_ROUNDS_MAX {
@@ -743,110 +719,6 @@ impl<D: Disk + 'static> World<D> {
             self.progress();
         }
         panic!("housekeeping never ends");
-    }
-
-    /// Ends the process as a signal does. Not even a power cut behind it may take anything.
-    fn shut_down(&mut self) -> Option<()> {
-        self.trace(|| "shuts down".to_owned());
-        for id in self.client_ids() {
-            let server = self.server.as_mut().expect("invariant: it runs");
-            server.disconnect(id, &mut self.outside);
-        }
-        while self.server().has_leaving() {
-            self.turn();
-            self.quiesce()?;
-            // A slow call may hold up who is leaving.
-            self.pass(Nanos::from_millis(50));
-            self.server.as_ref()?;
-        }
-        self.server().broker.begin_shutdown();
-        for _ in 0..SETTLE_ROUNDS_MAX {
-            self.turn();
-            self.quiesce()?;
-            if self.server().broker.is_idle() {
-                break;
-            }
-            self.pass(Nanos::from_millis(50));
-            self.server.as_ref()?;
-        }
-        assert!(self.server().broker.is_idle(), "the shutdown never ends");
-        if self.scenario.policy != StorePolicy::Memory {
-            self.outside.oracle.all_told();
-            self.outside.keys.all_told();
-        }
-        self.fall(Fall::Power);
-        self.fallen = Some((Fall::Process, self.now));
-        Some(())
-    }
-
-    /// Clients take out every message there is: first those of subscriptions, which end then.
-    fn drain(&mut self) -> Option<()> {
-        self.drain_keys()?;
-        self.drain_subscriptions()?;
-        let id = self.connect(Character::Worker);
-        let watched = QUEUES.iter().chain([&DEAD_LETTERS]);
-        let watched: BTreeSet<Rc<str>> = watched.map(|queue| Rc::from(*queue)).collect();
-        for queue in &watched {
-            self.ask(id, Wish::Watch { queue: queue.clone() })?;
-            self.ask(id, Wish::Use { queue: queue.clone() })?;
-            self.ask(id, Wish::Kick { queue: queue.clone(), max: 1000 })?;
-            self.ask(id, Wish::Kick { queue: queue.clone(), max: 1000 })?;
-        }
-        let watched = Rc::new(watched);
-        let left: Vec<u64> = self.outside.oracle.ids().collect();
-        for _ in left {
-            self.ask(id, Wish::Reserve { watched: watched.clone(), timeout: Some(0) })?;
-            let held = self.outside.clients.get(&id).and_then(Client::last_held);
-            self.ask(id, Wish::Delete { id: held.expect("a message is ready") })?;
-        }
-        assert_eq!(self.outside.oracle.ids().count(), 0, "everything was delivered");
-        Some(())
-    }
-
-    fn drain_keys(&mut self) -> Option<()> {
-        let id = self.connect_redis();
-        for name in self.outside.keys.names() {
-            self.ask_redis(id, &[crate::words(&["DEL", &name])])?;
-        }
-        assert!(self.outside.keys.names().is_empty(), "all were deleted");
-        Some(())
-    }
-
-    fn drain_subscriptions(&mut self) -> Option<()> {
-        let all: Vec<Subscription> = self.outside.oracle.subscriptions().cloned().collect();
-        for subscription in all {
-            let name = subscription.name.expect("invariant: a durable one has a name");
-            let container = name.client.as_ref().map_or("anybody", |client| client.as_str());
-            let id = self.connect_amqp(container);
-            self.settle()?;
-            let to = Subscribing {
-                topic: subscription.topic.as_str().into(),
-                name: Some(name.name.as_str().into()),
-                durable: true,
-                shared: subscription.shared,
-                global: name.client.is_none(),
-            };
-            self.ask_amqp(id, AmqpWish::Subscribe { to, credit: ALL })?;
-            for _ in 0..DELAYS_SECONDS_MAX {
-                self.accept_all(id)?;
-                self.pass(Nanos::from_secs(1));
-                self.settle()?;
-            }
-            self.accept_all(id)?;
-            let link = self.amqp_client(id).consumers().pop().expect("it was attached");
-            self.ask_amqp(id, AmqpWish::Detach { handle: link, closed: true })?;
-        }
-        assert_eq!(self.outside.oracle.subscriptions().count(), 0, "all were ended");
-        Some(())
-    }
-
-    fn accept_all(&mut self, id: u64) -> Option<()> {
-        for delivery in self.amqp_client(id).held() {
-            let (verdict, transaction) = (Verdict::Accepted, None);
-            let accept = AmqpWish::Settle { delivery, verdict, transaction, settled: false };
-            self.amqp_client(id).send(accept);
-        }
-        self.settle()
     }
 
     fn amqp_client(&mut self, id: u64) -> &mut AmqpClient {
