@@ -87,8 +87,8 @@ impl Stored {
     }
 }
 
-/// The allocator adds 8 bytes and rounds up to 16: 96 for this, 128 for a body of 100, 8 for the
-/// pointer in the page and under 1 for indexes make 233 bytes a message.
+/// The allocator rounds up to 16 here: 96 for this, 128 for a body of 100, 8 for the pointer in the
+/// page and under 1 for indexes make 233 bytes a message.
 const _: () = assert!(size_of::<Message>() <= 88);
 
 /// The place among ready messages of its priority that a new message has, behind all others.
