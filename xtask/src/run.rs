@@ -14,6 +14,9 @@ use crate::tally::{Runner, Tally};
 /// Lines of a failed program's output that are shown.
 const TAIL_LINES: usize = 120;
 
+/// Lines before these that tell of failures, and so many behind each, are shown as well.
+const TOLD_LINES: usize = 4;
+
 /// What came of a program.
 pub(crate) struct Outcome {
     /// It succeeded, and in time.
@@ -50,12 +53,29 @@ impl Outcome {
         tally
     }
 
-    /// The last lines.
+    /// The last lines, and before them what failed: a runner of many programs goes on after one of
+    /// them.
     pub(crate) fn tail(&self) -> String {
         let lines: Vec<&str> = self.output.lines().collect();
         let hidden = lines.len().saturating_sub(TAIL_LINES);
-        lines.get(hidden..).unwrap_or_default().join("\n")
+        let (before, last) = lines.split_at(hidden);
+        let told = before.iter().enumerate().filter(|(_, line)| tells_of_failure(line));
+        let mut shown: Vec<&str> = Vec::new();
+        let mut next = 0;
+        for (at, _) in told {
+            let end = before.len().min(at + 1 + TOLD_LINES);
+            shown.extend(before.get(next.max(at)..end).unwrap_or_default());
+            next = end;
+        }
+        shown.extend(last);
+        shown.join("\n")
     }
+}
+
+fn tells_of_failure(line: &str) -> bool {
+    let words =
+        [" panicked at ", "... FAILED", "--- FAIL", "not ok ", "<<< FAILURE!", "<<< ERROR!"];
+    words.iter().any(|word| line.contains(word)) || line.starts_with("FAIL: ")
 }
 
 fn wait(child: &mut Child, limit: Duration) -> Result<bool> {
@@ -69,4 +89,33 @@ fn wait(child: &mut Child, limit: Duration) -> Result<bool> {
     println!("still running after {} s, killed", limit.as_secs());
     children::end_group(child);
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_long_before_the_end_is_shown() {
+        let mut lines = vec!["test one ... ok".to_owned(), "test two ... FAILED".to_owned()];
+        lines.push("thread 'two' panicked at two.rs:1:".to_owned());
+        lines.extend((0..1_000).map(|number| format!("line {number}")));
+        let tail = Outcome { ended_well: false, output: lines.join("\n") }.tail();
+        let shown: Vec<&str> = tail.lines().collect();
+        assert_eq!(
+            shown.get(..7),
+            Some(
+                &[
+                    "test two ... FAILED",
+                    "thread 'two' panicked at two.rs:1:",
+                    "line 0",
+                    "line 1",
+                    "line 2",
+                    "line 3",
+                    "line 880",
+                ][..]
+            )
+        );
+        assert_eq!(shown.len(), 6 + TAIL_LINES);
+    }
 }
