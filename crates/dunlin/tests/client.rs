@@ -172,6 +172,23 @@ fn what_cannot_be_written_is_given_back() {
 }
 
 #[test]
+fn what_is_too_large_is_refused_in_the_words_of_the_server() {
+    let directory = Directory::new("client-large");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    for words in [&["send", "q"][..], &["send", "q", "--lines"]] {
+        let mut command = broker.command(&directory, words);
+        // It has no end.
+        command.stdin(File::open("/dev/zero").unwrap());
+        let (status, out, err) = run(command);
+        assert_eq!((status, out.as_str()), (Some(1), ""), "{err}");
+        assert!(err.contains("too large") && err.contains("16777216"), "{err}");
+    }
+    let largest = "x".repeat(16 * 1024 * 1024);
+    assert_eq!(broker.fed(&directory, &["send", "q"], &largest), "1\n");
+    assert_eq!(broker.fed(&directory, &["send", "q", "--lines"], &format!("{largest}\ny")), "2\n");
+}
+
+#[test]
 fn operators_look_move_and_purge() {
     let directory = Directory::new("client-operate");
     let broker = Broker::start(&directory, &["--store", "none"]);

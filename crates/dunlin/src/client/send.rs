@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, Read as _};
 
+use model::limits::MESSAGE_BYTES_MAX;
 use serde_json::{Map, Value as Json};
 
 use crate::cli::Send;
@@ -41,7 +42,8 @@ fn send_lines(
     let mut first = 1;
     let mut stdin = std::io::stdin().lock();
     loop {
-        let read = stdin.read_until(b'\n', &mut batch).map_err(unreadable)?;
+        let mut line = stdin.by_ref().take(READ_BYTES_MAX);
+        let read = line.read_until(b'\n', &mut batch).map_err(unreadable)?;
         lines += u64::from(read > 0);
         let is_full = lines >= BATCH_LINES || batch.len() >= BATCH_BYTES;
         if (read == 0 || is_full) && !batch.is_empty() {
@@ -113,13 +115,18 @@ fn ascii(properties: &Map<String, Json>) -> String {
 
 fn read_all() -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut body).map_err(unreadable)?;
+    let stdin = std::io::stdin().lock();
+    stdin.take(READ_BYTES_MAX).read_to_end(&mut body).map_err(unreadable)?;
     Ok(body)
 }
 
 fn unreadable(error: std::io::Error) -> Error {
     Error::Other(format!("cannot read standard input: {error}"))
 }
+
+/// Bytes that are read of one message: as many as no server takes, so that it says why, however
+/// many there are.
+const READ_BYTES_MAX: u64 = MESSAGE_BYTES_MAX as u64 + 1;
 
 /// Lines that are sent together: one write of the log for all.
 const BATCH_LINES: u64 = 10_000;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
+use ureq::http::header::{EXPECT, HeaderValue};
 use ureq::http::{Request, Response};
 use ureq::{Agent, Body};
 
@@ -47,7 +48,11 @@ impl Web {
         headers: &[(String, String)],
         body: &[u8],
     ) -> Result<Answer, Error> {
-        self.answer(self.agent.run(self.request("POST", path, headers, body)?))
+        let mut request = self.request("POST", path, headers, body)?;
+        if body.len() > UNASKED_BYTES_MAX {
+            request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
+        }
+        self.answer(self.agent.run(request))
     }
 
     pub(crate) fn patch(&self, path: &str, body: &Json) -> Result<Answer, Error> {
@@ -133,6 +138,10 @@ pub(crate) fn with_query(path: String, parameters: &[(&str, Option<String>)]) ->
         given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     if pairs.is_empty() { path } else { format!("{path}?{}", pairs.join("&")) }
 }
+
+/// Bytes of a body that is sent without asking. A refusal that comes while a larger one is on its
+/// way would be lost with the connection.
+const UNASKED_BYTES_MAX: usize = 4 * 1024;
 
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
