@@ -37,6 +37,7 @@ impl Error {
         match self {
             Self::Settings(_) => 2,
             Self::Nothing(_) => NOTHING,
+            Self::Start(error) if error.is_misuse() => 2,
             Self::Failed(_) => IO_ERROR,
             Self::Start(_) | Self::Other(_) => 1,
         }

@@ -290,6 +290,7 @@ fn what_was_wrong_is_said_with_its_status() {
         (&["purge", "nothing", "--yes"], 3, "no queue nothing"),
         (&["receive", "q", "--follow", "--keep"], 2, "--keep"),
         (&["send", "q", "m", "--url", "http://127.0.0.1:1"], 1, "dunlin serve"),
+        (&["send", "q", "m", "--url", "ftp://127.0.0.1:1"], 2, "--url"),
     ] {
         let (found, _, err) = broker.run(&directory, words);
         assert_eq!(found, status, "{words:?}: {err}");

@@ -106,7 +106,7 @@ fn wrong_settings_are_named_with_what_would_be_right() {
     let directory = Directory::new("wrong");
     let unknown = directory.file("unknown.toml", "sink = '25ms'\n");
     let value = directory.file("value.toml", "sync = 'often'\n");
-    let cases: [(&[&str], &[&str]); 9] = [
+    let cases: [(&[&str], &[&str]); 14] = [
         (&["--sync", "often"], &["--sync", "often", "25ms"]),
         (&["--sync", "0ms"], &["--sync"]),
         (&["--store", "disk"], &["--store", "journal", "none"]),
@@ -116,6 +116,11 @@ fn wrong_settings_are_named_with_what_would_be_right() {
         (&["--config", unknown.to_str().unwrap()], &["unknown.toml", "sink", "`sync`"]),
         (&["--config", value.to_str().unwrap()], &["value.toml", "sync", "25ms"]),
         (&["--config", "absent.toml"], &["absent.toml", "--config"]),
+        (&["--threads", "0"], &["threads", "1 to"]),
+        (&["--max-connections", "0"], &["connections", "1 to"]),
+        (&["--max-message-bytes", "0"], &["messages", "1 to"]),
+        (&["--max-buffered-bytes", "1"], &["bytes", "or more"]),
+        (&["--listen", "http=0.0.0.0:0"], &["http", "--insecure"]),
     ];
     for (arguments, words) in cases {
         let mut command = dunlin(&directory);
@@ -318,6 +323,6 @@ fn a_disk_limit_that_no_journal_fits_into_is_refused() {
     let mut command = dunlin(&directory);
     command.arg("serve").args(ANY).args(["--disk-limit", "64M"]);
     let (code, _, stderr) = run(command);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(stderr.contains("--disk-limit") && stderr.contains("--max-message-bytes"), "{stderr}");
 }

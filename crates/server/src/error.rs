@@ -61,6 +61,23 @@ pub enum StartError {
     System(io::Error),
 }
 
+impl StartError {
+    /// A setting makes no sense, on any machine and at any time.
+    #[must_use]
+    pub const fn is_misuse(&self) -> bool {
+        match self {
+            Self::Insecure { .. }
+            | Self::Threads { .. }
+            | Self::Connections { .. }
+            | Self::OutputBytes { .. }
+            | Self::MessageBytes { .. }
+            | Self::DiskLimit { .. }
+            | Self::TargetAge { .. } => true,
+            Self::Disk(_) | Self::Journal(_) | Self::Listen { .. } | Self::System(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

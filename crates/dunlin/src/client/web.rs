@@ -78,11 +78,15 @@ impl Web {
     }
 
     fn answer(&self, result: Result<Response<Body>, ureq::Error>) -> Result<Answer, Error> {
-        let unreachable = |error: ureq::Error| {
-            Error::Other(format!(
+        let unreachable = |error: ureq::Error| match error {
+            ureq::Error::BadUri(_) | ureq::Error::TlsRequired => Error::Settings(format!(
+                "{error}: --url is {} and has to be such as http://127.0.0.1:8422",
+                self.url
+            )),
+            error => Error::Other(format!(
                 "{error} at {}: start it with `dunlin serve`, or say where it is with --url",
                 self.url
-            ))
+            )),
         };
         let mut response = result.map_err(unreachable)?;
         let status = response.status().as_u16();
