@@ -56,7 +56,7 @@ impl Connection {
         let key = SessionKey(self.sessions_begun);
         self.sessions_begun = next;
         self.channels.insert(channel, key);
-        self.sessions.insert(key, Session::new(channel, begin));
+        self.sessions.insert(key, Session::new(channel, begin, self.options.unsettled_max));
         self.ask_nothing(Awaited::Begun(key));
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::Connection;
 use crate::connection::event::{Awaited, Departing};
 use crate::connection::link::{Kind, Recipient, Standing, drain_unsent};
 use crate::connection::session::{SessionKey, Waiting};
+use crate::connection::work::Work;
 use crate::connection::{Fault, Phase};
 use crate::error::{Error, condition};
 use crate::performative::{Close, Detach, End, Performative, Role};
@@ -132,6 +133,8 @@ impl Connection {
             let unsettled = session.unsettled.remove(&delivery);
             messages.extend(unsettled.and_then(|unsettled| unsettled.message));
         }
+        let readmitted = session.readmit();
+        self.work.extend(readmitted.into_iter().map(Work::Grant));
         messages
     }
 
@@ -144,6 +147,7 @@ impl Connection {
             self.held_bytes -= Waiting::Delivery(outgoing).bytes();
         }
         let Some(session) = self.sessions.get_mut(&key) else { return };
+        session.forget_held_back(id);
         let own = places.into_iter().filter_map(|place| session.waiting.remove(&place));
         self.held_bytes -= own.map(|waiting| waiting.bytes()).sum::<usize>();
     }

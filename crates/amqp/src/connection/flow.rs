@@ -6,7 +6,6 @@ use model::{Command, LinkId};
 
 use crate::Connection;
 use crate::connection::Fault;
-use crate::connection::limits::SESSION_UNSETTLED_MAX;
 use crate::connection::link::{Consumer, Kind, Link, Producer};
 use crate::connection::session::{SessionKey, Waiting};
 use crate::connection::work::Work;
@@ -86,10 +85,9 @@ impl Connection {
         let (is_open, session) = (link.is_open(), link.session);
         let consumer = link.consumer()?;
         consumer.granting = false;
-        let session = self.sessions.get(&session).filter(|_| is_open)?;
-        let is_full = session.unsettled.len() >= SESSION_UNSETTLED_MAX;
-        let consumer = self.links.get_mut(&id)?.consumer()?;
-        let limit = if is_full { consumer.disposed } else { consumer.limit() };
+        let session = self.sessions.get_mut(&session).filter(|_| is_open)?;
+        let is_held_back = consumer.credit > 0 && !session.admit(id);
+        let limit = if is_held_back { consumer.disposed } else { consumer.limit() };
         // A credit without it would take a drain back that is under way.
         let under_way = consumer.drains && consumer.credit > 0;
         let drain = core::mem::take(&mut consumer.drain_unsaid) || under_way;

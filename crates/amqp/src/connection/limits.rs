@@ -21,9 +21,6 @@ pub(crate) const CONSUMER_AHEAD_BYTES_MAX: u64 = 1024 * 1024;
 /// counts as its connection's. Few, since a message may have 16 MiB.
 pub(crate) const BROWSER_AHEAD_MAX: u32 = 4;
 
-/// Deliveries of one session that its peer has not settled; beyond it consumers get nothing.
-pub(crate) const SESSION_UNSETTLED_MAX: usize = 262_144;
-
 /// Runs of neighbouring deliveries that a session remembers since they went back with their links;
 /// beyond it the oldest two of a link become one, with what lies between.
 pub(crate) const TAKEN_BACK_MAX: usize = 1_024;

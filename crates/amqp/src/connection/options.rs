@@ -23,6 +23,8 @@ pub struct Options {
     pub channels_max: u16,
     /// Links of one connection.
     pub links_max: u32,
+    /// Deliveries of one session that its peer has not settled; beyond it consumers get nothing.
+    pub unsettled_max: usize,
     /// How far the times that a connection is given are ahead of the wall's clock, by which peers
     /// tell absolute ones.
     pub clock_ahead: Nanos,
@@ -41,6 +43,7 @@ impl Default for Options {
             idle_timeout: Some(IDLE_TIMEOUT_DEFAULT),
             channels_max: CHANNELS_DEFAULT,
             links_max: LINKS_DEFAULT,
+            unsettled_max: UNSETTLED_DEFAULT,
             clock_ahead: Nanos::ZERO,
             draining: Draining::default(),
         }
@@ -56,3 +59,5 @@ const IDLE_TIMEOUT_DEFAULT: Nanos = Nanos::from_secs(60);
 const CHANNELS_DEFAULT: u16 = 1_024;
 
 const LINKS_DEFAULT: u32 = 8_192;
+
+const UNSETTLED_DEFAULT: usize = 262_144;

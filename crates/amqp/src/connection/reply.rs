@@ -11,6 +11,7 @@ use crate::Connection;
 use crate::connection::event::{Answer, Awaited, Departing, Fact, Settling};
 use crate::connection::handshake::invalid_container;
 use crate::connection::link::{Kind, Standing};
+use crate::connection::session::Session;
 use crate::connection::work::settle;
 use crate::connection::{Phase, address, later, refusal};
 use crate::error::{Error, condition};
@@ -226,9 +227,11 @@ impl Connection {
     fn take_drained(&mut self, after: After, id: LinkId, delivered: u64) -> Told {
         let link = self.links.get_mut(&id).filter(|link| !link.is_ending())?;
         let opened = link.after;
+        let is_full = self.sessions.get(&link.session).is_some_and(Session::is_full);
         let consumer = link.consumer()?;
-        if consumer.is_throttled() && delivered >= consumer.said {
-            // The engine's limit is reached, the peer's is not: it goes on with the next one.
+        if consumer.is_throttled() && delivered >= consumer.said && !is_full {
+            // The engine's limit is reached, the peer's is not: it goes on with the next one. In a
+            // session that is full there is none, and to ask again would be to ask for ever.
             consumer.drain_unsaid = true;
             if consumer.limit() > consumer.said {
                 self.request_grant(id);

@@ -1,7 +1,7 @@
 //! One session: its windows, its numbers, and the deliveries that are on their way.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -42,6 +42,10 @@ pub(crate) struct Session {
     next_delivery: u64,
     /// Our deliveries that nobody has settled.
     pub(crate) unsettled: BTreeMap<u64, Unsettled>,
+    /// How many of these there may be before consumers get nothing.
+    unsettled_max: usize,
+    /// Consumers that get nothing for that, though they have credit.
+    held_back: BTreeSet<LinkId>,
     /// Those that went back when their links ended.
     pub(crate) taken_back: TakenBack,
     /// What waits for the peer's window, in the order of its places.
@@ -114,7 +118,7 @@ impl Outgoing {
 }
 
 impl Session {
-    pub(crate) fn new(channel: u16, begin: &Begin) -> Self {
+    pub(crate) fn new(channel: u16, begin: &Begin, unsettled_max: usize) -> Self {
         Self {
             channel,
             handle_max: begin.handle_max,
@@ -129,10 +133,37 @@ impl Session {
             remote_window: begin.incoming_window,
             next_delivery: 0,
             unsettled: BTreeMap::new(),
+            unsettled_max,
+            held_back: BTreeSet::new(),
             taken_back: TakenBack::default(),
             waiting: BTreeMap::new(),
             next_place: 0,
         }
+    }
+
+    /// The peer has so many deliveries to settle that its consumers get nothing.
+    pub(crate) fn is_full(&self) -> bool {
+        self.unsettled.len() >= self.unsettled_max
+    }
+
+    /// A consumer is to get something. Gives whether it may; if not, it is held back until then.
+    pub(crate) fn admit(&mut self, link: LinkId) -> bool {
+        let is_admitted = !self.is_full();
+        if !is_admitted {
+            self.held_back.insert(link);
+        }
+        is_admitted
+    }
+
+    /// Those who were held back, once there is room again: each once, however many deliveries are
+    /// settled, until it is held back anew.
+    pub(crate) fn readmit(&mut self) -> BTreeSet<LinkId> {
+        if self.is_full() { BTreeSet::new() } else { core::mem::take(&mut self.held_back) }
+    }
+
+    /// A link that ends is to get nothing any more.
+    pub(crate) fn forget_held_back(&mut self, link: LinkId) {
+        self.held_back.remove(&link);
     }
 
     /// Lets something wait behind all else. Gives its place.
@@ -234,3 +265,27 @@ pub(crate) const fn wire(delivery: u64) -> u32 {
 
 /// We send what the peer's window allows, so our own is no limit.
 const OUTGOING_WINDOW: u32 = i32::MAX.cast_unsigned();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A peer holds as much as it may, by one of many links, and settles one by one what it gets.
+    #[test]
+    fn who_is_held_back_is_looked_at_once() {
+        const LINKS: u32 = 8_192;
+        let mut session = Session::new(0, &Begin::default(), 1);
+        let unsettled = Unsettled { link: LinkId(0), message: None };
+        session.unsettled.insert(session.next_delivery, unsettled);
+        assert!((1..=LINKS).all(|link| !session.admit(LinkId(link))));
+        assert!(session.readmit().is_empty(), "it is full");
+        let mut looks = 0;
+        for delivery in 0..10_000 {
+            session.unsettled.remove(&delivery);
+            looks += session.readmit().len();
+            assert!(session.admit(LinkId(1)));
+            session.unsettled.insert(delivery + 1, unsettled);
+        }
+        assert_eq!(looks, LINKS as usize);
+    }
+}

@@ -2,13 +2,11 @@
 //! is and taken apart one by one, so that a frame of thirty bytes makes no long list.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 use model::{Command, LinkId, MessageId, Settlement, TransactionId};
 
 use crate::Connection;
 use crate::connection::event::{Answer, Awaited, Settling};
-use crate::connection::limits::SESSION_UNSETTLED_MAX;
 use crate::connection::session::{SessionKey, Unsettled};
 
 /// Something to ask the engine.
@@ -35,14 +33,12 @@ pub(crate) struct SettlingRange {
     pub(crate) answer: Option<Answer>,
 }
 
-/// Deliveries that the peer was heard to settle, in our turn: ranges in order, none beside another.
-pub(super) struct Heard(Vec<(u64, u64)>);
+/// Neighbouring deliveries that the peer was heard to settle, in our turn.
+pub(super) struct Heard(Option<(u64, u64)>);
 
 impl Heard {
     pub(super) fn has(&self, delivery: u64) -> bool {
-        let behind = self.0.partition_point(|(first, _)| *first <= delivery);
-        let range = behind.checked_sub(1).and_then(|at| self.0.get(at));
-        range.is_some_and(|(_, last)| delivery <= *last)
+        self.0.is_some_and(|(first, last)| (first..=last).contains(&delivery))
     }
 }
 
@@ -98,22 +94,15 @@ impl Connection {
         None
     }
 
-    /// What waits for its turn to be settled in a session.
+    /// What waits for its turn to be settled in a session: it is first of all that waits, since
+    /// nothing is read while anything does.
     pub(super) fn settling(&self, key: SessionKey) -> Heard {
-        let ranges = self.work.iter().filter_map(|work| match work {
-            Work::Settle(range) if range.session == key => Some((range.next, range.last)),
+        let is_settling = |work: &Work| matches!(work, Work::Settle(_));
+        debug_assert!(!self.work.iter().skip(1).any(is_settling), "one at a time, and first");
+        Heard(match self.work.front() {
+            Some(Work::Settle(range)) if range.session == key => Some((range.next, range.last)),
             _ => None,
-        });
-        let mut ranges: Vec<_> = ranges.collect();
-        ranges.sort_unstable();
-        ranges.dedup_by(|(first, last), (_, before)| {
-            let meets = *first <= *before;
-            if meets {
-                *before = (*before).max(*last);
-            }
-            meets
-        });
-        Heard(ranges)
+        })
     }
 
     fn release_next(&mut self, mut messages: VecDeque<MessageId>) -> Option<Command> {
@@ -128,12 +117,10 @@ impl Connection {
         let session = self.sessions.get_mut(&range.session)?;
         let (&delivery, _) = session.unsettled.range(range.next..=range.last).next()?;
         let unsettled = session.unsettled.remove(&delivery)?;
-        let was_full = session.unsettled.len() + 1 == SESSION_UNSETTLED_MAX;
+        let readmitted = session.readmit();
+        self.work.extend(readmitted.into_iter().map(Work::Grant));
         let asked = self.settle_one(&range, delivery, unsettled);
         range.next = delivery + 1;
-        if was_full {
-            self.grant_all(range.session);
-        }
         if range.next <= range.last {
             self.work.push_front(Work::Settle(range));
         }
@@ -157,12 +144,6 @@ impl Connection {
         };
         let awaited = settling(range, delivery, Some(message));
         (settle(message, range.settlement, range.transaction), awaited)
-    }
-
-    /// Consumers that had to wait until deliveries were settled.
-    fn grant_all(&mut self, session: SessionKey) {
-        let Some(session) = self.sessions.get(&session) else { return };
-        self.work.extend(session.handles.values().map(|link| Work::Grant(*link)));
     }
 }
 

@@ -2,6 +2,8 @@
 //! whatever they get can be decoded and fits into their frames, the engine stays sound, and once
 //! they are gone it holds nothing for them.
 
+use amqp::Options;
+
 use crate::pair::Pair;
 use crate::peer;
 
@@ -27,6 +29,9 @@ impl Random {
 
 /// The largest frame of each client.
 const FRAMES: [u32; 3] = [512, 600, 65_536];
+
+/// How much each may leave unsettled in a session.
+const UNSETTLED: [usize; 3] = [3, 262_144, 262_144];
 
 const STEPS: u64 = 400;
 
@@ -76,7 +81,7 @@ fn act(pair: &mut Pair, random: &mut Random, client: usize) {
 }
 
 fn greet(pair: &mut Pair, client: usize) -> usize {
-    let end = pair.connect();
+    let end = pair.connect_with(Options { unsettled_max: UNSETTLED[client], ..Options::default() });
     pair.say(end, "header amqp");
     pair.say(
         end,

@@ -9,6 +9,7 @@
 
 mod chaos;
 mod fair;
+mod full;
 mod hostile;
 mod long_lived;
 mod pair;

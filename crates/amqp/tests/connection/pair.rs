@@ -57,9 +57,14 @@ impl Pair {
 
     /// One more client; gives its number.
     pub(crate) fn connect(&mut self) -> usize {
+        self.connect_with(Options::default())
+    }
+
+    /// The same where the broker has decided otherwise.
+    pub(crate) fn connect_with(&mut self, options: Options) -> usize {
         let session = SessionId(self.ends.len() as u64 + 1);
         self.engine.open_session(session);
-        let options = Options { max_message_bytes: 4_000, ..Options::default() };
+        let options = Options { max_message_bytes: 4_000, ..options };
         self.ends.push(End {
             session,
             connection: Some(Connection::new(session, Arc::new(options), self.now)),

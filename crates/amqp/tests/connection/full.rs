@@ -1,0 +1,57 @@
+//! A session whose peer has as many deliveries to settle as it may.
+
+use amqp::Options;
+
+use crate::pair::Pair;
+use crate::peer::Words;
+
+/// A client that holds all that it may by one link, and has credit on another.
+fn full() -> (Pair, usize) {
+    let mut pair = Pair::new();
+    let client = pair.connect_with(Options { unsettled_max: 4, ..Options::default() });
+    (0..4).for_each(|n| put(&mut pair, "held", n));
+    (4..8).for_each(|n| put(&mut pair, "wanted", n));
+    let lines = "header amqp/open a/begin 0/attach 0 0 receiver holds source=held/\
+        flow 0 handle=0 count=0 credit=4/attach 0 1 receiver wants source=wanted";
+    lines.split('/').for_each(|line| pair.say(client, line));
+    assert_eq!(transfers(&mut pair, client), 4);
+    (pair, client)
+}
+
+fn put(pair: &mut Pair, queue: &str, number: u32) {
+    pair.stranger(&Words::new(&format!("put {queue} 5 {number}")));
+    pair.sync();
+}
+
+fn transfers(pair: &mut Pair, client: usize) -> usize {
+    pair.hear(client, u32::MAX).matches("transfer ").count()
+}
+
+#[test]
+fn who_was_held_back_goes_on_when_something_is_settled() {
+    let (mut pair, client) = full();
+    pair.say(client, "flow 0 handle=1 count=0 credit=10");
+    assert_eq!(transfers(&mut pair, client), 0);
+    pair.say(client, "disposition 0 0 settled accepted");
+    pair.sync();
+    assert_eq!(transfers(&mut pair, client), 4);
+}
+
+#[test]
+fn who_was_held_back_goes_on_when_what_was_held_goes_with_its_link() {
+    let (mut pair, client) = full();
+    pair.say(client, "flow 0 handle=1 count=0 credit=10");
+    assert_eq!(transfers(&mut pair, client), 0);
+    pair.say(client, "detach 0 0 closed");
+    pair.sync();
+    assert_eq!(transfers(&mut pair, client), 4);
+}
+
+#[test]
+fn who_drains_more_than_the_engine_is_ahead_is_answered() {
+    let (mut pair, client) = full();
+    pair.say(client, "flow 0 handle=1 count=0 credit=5000 drain");
+    let heard = pair.hear(client, u32::MAX);
+    assert!(heard.contains("flow ") && heard.contains("drain"), "{heard}");
+    assert!(!heard.contains("transfer "), "{heard}");
+}
