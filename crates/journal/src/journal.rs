@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
 use crate::batch::Batch;
-use crate::buffer::AlignedBuffer;
+use crate::buffer::Buffers;
 use crate::format::{MARK_BYTES, Opening, SegmentNumber};
 use crate::housekeeping::Housekeeping;
 use crate::room::padded_batch_bytes;
@@ -48,7 +48,7 @@ pub struct Journal<F> {
     pub(crate) chained: Lsn,
     /// See [`Journal::appended_bytes`].
     appended_bytes: u64,
-    buffers: Vec<AlignedBuffer>,
+    buffers: Buffers,
     pub(crate) segments: Segments<F>,
     pub(crate) house: Housekeeping<F>,
     pub(crate) failed: Option<JournalFailed>,
@@ -139,6 +139,7 @@ impl<F: Clone> Journal<F> {
         house: Housekeeping<F>,
     ) -> Self {
         let last = Lsn(next.0 - 1);
+        let buffers = Buffers::new(options.batch_bytes, options.writes_in_flight_max + 1);
         Self {
             options,
             opening,
@@ -155,7 +156,7 @@ impl<F: Clone> Journal<F> {
             sync_through: Lsn::ZERO,
             chained: Lsn::ZERO,
             appended_bytes: 0,
-            buffers: Vec::new(),
+            buffers,
             segments,
             house,
             failed: None,
@@ -376,8 +377,7 @@ impl<F: Clone> Journal<F> {
         self.appended_bytes += (MARK_BYTES + BLOCK_BYTES) as u64;
         let active = self.segments.active();
         let place = (active.file.clone(), active.life, active.end);
-        let buffer = self.buffers.pop();
-        let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(NEW_BUFFER_BYTES));
+        let buffer = self.buffers.take(MARK_BYTES + FRAME_HEADER_BYTES + payload_bytes);
         self.open = Some(Batch::new(buffer, place, self.next, now));
     }
 
@@ -470,9 +470,7 @@ impl<F: Clone> Journal<F> {
         if flight.commit != Commit::Written {
             self.counters.syncs += 1;
         }
-        if self.buffers.len() < self.options.writes_in_flight_max + 1 {
-            self.buffers.push(batch.into_buffer());
-        }
+        self.buffers.keep(batch.into_buffer());
         self.advance(now);
     }
 
@@ -512,6 +510,3 @@ impl<F: Clone> Journal<F> {
             self.counters.batch_frames_max.max(u64::from(batch.frames));
     }
 }
-
-/// A new batch's buffer; it grows to what the traffic needs and is used again.
-const NEW_BUFFER_BYTES: usize = 64 * 1024;

@@ -4,7 +4,6 @@ use model::{StorePolicy, limits};
 
 use crate::BLOCK_BYTES;
 use crate::format::MARK_BYTES;
-use crate::room::SETTLING_BYTES;
 use crate::segments::RESERVED_SPARES;
 
 /// Sizes and policy of a journal. They may differ from one opening to the next.
@@ -26,6 +25,9 @@ pub struct JournalOptions {
     pub batch_bytes: usize,
     /// Batches that may be written at once.
     pub writes_in_flight_max: usize,
+    /// Bytes of frames that may wait for earlier writes, beside a chain and the frame that exceeds
+    /// them; beyond, the journal stalls. A fifth of it is left to frames that add nothing.
+    pub waiting_bytes_max: usize,
     /// Bytes that segments and snapshots may take together; beyond, it is as if the device was
     /// full. At least [`JournalOptions::disk_bytes_min`]; `None`: as many as the device has.
     pub disk_bytes_max: Option<u64>,
@@ -46,6 +48,7 @@ impl JournalOptions {
             frame_payload_bytes_max: limits::MESSAGE_BYTES_DEFAULT + FRAME_OVERHEAD_BYTES,
             batch_bytes: 1024 * 1024,
             writes_in_flight_max: 2,
+            waiting_bytes_max: WAITING_BYTES_MAX,
             disk_bytes_max: None,
             spill_bytes_max: 0,
         }
@@ -113,6 +116,11 @@ impl JournalOptions {
         most + settling + payload_bytes.min(most - settling)
     }
 
+    /// Bytes that may wait to be written before what is added has to wait.
+    pub(crate) fn adding_bytes_max(&self) -> usize {
+        self.waiting_bytes_max / 5 * 4
+    }
+
     /// The largest room that one segment can offer.
     pub(crate) fn room_bytes_max(&self) -> u64 {
         self.segment_bytes - BLOCK_BYTES as u64
@@ -139,6 +147,12 @@ impl JournalOptions {
         assert!(self.disk_bytes_max.is_none_or(|most| most >= least), "the log has to fit");
     }
 }
+
+/// At the speed of a plain disk it is a fifth of a second.
+const WAITING_BYTES_MAX: usize = 40 * 1024 * 1024;
+
+/// Room that is left to what only settles, where that is less than a quarter of the largest frame.
+const SETTLING_BYTES: usize = 8 * 1024 * 1024;
 
 /// Beyond this a segment only takes longer to come free.
 const SEGMENT_BYTES_MAX: u64 = 1024 * 1024 * 1024;

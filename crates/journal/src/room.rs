@@ -39,7 +39,7 @@ impl<F: Clone> Journal<F> {
             return None;
         }
         let waiting: usize = self.waiting().map(Batch::len).sum();
-        let pending = (PENDING_BYTES_MAX - SETTLING_BYTES).checked_sub(waiting)?;
+        let pending = self.options.adding_bytes_max().checked_sub(waiting)?;
         let needed = padded_batch_bytes(self.options.left_payload_bytes(usize::MAX));
         let behind =
             self.segments.spares() > RESERVED_SPARES && self.segments.next_spare_rest() >= needed;
@@ -74,7 +74,7 @@ impl<F: Clone> Journal<F> {
     }
 
     fn is_stalled(&self, takes_largest: bool) -> bool {
-        if self.is_behind_by(PENDING_BYTES_MAX) || self.is_overtaken() {
+        if self.is_behind_by(self.options.waiting_bytes_max) || self.is_overtaken() {
             return true;
         }
         if self.house.device_is_full() {
@@ -133,7 +133,7 @@ impl<F: Clone> Journal<F> {
     /// So much waits to be written that what is added has to wait. What waits since a chain came,
     /// and was before it, does not count: that holds up nobody.
     pub(crate) fn is_far_behind(&self) -> bool {
-        self.is_behind_by(PENDING_BYTES_MAX - SETTLING_BYTES)
+        self.is_behind_by(self.options.adding_bytes_max())
     }
 
     fn takes_largest(&self) -> bool {
@@ -151,11 +151,3 @@ impl<F: Clone> Journal<F> {
 pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
     (MARK_BYTES + FRAME_HEADER_BYTES + payload_bytes).next_multiple_of(BLOCK_BYTES) as u64
 }
-
-/// Bytes of frames that may wait for earlier writes, beside a chain; beyond, the journal stalls. At
-/// the speed of a plain disk it is a fifth of a second.
-const PENDING_BYTES_MAX: usize = 40 * 1024 * 1024;
-
-/// And of these, bytes for frames that add nothing: some 100,000 settlements. So much of the room
-/// that is prepared is left to them too, or a quarter of the largest frame.
-pub(crate) const SETTLING_BYTES: usize = 8 * 1024 * 1024;

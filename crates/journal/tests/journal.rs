@@ -519,3 +519,28 @@ fn a_stop_syncs_everything_although_a_snapshot_waits_for_less() {
     assert_eq!(store.journal.durable().synced, store.journal.last());
     assert!(store.journal.is_settled() && store.journal.is_tidy());
 }
+
+#[test]
+fn no_more_waits_to_be_written_than_was_chosen() {
+    const CHOSEN: usize = 100_000;
+    const FRAME: usize = 200;
+    let options =
+        JournalOptions { waiting_bytes_max: CHOSEN, ..JournalOptions::new(StorePolicy::Always) };
+    let mut store = Store::open(&MemoryDisk::default(), options).unwrap();
+    store.settle();
+    let mut key = 0;
+    while !store.journal.holds_back(0) {
+        store.append_put(key, &value(key, 50));
+        key += 1;
+    }
+    let adding = store.journal.unwritten().bytes;
+    assert!((CHOSEN / 5 * 4..CHOSEN / 5 * 4 + FRAME).contains(&adding), "{adding}");
+    while !store.journal.stalled() {
+        key -= 1;
+        store.append_remove(key);
+    }
+    let all = store.journal.unwritten().bytes;
+    assert!((CHOSEN..CHOSEN + FRAME).contains(&all), "the rest is for what settles: {all}");
+    store.write_all();
+    assert!(!store.journal.holds_back(0));
+}

@@ -12,6 +12,8 @@ pub(crate) struct MemoryShares {
     pub(crate) limit: u64,
     /// For the buffers of connections.
     pub(crate) buffers: usize,
+    /// For batches that wait to be written, and those that are being written.
+    pub(crate) log: u64,
     /// For messages.
     pub(crate) messages: u64,
 }
@@ -25,7 +27,13 @@ impl MemoryShares {
         let log = (limit / 4).min(LOG_BYTES_MAX);
         let messages = limit - buffers - log;
         let buffers = usize::try_from(buffers).unwrap_or(config.limits.buffered_bytes);
-        Self { limit, buffers, messages }
+        Self { limit, buffers, log, messages }
+    }
+
+    /// Of what the log has, for what waits to be written. The rest is for two writes that are under
+    /// way, the buffers that are kept, and that buffers are allocated larger than they are filled.
+    pub(crate) fn waiting(&self) -> usize {
+        usize::try_from(self.log / 8 * 5).unwrap_or(usize::MAX)
     }
 }
 
@@ -38,7 +46,7 @@ fn quarter_of_machine() -> u64 {
     total.saturating_mul(unit) / 4
 }
 
-/// Batches that wait to be written, and those that are being written.
+/// More than this makes no batch larger.
 const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 #[cfg(test)]
@@ -51,7 +59,10 @@ mod tests {
             let shares = MemoryShares::of(&Config { memory_limit: limit, ..Config::default() });
             assert!(shares.limit >= MEMORY_LIMIT_MIN, "{shares:?}");
             assert!(shares.messages >= shares.limit / 2, "{shares:?}");
-            assert!(shares.messages + shares.buffers as u64 <= shares.limit, "{shares:?}");
+            assert!(
+                shares.messages + shares.log + shares.buffers as u64 <= shares.limit,
+                "{shares:?}"
+            );
         }
     }
 }

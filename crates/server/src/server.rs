@@ -376,7 +376,10 @@ fn broker_options(config: &Config) -> BrokerOptions {
         Some(bytes) => journal.with_segment_bytes(bytes),
         None => journal,
     };
-    let journal = journal.with_transactions();
+    let journal = JournalOptions {
+        waiting_bytes_max: MemoryShares::of(config).waiting(),
+        ..journal.with_transactions()
+    };
     BrokerOptions { engine, journal: share_disk(journal, config.disk_limit) }
 }
 
