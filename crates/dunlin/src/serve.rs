@@ -1,6 +1,7 @@
 //! `dunlin serve`.
 
 use std::io::Write as _;
+use std::sync::{Arc, OnceLock};
 
 use server::{Listen, Log, Server, signals};
 
@@ -10,10 +11,12 @@ use crate::settings;
 
 /// Serves until a signal or a failure ends it.
 pub(crate) fn run(serve: Serve) -> Result<(), Error> {
+    let remote = Arc::new(OnceLock::new());
+    signals::obey(Arc::clone(&remote))
+        .map_err(|error| Error::Other(format!("cannot listen to signals: {error}")))?;
     let config = settings::config(serve)?;
     let running = Server::start(config).map_err(Error::Start)?;
-    signals::obey(running.remote())
-        .map_err(|error| Error::Other(format!("cannot listen to signals: {error}")))?;
+    remote.get_or_init(|| running.remote());
     announce(running.addresses());
     running.wait().map_err(Error::Failed)?;
     Log::Stderr.line(format_args!("stopped"));

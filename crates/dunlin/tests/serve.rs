@@ -3,8 +3,13 @@
 
 mod common;
 
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use common::{ANY, Client, Directory, Server, dunlin, dunlin_after, run};
-use rustix::process::Signal;
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::process::{Pid, Signal, kill_process};
 
 fn serve(directory: &Directory, arguments: &[&str]) -> Server {
     let mut command = dunlin(directory);
@@ -156,6 +161,41 @@ fn what_is_taken_is_refused_with_what_to_do() {
     assert!(stderr.contains("--listen"), "{stderr}");
     let stderr = refused(&["--data", "/proc/dunlin", "--listen", "beanstalkd=127.0.0.1:0"]);
     assert!(stderr.contains("/proc/dunlin"), "{stderr}");
+}
+
+/// A server that has begun to start, and waits for the rest of its settings.
+fn starting(directory: &Directory) -> (std::process::Child, File) {
+    let settings = directory.0.join("settings.toml");
+    mkfifoat(CWD, &settings, Mode::RWXU).unwrap();
+    let mut command = dunlin(directory);
+    command.arg("serve").args(ANY).args(["--store", "none", "--config"]).arg(&settings);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It is opened for writing when the other end is open for reading.
+    (child, File::options().write(true).open(&settings).unwrap())
+}
+
+#[test]
+fn signals_are_obeyed_while_it_starts() {
+    let directory = Directory::new("starting");
+    let (mut child, settings) = starting(&directory);
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::HUP).unwrap();
+    kill_process(pid, Signal::USR1).unwrap();
+    drop(settings);
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(log.any(|line| line.contains("draining")), "it drains once it is there");
+    kill_process(pid, Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_server_that_has_not_started_yet_is_stopped_at_once() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let directory = Directory::new("not-started");
+        let (mut child, _settings) = starting(&directory);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert!(child.wait().unwrap().success(), "{signal:?}");
+    }
 }
 
 #[test]

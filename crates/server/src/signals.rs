@@ -1,6 +1,7 @@
 //! What signals mean to a server that is a process of its own.
 
 use std::io;
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -13,19 +14,24 @@ const INTERRUPTED: i32 = 130;
 /// Obeys signals in a thread of its own until the process ends: SIGTERM and SIGINT stop the server
 /// in good order, a second SIGINT at once; SIGUSR1 drains it; SIGHUP logs its counters.
 ///
+/// To be called before the server starts, which may take long. Until there is a remote SIGTERM and
+/// SIGINT end the process, which has served nobody yet; a drain waits for it, and there are no
+/// counters to tell.
+///
 /// # Errors
 /// The system refuses handlers or a thread.
-pub fn obey(remote: Remote) -> io::Result<()> {
+pub fn obey(remote: Arc<OnceLock<Remote>>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP])?;
     let obey = move || {
         let mut interrupted = false;
         for signal in signals.forever() {
             match signal {
-                SIGUSR1 => remote.drain(),
-                SIGHUP => remote.log_counters(),
+                SIGUSR1 => remote.wait().drain(),
+                SIGHUP => remote.get().into_iter().for_each(Remote::log_counters),
                 SIGINT if interrupted => std::process::exit(INTERRUPTED),
                 _ => {
                     interrupted |= signal == SIGINT;
+                    let Some(remote) = remote.get() else { std::process::exit(0) };
                     remote.stop();
                 }
             }
