@@ -208,6 +208,21 @@ fn a_directory_has_one_holder() {
 }
 
 #[test]
+fn who_removes_the_lock_file_takes_the_directory_from_nobody() {
+    let scratch = Scratch::new("unlocked");
+    let disk = scratch.open(Method::Buffered);
+    for _ in 0..2 {
+        fs::remove_file(scratch.0.join("lock")).unwrap();
+        let refused = RealDisk::open_existing(&scratch.0).unwrap_err();
+        assert!(matches!(refused, OpenError::Served { process: None, .. }), "{refused}");
+        let refused = RealDisk::open(&scratch.0, Choice::Auto).unwrap_err();
+        assert!(matches!(refused, OpenError::InUse { process: None, .. }), "{refused}");
+    }
+    drop(disk);
+    scratch.open(Method::Buffered);
+}
+
+#[test]
 fn missing_directories_are_created_but_not_to_look_into() {
     let scratch = Scratch::new("create");
     let deep = scratch.0.join("a/b");

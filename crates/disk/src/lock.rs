@@ -1,4 +1,5 @@
-//! One process per data directory: a lock file that holds the number of the process.
+//! One process per data directory: it locks the directory, and a file in it that holds the number
+//! of the process.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
@@ -12,7 +13,8 @@ use crate::OpenError;
 /// with the process, however that ends.
 pub(crate) const LOCK_NAME: &str = "lock";
 
-/// Holds the directory, or keeps others from holding it, until it is dropped.
+/// Holds the directory, or keeps others from holding it, until it and the open directory are
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: OwnedFd,
@@ -24,34 +26,50 @@ impl Lock {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let file = openat(directory, LOCK_NAME, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| OpenError::io("open", &path.join(LOCK_NAME), errno))?;
-        match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(OpenError::InUse { path: path.to_owned(), process: holder(&file) });
-            }
-            Err(errno) => return Err(OpenError::io("lock", &path.join(LOCK_NAME), errno)),
+        let operation = FlockOperation::NonBlockingLockExclusive;
+        let locked = lock(&file, operation)
+            .map_err(|errno| OpenError::io("lock", &path.join(LOCK_NAME), errno))?;
+        if !locked || !lock_directory(directory, operation) {
+            return Err(OpenError::InUse { path: path.to_owned(), process: holder(&file) });
         }
         name_holder(&file).map_err(|errno| OpenError::io("write", &path.join(LOCK_NAME), errno))?;
         Ok(Self { _file: file })
     }
 
     /// Keeps everybody from taking the lock while its holder only looks, and writes nothing. A
-    /// directory without a lock file was never used, or is a copy that nobody uses.
+    /// directory without a lock file was never used, or is a copy that nobody uses, or somebody has
+    /// removed it.
     pub(crate) fn share(directory: &OwnedFd, path: &Path) -> Result<Option<Self>, OpenError> {
+        let operation = FlockOperation::NonBlockingLockShared;
+        let served = |process| OpenError::Served { path: path.to_owned(), process };
+        let is_free = lock_directory(directory, operation);
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = match openat(directory, LOCK_NAME, flags, Mode::empty()) {
             Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOENT) => return if is_free { Ok(None) } else { Err(served(None)) },
             Err(errno) => return Err(OpenError::io("open", &path.join(LOCK_NAME), errno)),
         };
-        match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockShared)) {
-            Ok(()) => Ok(Some(Self { _file: file })),
-            Err(Errno::WOULDBLOCK) => {
-                Err(OpenError::Served { path: path.to_owned(), process: holder(&file) })
-            }
+        match lock(&file, operation) {
+            Ok(locked) if locked && is_free => Ok(Some(Self { _file: file })),
+            Ok(_) => Err(served(holder(&file))),
             Err(errno) => Err(OpenError::io("lock", &path.join(LOCK_NAME), errno)),
         }
     }
+}
+
+/// Gives whether it is locked now: nobody else holds it.
+fn lock(file: &OwnedFd, operation: FlockOperation) -> Result<bool, Errno> {
+    match retry_on_intr(|| flock(file, operation)) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The same of the directory itself, which nobody can remove and make anew meanwhile, as people do
+/// with a lock file. Where a file system locks no directories (NFS), that has to do.
+fn lock_directory(directory: &OwnedFd, operation: FlockOperation) -> bool {
+    lock(directory, operation).unwrap_or(true)
 }
 
 fn name_holder(file: &OwnedFd) -> Result<(), Errno> {
