@@ -14,7 +14,7 @@ use model::{Command, LinkId, MessageId};
 use crate::Connection;
 use crate::connection::event::{Awaited, Departing};
 use crate::connection::link::{Kind, Recipient, Standing, drain_unsent};
-use crate::connection::session::{SessionKey, Waiting};
+use crate::connection::session::{SessionKey, Unsettled, Waiting};
 use crate::connection::work::Work;
 use crate::connection::{Fault, Phase};
 use crate::error::{Error, condition};
@@ -130,8 +130,9 @@ impl Connection {
         let mut messages = Vec::new();
         for delivery in own.into_iter().filter(|delivery| !heard.has(*delivery)) {
             session.taken_back.note(ended_by_us, delivery);
-            let unsettled = session.unsettled.remove(&delivery);
-            messages.extend(unsettled.and_then(|unsettled| unsettled.message));
+            let Some(unsettled) = session.unsettled.remove(&delivery) else { continue };
+            self.held_bytes -= unsettled.bytes();
+            messages.extend(unsettled.message);
         }
         let readmitted = session.readmit();
         self.work.extend(readmitted.into_iter().map(Work::Grant));
@@ -195,7 +196,8 @@ impl Connection {
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.ending = true;
         let unsettled = session.unsettled.extract_if(.., |delivery, _| !heard.has(*delivery));
-        let unsettled: Vec<_> = unsettled.collect();
+        let unsettled: Vec<_> = unsettled.map(|(_, unsettled)| unsettled).collect();
+        self.held_bytes -= unsettled.iter().map(Unsettled::bytes).sum::<usize>();
         let waiting = core::mem::take(&mut session.waiting);
         self.held_bytes -= waiting.values().map(Waiting::bytes).sum::<usize>();
         let links: Vec<_> = session.handles.values().copied().collect();
@@ -205,9 +207,7 @@ impl Connection {
             }
             self.begin_ending(link);
         }
-        self.release(
-            unsettled.into_iter().filter_map(|(_, unsettled)| unsettled.message).collect(),
-        );
+        self.release(unsettled.into_iter().filter_map(|unsettled| unsettled.message).collect());
     }
 
     pub(super) fn tell_end(

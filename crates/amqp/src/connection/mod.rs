@@ -343,8 +343,9 @@ impl Connection {
         self.congested
     }
 
-    /// Bytes of messages that have not come whole, and of those that wait to be sent. Bodies of
-    /// messages that the engine holds for us lie there anyway, and do not count.
+    /// Bytes of messages that have not come whole, of those that wait to be sent, and of copies
+    /// that the peer has not settled. Bodies of messages that the engine holds for us lie there
+    /// anyway, and do not count.
     #[must_use]
     pub const fn held_bytes(&self) -> usize {
         self.held_bytes

@@ -168,7 +168,9 @@ impl Connection {
             consumer.unsent.remove(&outgoing.message);
             consumer.unsettled.insert(delivery);
             let message = (!consumer.browses).then_some(outgoing.message);
-            session.unsettled.insert(delivery, Unsettled { link: outgoing.link, message });
+            let unsettled = Unsettled { link: outgoing.link, message };
+            self.held_bytes += unsettled.bytes();
+            session.unsettled.insert(delivery, unsettled);
         }
         if consumer.lags() {
             self.request_grant(outgoing.link);

@@ -117,6 +117,7 @@ impl Connection {
         let session = self.sessions.get_mut(&range.session)?;
         let (&delivery, _) = session.unsettled.range(range.next..=range.last).next()?;
         let unsettled = session.unsettled.remove(&delivery)?;
+        self.held_bytes -= unsettled.bytes();
         let readmitted = session.readmit();
         self.work.extend(readmitted.into_iter().map(Work::Grant));
         let asked = self.settle_one(&range, delivery, unsettled);

@@ -55,3 +55,24 @@ fn who_drains_more_than_the_engine_is_ahead_is_answered() {
     assert!(heard.contains("flow ") && heard.contains("drain"), "{heard}");
     assert!(!heard.contains("transfer "), "{heard}");
 }
+
+/// Nothing else bounds how many there are: a thousand browsers get a copy each of one message.
+#[test]
+fn copies_that_are_not_settled_count_as_their_connections() {
+    let mut pair = Pair::new();
+    (0..4).for_each(|n| put(&mut pair, "seen", n));
+    let client = pair.connect();
+    pair.say(client, "header amqp");
+    pair.say(client, "open a");
+    let ends = ["disposition 0 0 last=2 settled accepted", "detach 1 0 closed", "end 2", "close"];
+    for (channel, end) in ends.iter().enumerate() {
+        pair.say(client, &format!("begin {channel}"));
+        pair.say(client, &format!("attach {channel} 0 receiver r{channel} source=seen copy"));
+        pair.say(client, &format!("flow {channel} handle=0 count=0 credit=3"));
+        assert_eq!(transfers(&mut pair, client), 3, "before {end}");
+        assert!(pair.held_bytes(client) >= 3 * 64, "before {end}");
+        pair.say(client, end);
+        pair.sync();
+        assert_eq!(pair.held_bytes(client), 0, "after {end}");
+    }
+}

@@ -95,6 +95,11 @@ impl Pair {
         }
     }
 
+    /// Bytes that a connection holds, as a server asks it.
+    pub(crate) fn held_bytes(&self, end: usize) -> usize {
+        self.ends[end].connection.as_ref().map_or(0, Connection::held_bytes)
+    }
+
     pub(crate) fn is_lost(&self, end: usize) -> bool {
         self.ends[end].connection.is_none()
     }
