@@ -86,7 +86,9 @@ impl Connection {
             session.handles.insert(attach.handle, id);
         }
         let name = attach.name.as_str().into();
-        self.links.insert(id, Link::new(key, attach.handle, name, kind, answer));
+        let link = Link::new(key, attach.handle, name, kind, answer);
+        self.link_bytes += link.bytes();
+        self.links.insert(id, link);
         self.open(id, opening);
         Ok(())
     }
@@ -263,7 +265,7 @@ impl Connection {
         let (session, handle) = (link.session, link.handle);
         link.detached = true;
         if link.peer_detached {
-            self.links.remove(&id);
+            self.forget_link(id);
         }
         let Some(channel) = self.channel_of(session) else { return };
         match attach.role {

@@ -32,7 +32,7 @@ impl Connection {
         link.peer_detached = true;
         if link.is_ending() {
             if link.detached {
-                self.links.remove(&id);
+                self.forget_link(id);
             }
             if let Some(session) = self.sessions.get_mut(&key) {
                 session.taken_back.forget(id);
@@ -159,13 +159,18 @@ impl Connection {
         let was_detached = core::mem::replace(&mut link.detached, true);
         let (session, is_gone) = (link.session, link.peer_detached);
         if is_gone {
-            self.links.remove(&id);
+            self.forget_link(id);
         }
         let Some(channel) = self.channel_of(session) else { return };
         if !was_detached {
             let detach = Detach { handle, closed: how.closed, error: how.error };
             self.write(channel, &Performative::Detach(detach), out);
         }
+    }
+
+    /// Both of its ends have detached, or its session has ended.
+    pub(super) fn forget_link(&mut self, id: LinkId) {
+        self.link_bytes -= self.links.remove(&id).map_or(0, |link| link.bytes());
     }
 }
 
@@ -228,7 +233,7 @@ impl Connection {
     fn forget_session(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.remove(&key) else { return };
         for link in session.handles.values() {
-            self.links.remove(link);
+            self.forget_link(*link);
         }
     }
 }

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use model::{After, Destination, MessageId, SubscriptionName, TransactionId};
 
 use crate::connection::limits::{
-    BROWSER_AHEAD_MAX, CONSUMER_AHEAD_BYTES_MAX, CONSUMER_AHEAD_MAX, PRODUCER_CREDIT,
+    BROWSER_AHEAD_MAX, CONSUMER_AHEAD_BYTES_MAX, CONSUMER_AHEAD_MAX, LINK_BYTES, PRODUCER_CREDIT,
 };
 use crate::connection::session::{Outgoing, SessionKey};
 use crate::performative::{Attach, Role};
@@ -153,6 +153,11 @@ pub(crate) struct Consumer {
 }
 
 impl Link {
+    /// Bytes of memory that it takes.
+    pub(crate) const fn bytes(&self) -> usize {
+        LINK_BYTES + 2 * self.name.len()
+    }
+
     /// The peer's end.
     pub(crate) const fn peer_role(&self) -> Role {
         match self.kind {

@@ -54,7 +54,7 @@ use crate::limits::{FRAME_BYTES_BEFORE_OPEN_MAX, FRAME_BYTES_MIN};
 use crate::performative::{Close, Disposition, Performative, Role};
 
 use event::{Awaited, Batch, Fact};
-use limits::CLOSE_WAIT;
+use limits::{CLOSE_WAIT, LINK_BYTES_FREE};
 use link::Link;
 use session::{Session, SessionKey};
 use work::Work;
@@ -75,6 +75,8 @@ pub struct Connection {
     channels: BTreeMap<u16, SessionKey>,
     sessions: BTreeMap<SessionKey, Session>,
     links: BTreeMap<LinkId, Link>,
+    /// Bytes of memory that these take.
+    link_bytes: usize,
     /// Links by the peer's role and their name (2.6.1).
     names: BTreeMap<(bool, Box<str>), LinkId>,
     sessions_begun: u32,
@@ -152,6 +154,7 @@ impl Connection {
             channels: BTreeMap::new(),
             sessions: BTreeMap::new(),
             links: BTreeMap::new(),
+            link_bytes: 0,
             names: BTreeMap::new(),
             sessions_begun: 0,
             links_attached: 0,
@@ -343,12 +346,12 @@ impl Connection {
         self.congested
     }
 
-    /// Bytes of messages that have not come whole, of those that wait to be sent, and of copies
-    /// that the peer has not settled. Bodies of messages that the engine holds for us lie there
-    /// anyway, and do not count.
+    /// Bytes of messages that have not come whole, of those that wait to be sent, of copies that
+    /// the peer has not settled, and of more links than most have. Bodies of messages that the
+    /// engine holds for us lie there anyway, and do not count.
     #[must_use]
     pub const fn held_bytes(&self) -> usize {
-        self.held_bytes
+        self.held_bytes + self.link_bytes.saturating_sub(LINK_BYTES_FREE)
     }
 }
 
@@ -486,6 +489,7 @@ impl Connection {
         self.sessions.clear();
         self.channels.clear();
         self.links.clear();
+        self.link_bytes = 0;
         self.names.clear();
     }
 

@@ -1,4 +1,4 @@
-//! A session whose peer has as many deliveries to settle as it may.
+//! Sessions and connections that have as much as they may: deliveries to settle, copies, links.
 
 use amqp::Options;
 
@@ -75,4 +75,28 @@ fn copies_that_are_not_settled_count_as_their_connections() {
         pair.sync();
         assert_eq!(pair.held_bytes(client), 0, "after {end}");
     }
+}
+
+/// A name has up to a thousand bytes, and a connection eight thousand links.
+#[test]
+fn links_count_as_their_connections_but_for_the_first() {
+    let mut pair = Pair::new();
+    let client = pair.connect();
+    let attach = |pair: &mut Pair, handle: u32| {
+        let name = format!("{handle}-{}", "n".repeat(990));
+        pair.say(client, &format!("attach 0 {handle} sender {name} target=q"));
+    };
+    "header amqp/open a/begin 0".split('/').for_each(|line| pair.say(client, line));
+    (0..8).for_each(|handle| attach(&mut pair, handle));
+    assert_eq!(pair.held_bytes(client), 0, "as few as most have");
+    (8..100).for_each(|handle| attach(&mut pair, handle));
+    assert!(pair.held_bytes(client) > 200_000, "{}", pair.held_bytes(client));
+    (8..100).for_each(|handle| pair.say(client, &format!("detach 0 {handle} closed")));
+    pair.sync();
+    assert_eq!(pair.held_bytes(client), 0, "they are gone");
+    (8..100).for_each(|handle| attach(&mut pair, handle));
+    assert!(pair.held_bytes(client) > 200_000);
+    pair.say(client, "end 0");
+    pair.sync();
+    assert_eq!(pair.held_bytes(client), 0, "they are gone with their session");
 }
