@@ -45,6 +45,7 @@ impl Engine {
             | Command::Publish { message, .. } => self.bytes_of_message(message),
             Command::List(command) => match command {
                 ListCommand::Push { persistence, .. }
+                | ListCommand::PushEach { persistence, .. }
                 | ListCommand::Insert { persistence, .. }
                 | ListCommand::Replace { persistence, .. } => {
                     let records = command.elements() * AROUND_BYTES_MAX;

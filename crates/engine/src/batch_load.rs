@@ -157,7 +157,9 @@ impl Engine {
                 load.add(to, self.most_of(to, load), 1);
                 load.store(to, CHANGED_BYTES_MAX);
             }
-            ListCommand::CancelPop => return Err(Refusal::NotInBatch),
+            ListCommand::PushEach { .. } | ListCommand::PopEach { .. } | ListCommand::CancelPop => {
+                return Err(Refusal::NotInBatch);
+            }
             ListCommand::Length { .. } => {}
             ListCommand::Range { queue, origin, first, last } => {
                 let span = Span { origin: *origin, first: *first, last: *last };

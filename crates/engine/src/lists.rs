@@ -12,6 +12,7 @@ mod editing;
 mod places;
 mod popping;
 mod pushing;
+mod runs;
 mod waiting;
 
 use model::{After, Element, End, Few, ListCommand, MessageId, QueueName, Refusal, Reply};
@@ -27,6 +28,7 @@ use places::Search;
 pub(crate) use places::Span;
 pub(crate) use popping::{Hand, Way, says_arrived};
 pub(crate) use pushing::Push;
+pub(crate) use runs::as_run;
 pub(crate) use waiting::{Popping, is_for_list_link};
 
 impl Engine {
@@ -50,9 +52,18 @@ impl Engine {
                 let push = Push { end, only_existing, persistence };
                 self.push(queue, &push, elements, effects)
             }
-            ListCommand::Pop { queue, end, max } => self.pop(by, &queue, end, max, effects),
+            ListCommand::Pop { queue, end, max } => {
+                self.pop(by, &queue, Hand::new(end, max), effects)
+            }
+            ListCommand::PushEach { queue, end, elements, persistence } => {
+                let push = Push { end, only_existing: false, persistence };
+                self.push_each(queue, &push, elements, effects)
+            }
+            ListCommand::PopEach { queue, end, max } => {
+                self.pop_each(by, queue, Hand::new(end, max), effects)
+            }
             ListCommand::PopFirst { queues, end, max, wait } => {
-                self.pop_first(by, queues, Hand { end, max }, wait, effects)
+                self.pop_first(by, queues, Hand::new(end, max), wait, effects)
             }
             ListCommand::Move { from, from_end, to, to_end, wait } => {
                 self.move_element(by, from, Way { from_end, to, to_end }, wait, effects)

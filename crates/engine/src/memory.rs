@@ -153,7 +153,10 @@ pub(crate) fn adds(command: &Command) -> bool {
         Command::Put { .. } | Command::PutTo { .. } | Command::Publish { .. } => true,
         Command::List(command) => matches!(
             command,
-            ListCommand::Push { .. } | ListCommand::Insert { .. } | ListCommand::Replace { .. }
+            ListCommand::Push { .. }
+                | ListCommand::PushEach { .. }
+                | ListCommand::Insert { .. }
+                | ListCommand::Replace { .. }
         ),
         Command::Key(command) => matches!(command, KeyCommand::SetValue { .. }),
         Command::Batch { commands } => commands.iter().any(adds),
@@ -177,7 +180,9 @@ pub(crate) fn waiting_bytes(command: &Command) -> u64 {
         | Command::PutTo { message, .. }
         | Command::Publish { message, .. } => charge(message.body.len()),
         Command::List(command) => match command {
-            ListCommand::Push { elements, .. } => elements.iter().map(|it| charge(it.len())).sum(),
+            ListCommand::Push { elements, .. } | ListCommand::PushEach { elements, .. } => {
+                elements.iter().map(|it| charge(it.len())).sum()
+            }
             ListCommand::Insert { pivot, element, .. } => {
                 charge(pivot.len()) + charge(element.len())
             }
@@ -246,6 +251,14 @@ impl Engine {
         let is_stuck = (stuck > limit / 4 && self.memory.fat.is_empty()) || stuck > limit / 2;
         let resting = self.resting_bytes() - self.pacing.for_memory_bytes;
         resting + self.memory.spilling.stuck_bytes() >= limit / 8 * 7 || is_stuck
+    }
+
+    /// Whether memory surely takes all of these one by one, and is not full before the last.
+    pub(crate) fn surely_keeps(&self, bodies: &[Arc<[u8]>]) -> bool {
+        let limit = self.memory.limit;
+        let bytes: u64 = bodies.iter().map(|body| MESSAGE_BYTES + charge(body.len())).sum();
+        let resting = self.resting_bytes() + self.memory.spilling.stuck_bytes();
+        resting + bytes < limit / 8 * 7 && self.stuck_bytes() + bytes <= limit / 4
     }
 
     /// Whether much of what should have left is here.

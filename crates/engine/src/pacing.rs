@@ -20,6 +20,7 @@ use crate::bounds::Lack;
 use crate::engine::{Engine, Outcome};
 use crate::giving_up::{shorten_wait, wait_of};
 use crate::lines::{Line, LineOf};
+use crate::lists::as_run;
 use crate::memory::waiting_bytes;
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
@@ -120,6 +121,10 @@ impl Engine {
         floor: After,
         effects: &mut Effects,
     ) -> Outcome {
+        let command = match as_run(command) {
+            Ok(run) => return Outcome::apart(run),
+            Err(command) => command,
+        };
         let may_wait = |at: &LineOf| self.pacing.takes(lack.bytes) && self.may_wait(*at, &command);
         let Some(at) = lack.waits_at.filter(may_wait) else {
             let refusal = if self.pacing.is_closed { Refusal::Draining } else { lack.refusal };

@@ -62,9 +62,32 @@ pub enum ListCommand {
         /// The most to take.
         max: u64,
     },
-    /// The same from the first of several lists that is not empty; where all are, waits for an
-    /// element: who waits longest is served first, after the command that brings something has
-    /// ended. At most one waits in a session, `PopFirst` or `Move`; neither waits in a batch.
+    /// A run: store elements as so many [`ListCommand::Push`] of one each would, one behind the
+    /// other, of which none is only for a list that is there. → `Count` of what is in the list
+    /// then, `Refused` as each of them would be; `Apart` where others might come between them
+    PushEach {
+        /// The list.
+        queue: QueueName,
+        /// Where.
+        end: End,
+        /// What, at least one.
+        elements: Few<Arc<[u8]>>,
+        /// How durable they are to be.
+        persistence: Persistence,
+    },
+    /// A run: take elements as so many [`ListCommand::Pop`] of one each would, one behind the
+    /// other. → as of those of one with this `max`; `Apart` where others might come between them
+    PopEach {
+        /// The list.
+        queue: QueueName,
+        /// Where.
+        end: End,
+        /// The most to take, at least 1.
+        max: u64,
+    },
+    /// The same as `Pop` from the first of several lists that is not empty; where all are, waits
+    /// for an element: who waits longest is served first, after the command that brings something
+    /// has ended. At most one waits in a session, `PopFirst` or `Move`; neither waits in a batch.
     /// → `Popped`, `TimedOut`
     PopFirst {
         /// The lists, the preferred first.
@@ -194,7 +217,7 @@ impl ListCommand {
     #[must_use]
     pub fn elements(&self) -> usize {
         match self {
-            Self::Push { elements, .. } => elements.len(),
+            Self::Push { elements, .. } | Self::PushEach { elements, .. } => elements.len(),
             Self::Insert { .. } | Self::Replace { .. } => 1,
             _ => 0,
         }
@@ -204,7 +227,9 @@ impl ListCommand {
     #[must_use]
     pub fn body_bytes(&self) -> usize {
         match self {
-            Self::Push { elements, .. } => elements.iter().map(|element| element.len()).sum(),
+            Self::Push { elements, .. } | Self::PushEach { elements, .. } => {
+                elements.iter().map(|element| element.len()).sum()
+            }
             Self::Insert { element, .. } | Self::Replace { element, .. } => element.len(),
             _ => 0,
         }

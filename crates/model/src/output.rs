@@ -8,8 +8,8 @@ use core::ops::Range;
 
 use crate::{
     After, Body, BrokerStatistics, DeadLetter, Destination, Durability, Element, Few, Format,
-    KeyKind, Lifetime, LinkId, MessageId, MessageStatistics, Nanos, OwnPolicies, Page, PageEnd,
-    QueueName, QueueStatistics, SessionId, Shows, StatedPolicy, Subscription,
+    KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OwnPolicies, Page,
+    PageEnd, QueueName, QueueStatistics, SessionId, Shows, StatedPolicy, Subscription,
     SubscriptionStatistics,
 };
 
@@ -138,6 +138,9 @@ pub enum Reply {
     Policy(Box<StatedPolicy>),
     /// Rules that queues were given while the broker ran, by name.
     OwnPolicies(OwnPolicies),
+    /// A run is to be asked for command by command, for others might come between them. Nothing
+    /// was done; this was asked.
+    Apart(Box<ListCommand>),
     /// The answers to the commands of a batch.
     Batch(Vec<Self>),
     /// What was observed has changed: the batch was not done.

@@ -4,6 +4,7 @@
 //! that is bounded. Nothing is allocated by a length that the peer claims. What is lenient in Redis
 //! is so here: what ends a line or a bulk string need only be two bytes long there.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use input::InputBuffer;
@@ -24,6 +25,9 @@ pub(crate) const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Of a line, behind its first digit, are looked at to see whether it is a short one.
 const SHORT_LINE_BYTES: usize = 8;
 
+/// Of a command without its last word, to be known again.
+const HEAD_BYTES_MAX: usize = 512;
+
 const LINE_END: &[u8; 2] = b"\r\n";
 
 /// Takes commands out of the input.
@@ -32,6 +36,8 @@ pub(crate) struct Reader {
     words: Words,
     expect: Expect,
     bulk_bytes_max: usize,
+    /// The bytes of the last command without its last word, where the next begins with the same.
+    head: Vec<u8>,
 }
 
 /// ```text
@@ -76,11 +82,13 @@ pub(crate) enum ProtocolError {
 impl Reader {
     /// Larger words than `bulk_bytes_max` are refused.
     pub(crate) const fn new(bulk_bytes_max: usize) -> Self {
-        Self { words: Words::new(), expect: Expect::Command, bulk_bytes_max }
+        let head = Vec::new();
+        Self { words: Words::new(), expect: Expect::Command, bulk_bytes_max, head }
     }
 
     /// Reads on, until a command is whole.
     pub(crate) fn read(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
+        self.head.clear();
         loop {
             let progress = self.step(input)?;
             if self.words.cost_bytes() > COMMAND_BYTES_MAX {
@@ -111,6 +119,25 @@ impl Reader {
     /// A command has begun, and bytes of it were taken.
     pub(crate) fn is_within(&self) -> bool {
         self.expect != Expect::Command
+    }
+
+    /// Whether what follows the command that was read last begins as that did.
+    pub(crate) fn sees_alike(&self) -> bool {
+        !self.head.is_empty()
+    }
+
+    /// Takes the next command, if it is there as a whole, has the same words as the last one but
+    /// for the last of them, and `see` makes something of that.
+    pub(crate) fn take_alike<T>(
+        &self,
+        input: &mut InputBuffer,
+        see: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Option<T> {
+        let rest = input.unread().strip_prefix(&self.head[..]).filter(|_| self.sees_alike())?;
+        let (word, taken) = self.whole_word(rest)?;
+        let seen = see(word)?;
+        input.consume(self.head.len() + taken);
+        Some(seen)
     }
 
     fn step(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
@@ -145,17 +172,30 @@ impl Reader {
     /// Copies the words of a whole command; tells how many bytes it has.
     fn copy_whole(&mut self, unread: &[u8]) -> Option<usize> {
         let (count, mut at) = short_line(unread, b'*')?;
+        let mut last = at;
         for _ in 0..count {
-            let (bytes, start) = short_line(unread.get(at..)?, b'$')?;
-            let word = unread.get(at + start..)?.get(..bytes + LINE_END.len())?;
-            if bytes > self.bulk_bytes_max {
-                return None;
-            }
-            self.words.extend(word.get(..bytes)?);
+            let (word, taken) = self.whole_word(unread.get(at..)?)?;
+            self.words.extend(word);
             self.words.end_word();
-            at += start + word.len();
+            last = at;
+            at += taken;
         }
-        (self.words.cost_bytes() <= COMMAND_BYTES_MAX).then_some(at)
+        if self.words.cost_bytes() > COMMAND_BYTES_MAX {
+            return None;
+        }
+        let (head, rest) = (unread.get(..last)?, unread.get(at..)?);
+        if head.len() <= HEAD_BYTES_MAX && rest.starts_with(head) {
+            self.head.extend_from_slice(head);
+        }
+        Some(at)
+    }
+
+    /// The first bulk string, if it is there as a whole, and the bytes that it takes.
+    fn whole_word<'a>(&self, unread: &'a [u8]) -> Option<(&'a [u8], usize)> {
+        let (bytes, start) = short_line(unread, b'$')?;
+        let word = unread.get(start..)?.get(..bytes + LINE_END.len())?;
+        let is_allowed = bytes <= self.bulk_bytes_max;
+        is_allowed.then_some((word.get(..bytes)?, start + word.len()))
     }
 
     fn count(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {

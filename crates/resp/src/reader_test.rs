@@ -101,3 +101,41 @@ fn a_command_has_a_limit_as_a_whole() {
     input.append(&[header.as_bytes(), &word, b"\r\n"].concat());
     assert_eq!(reader.read(&mut input), Err(ProtocolError::LargeCommand));
 }
+
+#[test]
+fn what_follows_is_alike_but_for_its_last_word() {
+    let one = b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$1\r\na\r\n";
+    let cases: [(&[u8], Option<&[u8]>); 8] = [
+        (b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$2\r\nbc\r\n", Some(b"bc")),
+        (b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$1\r\nb\r\nPING\r\n", Some(b"b")),
+        (b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$2\r\nbc\r", None),
+        (b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$999\r\n", None),
+        (b"*3\r\n$5\r\nLPUSH\r\n$1\r\nm\r\n$1\r\nb\r\n", None),
+        (b"*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$1\r\nb\r\n", None),
+        (b"*4\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$1\r\nb\r\n$1\r\nc\r\n", None),
+        (b"", None),
+    ];
+    for (next, expected) in cases {
+        let (mut reader, mut input) = (Reader::new(1_000), InputBuffer::new());
+        input.append(one);
+        input.append(next);
+        assert_eq!(reader.read(&mut input), Ok(Progress::Whole));
+        let before = input.len();
+        let word = reader.take_alike(&mut input, |word| Some(word.to_vec()));
+        assert_eq!(word.as_deref(), expected, "{}", next.escape_ascii());
+        assert_eq!(input.len() == before, expected.is_none(), "it is taken whole or not at all");
+    }
+}
+
+#[test]
+fn what_is_not_wanted_is_left() {
+    let (mut reader, mut input) = (Reader::new(1_000), InputBuffer::new());
+    input.append(&b"*2\r\n$4\r\nRPOP\r\n$1\r\nl\r\n".repeat(2));
+    assert_eq!(reader.read(&mut input), Ok(Progress::Whole));
+    assert!(reader.sees_alike());
+    assert_eq!(reader.take_alike(&mut input, |_| None::<()>), None);
+    assert_eq!(reader.read(&mut input), Ok(Progress::Whole));
+    assert!(!reader.sees_alike(), "nothing stands behind it");
+    input.append(b"$1\r\nl\r\n");
+    assert_eq!(reader.take_alike(&mut input, |word| Some(word.len())), None);
+}

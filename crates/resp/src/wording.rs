@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::information::{self, Sections};
 use crate::keys::{self, Clock, Names};
 use crate::plan::Plan;
+use crate::runs::Run;
 use crate::topics;
 
 /// What the reply to a question will mean.
@@ -58,6 +59,8 @@ pub(crate) enum Wording {
     Channels(Box<[u8]>),
     /// Of PUBSUB NUMSUB.
     Subscribers(Vec<QueueName>),
+    /// Of several commands.
+    Run(Run),
 }
 
 /// How far KEYS has come.
@@ -82,6 +85,8 @@ pub(crate) enum Next {
     Said,
     /// It takes another question.
     Ask(Plan),
+    /// It takes others, one after the other, each for an answer of its own.
+    AskEach(Vec<Plan>),
 }
 
 /// Bytes of the names that one answer may list.
@@ -90,7 +95,11 @@ const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
 impl Wording {
     /// Words a reply.
     pub(crate) fn word(self, reply: Reply, context: &mut Context<'_>) -> Next {
-        match self.try_word(reply, context) {
+        let wording = match self {
+            Self::Run(run) => return run.word(reply, context),
+            wording => wording,
+        };
+        match wording.try_word(reply, context) {
             Ok(next) => next,
             Err(fault) => {
                 context.refuse(&fault);

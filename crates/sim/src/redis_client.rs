@@ -92,6 +92,12 @@ impl RedisClient {
         self.asked.len() + self.unread.len()
     }
 
+    /// What it sent last, if that is not answered.
+    #[must_use]
+    pub fn asked_last(&self) -> Option<&Words> {
+        self.asked.back().map(|asked| &asked.words)
+    }
+
     /// How many commands it has collected since `MULTI`.
     #[must_use]
     pub fn collected(&self) -> Option<usize> {

@@ -38,7 +38,22 @@ pub(crate) fn wish(client: &RedisClient, rng: &mut Rng) -> Words {
             let [watch, unwatch] = ["WATCH", "UNWATCH"].map(|word| crate::words(&[word]));
             if rng.chance(1, 5) { unwatch } else { with(watch, &names) }
         }
-        None => command(rng, ELEMENT_BYTES_MAX),
+        None => again(client, rng).unwrap_or_else(|| command(rng, ELEMENT_BYTES_MAX)),
+    }
+}
+
+/// At times the same as it has just asked for, of another element; less often where lists become
+/// longer by it.
+fn again(client: &RedisClient, rng: &mut Rng) -> Option<Words> {
+    let words = client.asked_last()?;
+    let name = words.first().map(|name| &**name)?;
+    match (name, words.len()) {
+        (b"LPUSH" | b"RPUSH", 3) if rng.chance(1, 5) => {
+            let list = words.iter().take(2).cloned().collect();
+            Some(with(list, &[element(rng, ELEMENT_BYTES_MAX / 4)]))
+        }
+        (b"LPOP" | b"RPOP", 2) if rng.coin() => Some(words.clone()),
+        _ => None,
     }
 }
 

@@ -65,6 +65,7 @@ impl AddAssign for Tally {
         self.compactions += other.compactions;
         self.scarcity += other.scarcity;
         self.spilled += other.spilled;
+        self.runs += other.runs;
         self.subscriptions += other.subscriptions;
         self.keys += other.keys;
         self.rules += other.rules;
@@ -78,7 +79,7 @@ impl fmt::Display for Tally {
             "{} falls, {} of them in recovery, {} recoveries, {} journal failures, {} replies, \
              {} refusals, {} disk calls, {} snapshots, {} segments recycled, {} compactions, \
              {}, \
-             {} bodies spilled, {} subscriptions, {} keys and {} rules recovered",
+             {} bodies spilled, {} runs, {} subscriptions, {} keys and {} rules recovered",
             self.falls,
             self.recoveries_fallen,
             self.recoveries,
@@ -91,6 +92,7 @@ impl fmt::Display for Tally {
             self.compactions,
             self.scarcity,
             self.spilled,
+            self.runs,
             self.subscriptions,
             self.keys,
             self.rules,

@@ -76,6 +76,8 @@ pub struct Server<D: Disk> {
     redis_connections: BTreeMap<u64, RedisConnection>,
     /// What commands of Redis that are not answered bring, in bytes, by client.
     bringing: BTreeMap<u64, u64>,
+    /// Commands, alike, that were done at once.
+    pub(crate) runs: u64,
     /// Elements of lists may have got ids that the oracle of messages has not heard of.
     ids_given: bool,
     writes: Vec<InFlight<D>>,
@@ -161,6 +163,7 @@ impl<D: Disk> Server<D> {
             amqp_connections: BTreeMap::new(),
             redis_connections: BTreeMap::new(),
             bringing: BTreeMap::new(),
+            runs: 0,
             ids_given: false,
             writes: Vec::new(),
             chore: None,

@@ -80,9 +80,13 @@ fn story(world: &mut World<FaultyDisk>) -> Option<()> {
     // A connection breaks while it waits, with a command behind that is never read.
     it.waits(three, "BLPOP v2 0")?;
     it.0.disconnect(three);
+    let two_again = it.0.connect_redis();
     it.ask(one, &["RPUSH l3 BIG", "RENAME l3 l1", "PEXPIRE l1 50", "LTRIM l1 0 1"])?;
     it.0.pass(Nanos::from_millis(60));
     it.ask(one, &["LPUSH l1 BIG", "LSET l1 0 new"])?;
+    // What one client does several times is one frame: there is a place for all of it or for none.
+    it.ask(two_again, &["RPUSH l2 x", "RPUSH l2 BIG", "RPUSH l2 z"])?;
+    it.ask(two_again, &["LPOP l2", "LPOP l2"])?;
     Some(())
 }
 

@@ -35,4 +35,5 @@ fn six_thousand_seeds_keep_every_promise() {
     assert!(total.scarcity.shed > SEEDS / 10, "{total}");
     assert!(total.subscriptions > SEEDS, "{total}");
     assert!(total.keys > SEEDS, "{total}");
+    assert!(total.runs > SEEDS / 10, "{total}");
 }

@@ -22,6 +22,15 @@ use crate::session::SessionSlot;
 pub(crate) struct Hand {
     pub(crate) end: End,
     pub(crate) max: u64,
+    /// Bytes of bodies, unless the first alone has more.
+    pub(crate) bytes_max: usize,
+}
+
+impl Hand {
+    /// One that takes what one reply holds.
+    pub(crate) const fn new(end: End, max: u64) -> Self {
+        Self { end, max, bytes_max: limits::LIST_REPLY_BYTES_MAX }
+    }
 }
 
 /// Where an element is moved to.
@@ -37,17 +46,16 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         name: &QueueName,
-        end: End,
-        max: u64,
+        hand: Hand,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let Some(slot) = self.list_of(by, name)?.filter(|slot| self.may_take(*slot)) else {
             return Ok(self.not_found());
         };
-        if max == 0 {
+        if hand.max == 0 {
             return Ok(Outcome::reply(self.log.after_all(), Reply::Elements(Few::new())));
         }
-        let Taken { elements, after } = self.take_elements(by, slot, Hand { end, max }, effects);
+        let Taken { elements, after } = self.take_elements(by, slot, hand, effects);
         Ok(Outcome::reply(after, Reply::Elements(elements)))
     }
 
@@ -165,7 +173,7 @@ impl Engine {
         {
             let id = self.message_of(place.1);
             bytes += self.living(id).body.len();
-            let is_much = bytes > limits::LIST_REPLY_BYTES_MAX;
+            let is_much = bytes > hand.bytes_max;
             if !taken.elements.is_empty() && (is_much || !self.log.takes_more(1, DELETED_BYTES_MAX))
             {
                 break;

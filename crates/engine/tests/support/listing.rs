@@ -38,6 +38,14 @@ fn list_command(all: &Words<'_>, words: &[&str]) -> Option<ListCommand> {
             let max = number("max").unwrap_or(1);
             ListCommand::Pop { queue: name(queue), end: end(at), max }
         }
+        ["push-each", queue, at, ref elements @ ..] => {
+            let elements = elements.iter().map(|element| body(element)).collect();
+            ListCommand::PushEach { queue: name(queue), end: end(at), elements, persistence }
+        }
+        ["pop-each", queue, at] => {
+            let max = number("max").unwrap();
+            ListCommand::PopEach { queue: name(queue), end: end(at), max }
+        }
         ["pop-first", at, ref queues @ ..] => {
             let (max, wait) = (number("max").unwrap_or(1), wait());
             ListCommand::PopFirst { queues: names(queues), end: end(at), max, wait }
@@ -104,6 +112,7 @@ pub(crate) fn shown_reply(reply: &Reply) -> Option<String> {
         Reply::Popped { queue, elements } => {
             format!("popped of {queue}{}", shown_elements(elements))
         }
+        Reply::Apart(_) => "apart".into(),
         Reply::Places(places) => {
             let places = places.iter().map(|place| format!(" {place}"));
             format!("places{}", places.collect::<String>())

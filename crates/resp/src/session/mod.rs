@@ -25,6 +25,7 @@ use crate::context::Context;
 use crate::fault::Fault;
 use crate::plan::Plan;
 use crate::reader::{Progress, ProtocolError, Reader};
+use crate::runs;
 use crate::shared::{Shared, cancel_wait};
 use crate::subscriptions::{Subscriptions, Target};
 use crate::table::{Does, Repeated, Spec, Verb};
@@ -98,6 +99,16 @@ enum Errand {
     Unanswered(Command),
     Subscribe(Target),
     Unsubscribe(Target),
+}
+
+impl Errand {
+    fn held_bytes(&self) -> usize {
+        let body_bytes = match self {
+            Self::Ask(Plan { command: Command::List(list), .. }) => list.body_bytes(),
+            _ => 0,
+        };
+        ERRAND_BYTES + body_bytes
+    }
 }
 
 /// What came of reading a little.
@@ -250,7 +261,8 @@ impl Session {
             _ => 0,
         };
         let postponed = self.postponed.as_ref().map_or(0, Words::cost_bytes);
-        self.reader.held_bytes() + queued + awaited + postponed + self.errands.len() * ERRAND_BYTES
+        let errands = self.errands.iter().map(Errand::held_bytes).sum::<usize>();
+        self.reader.held_bytes() + queued + awaited + postponed + errands
     }
 
     /// There is more to do without more bytes.
@@ -316,7 +328,10 @@ impl Session {
                 if self.popped && !found.as_ref().is_ok_and(|spec| spec.asks_engine()) {
                     return self.postpone(words);
                 }
-                let step = self.execute(&words, found, shared, out);
+                let step = match self.execute(&words, found, shared, out) {
+                    Step::Ask(command) => Step::Ask(self.gather(command, &words, input, shared)),
+                    step => step,
+                };
                 self.reader.give_back(words);
                 if self.popped && !matches!(step, Step::Ask(_)) {
                     // It is refused before the engine hears of it, and a command all the same.
@@ -545,9 +560,30 @@ impl Session {
     }
 
     fn word(&mut self, wording: Wording, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
-        if let Next::Ask(plan) = wording.word(reply, &mut self.context(shared, out)) {
-            self.errands.push_front(Errand::Ask(plan));
+        match wording.word(reply, &mut self.context(shared, out)) {
+            Next::Said => {}
+            Next::Ask(plan) => self.errands.push_front(Errand::Ask(plan)),
+            Next::AskEach(plans) => {
+                plans.into_iter().rev().for_each(|plan| self.errands.push_front(Errand::Ask(plan)));
+            }
         }
+    }
+
+    /// What the client has sent behind a command, and is like it, is asked of the engine with it.
+    fn gather(
+        &mut self,
+        command: Command,
+        words: &Words,
+        input: &mut InputBuffer,
+        shared: &mut Shared,
+    ) -> Command {
+        let Awaited::Plan(wording) = &mut self.awaited else { return command };
+        if !self.reader.sees_alike() || shared.clients.at_mut(self.slot).is_silent() {
+            return command;
+        }
+        let (command, more) = runs::gather(command, wording, words, &self.reader, input);
+        shared.commands_total += more;
+        command
     }
 
     fn okay(&self, shared: &mut Shared, out: &mut Vec<u8>) -> Step {

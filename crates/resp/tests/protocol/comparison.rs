@@ -6,6 +6,7 @@ use resp::Options;
 use crate::escape;
 use crate::ours::Ours;
 use crate::real::{Client, Redis};
+use crate::runs::encoded;
 
 /// Ours and the real one, with as many connections each.
 pub(crate) struct Pair {
@@ -47,6 +48,20 @@ impl Pair {
         let ours = ours.map(|answer| ordered(answer, order));
         self.compare(connection, ours.as_deref(), Some(&real));
         real
+    }
+
+    /// Sends commands in one piece, as libraries send them, and compares all their answers.
+    pub(crate) fn ask_all(&mut self, connection: usize, commands: &[Vec<String>]) {
+        let bytes: Vec<u8> = commands.iter().flat_map(|words| encoded(words)).collect();
+        self.story.push(format!("{connection}: {commands:?}"));
+        self.ours.pass_time(Nanos(1_000));
+        self.ours.send(self.ids[connection], &bytes);
+        self.clients[connection].send(&bytes);
+        for _ in commands {
+            let real = self.clients[connection].answer();
+            let ours = self.ours.answer(self.ids[connection]);
+            self.compare(connection, ours.as_deref(), Some(&real));
+        }
     }
 
     /// Sends one command that may wait, and compares what has come of it so far; tells whether it

@@ -6,6 +6,7 @@ use resp::{Options, Side};
 use crate::comparison::{Order, Pair};
 use crate::random::Random;
 use crate::real::Redis;
+use crate::runs::burst;
 
 const KEYS: [&str; 4] = ["a", "b", "c", "ä:1"];
 const ELEMENTS: [&str; 6] = ["x", "y", "z", "1", "\"\"", "\"x y\\r\\n\""];
@@ -35,6 +36,31 @@ fn lists_answer_as_in_redis() {
                     command(&mut random)
                 };
                 pair.ask(0, &command);
+            }
+            take_stock(&mut pair);
+        }
+    });
+}
+
+#[test]
+fn bursts_are_answered_as_in_redis() {
+    const CONNECTIONS: usize = 4;
+    both_sides(|redis, options| {
+        for seed in 0..20 {
+            let mut random = Random::new(5_000 + seed);
+            let mut pair = Pair::new(redis, options, CONNECTIONS);
+            let mut waiting = [false; CONNECTIONS];
+            for _ in 0..60 {
+                let connection = random.below(CONNECTIONS);
+                if connection > 0 && !waiting[connection] {
+                    let command = waiting_command(&mut random);
+                    waiting[connection] = pair.ask_waiting(connection, &command);
+                } else {
+                    pair.ask_all(0, &burst(&mut random));
+                }
+                for (connection, waits) in waiting.iter_mut().enumerate() {
+                    *waits = *waits && !pair.is_answered(connection);
+                }
             }
             take_stock(&mut pair);
         }

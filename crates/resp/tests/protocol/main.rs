@@ -14,5 +14,6 @@ mod ours;
 mod protection;
 mod random;
 mod real;
+mod runs;
 mod scripts;
 mod unblocking;

@@ -71,6 +71,11 @@ impl Ours {
         self.shared.draining.begin();
     }
 
+    /// What all that was asked has cost the engine.
+    pub(crate) fn steps(&self) -> u64 {
+        self.engine.steps()
+    }
+
     /// How many connections were opened.
     pub(crate) const fn opened(&self) -> u64 {
         self.opened

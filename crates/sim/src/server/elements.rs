@@ -7,9 +7,9 @@ use crate::oracle::memory::{BODY_BYTES_BESIDE, WAITING_BYTES};
 /// What a command takes in memory while it waits, if it brings anything: see docs/limits.md.
 pub(super) fn bytes_brought(command: &Command) -> Option<u64> {
     let bytes = match command {
-        Command::List(ListCommand::Push { elements, .. }) => {
-            elements.iter().map(|element| charge(element.len())).sum()
-        }
+        Command::List(
+            ListCommand::Push { elements, .. } | ListCommand::PushEach { elements, .. },
+        ) => elements.iter().map(|element| charge(element.len())).sum(),
         Command::List(ListCommand::Insert { pivot, element, .. }) => {
             charge(pivot.len()) + charge(element.len())
         }

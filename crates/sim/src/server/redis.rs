@@ -36,6 +36,7 @@ impl<D: Disk> Server<D> {
             self.ids_given = true;
             outside.keys.commanded(now, id);
             let may_wait = may_wait(&command);
+            let is_run = is_run(&command);
             outside.trace(now, || format!("for {id}: {}", brief(&command)));
             if let Some(bytes) = bytes_brought(&command) {
                 self.bringing.insert(id, bytes);
@@ -44,6 +45,8 @@ impl<D: Disk> Server<D> {
             let memory = self.broker.memory_bytes();
             let outputs = self.step_redis(now, SessionId(id), command);
             self.tell_memory(memory, outside);
+            let is_apart = |output: &Output| matches!(output.reply, Reply::Apart(_));
+            self.runs += u64::from(is_run && !outputs.iter().any(is_apart));
             let is_answered = outputs.iter().any(|output| output.session.0 == id);
             self.route(Some(id), outputs, outside);
             if may_wait && !is_answered {
@@ -74,7 +77,9 @@ impl<D: Disk> Server<D> {
         let Some(connection) = self.redis_connections.get_mut(&id) else { return };
         if let Reply::Waits { ticket } = reply {
             outside.line_up(self.now, id, ticket, self.bringing.get(&id).copied());
-        } else if let Some(bytes) = self.bringing.remove(&id) {
+        } else if let Some(bytes) = self.bringing.remove(&id)
+            && !matches!(reply, Reply::Apart(_))
+        {
             outside.judge_elements(self.now, id, bytes, &reply);
         }
         if matches!(reply, Reply::Late { .. }) {
@@ -128,6 +133,11 @@ impl Outside {
         self.keys.waits(now, id, &client.asking().words);
         client.wait();
     }
+}
+
+/// Whether it is several commands, alike, at once.
+fn is_run(command: &Command) -> bool {
+    matches!(command, Command::List(ListCommand::PushEach { .. } | ListCommand::PopEach { .. }))
 }
 
 /// Whether a command may be answered later.

@@ -1,0 +1,139 @@
+//! Runs: pushes to one list, or pops from one, that a client has sent one behind the other. They
+//! are asked of the engine at once, and each has its answer.
+//!
+//! The engine gives a run back where others might come between; then each is asked by itself.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use input::InputBuffer;
+use model::{Command, Element, End, Few, ListCommand, QueueName, Reply};
+
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::plan::Plan;
+use crate::reader::Reader;
+use crate::wording::{Next, Wording};
+use crate::words::Words;
+
+/// Commands of one run.
+const COMMANDS_MAX: usize = 64;
+
+/// What was asked at once.
+#[derive(Debug)]
+pub(crate) enum Run {
+    /// So many pushes of an element each.
+    Pushes(u64),
+    /// So many pops of an element each.
+    Pops { queue: QueueName, end: End, count: u64 },
+}
+
+/// Makes a run of a command and what stands behind it in the input, where both are alike; `words`
+/// are those of the command. Tells how many more commands it has become.
+pub(crate) fn gather(
+    command: Command,
+    wording: &mut Wording,
+    words: &Words,
+    reader: &Reader,
+    input: &mut InputBuffer,
+) -> (Command, u64) {
+    let Command::List(list) = command else { return (command, 0) };
+    let (list, more) = match (list, &*wording) {
+        (
+            ListCommand::Push {
+                queue,
+                end,
+                elements: Few::One(first),
+                only_existing: false,
+                persistence,
+            },
+            Wording::Count,
+        ) => {
+            let mut elements = Vec::with_capacity(COMMANDS_MAX);
+            elements.push(first);
+            while elements.len() < COMMANDS_MAX
+                && let Some(element) = reader.take_alike(input, |word| Some(Arc::from(word)))
+            {
+                elements.push(element);
+            }
+            let count = elements.len() as u64;
+            *wording = Wording::Run(Run::Pushes(count));
+            let elements = Few::Many(elements);
+            (ListCommand::PushEach { queue, end, elements, persistence }, count - 1)
+        }
+        (ListCommand::Pop { queue, end, max: 1 }, Wording::One) => {
+            let is_same = |word: &[u8]| (word == words.word(1)).then_some(());
+            let mut count = 1;
+            while count < COMMANDS_MAX as u64 && reader.take_alike(input, is_same).is_some() {
+                count += 1;
+            }
+            *wording = Wording::Run(Run::Pops { queue: queue.clone(), end, count });
+            (ListCommand::PopEach { queue, end, max: count }, count - 1)
+        }
+        (list, _) => (list, 0),
+    };
+    (Command::List(list), more)
+}
+
+impl Run {
+    /// Words a reply, command by command.
+    pub(crate) fn word(self, reply: Reply, context: &mut Context<'_>) -> Next {
+        match (self, reply) {
+            (_, Reply::Apart(run)) => return Next::AskEach(apart(*run)),
+            (Self::Pushes(count), Reply::Count(last)) => {
+                let mut answer = context.answer();
+                (last.saturating_sub(count) + 1..=last).for_each(|count| answer.count(count));
+            }
+            (Self::Pops { queue, end, count }, Reply::Elements(elements)) => {
+                let mut answer = context.answer();
+                elements.iter().for_each(|element| answer.bulk(Element::payload(element)));
+                let left = count.saturating_sub(elements.len() as u64);
+                if left > 0 {
+                    return Next::Ask(pops(queue, end, left));
+                }
+            }
+            (Self::Pops { count, .. }, Reply::NotFound) => {
+                let mut answer = context.answer();
+                (0..count).for_each(|_| answer.null());
+            }
+            (run, reply) => {
+                let fault = match reply {
+                    Reply::Refused(refusal) => Fault::refused(&refusal),
+                    _ => Fault::INTERNAL,
+                };
+                (0..run.count()).for_each(|_| context.refuse(&fault));
+            }
+        }
+        Next::Said
+    }
+
+    const fn count(&self) -> u64 {
+        match self {
+            Self::Pushes(count) | Self::Pops { count, .. } => *count,
+        }
+    }
+}
+
+fn pops(queue: QueueName, end: End, count: u64) -> Plan {
+    let run = ListCommand::PopEach { queue: queue.clone(), end, max: count };
+    Plan::list(run, Wording::Run(Run::Pops { queue, end, count }))
+}
+
+/// The commands of a run.
+fn apart(run: ListCommand) -> Vec<Plan> {
+    match run {
+        ListCommand::PushEach { queue, end, elements, persistence } => {
+            let push = |element| {
+                let elements = Few::One(element);
+                let queue = queue.clone();
+                ListCommand::Push { queue, end, elements, only_existing: false, persistence }
+            };
+            elements.into_iter().map(|it| Plan::list(push(it), Wording::Count)).collect()
+        }
+        ListCommand::PopEach { queue, end, max } => {
+            let pop = || ListCommand::Pop { queue: queue.clone(), end, max: 1 };
+            (0..max).map(|_| Plan::list(pop(), Wording::One)).collect()
+        }
+        _ => Vec::new(),
+    }
+}

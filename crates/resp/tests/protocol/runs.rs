@@ -1,0 +1,223 @@
+//! Commands that stand one behind the other and are alike are asked of the engine at once. Whatever
+//! rules a list has and whoever waits for it: each is answered as if it had come alone.
+
+use engine::{EngineOptions, QueuePolicies};
+use model::{Nanos, QueueBounds, QueuePolicy, StorePolicy, WhenFull};
+use resp::Options;
+
+use crate::ours::Ours;
+use crate::random::Random;
+
+const CONNECTIONS: u64 = 4;
+
+const KEYS: [&str; 3] = ["a", "b", "v"];
+
+/// A command as libraries send it.
+pub(crate) fn encoded<W: AsRef<str>>(words: &[W]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words.iter().map(W::as_ref) {
+        bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+    }
+    bytes
+}
+
+/// Some commands of one client, of which many are alike.
+pub(crate) fn burst(random: &mut Random) -> Vec<Vec<String>> {
+    let mut commands = Vec::new();
+    for _ in 0..1 + random.below(4) {
+        let key = random.pick(&KEYS[..2]);
+        let name = random.pick(&["LPUSH", "RPUSH", "LPOP", "RPOP", "LPUSHX", "LLEN", "rpush"]);
+        for _ in 0..random.pick(&[1, 1, 2, 3, 9, 80]) {
+            let element = random.pick(&["x", "y", "z", "", "another"]);
+            let words: &[&str] = match name {
+                "LPOP" | "RPOP" | "LLEN" => &[name, key],
+                _ => &[name, key, element],
+            };
+            commands.push(words.iter().map(|word| (*word).to_owned()).collect());
+        }
+    }
+    commands
+}
+
+/// One and the same broker twice: the first is sent commands in one piece, the other one by one.
+struct Twins([Ours; 2]);
+
+impl Twins {
+    fn new(options: &EngineOptions) -> Self {
+        let twin = || {
+            let mut ours = Ours::with_engine(Options::default(), options.clone());
+            (0..CONNECTIONS).for_each(|_| _ = ours.connect());
+            ours
+        };
+        Self([twin(), twin()])
+    }
+
+    fn send(&mut self, connection: u64, commands: &[Vec<u8>], story: &str) {
+        let Self([whole, single]) = self;
+        whole.send(connection, &commands.concat());
+        commands.iter().for_each(|command| single.send(connection, command));
+        self.compare(story);
+    }
+
+    fn pass_time(&mut self, story: &str) {
+        // Those who wait for a place or for memory go on by time.
+        self.0.iter_mut().for_each(|twin| twin.pass_time(Nanos::from_millis(100)));
+        self.compare(story);
+    }
+
+    fn compare(&mut self, story: &str) {
+        let Self([whole, single]) = self;
+        for connection in 1..=CONNECTIONS {
+            let heard = [whole.output(connection), single.output(connection)];
+            let [whole, single] = heard.map(|bytes| String::from_utf8(bytes).unwrap());
+            assert_eq!(whole, single, "{story}: connection {connection}");
+        }
+    }
+
+    /// Plays bursts of several clients, some of whom wait at times.
+    fn play(&mut self, seed: u64, waits: bool) {
+        let random = &mut Random::new(seed);
+        self.send(1, &[encoded(&["SET", "v", "a value"])], "the value");
+        for round in 0..60 {
+            let story = format!("seed {seed}, round {round}");
+            let connection = 1 + random.below(CONNECTIONS as usize) as u64;
+            let mut commands: Vec<Vec<u8>> =
+                burst(random).iter().map(|words| encoded(words)).collect();
+            if waits && random.below(3) == 0 {
+                let key = random.pick(&KEYS[..2]);
+                let name = random.pick(&["BLPOP", "BRPOP"]);
+                commands.push(encoded(&[name, key, "0.05"]));
+            }
+            if random.below(8) == 0 {
+                let odd: [&[&str]; 5] = [
+                    &["LPUSH", "v", "x"],
+                    &["RPOP", "v"],
+                    &["MULTI"],
+                    &["EXEC"],
+                    &["CLIENT", "REPLY", "SKIP"],
+                ];
+                let odd = encoded(random.pick(&odd));
+                commands.splice(0..0, [odd.clone(), odd]);
+            }
+            self.send(connection, &commands, &story);
+            if random.below(2) == 0 {
+                self.pass_time(&story);
+            }
+        }
+    }
+}
+
+fn options(policy: QueuePolicy) -> EngineOptions {
+    let queue_policies = QueuePolicies { default: policy, ..QueuePolicies::default() };
+    EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Memory) }
+}
+
+fn bounded(when_full: WhenFull) -> QueuePolicy {
+    let bounds = QueueBounds { messages_max: Some(7), when_full, ..QueueBounds::default() };
+    QueuePolicy { bounds, ..QueuePolicy::default() }
+}
+
+#[test]
+fn each_is_answered_as_if_it_had_come_alone() {
+    for seed in 0..12 {
+        let mut twins = Twins::new(&options(QueuePolicy::default()));
+        twins.play(seed, false);
+        let [whole, single] = &twins.0;
+        assert!(whole.steps() < single.steps(), "many are asked at once");
+    }
+}
+
+#[test]
+fn who_waits_for_elements_gets_them_in_between() {
+    for seed in 0..12 {
+        Twins::new(&options(QueuePolicy::default())).play(1_000 + seed, true);
+    }
+}
+
+#[test]
+fn lists_with_bounds_keep_them() {
+    let rules = [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
+    for seed in 0..12 {
+        let when_full = rules[seed as usize % rules.len()];
+        Twins::new(&options(bounded(when_full))).play(2_000 + seed, seed % 3 == 0);
+    }
+}
+
+#[test]
+fn what_is_protected_is_held_one_by_one() {
+    let pop_lease = Some(Nanos::from_secs(5));
+    for seed in 0..12 {
+        let policy = QueuePolicy { pop_lease, ..QueuePolicy::default() };
+        let mut twins = Twins::new(&options(policy));
+        twins.play(3_000 + seed, seed % 2 == 0);
+        // The last who popped is gone: what it had last is back, and nothing else.
+        for twin in &mut twins.0 {
+            (1..CONNECTIONS).for_each(|connection| twin.close(connection));
+        }
+        for key in KEYS {
+            let stock = [encoded(&["DISCARD"]), encoded(&["LRANGE", key, "0", "-1"])];
+            twins.0.iter_mut().for_each(|twin| twin.send(CONNECTIONS, &stock.concat()));
+            let heard = twins.0.each_mut().map(|twin| twin.output(CONNECTIONS));
+            assert_eq!(heard[0], heard[1], "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn who_finds_memory_full_waits_alone() {
+    for seed in 0..10 {
+        let memory_limit = 1 << 20;
+        let engine = EngineOptions { memory_limit, ..options(QueuePolicy::default()) };
+        let mut twins = Twins::new(&engine);
+        let random = &mut Random::new(4_000 + seed);
+        let body = "x".repeat(40_000);
+        for round in 0..12 {
+            let story = format!("seed {seed}, round {round}");
+            let key = random.pick(&KEYS[..2]);
+            let pushes = vec![encoded(&["RPUSH", key, &body]); 1 + random.below(12)];
+            twins.send(1 + random.below(3) as u64, &pushes, &story);
+            let pops = vec![encoded(&["LPOP", key]); random.below(9)];
+            twins.send(CONNECTIONS, &pops, &story);
+            twins.pass_time(&story);
+        }
+    }
+}
+
+#[test]
+fn a_run_ends_where_its_bytes_end() {
+    let push = encoded(&["RPUSH", "a", "x"]);
+    let pop = encoded(&["LPOP", "a"]);
+    let whole = [push.repeat(3), pop.repeat(4), push.clone()].concat();
+    for cut in 0..whole.len() {
+        let mut ours = Ours::new(Options::default());
+        let client = ours.connect();
+        ours.send(client, &whole[..cut]);
+        ours.send(client, &whole[cut..]);
+        let heard = String::from_utf8(ours.output(client)).unwrap();
+        let element = "$1\r\nx\r\n";
+        assert_eq!(heard, format!(":1\r\n:2\r\n:3\r\n{}$-1\r\n:1\r\n", element.repeat(3)), "{cut}");
+    }
+}
+
+#[test]
+fn large_elements_come_in_several_answers_of_the_engine() {
+    let mut ours = Ours::new(Options::default());
+    let client = ours.connect();
+    let body = "x".repeat(50_000);
+    ours.send(client, &encoded(&["RPUSH", "a", &body]).repeat(10));
+    ours.send(client, &encoded(&["LPOP", "a"]).repeat(12));
+    let counts: String = (1..=10).map(|count| format!(":{count}\r\n")).collect();
+    let elements = format!("$50000\r\n{body}\r\n").repeat(10);
+    let heard = String::from_utf8(ours.output(client)).unwrap();
+    assert!(heard == format!("{counts}{elements}$-1\r\n$-1\r\n"), "each in its place");
+}
+
+#[test]
+fn what_is_asked_apart_counts_as_held() {
+    let mut ours = Ours::with_engine(Options::default(), options(bounded(WhenFull::Pace)));
+    let client = ours.connect();
+    let body = "x".repeat(1_000);
+    ours.send(client, &encoded(&["RPUSH", "a", &body]).repeat(40));
+    let held = ours.collected_bytes(client);
+    assert!(held > 30 * 1_000, "{held} of what waits behind the one that waits for a place");
+}
