@@ -139,7 +139,8 @@ pub(crate) struct Receive {
     /// How long the broker waits for the acknowledgement [default: 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) lease: Option<String>,
-    /// Give everything back at the end instead of deleting it
+    /// Give everything back at the end instead of deleting it; what is kept for longer than its
+    /// lease comes again meanwhile
     #[arg(long)]
     pub(crate) keep: bool,
     #[command(flatten)]
