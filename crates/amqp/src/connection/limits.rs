@@ -47,5 +47,8 @@ pub(crate) const LEASE: Nanos = Nanos::from_secs(60);
 /// collections. Measured.
 pub(crate) const LINK_BYTES: usize = 1_024;
 
-/// Bytes of links that every connection may have: those of some thirty links.
-pub(crate) const LINK_BYTES_FREE: usize = 32 * 1_024;
+/// Bytes of memory that a session takes. Measured.
+pub(crate) const SESSION_BYTES: usize = 512;
+
+/// Bytes of sessions and links that every connection may have: those of some thirty links.
+pub(crate) const ENDS_BYTES_FREE: usize = 32 * 1_024;

@@ -54,7 +54,7 @@ use crate::limits::{FRAME_BYTES_BEFORE_OPEN_MAX, FRAME_BYTES_MIN};
 use crate::performative::{Close, Disposition, Performative, Role};
 
 use event::{Awaited, Batch, Fact};
-use limits::{CLOSE_WAIT, LINK_BYTES_FREE};
+use limits::{CLOSE_WAIT, ENDS_BYTES_FREE, SESSION_BYTES};
 use link::Link;
 use session::{Session, SessionKey};
 use work::Work;
@@ -347,11 +347,12 @@ impl Connection {
     }
 
     /// Bytes of messages that have not come whole, of those that wait to be sent, of copies that
-    /// the peer has not settled, and of more links than most have. Bodies of messages that the
-    /// engine holds for us lie there anyway, and do not count.
+    /// the peer has not settled, and of more sessions and links than most have. Bodies of messages
+    /// that the engine holds for us lie there anyway, and do not count.
     #[must_use]
-    pub const fn held_bytes(&self) -> usize {
-        self.held_bytes + self.link_bytes.saturating_sub(LINK_BYTES_FREE)
+    pub fn held_bytes(&self) -> usize {
+        let ends = self.link_bytes + self.sessions.len() * SESSION_BYTES;
+        self.held_bytes + ends.saturating_sub(ENDS_BYTES_FREE)
     }
 }
 

@@ -100,3 +100,16 @@ fn links_count_as_their_connections_but_for_the_first() {
     pair.sync();
     assert_eq!(pair.held_bytes(client), 0, "they are gone with their session");
 }
+
+#[test]
+fn sessions_count_as_their_connections_but_for_the_first() {
+    let mut pair = Pair::new();
+    let client = pair.connect();
+    "header amqp/open a".split('/').for_each(|line| pair.say(client, line));
+    (0..50).for_each(|channel| pair.say(client, &format!("begin {channel}")));
+    assert_eq!(pair.held_bytes(client), 0, "as few as most have");
+    (50..1_000).for_each(|channel| pair.say(client, &format!("begin {channel}")));
+    assert!(pair.held_bytes(client) > 400_000, "{}", pair.held_bytes(client));
+    (0..1_000).for_each(|channel| pair.say(client, &format!("end {channel}")));
+    assert_eq!(pair.held_bytes(client), 0, "they are gone");
+}
