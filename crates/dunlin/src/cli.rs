@@ -427,7 +427,8 @@ pub(crate) struct Tuning {
     /// Bytes that a client may leave unread before its commands wait [default: 1048576]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_OUTPUT_BYTES")]
     pub(crate) max_output_bytes: Option<usize>,
-    /// Bytes in the buffers of all clients; beyond them who holds the most is closed
+    /// Bytes in the buffers of all clients; beyond them who holds the most is closed. And of what
+    /// requests and answers of HTTP hold; beyond them who sends waits
     /// [default: 268435456]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_BUFFERED_BYTES")]
     pub(crate) max_buffered_bytes: Option<usize>,

@@ -9,12 +9,12 @@ use hyper::{Method, Request, StatusCode};
 use model::{Command, Envelopes, Reply};
 use serde_json::Value as Json;
 
-use crate::body::{Answer, Body, Read, Reader};
-use crate::gateway::{Gateway, Step, Work};
+use crate::body::{Answer, Body, Reader};
+use crate::gateway::{Gateway, Work};
 use crate::origin;
 use crate::problem::{Problem, Result};
 use crate::query::{Query, segments};
-use crate::room::{Room, Taken};
+use crate::room::{Room, Rooms};
 use crate::route::Resource;
 
 /// What an operator chooses.
@@ -22,9 +22,11 @@ use crate::route::Resource;
 pub struct Options {
     /// Bytes of one message, with what stands around it.
     pub message_bytes_max: usize,
-    /// Bytes of the bodies that are being read, of all requests together, and as much again for
-    /// answers that are not read yet.
+    /// Bytes of what requests hold, and answers that are not read yet: half of it for what is
+    /// sent, an eighth for all else that is said, three eighths for answers.
     pub buffered_bytes: usize,
+    /// How long who finds no room there waits for it.
+    pub pace_max: Duration,
     /// How long a request may pause in the middle; `None`: for ever.
     pub half_sent: Option<Duration>,
     /// How long clients have for their last answers when the server stops.
@@ -35,6 +37,18 @@ pub struct Options {
     pub envelopes: Envelopes,
 }
 
+impl Options {
+    /// Bytes of a request that holds several messages.
+    pub(crate) fn batch_bytes_max(&self) -> usize {
+        (2 * self.buffered_bytes.max(self.message_bytes_max)).min(BATCH_BYTES_MAX)
+    }
+
+    /// Memory for what one transaction says.
+    pub(crate) fn json_bytes_max(&self) -> usize {
+        8 * self.batch_bytes_max()
+    }
+}
+
 /// Answers requests.
 #[derive(Clone)]
 pub(crate) struct App<G> {
@@ -42,7 +56,7 @@ pub(crate) struct App<G> {
     pub(crate) options: Arc<Options>,
     /// For large answers that were not read yet.
     pub(crate) unread: Room,
-    reader: Reader,
+    pub(crate) reader: Reader,
 }
 
 /// A request, its path and query understood.
@@ -54,8 +68,13 @@ pub(crate) struct Asked {
 
 impl<G: Gateway> App<G> {
     pub(crate) fn new(gateway: G, options: Options) -> Self {
-        let reader = Reader::new(options.buffered_bytes, options.half_sent);
-        let unread = Room::new(options.buffered_bytes);
+        let part = options.buffered_bytes / 8;
+        let wait_max = options.pace_max;
+        let (sent, said) = (Room::new(part), Room::new(part));
+        let sent = Rooms { small: sent, large: Room::new(3 * part), wait_max };
+        let said = Rooms { small: said.clone(), large: said, wait_max };
+        let reader = Reader { sent, said, idle: options.half_sent };
+        let unread = Room::new(3 * part);
         Self { gateway, options: Arc::new(options), unread, reader }
     }
 
@@ -124,16 +143,6 @@ impl<G: Gateway> App<G> {
         }
     }
 
-    /// Reads the body of a request.
-    pub(crate) async fn read(&self, body: Incoming, max: usize, mend: &str) -> Result<Read> {
-        self.reader.read(body, max, mend).await
-    }
-
-    /// Room for the steps that were made of a body, which may be much more than it.
-    pub(crate) fn room_for(&self, steps: &[Step], bytes: usize) -> Result<Taken> {
-        self.reader.room.take(bytes + size_of_val(steps))
-    }
-
     /// One command, and its reply, which is no refusal.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply> {
         let mut replies = self.gateway.ask(Work::command(command)).await?;
@@ -174,3 +183,6 @@ pub(crate) fn no_content() -> Answer {
     *answer.status_mut() = StatusCode::NO_CONTENT;
     answer
 }
+
+/// Bytes of a request that holds several messages, where there is memory for it.
+const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;

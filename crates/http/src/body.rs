@@ -12,15 +12,15 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::problem::{Problem, Result};
-use crate::room::{Room, Taken};
+use crate::room::{Place, Room, Rooms, Taken};
 
 /// An answer.
 pub(crate) type Answer = Response<Body>;
 
 /// What an answer says.
 pub(crate) enum Body {
-    /// All of it, and what is to be done when it never leaves.
-    Whole(Bytes, Option<Unsent>),
+    /// All of it, what is to be done when it never leaves, and the room that was taken for it.
+    Whole(Bytes, Option<Unsent>, Taken),
     /// Nothing more.
     Sent,
     /// Piece by piece.
@@ -53,7 +53,9 @@ impl Body {
     /// Takes room for the bytes until the connection has let go of them.
     pub(crate) fn held(self, room: &Room) -> Result<Self> {
         match self {
-            Self::Whole(bytes, unsent) => Ok(Self::Whole(room.hold(bytes)?, unsent)),
+            Self::Whole(bytes, unsent, taken) => {
+                Ok(Self::Whole(room.hold_in(taken, bytes)?, unsent, Taken::default()))
+            }
             body => Ok(body),
         }
     }
@@ -61,7 +63,7 @@ impl Body {
 
 impl<T: Into<Bytes>> From<T> for Body {
     fn from(bytes: T) -> Self {
-        Self::Whole(bytes.into(), None)
+        Self::Whole(bytes.into(), None, Taken::default())
     }
 }
 
@@ -77,7 +79,7 @@ impl HttpBody for Body {
             return pieces.poll_recv(context).map(|piece| piece.map(|it| Ok(Frame::data(it))));
         }
         match std::mem::replace(&mut *self, Self::Sent) {
-            Self::Whole(bytes, unsent) => {
+            Self::Whole(bytes, unsent, _) => {
                 if let Some(unsent) = unsent {
                     unsent.sent();
                 }
@@ -90,7 +92,7 @@ impl HttpBody for Body {
     fn is_end_stream(&self) -> bool {
         match self {
             // One that waits to be sent has to be asked for, also where it is empty.
-            Self::Whole(bytes, unsent) => bytes.is_empty() && unsent.is_none(),
+            Self::Whole(bytes, unsent, _) => bytes.is_empty() && unsent.is_none(),
             Self::Sent => true,
             Self::Stream(_) => false,
         }
@@ -98,7 +100,7 @@ impl HttpBody for Body {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Whole(bytes, ..) => SizeHint::with_exact(bytes.len() as u64),
             Self::Sent => SizeHint::with_exact(0),
             Self::Stream(_) => SizeHint::default(),
         }
@@ -108,47 +110,74 @@ impl HttpBody for Body {
 /// Reads the bodies of requests within limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
-    /// For the bodies of all requests.
-    pub(crate) room: Room,
+    /// For what is sent.
+    pub(crate) sent: Rooms,
+    /// For everything else: who settles does not wait for those who send, who may wait for that.
+    pub(crate) said: Rooms,
     /// How long a body may pause.
-    idle: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
 }
 
-/// A body, and the room that it takes until it is dropped.
+/// A body that is being read, piece by piece.
+pub(crate) struct Reading<'r> {
+    reader: &'r Reader,
+    body: Incoming,
+    /// Bytes that may still come.
+    left: usize,
+    max: usize,
+    mend: &'static str,
+}
+
+/// A body, and the room that it takes.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) bytes: Bytes,
-    _room: Taken,
+    pub(crate) place: Place,
 }
 
 impl Reader {
-    pub(crate) fn new(bytes_max: usize, idle: Option<Duration>) -> Self {
-        Self { room: Room::new(bytes_max), idle }
-    }
-
-    /// Reads a whole body of `max` bytes at most; one that says that it is larger is not read.
+    /// Begins to read a body of `max` bytes at most; one that says that it is larger is not read.
     /// `mend` is what helps then.
-    pub(crate) async fn read(&self, body: Incoming, max: usize, mend: &str) -> Result<Read> {
-        let hint = body.size_hint();
-        if hint.lower() > max as u64 {
+    pub(crate) fn begin(
+        &self,
+        body: Incoming,
+        max: usize,
+        mend: &'static str,
+    ) -> Result<Reading<'_>> {
+        if body.size_hint().lower() > max as u64 {
             return Err(Problem::too_large("the body", max, mend));
         }
-        // What is claimed takes no room from others: only what has come does.
-        let mut room = self.room.take(0)?;
+        Ok(Reading { reader: self, body, left: max, max, mend })
+    }
+}
+
+impl Reading<'_> {
+    /// All of it. What is claimed takes no room from others: only what has come does.
+    pub(crate) async fn whole(mut self, rooms: &Rooms) -> Result<Read> {
+        let mut place = Place::default();
         let mut bytes = BytesMut::new();
-        let mut body = body;
-        while let Some(piece) = self.next_piece(&mut body).await? {
-            if bytes.len() + piece.len() > max {
-                return Err(Problem::too_large("the body", max, mend));
-            }
-            while bytes.len() + piece.len() > room.bytes() {
-                room.merge(self.room.take(room.bytes())?);
+        while let Some(piece) = self.next().await? {
+            let needed = bytes.len() + piece.len();
+            if needed > bytes.capacity() {
+                let larger = needed.max(2 * bytes.len());
+                rooms.extend(&mut place, larger).await?;
+                bytes.reserve(larger - bytes.len());
             }
             bytes.extend_from_slice(&piece);
         }
-        Ok(Read { bytes: bytes.freeze(), _room: room })
+        Ok(Read { bytes: bytes.freeze(), place })
     }
 
+    /// The next piece.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
+        let Some(piece) = self.reader.next_piece(&mut self.body).await? else { return Ok(None) };
+        let left = self.left.checked_sub(piece.len());
+        self.left = left.ok_or_else(|| Problem::too_large("the body", self.max, self.mend))?;
+        Ok(Some(piece))
+    }
+}
+
+impl Reader {
     async fn next_piece(&self, body: &mut Incoming) -> Result<Option<Bytes>> {
         loop {
             let frame = match self.idle {
@@ -181,7 +210,7 @@ mod tests {
     fn body(undone: &Arc<AtomicBool>) -> Body {
         let undone = Arc::clone(undone);
         let unsent = Unsent::new(move || undone.store(true, Ordering::Relaxed));
-        Body::Whole(Bytes::new(), Some(unsent))
+        Body::Whole(Bytes::new(), Some(unsent), Taken::default())
     }
 
     #[test]

@@ -28,7 +28,9 @@ impl<G: Gateway> App<G> {
         queue: QueueName,
         asked: Asked,
     ) -> Result<Answer> {
-        let read = self.read(asked.into_body()?, POLICY_BYTES_MAX, "send only the rules").await?;
+        let body = asked.into_body()?;
+        let reading = self.reader.begin(body, POLICY_BYTES_MAX, "send only the rules")?;
+        let read = reading.whole(&self.reader.said).await?;
         let object = serde_json::from_slice(&read.bytes).map_err(|error| {
             Problem::bad_request(format!("the body is no JSON object of rules: {error}"))
         })?;

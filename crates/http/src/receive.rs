@@ -9,6 +9,7 @@ use crate::app::{App, Asked, json, no_content};
 use crate::body::{Answer, Body, Unsent};
 use crate::gateway::{Gateway, Leased, Settling, Step, Wanted, Work};
 use crate::problem::Result;
+use crate::room::Taken;
 use crate::route::Action;
 use crate::shown;
 use crate::token::Token;
@@ -30,6 +31,12 @@ impl<G: Gateway> App<G> {
         let lease = lease(asked.query.text("lease").as_deref())?;
         let max = asked.query.number("max", 1, limits::PAGE_MESSAGES_MAX as u64)?;
         asked.query.finish()?;
+        let mut room = Taken::default();
+        if let (Some(max), Nanos::ZERO) = (max, wait) {
+            // Where others read slowly it stays in its queue until there is room for the answer.
+            let likely = (max as usize).saturating_mul(LIKELY_BYTES).min(ANSWER_BYTES);
+            self.unread.await_more(&mut room, likely, self.options.pace_max).await?;
+        }
         let wanted = Wanted { queue, wait, lease, max: max.unwrap_or(1) as usize };
         let leased = self.gateway.receive(wanted).await?;
         let tokens: Vec<Token> = leased.iter().map(|leased| leased.token).collect();
@@ -40,7 +47,7 @@ impl<G: Gateway> App<G> {
             (None, [leased]) => self.one(leased),
             (None, _) => no_content(),
         };
-        Ok(answer.map(|body| guarded(body, unsent)))
+        Ok(answer.map(|body| guarded(body, unsent, room)))
     }
 
     /// Bytes as they are, the rest in headers.
@@ -101,9 +108,9 @@ impl<G: Gateway> App<G> {
 
 /// What never reaches the connection was not received. One without bytes is not guarded: nobody
 /// asks for them.
-fn guarded(body: Body, unsent: Unsent) -> Body {
+fn guarded(body: Body, unsent: Unsent, room: Taken) -> Body {
     match body {
-        Body::Whole(bytes, None) if !bytes.is_empty() => Body::Whole(bytes, Some(unsent)),
+        Body::Whole(bytes, None, _) if !bytes.is_empty() => Body::Whole(bytes, Some(unsent), room),
         body => {
             unsent.sent();
             body
@@ -131,3 +138,9 @@ const WAIT_MAX: Nanos = Nanos::from_secs(3_600);
 const LEASE_DEFAULT: Nanos = Nanos::from_secs(30);
 
 const LEASE_MAX: Nanos = Nanos::from_secs(86_400);
+
+/// Room for one message of several, before anybody knows how large it is.
+const LIKELY_BYTES: usize = 4096;
+
+/// And for all of them, as a gateway gives no more.
+const ANSWER_BYTES: usize = 1024 * 1024;

@@ -1,53 +1,156 @@
 //! Room for what requests and answers hold in memory, of all connections together.
+//!
+//! Who finds none waits or is refused, as its caller decides. One at a time goes beyond: so what is
+//! larger than all of it is let in too, and of those who hold a part and wait for more there is
+//! always one who goes on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::problem::{Problem, Result};
 
 /// So many bytes for all.
 #[derive(Clone, Debug)]
-pub(crate) struct Room(Arc<Semaphore>);
+pub(crate) struct Room {
+    permits: Arc<Semaphore>,
+    beyond: Arc<Semaphore>,
+}
 
 /// A part of it, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Taken(OwnedSemaphorePermit);
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    permits: Option<OwnedSemaphorePermit>,
+    /// It may take any more.
+    beyond: Option<OwnedSemaphorePermit>,
+}
 
 impl Room {
     pub(crate) fn new(bytes_max: usize) -> Self {
         let permits = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
-        Self(Arc::new(Semaphore::new(permits)))
+        Self { permits: Arc::new(Semaphore::new(permits)), beyond: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Room for so many bytes, at once or not at all: who waited with a part in its hands would
-    /// keep it from all others.
+    /// Room for so many bytes, at once or not at all.
     pub(crate) fn take(&self, bytes: usize) -> Result<Taken> {
-        let permits = u32::try_from(bytes / PERMIT_BYTES + 1).unwrap_or(u32::MAX);
-        let taken = Arc::clone(&self.0).try_acquire_many_owned(permits);
-        taken.map(Taken).map_err(|_| Problem::busy())
+        let mut taken = Taken::default();
+        self.extend(&mut taken, bytes)?;
+        Ok(taken)
+    }
+
+    /// Makes it room for so many bytes in all, at once or not at all.
+    pub(crate) fn extend(&self, taken: &mut Taken, bytes: usize) -> Result<()> {
+        let permits = taken.lacks(bytes);
+        if let Ok(permits) = Arc::clone(&self.permits).try_acquire_many_owned(permits) {
+            taken.add(permits);
+            return Ok(());
+        }
+        let beyond = Arc::clone(&self.beyond).try_acquire_owned();
+        taken.beyond = Some(beyond.map_err(|_| Problem::busy())?);
+        Ok(())
+    }
+
+    /// The same, as soon as others have left, which may take so long.
+    pub(crate) async fn await_more(
+        &self,
+        taken: &mut Taken,
+        bytes: usize,
+        most: Duration,
+    ) -> Result<()> {
+        if self.extend(taken, bytes).is_ok() {
+            return Ok(());
+        }
+        let permits = Arc::clone(&self.permits).acquire_many_owned(taken.lacks(bytes));
+        let beyond = Arc::clone(&self.beyond).acquire_owned();
+        let either = async {
+            tokio::select! {
+                Ok(permits) = permits => taken.add(permits),
+                Ok(beyond) = beyond => taken.beyond = Some(beyond),
+            }
+        };
+        timeout(most, either).await.map_err(|_| Problem::busy())
     }
 
     /// The same bytes, which take room until the last who has them drops them. A few need none,
     /// so that small answers are given also where large ones are left unread.
     pub(crate) fn hold(&self, bytes: Bytes) -> Result<Bytes> {
-        if bytes.len() < PERMIT_BYTES {
+        self.hold_in(Taken::default(), bytes)
+    }
+
+    /// The same where some was taken for them before: what they do not need is left to others.
+    pub(crate) fn hold_in(&self, mut taken: Taken, bytes: Bytes) -> Result<Bytes> {
+        if bytes.len() < FEW_BYTES {
             return Ok(bytes);
         }
-        let _taken = self.take(bytes.len())?;
-        Ok(Bytes::from_owner(Held { bytes, _taken }))
+        taken.shrink(bytes.len());
+        self.extend(&mut taken, bytes.len())?;
+        Ok(Bytes::from_owner(Held { bytes, _taken: taken }))
     }
 }
 
 impl Taken {
-    /// How many bytes it is for.
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.num_permits() * PERMIT_BYTES
+    /// For how many bytes it has a part of the room.
+    fn bytes(&self) -> usize {
+        self.permits.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * PERMIT_BYTES
     }
 
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.0.merge(other.0);
+    /// How many permits it needs to have room for so many bytes.
+    fn lacks(&self, bytes: usize) -> u32 {
+        if self.beyond.is_some() {
+            return 0;
+        }
+        let more = bytes.saturating_sub(self.bytes()).div_ceil(PERMIT_BYTES);
+        u32::try_from(more).unwrap_or(u32::MAX)
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        let needed = bytes.div_ceil(PERMIT_BYTES);
+        if let Some(permits) = &mut self.permits {
+            drop(permits.split(permits.num_permits().saturating_sub(needed)));
+        }
+    }
+
+    fn add(&mut self, permits: OwnedSemaphorePermit) {
+        match &mut self.permits {
+            Some(taken) => taken.merge(permits),
+            None => self.permits = Some(permits),
+        }
+    }
+}
+
+/// Room for the bodies of requests, for which who finds none waits. What is small has room of its
+/// own: it does not wait for those who send much, and slowly.
+#[derive(Clone, Debug)]
+pub(crate) struct Rooms {
+    pub(crate) small: Room,
+    pub(crate) large: Room,
+    pub(crate) wait_max: Duration,
+}
+
+/// A part of them, until it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    small: Taken,
+    large: Taken,
+}
+
+impl Rooms {
+    /// Makes it room for so many bytes in all.
+    pub(crate) async fn extend(&self, place: &mut Place, bytes: usize) -> Result<()> {
+        if bytes <= SMALL_BYTES {
+            return self.small.await_more(&mut place.small, bytes, self.wait_max).await;
+        }
+        self.large.await_more(&mut place.large, bytes, self.wait_max).await?;
+        place.small = Taken::default();
+        Ok(())
+    }
+
+    /// Room for so many bytes, at once or not at all.
+    pub(crate) fn take(&self, bytes: usize) -> Result<Taken> {
+        if bytes <= SMALL_BYTES { self.small.take(bytes) } else { self.large.take(bytes) }
     }
 }
 
@@ -62,26 +165,102 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-const PERMIT_BYTES: usize = 4096;
+const PERMIT_BYTES: usize = 512;
+
+/// The most that is small.
+const SMALL_BYTES: usize = 64 * 1024;
+
+/// As few as these need no room.
+const FEW_BYTES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LARGE: usize = 10 * PERMIT_BYTES;
+
     #[test]
-    fn room_is_taken_at_once_or_not_at_all() {
-        let room = Room::new(10 * PERMIT_BYTES);
-        let first = room.take(8 * PERMIT_BYTES).unwrap();
-        assert_eq!(first.bytes(), 9 * PERMIT_BYTES);
-        assert_eq!(room.take(PERMIT_BYTES).unwrap_err().kind, "busy");
+    fn room_is_taken_at_once_or_not_at_all_but_by_one() {
+        let room = Room::new(LARGE);
+        let mut first = room.take(8 * PERMIT_BYTES - 1).unwrap();
+        assert_eq!(first.bytes(), 8 * PERMIT_BYTES);
+        let beyond = room.take(3 * PERMIT_BYTES).unwrap();
+        assert_eq!(beyond.bytes(), 0);
+        assert_eq!(room.take(3 * PERMIT_BYTES).unwrap_err().kind, "busy");
+        assert_eq!(room.extend(&mut first, 2 * LARGE).unwrap_err().kind, "busy");
+        assert!(room.extend(&mut first, LARGE).is_ok());
+        assert_eq!(room.take(1).unwrap_err().kind, "busy");
+        drop(beyond);
+        assert!(room.extend(&mut first, 2 * LARGE).is_ok(), "it is its turn");
+        assert!(room.extend(&mut first, 9 * LARGE).is_ok(), "and stays so");
         drop(first);
-        assert!(room.take(PERMIT_BYTES).is_ok());
+        assert!(room.take(LARGE).unwrap().beyond.is_none());
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
+    #[test]
+    fn of_those_who_hold_a_part_and_wait_one_always_goes_on() {
+        let room = Room::new(LARGE);
+        let work = |room: Room| async move {
+            let mut taken = Taken::default();
+            for part in 1..=8 {
+                let most = Duration::from_secs(3600);
+                room.await_more(&mut taken, part * PERMIT_BYTES, most).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        };
+        runtime().block_on(async {
+            let works: Vec<_> = (0..20).map(|_| tokio::spawn(work(room.clone()))).collect();
+            for work in works {
+                work.await.unwrap();
+            }
+        });
+        assert!(room.take(LARGE).unwrap().beyond.is_none());
+    }
+
+    #[test]
+    fn who_sends_little_does_not_wait_for_those_who_send_much() {
+        let rooms = Rooms {
+            small: Room::new(2 * SMALL_BYTES),
+            large: Room::new(2 * SMALL_BYTES),
+            wait_max: Duration::ZERO,
+        };
+        let place = |bytes: &[usize]| {
+            let mut place = Place::default();
+            let extended = runtime().block_on(async {
+                for bytes in bytes {
+                    rooms.extend(&mut place, *bytes).await?;
+                }
+                Ok(place)
+            });
+            extended.map_err(|problem: Problem| problem.kind)
+        };
+        let growing = [1, SMALL_BYTES, 2 * SMALL_BYTES];
+        let (_first, _beyond) = (place(&growing).unwrap(), place(&growing).unwrap());
+        assert_eq!(place(&growing).unwrap_err(), "busy");
+        assert_eq!(rooms.take(SMALL_BYTES + 1).unwrap_err().kind, "busy");
+        let _small = [place(&[1, SMALL_BYTES]).unwrap(), place(&[SMALL_BYTES]).unwrap()];
+        assert!(rooms.take(1).unwrap().beyond.is_some(), "and that is all");
+    }
+
+    #[test]
+    fn who_waits_too_long_is_refused() {
+        let room = Room::new(LARGE);
+        let (_all, _beyond) = (room.take(LARGE).unwrap(), room.take(1).unwrap());
+        let mut taken = Taken::default();
+        let waited = room.await_more(&mut taken, 1, Duration::from_millis(1));
+        let waited = runtime().block_on(waited);
+        assert_eq!(waited.unwrap_err().kind, "busy");
     }
 
     #[test]
     fn bytes_take_room_until_the_last_is_dropped() {
-        let room = Room::new(2 * PERMIT_BYTES);
-        let large = Bytes::from(vec![b'x'; PERMIT_BYTES]);
+        let room = Room::new(FEW_BYTES);
+        let _beyond = room.take(2 * FEW_BYTES).unwrap();
+        let large = Bytes::from(vec![b'x'; FEW_BYTES]);
         let held = room.hold(large.clone()).unwrap();
         assert_eq!(held, large);
         let part = held.slice(1..2);
@@ -90,5 +269,18 @@ mod tests {
         assert!(room.hold(Bytes::from_static(b"few")).is_ok());
         drop(part);
         assert!(room.hold(large).is_ok());
+    }
+
+    #[test]
+    fn what_was_taken_too_much_is_left_to_others() {
+        let room = Room::new(4 * FEW_BYTES);
+        let large = Bytes::from(vec![b'x'; FEW_BYTES]);
+        let held = room.hold_in(room.take(4 * FEW_BYTES).unwrap(), large.clone()).unwrap();
+        let others = room.take(3 * FEW_BYTES).unwrap();
+        assert!(others.beyond.is_none());
+        let _beyond = room.take(1).unwrap();
+        assert_eq!(room.hold_in(Taken::default(), large).unwrap_err().kind, "busy");
+        drop(held);
+        assert!(room.take(FEW_BYTES).is_ok());
     }
 }

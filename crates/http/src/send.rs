@@ -1,16 +1,18 @@
 //! Sending: one message, many copies of it, or one a line.
 
-use bytes::Bytes;
+use std::borrow::Cow;
+
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LOCATION};
-use model::{Destination, Reply, limits};
+use model::{Destination, NewMessage, Reply, limits};
 use serde_json::{Value as Json, json};
 
 use crate::app::{App, Asked, json};
-use crate::body::Answer;
+use crate::body::{Answer, Read, Reading};
 use crate::draft::Draft;
 use crate::gateway::{Gateway, Step, Work};
 use crate::problem::{Problem, Result};
+use crate::room::Place;
 
 impl<G: Gateway> App<G> {
     pub(crate) async fn send(&self, to: Destination, mut asked: Asked) -> Result<Answer> {
@@ -32,25 +34,23 @@ impl<G: Gateway> App<G> {
         }
         let body = asked.into_body()?;
         if by_line {
-            let read = self.read(body, BATCH_BYTES_MAX, IN_PARTS).await?;
-            return self
-                .send_lines(to, draft, &read.bytes, first_line.unwrap_or(1), is_ndjson)
-                .await;
+            let reading = self.reader.begin(body, self.options.batch_bytes_max(), IN_PARTS)?;
+            return self.send_lines(reading, Lines::new(to, draft, first_line, is_ndjson)).await;
         }
-        let read = self.read(body, self.options.message_bytes_max, SMALLER).await?;
-        self.send_body(to, &draft, &read.bytes, count).await
+        let reading = self.reader.begin(body, self.options.message_bytes_max, SMALLER)?;
+        let Read { bytes, place: _place } = reading.whole(&self.reader.sent).await?;
+        let message = self.engine_message(&draft, &bytes)?;
+        drop(bytes);
+        self.send_message(to, message, count).await
     }
 
-    /// The whole body as one message, or as so many.
-    async fn send_body(
+    /// One message, or so many of it.
+    async fn send_message(
         &self,
         to: Destination,
-        draft: &Draft,
-        body: &[u8],
+        message: NewMessage,
         count: Option<u64>,
     ) -> Result<Answer> {
-        let (envelopes, max) = (&self.options.envelopes, self.options.message_bytes_max);
-        let message = draft.message(body, self.gateway.now(), envelopes, max)?;
         let step = Step::Put { to, message, count: count.unwrap_or(1) };
         let Some(count) = count else {
             let reply = self.gateway.ask(Work::steps(vec![step])).await?.pop();
@@ -60,45 +60,98 @@ impl<G: Gateway> App<G> {
         Ok(json(StatusCode::CREATED, &json!({ "count": count })))
     }
 
-    /// Each line that is not empty as a message, all or none of them. `first_line` is the number
-    /// of the first.
-    async fn send_lines(
-        &self,
-        to: Destination,
-        mut draft: Draft,
-        body: &Bytes,
-        first_line: u64,
-        is_ndjson: bool,
-    ) -> Result<Answer> {
-        if is_ndjson {
-            draft.content_type = Some("application/json".into());
-        }
-        let lines =
-            body.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-        let key = draft.key.take();
-        let (envelopes, max) = (&self.options.envelopes, self.options.message_bytes_max);
-        let (mut steps, mut bytes) = (Vec::new(), 0);
-        for (number, line) in (first_line..).zip(lines).filter(|(_, line)| !line.is_empty()) {
-            // Before the next one is made: together they may be far more than the body.
-            if steps.len() == limits::TRANSACTION_RECORDS_MAX
-                || bytes > limits::TRANSACTION_BYTES_MAX
-            {
-                return Err(model::Refusal::TransactionTooLarge.into());
+    /// Each line that is not empty as a message, all or none of them. They are cut as they come:
+    /// what was read is in memory once.
+    async fn send_lines(&self, mut reading: Reading<'_>, mut lines: Lines) -> Result<Answer> {
+        let mut place = Place::default();
+        while let Some(piece) = reading.next().await? {
+            for line in lines.cut(&piece) {
+                self.add_line(&mut lines, &line)?;
             }
-            if is_ndjson && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err() {
-                return Err(Problem::bad_request(format!("line {number} is not JSON")));
+            if lines.rest.len() > self.options.message_bytes_max {
+                return Err(Problem::too_large("a line", self.options.message_bytes_max, SMALLER));
             }
-            draft.key = key.as_ref().map(|key| line_key(key, number)).transpose()?;
-            let message = draft.message(line, self.gateway.now(), envelopes, max)?;
-            bytes += message.body.len();
-            steps.push(Step::Put { to: to.clone(), message, count: 1 });
+            self.reader.sent.extend(&mut place, lines.memory_bytes()).await?;
         }
-        let count = steps.len();
-        let _room = self.room_for(&steps, bytes)?;
+        let last = std::mem::take(&mut lines.rest);
+        self.add_line(&mut lines, &last)?;
+        let count = lines.steps.len();
         if count > 0 {
-            self.gateway.ask(Work::atomic(steps)).await?;
+            self.gateway.ask(Work::atomic(lines.steps)).await?;
         }
         Ok(json(StatusCode::CREATED, &json!({ "count": count })))
+    }
+
+    fn add_line(&self, lines: &mut Lines, line: &[u8]) -> Result<()> {
+        let number = lines.next;
+        lines.next += 1;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            return Ok(());
+        }
+        // Before the next one is made: together they may be far more than the body.
+        if lines.steps.len() == limits::TRANSACTION_RECORDS_MAX
+            || lines.bytes > limits::TRANSACTION_BYTES_MAX
+        {
+            return Err(model::Refusal::TransactionTooLarge.into());
+        }
+        if lines.are_json && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err() {
+            return Err(Problem::bad_request(format!("line {number} is not JSON")));
+        }
+        lines.draft.key = lines.key.as_ref().map(|key| line_key(key, number)).transpose()?;
+        let message = self.engine_message(&lines.draft, line)?;
+        lines.bytes += message.body.len();
+        lines.steps.push(Step::Put { to: lines.to.clone(), message, count: 1 });
+        Ok(())
+    }
+
+    fn engine_message(&self, draft: &Draft, body: &[u8]) -> Result<NewMessage> {
+        let (envelopes, max) = (&self.options.envelopes, self.options.message_bytes_max);
+        draft.message(body, self.gateway.now(), envelopes, max)
+    }
+}
+
+/// A text of which each line is a message, as it comes.
+struct Lines {
+    to: Destination,
+    /// What all lines have in common.
+    draft: Draft,
+    key: Option<String>,
+    are_json: bool,
+    /// The number of the next line.
+    next: u64,
+    /// Of a line that has not ended yet.
+    rest: Vec<u8>,
+    steps: Vec<Step>,
+    /// Bytes of the bodies in these.
+    bytes: usize,
+}
+
+impl Lines {
+    fn new(to: Destination, mut draft: Draft, first: Option<u64>, are_json: bool) -> Self {
+        if are_json {
+            draft.content_type = Some("application/json".into());
+        }
+        let key = draft.key.take();
+        let next = first.unwrap_or(1);
+        Self { to, draft, key, are_json, next, rest: Vec::new(), steps: Vec::new(), bytes: 0 }
+    }
+
+    /// The lines that end in a piece.
+    fn cut<'p>(&mut self, piece: &'p [u8]) -> impl Iterator<Item = Cow<'p, [u8]>> + use<'p> {
+        let mut parts = piece.split(|byte| *byte == b'\n');
+        let last = parts.next_back().unwrap_or_default();
+        let first = parts.next().map(|first| {
+            let mut line = std::mem::take(&mut self.rest);
+            line.extend_from_slice(first);
+            Cow::Owned(line)
+        });
+        self.rest.extend_from_slice(last);
+        first.into_iter().chain(parts.map(Cow::Borrowed))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes + self.rest.capacity() + self.steps.capacity() * size_of::<Step>()
     }
 }
 
@@ -133,11 +186,33 @@ fn is_ndjson(content_type: &str) -> bool {
 /// Of a text that comes in parts, the number of a part's first line: what JSON can say.
 const FIRST_LINE_MAX: u64 = 1 << 53;
 
-/// Bytes of a request that holds several messages.
-pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
-
 /// What helps where a batch is larger.
 pub(crate) const IN_PARTS: &str = "send it in parts";
 
 /// What helps where a message is larger than it may be.
 pub(crate) const SMALLER: &str = "send less or raise --max-message-bytes";
+
+#[cfg(test)]
+mod tests {
+    use hyper::HeaderMap;
+    use model::QueueName;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_the_same_however_they_come() {
+        let text = b"one\n\ntwo\r\nthree\nfour";
+        for pieces in 1..=text.len() {
+            let to = Destination::Queue(QueueName::new("q").unwrap());
+            let mut lines =
+                Lines::new(to, Draft::of_headers(&HeaderMap::new()).unwrap(), None, false);
+            let cut: Vec<_> = text
+                .chunks(pieces)
+                .flat_map(|piece| lines.cut(piece))
+                .map(Cow::into_owned)
+                .collect();
+            assert_eq!(cut, [&b"one"[..], b"", b"two\r", b"three"], "in pieces of {pieces}");
+            assert_eq!(lines.rest, b"four");
+        }
+    }
+}

@@ -107,6 +107,8 @@ async fn converse<G: Gateway>(
     builder.http1().max_buf_size(HEAD_BYTES_MAX);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
     builder.http2().max_header_list_size(HEAD_BYTES_MAX as u32);
+    builder.http2().initial_stream_window_size(WINDOW_BYTES);
+    builder.http2().initial_connection_window_size(WINDOW_BYTES);
     let connection =
         builder.serve_connection(TokioIo::new(Prompt::new(stream, half_sent)), service);
     tokio::pin!(connection);
@@ -138,3 +140,7 @@ const HEAD_BYTES_MAX: usize = 12 * 1024;
 
 /// Requests that one connection may have open by HTTP/2.
 const STREAMS_MAX: u32 = 100;
+
+/// What may come by HTTP/2 on one connection while nobody reads it: the protocol's own default.
+/// Who waits for room does not read.
+const WINDOW_BYTES: u32 = 65_535;

@@ -12,15 +12,19 @@ use crate::draft::{Draft, take_text};
 use crate::gateway::{Gateway, Settling, Step, Work};
 use crate::problem::{Problem, Result};
 use crate::route::{name, settling};
-use crate::send::{BATCH_BYTES_MAX, IN_PARTS};
+use crate::send::IN_PARTS;
 use crate::token::Token;
 
 impl<G: Gateway> App<G> {
     pub(crate) async fn transact(&self, asked: Asked) -> Result<Answer> {
-        let read = self.read(asked.into_body()?, BATCH_BYTES_MAX, IN_PARTS).await?;
-        if json_bytes(&read.bytes) > JSON_BYTES_MAX {
+        let body = asked.into_body()?;
+        let reading = self.reader.begin(body, self.options.batch_bytes_max(), IN_PARTS)?;
+        let mut read = reading.whole(&self.reader.said).await?;
+        let json_bytes = json_bytes(&read.bytes);
+        if json_bytes > self.options.json_bytes_max() {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
+        self.reader.said.extend(&mut read.place, json_bytes).await?;
         let mut object: Map<String, Json> =
             serde_json::from_slice(&read.bytes).map_err(|error| {
                 Problem::bad_request(format!("the body is no JSON object: {error}"))
@@ -47,7 +51,10 @@ impl<G: Gateway> App<G> {
             }
             steps.push(Step::Settle { token, settling });
         }
-        let _room = self.room_for(&steps, read.bytes.len())?;
+        // It may wait long, and who only settles is not to wait for that.
+        let sending = if sent > 0 { memory_bytes(&steps) } else { 0 };
+        let _room = self.reader.sent.take(sending)?;
+        drop(read);
         if !steps.is_empty() {
             self.gateway.ask(Work::atomic(steps)).await?;
         }
@@ -67,6 +74,15 @@ impl<G: Gateway> App<G> {
         let message = draft.message(&body, self.gateway.now(), envelopes, max)?;
         Ok(Step::Put { to, message, count: 1 })
     }
+}
+
+/// What the messages of a transaction take.
+fn memory_bytes(steps: &[Step]) -> usize {
+    let bodies = steps.iter().map(|step| match step {
+        Step::Put { message, .. } => message.body.len(),
+        _ => 0,
+    });
+    size_of_val(steps) + bodies.sum::<usize>()
 }
 
 fn settlement_of(mut settlement: Map<String, Json>) -> Result<(Token, Settling)> {
@@ -106,9 +122,6 @@ const VALUE_BYTES: usize = 2 * (size_of::<String>() + size_of::<Json>());
 
 /// Leases that one transaction settles: nobody has a turn between.
 const SETTLED_MAX: usize = limits::FRAME_RECORDS_MAX;
-
-/// Memory for what one transaction says.
-const JSON_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 fn take_objects(object: &mut Map<String, Json>, name: &str) -> Result<Vec<Map<String, Json>>> {
     let wrong = || Problem::bad_request(format!("{name} has to be a list of objects"));

@@ -12,6 +12,8 @@ pub(crate) struct MemoryShares {
     pub(crate) limit: u64,
     /// For the buffers of connections.
     pub(crate) buffers: usize,
+    /// For what requests of HTTP hold, and answers that are not read yet.
+    pub(crate) http: usize,
     /// For batches that wait to be written, and those that are being written.
     pub(crate) log: u64,
     /// For messages.
@@ -19,15 +21,15 @@ pub(crate) struct MemoryShares {
 }
 
 impl MemoryShares {
-    /// What is left when the log has what it needs for batches, and connections what they may
-    /// have: an eighth, unless they were given less.
+    /// What is left when the log has what it needs for batches, and connections and HTTP what they
+    /// may have: an eighth each, unless they were given less.
     pub(crate) fn of(config: &Config) -> Self {
         let limit = config.memory_limit.unwrap_or_else(quarter_of_machine).max(MEMORY_LIMIT_MIN);
         let buffers = (limit / 8).min(config.limits.buffered_bytes as u64);
         let log = (limit / 4).min(LOG_BYTES_MAX);
-        let messages = limit - buffers - log;
+        let messages = limit - 2 * buffers - log;
         let buffers = usize::try_from(buffers).unwrap_or(config.limits.buffered_bytes);
-        Self { limit, buffers, log, messages }
+        Self { limit, buffers, http: buffers, log, messages }
     }
 
     /// Of what the log has, for what waits to be written. The rest is for two writes that are under
@@ -59,10 +61,8 @@ mod tests {
             let shares = MemoryShares::of(&Config { memory_limit: limit, ..Config::default() });
             assert!(shares.limit >= MEMORY_LIMIT_MIN, "{shares:?}");
             assert!(shares.messages >= shares.limit / 2, "{shares:?}");
-            assert!(
-                shares.messages + shares.log + shares.buffers as u64 <= shares.limit,
-                "{shares:?}"
-            );
+            let buffers = (shares.buffers + shares.http) as u64;
+            assert!(shares.messages + shares.log + buffers <= shares.limit, "{shares:?}");
         }
     }
 }

@@ -316,9 +316,11 @@ fn tell_clock(log: Log, clock: &Clock) {
 }
 
 fn http_options(config: &Config) -> http_api::Options {
+    let engine = EngineOptions::new(config.policy);
     http_api::Options {
         message_bytes_max: config.limits.amqp_message_bytes,
-        buffered_bytes: MemoryShares::of(config).buffers,
+        buffered_bytes: MemoryShares::of(config).http,
+        pace_max: config.pace_max.unwrap_or(std::time::Duration::from_nanos(engine.pace_max.0)),
         half_sent: config.limits.half_sent,
         stop: config.limits.stop,
         any_host: config.insecure,

@@ -10,6 +10,7 @@ mod common;
 
 mod amqp_peer;
 mod broker;
+mod busy;
 mod crowded;
 mod descriptors;
 mod endless;

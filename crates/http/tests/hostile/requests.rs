@@ -37,6 +37,7 @@ async fn converse(ours: &Ours, bytes: &[u8], ends: bool) -> Vec<u8> {
     let options = Options {
         message_bytes_max: 1_000,
         buffered_bytes: 1 << 20,
+        pace_max: std::time::Duration::ZERO,
         half_sent: None,
         stop: std::time::Duration::ZERO,
         any_host: true,

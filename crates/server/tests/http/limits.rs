@@ -180,6 +180,31 @@ fn what_is_claimed_and_does_not_come_keeps_nobody_out() {
     Http::to(&server).post("/queues/q/messages", "m").says(201, "");
 }
 
+/// Senders who wait have all the room that there is for what is sent. Whoever comes waits for it,
+/// and who settles waits for nobody: by that they go on.
+#[test]
+fn who_settles_does_not_wait_for_room_of_those_who_send() {
+    let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let mut http = Http::to(&server);
+    http.begin("PUT /queues/q/policy", &[], r#"{"max-messages":1}"#).answer().says(200, "");
+    http.post("/queues/q/messages", "m").says(201, "");
+    let body = "x".repeat(20_000);
+    let mut senders: Vec<Http> = (0..5).map(|_| Http::to(&server)).collect();
+    for sender in &mut senders {
+        sender.begin("POST /queues/q/messages", &[], &body);
+    }
+    let mut other = Http::to(&server);
+    for _ in 0..=senders.len() {
+        let (_, lease) = other.receive("q");
+        let settle = format!(r#"{{"settle":[{{"lease":"{lease}"}}]}}"#);
+        other.post("/transactions", &settle).says(200, r#""settled":1"#);
+    }
+    for sender in &mut senders {
+        sender.answer().says(201, "");
+    }
+}
+
 #[test]
 fn a_transaction_that_is_small_as_text_only_is_too_large() {
     let server = start(http_too(memory()));
