@@ -37,14 +37,18 @@ pub(super) enum Work {
     /// LPUSH, then each is taken so that a worker's death does not lose it: `RPOP` from a queue
     /// with a pop lease on Dunlin, `LMOVE` and `LREM` on Redis.
     Acknowledge,
+    /// The same by as many as are pipelined: `RPOP` with a count on Dunlin, of which the next says
+    /// that all have arrived. Redis has no count there, so `LMOVE` and `LREM` are pipelined.
+    AcknowledgeMany,
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     Case { pipeline: 1, bytes: 100, requests: 200_000, work: Work::Pop },
     Case { pipeline: 1, bytes: 1024, requests: 200_000, work: Work::Pop },
     Case { pipeline: 16, bytes: 100, requests: 1_000_000, work: Work::Pop },
     Case { pipeline: 64, bytes: 100, requests: 2_000_000, work: Work::Pop },
     Case { pipeline: 1, bytes: 100, requests: 100_000, work: Work::Acknowledge },
+    Case { pipeline: 100, bytes: 100, requests: 2_000_000, work: Work::AcknowledgeMany },
 ];
 
 /// One figure: requests a second, or why there is none.
@@ -90,29 +94,38 @@ fn measure(
     contender: &Contender,
 ) -> Result<Vec<Measured>> {
     let mut measured = Vec::new();
-    let mut ask = |verb: &'static str, command: &[&str]| -> Result<Option<f64>> {
+    let (clients, count) = (options.clients, case.count(options));
+    let each = Drive { clients, count, pipeline: case.pipeline };
+    let mut ask = |verb: &'static str, command: &[&str], drive: Drive| -> Result<Option<f64>> {
         let before = contender.syncs()?;
-        let rate = drive(bench, options, case, contender, command)?;
+        let rate = drive.run(bench, options.limit, contender, command)?;
+        // Of elements, where a command takes several.
+        let rate = rate.map(|rate| rate * count as f64 / drive.count as f64);
         let after = contender.syncs()?;
         let syncs = before.zip(after).map(|(before, after)| after.saturating_sub(before));
-        let each = syncs.map(|syncs| syncs as f64 / case.count(options) as f64);
-        measured.push((verb, rate, each));
+        measured.push((verb, rate, syncs.map(|syncs| syncs as f64 / count as f64)));
         Ok(rate)
     };
     let element = "x".repeat(case.bytes as usize);
     match case.work {
         Work::Pop => {
-            ask("LPUSH", &["LPUSH", "list", &element])?;
-            ask("RPOP", &["RPOP", "list"])?;
+            ask("LPUSH", &["LPUSH", "list", &element], each)?;
+            ask("RPOP", &["RPOP", "list"], each)?;
         }
         Work::Acknowledge if contender.leases => {
-            ask("LPUSH", &["LPUSH", "leased", &element])?;
-            ask("taken", &["RPOP", "leased"])?;
+            ask("LPUSH", &["LPUSH", "leased", &element], each)?;
+            ask("taken", &["RPOP", "leased"], each)?;
         }
-        Work::Acknowledge => {
-            ask("LPUSH", &["LPUSH", "list", &element])?;
-            let moved = ask("LMOVE", &["LMOVE", "list", "working", "RIGHT", "LEFT"])?;
-            let removed = ask("LREM", &["LREM", "working", "1", &element])?;
+        Work::AcknowledgeMany if contender.leases => {
+            let several = u64::from(case.pipeline);
+            let whole = Drive { count: count / several, pipeline: 1, ..each };
+            ask("LPUSH", &["LPUSH", "leased", &element], each)?;
+            ask("taken", &["RPOP", "leased", &several.to_string()], whole)?;
+        }
+        Work::Acknowledge | Work::AcknowledgeMany => {
+            ask("LPUSH", &["LPUSH", "list", &element], each)?;
+            let moved = ask("LMOVE", &["LMOVE", "list", "working", "RIGHT", "LEFT"], each)?;
+            let removed = ask("LREM", &["LREM", "working", "1", &element], each)?;
             let both =
                 moved.zip(removed).map(|(moved, removed)| 1.0 / (1.0 / moved + 1.0 / removed));
             measured.push(("taken", both, None));
@@ -121,26 +134,38 @@ fn measure(
     Ok(measured)
 }
 
-/// Requests a second, as `redis-benchmark` says; nothing where it failed or took too long.
-fn drive(
-    bench: &Bench,
-    options: &Options,
-    case: &Case,
-    contender: &Contender,
-    words: &[&str],
-) -> Result<Option<f64>> {
-    let mut command = Command::new("redis-benchmark");
-    command
-        .args(["-h", "127.0.0.1", "-p", &contender.address.port().to_string(), "--csv"])
-        .args(["-c", &options.clients.to_string(), "-n", &case.count(options).to_string()])
-        .args(["-P", &case.pipeline.to_string()])
-        .args(words);
-    let outcome = run(&mut command, &bench.log("redis-benchmark"), options.limit)?;
-    if !outcome.ended_well {
-        println!("{}", outcome.tail());
-        return Ok(None);
+/// What `redis-benchmark` is told.
+#[derive(Clone, Copy)]
+struct Drive {
+    clients: u32,
+    /// Requests in all.
+    count: u64,
+    /// Requests that each connection sends before it reads the replies.
+    pipeline: u32,
+}
+
+impl Drive {
+    /// Requests a second, as it says; nothing where it failed or took too long.
+    fn run(
+        self,
+        bench: &Bench,
+        limit: Duration,
+        contender: &Contender,
+        words: &[&str],
+    ) -> Result<Option<f64>> {
+        let mut command = Command::new("redis-benchmark");
+        command
+            .args(["-h", "127.0.0.1", "-p", &contender.address.port().to_string(), "--csv"])
+            .args(["-c", &self.clients.to_string(), "-n", &self.count.to_string()])
+            .args(["-P", &self.pipeline.to_string()])
+            .args(words);
+        let outcome = run(&mut command, &bench.log("redis-benchmark"), limit)?;
+        if !outcome.ended_well {
+            println!("{}", outcome.tail());
+            return Ok(None);
+        }
+        Ok(rate(&outcome.output))
     }
-    Ok(rate(&outcome.output))
 }
 
 /// The second column of the last line of CSV.
