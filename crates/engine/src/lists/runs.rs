@@ -2,8 +2,8 @@
 //! where that comes to the same.
 //!
 //! It does where nothing could come between: nobody consumes from the queue or waits for its
-//! elements, nothing bounds it, and all finds its room. Anything else is asked for command by
-//! command.
+//! elements, nothing bounds it or protects what is popped, and all finds its room. Anything else is
+//! asked for command by command.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -48,7 +48,7 @@ impl Engine {
         hand: Hand,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        if !self.is_quiet(&name) {
+        if !self.is_quiet(&name) || self.protects_popped(&name) {
             let Hand { end, max, .. } = hand;
             return Ok(Outcome::apart(ListCommand::PopEach { queue: name, end, max }));
         }
@@ -64,6 +64,11 @@ impl Engine {
         }
     }
 
+    fn protects_popped(&self, name: &QueueName) -> bool {
+        let slot = self.queues.find(name.as_str());
+        slot.is_some_and(|slot| self.queues.at(slot).policy.pop_lease.is_some())
+    }
+
     /// Whether one frame, the log and memory surely take all of these.
     fn has_room_for(&self, name: &QueueName, elements: &[Arc<[u8]>]) -> bool {
         let around = RECORD_BYTES_MAX + name.as_str().len();
@@ -75,9 +80,8 @@ impl Engine {
 
 impl Queue {
     fn is_quiet(&self) -> bool {
-        let has_rules = self.policy.bounds.is_bounded() || self.policy.pop_lease.is_some();
         let is_consumed = !self.consumers.is_empty() || self.waiting_count() > 0;
-        !has_rules && !is_consumed && self.line.tickets.is_empty()
+        !self.policy.bounds.is_bounded() && !is_consumed && self.line.tickets.is_empty()
     }
 }
 
