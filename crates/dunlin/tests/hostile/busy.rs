@@ -7,14 +7,15 @@ use crate::broker::Broker;
 use crate::common::{Directory, dunlin};
 use crate::neighbours::Lines;
 
-/// The least that a server can be given, and a quarter more.
+/// The least that a server can be given, and an eighth more: with what waits to be written or sent
+/// not bounded by it the process took 78 MiB, else 65 at most.
 const MEMORY_LIMIT: &str = "64M";
-const MEMORY_BYTES: usize = 80 << 20;
+const MEMORY_BYTES: usize = 72 << 20;
 
 const SENDERS: usize = 20;
 const WORKERS: usize = 10;
 /// Of each sender: so many by lines, and as many as copies of one.
-const BATCHES: usize = 2;
+const BATCHES: usize = 6;
 const BATCH: usize = 1_000;
 const MESSAGES: usize = SENDERS * 2 * BATCHES * BATCH;
 
