@@ -7,6 +7,15 @@ pub(crate) fn take(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
     Some(core::mem::replace(bytes, rest))
 }
 
+/// How many bytes of these are whole answers, one behind the other.
+pub(crate) fn whole(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(end) = length(bytes, at) {
+        at = end;
+    }
+    at
+}
+
 /// Where what begins at `start` ends, if it has come as a whole.
 fn length(bytes: &[u8], start: usize) -> Option<usize> {
     let line = bytes.get(start..)?.windows(2).position(|window| window == b"\r\n")?;
@@ -45,10 +54,13 @@ fn answers_are_told_apart() {
         b"-ERR x\r\n",
     ];
     let mut bytes = answers.concat();
+    assert_eq!(whole(&bytes), bytes.len());
     for answer in answers {
         assert_eq!(take(&mut bytes).as_deref(), Some(answer));
     }
     assert_eq!(take(&mut bytes), None);
-    bytes.extend_from_slice(b"*2\r\n:1\r\n$3\r\nab");
+    bytes.extend_from_slice(b":1\r\n*2\r\n:1\r\n$3\r\nab");
+    assert_eq!(whole(&bytes), 4);
+    assert_eq!(take(&mut bytes).as_deref(), Some(&b":1\r\n"[..]));
     assert_eq!(take(&mut bytes), None);
 }
