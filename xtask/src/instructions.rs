@@ -55,6 +55,7 @@ const SUBJECTS: [Subject; 2] = [
             Row { what: "LPUSH", of: "push", less: None },
             Row { what: "RPOP", of: "pop", less: Some("push") },
             Row { what: "SET of one key", of: "set", less: None },
+            Row { what: "one of 100 in a MULTI, of 8 bytes", of: "multi", less: None },
         ],
     },
 ];

@@ -16,13 +16,20 @@ use crate::words::Words;
 /// The commands of a client since MULTI.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
-    queue: Vec<(&'static Spec, Words)>,
-    bytes: usize,
+    /// What the engine is to be asked.
+    commands: Vec<Command>,
+    /// Where the answer to each comes from.
+    parts: Vec<Part>,
+    /// What their words come to.
+    words_bytes: usize,
     /// One of them was refused already.
     pub(crate) is_faulty: bool,
+    /// One of them may store something.
+    pub(crate) may_store: bool,
 }
 
 /// One command of EXEC, and where its answer comes from.
+#[derive(Debug)]
 enum Part {
     /// From the engine's next reply.
     Asked(Wording),
@@ -36,48 +43,49 @@ enum Part {
 pub(crate) struct Parts(Vec<Part>);
 
 impl Transaction {
-    /// Puts a command behind those that wait.
-    pub(crate) fn push(&mut self, spec: &'static Spec, words: &Words) -> Result<(), Fault> {
-        self.bytes += words.cost_bytes();
-        if self.queue.len() >= limits::BATCH_COMMANDS_MAX || self.bytes > COMMAND_BYTES_MAX {
+    /// Puts a command behind those that wait. It is read now, so that its words need not be kept;
+    /// what is wrong with them is said by EXEC.
+    pub(crate) fn push(
+        &mut self,
+        spec: &'static Spec,
+        words: &Words,
+        shared: &Shared,
+    ) -> Result<(), Fault> {
+        self.words_bytes += words.cost_bytes();
+        let is_full = self.parts.len() >= limits::BATCH_COMMANDS_MAX;
+        if is_full || self.words_bytes > COMMAND_BYTES_MAX {
             return Err(Fault::of("ERR too many commands, or too large ones, since MULTI"));
         }
-        self.queue.push((spec, words.clone()));
+        self.may_store |= spec.may_store();
+        self.parts.push(match spec.does {
+            Does::Ask(plan) => match plan(Arguments::new(words, shared)) {
+                Ok(plan) => {
+                    self.commands.push(plan.command);
+                    Part::Asked(plan.wording.at_once())
+                }
+                Err(fault) => Part::Failed(fault),
+            },
+            Does::Say(say) | Does::Subcommands(Some(say)) => Part::Said(say, words.clone()),
+            // Of what the session itself does, only UNWATCH waits for EXEC, which ends it anyway.
+            Does::Verb(_) | Does::Subcommands(None) | Does::Never(_) => Part::Okay,
+        });
         Ok(())
     }
 
     /// How many commands wait.
     pub(crate) fn len(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Whether any of them may store something.
-    pub(crate) fn may_store(&self) -> bool {
-        self.queue.iter().any(|(spec, _)| spec.may_store())
+        self.parts.len()
     }
 
     /// What the commands that wait hold in memory.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
+    pub(crate) fn bytes(&self) -> usize {
+        let beside = self.parts.len() * (size_of::<Command>() + size_of::<Part>());
+        self.words_bytes + beside
     }
 
     /// What the engine is to be asked, and what else there is to answer.
-    pub(crate) fn plan(self, shared: &Shared) -> (Vec<Command>, Parts) {
-        let mut commands = Vec::new();
-        let parts = self.queue.into_iter().map(|(spec, words)| match spec.does {
-            Does::Ask(plan) => match plan(Arguments::new(&words, shared)) {
-                Ok(plan) => {
-                    commands.push(plan.command);
-                    Part::Asked(plan.wording.at_once())
-                }
-                Err(fault) => Part::Failed(fault),
-            },
-            Does::Say(say) | Does::Subcommands(Some(say)) => Part::Said(say, words),
-            // Of what the session itself does, only UNWATCH waits for EXEC, which ends it anyway.
-            Does::Verb(_) | Does::Subcommands(None) | Does::Never(_) => Part::Okay,
-        });
-        let parts = parts.collect();
-        (commands, Parts(parts))
+    pub(crate) fn plan(self) -> (Vec<Command>, Parts) {
+        (self.commands, Parts(self.parts))
     }
 }
 

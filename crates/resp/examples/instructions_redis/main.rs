@@ -7,6 +7,8 @@
 //! * `push`: a client sends `LPUSH`, in bursts, with an element each, and is answered
 //! * `pop`: the same; then it takes them with `RPOP`
 //! * `set`: a client sends `SET`, of one key
+//! * `multi`: a client sends `MULTI`, 89 `LPUSH` and 11 `RPOP`, a pop after eight pushes each, and
+//!   `EXEC`, all in one read; a hundred of these commands are counted for one transaction
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is a measurement")]
 
 mod house;
@@ -18,6 +20,9 @@ use model::StorePolicy;
 
 /// Commands that come in one read.
 const BURST: u64 = 16;
+
+/// Commands between a `MULTI` and its `EXEC`.
+const TRANSACTION: u64 = 100;
 
 const ELEMENT: [u8; 100] = [b'x'; 100];
 
@@ -37,6 +42,7 @@ fn main() {
         "push" => push(house, count),
         "pop" => pop(house, count),
         "set" => repeat(house, &[b"SET", b"session:1042", &ELEMENT], count),
+        "multi" => multi(house, count),
         _ => panic!("{what}?"),
     }
 }
@@ -59,6 +65,24 @@ fn repeat(house: &mut House, words: &[&[u8]], count: u64) {
         let sent = house.send(&burst);
         assert!(sent > 0, "the broker answers");
     }
+}
+
+/// So many commands in transactions, of [`TRANSACTION`] each.
+fn multi(house: &mut House, count: u64) {
+    let mut transaction = command(&[b"MULTI"]);
+    for at in 1..=TRANSACTION {
+        let is_pop = at % 9 == 0;
+        let words: &[&[u8]] =
+            if is_pop { &[b"RPOP", b"mylist"] } else { &[b"LPUSH", b"mylist", &ELEMENT[..8]] };
+        transaction.extend(command(words));
+    }
+    transaction.extend(command(&[b"EXEC"]));
+    for _ in 0..count.div_ceil(TRANSACTION) {
+        assert!(house.send(&transaction) > 0, "the broker answers");
+    }
+    let pops = TRANSACTION / 9;
+    let left = count.div_ceil(TRANSACTION) * (TRANSACTION - 2 * pops);
+    assert_eq!(house.messages(), left, "all was done");
 }
 
 fn command(words: &[&[u8]]) -> Vec<u8> {

@@ -39,7 +39,7 @@ impl Session {
             Does::Ask(_) if spec.name.starts_with("pubsub|") => Err(Fault::IN_TRANSACTION),
             // Nothing is kept of what EXEC will refuse.
             _ if transaction.is_faulty => Ok(()),
-            _ => transaction.push(spec, words),
+            _ => transaction.push(spec, words, shared),
         };
         transaction.is_faulty |= pushed.is_err();
         shared.clients.at_mut(self.slot).queued = Some(transaction.len());
@@ -56,12 +56,12 @@ impl Session {
             self.end_transaction(shared);
             return Err(Fault::of("EXECABORT Transaction discarded because of previous errors."));
         }
-        if shared.draining.has_begun() && transaction.may_store() {
+        if shared.draining.has_begun() && transaction.may_store {
             self.end_transaction(shared);
             return Err(aborted(&Refusal::Draining));
         }
         shared.clients.at_mut(self.slot).queued = None;
-        let (commands, parts) = transaction.plan(shared);
+        let (commands, parts) = transaction.plan();
         if commands.is_empty() && !self.watching {
             parts.word(Vec::new(), &mut self.context(shared, out));
             return Ok(Step::GoOn);
