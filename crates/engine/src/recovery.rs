@@ -130,7 +130,7 @@ impl Engine {
         body: &[u8],
         shared: &mut Option<Stored>,
     ) -> Result<(), RecordError> {
-        let Some(message) = self.messages.get_mut(id.0) else { return Ok(()) };
+        let Some(message) = self.messages.get(id.0) else { return Ok(()) };
         if message.location != placed.lsn || !message.body_missing {
             return Ok(());
         }
@@ -138,14 +138,25 @@ impl Engine {
             return Err(RecordError::WrongBody(id));
         }
         let (slot, before) = (message.queue, message.body_bytes());
-        message.body_missing = false;
-        self.recovery.bodies_missing -= 1;
         let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
-        self.replace_body(id, body);
-        let now = self.living(id).body_bytes();
+        let now = body.len() as u64;
+        self.recovery.bodies_missing -= 1;
+        let message = self.living_mut(id);
+        message.body_missing = false;
+        let here = match body {
+            Stored::Here(_) => Some(body),
+            // It is away as it was before: its size alone is news.
+            Stored::Away { .. } => {
+                message.body = body;
+                None
+            }
+        };
         let queue = self.queues.at_mut(slot);
         queue.body_bytes = queue.body_bytes + now - before;
-        self.trim();
+        if let Some(body) = here {
+            self.replace_body(id, body);
+            self.trim();
+        }
         Ok(())
     }
 
