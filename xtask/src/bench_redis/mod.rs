@@ -1,10 +1,12 @@
 //! `cargo xtask bench-redis`: lists under `redis-benchmark`, on Dunlin and on redis-server as it
-//! keeps nothing, a second's worth, or everything.
+//! keeps nothing, a second's worth, or everything; one by one also under a client of our own that
+//! takes less of the processor than any server.
 //!
 //! All servers run at once, each with a folder and a port of its own, and take turns round by
 //! round, so that what else the machine does hits all alike. The median of the rounds counts.
 
 mod options;
+mod sparing;
 mod table;
 
 use std::process::Command;
@@ -27,6 +29,15 @@ pub(super) struct Case {
     /// Requests in all, before `--share` makes them fewer.
     pub(super) requests: u64,
     pub(super) work: Work,
+    pub(super) client: Client,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Client {
+    RedisBenchmark,
+    /// See [`sparing`]; it does not pipeline.
+    Sparing,
 }
 
 /// How elements are taken.
@@ -42,13 +53,23 @@ pub(super) enum Work {
     AcknowledgeMany,
 }
 
-const CASES: [Case; 6] = [
-    Case { pipeline: 1, bytes: 100, requests: 200_000, work: Work::Pop },
-    Case { pipeline: 1, bytes: 1024, requests: 200_000, work: Work::Pop },
-    Case { pipeline: 16, bytes: 100, requests: 1_000_000, work: Work::Pop },
-    Case { pipeline: 64, bytes: 100, requests: 2_000_000, work: Work::Pop },
-    Case { pipeline: 1, bytes: 100, requests: 100_000, work: Work::Acknowledge },
-    Case { pipeline: 100, bytes: 100, requests: 2_000_000, work: Work::AcknowledgeMany },
+const BENCHMARK: Client = Client::RedisBenchmark;
+
+const CASES: [Case; 8] = [
+    Case { pipeline: 1, bytes: 100, requests: 200_000, work: Work::Pop, client: BENCHMARK },
+    Case { pipeline: 1, bytes: 1024, requests: 200_000, work: Work::Pop, client: BENCHMARK },
+    Case { pipeline: 1, bytes: 100, requests: 400_000, work: Work::Pop, client: Client::Sparing },
+    Case { pipeline: 1, bytes: 1024, requests: 400_000, work: Work::Pop, client: Client::Sparing },
+    Case { pipeline: 16, bytes: 100, requests: 1_000_000, work: Work::Pop, client: BENCHMARK },
+    Case { pipeline: 64, bytes: 100, requests: 2_000_000, work: Work::Pop, client: BENCHMARK },
+    Case { pipeline: 1, bytes: 100, requests: 100_000, work: Work::Acknowledge, client: BENCHMARK },
+    Case {
+        pipeline: 100,
+        bytes: 100,
+        requests: 2_000_000,
+        work: Work::AcknowledgeMany,
+        client: BENCHMARK,
+    },
 ];
 
 /// One figure: requests a second, or why there is none.
@@ -95,7 +116,7 @@ fn measure(
 ) -> Result<Vec<Measured>> {
     let mut measured = Vec::new();
     let (clients, count) = (options.clients, case.count(options));
-    let each = Drive { clients, count, pipeline: case.pipeline };
+    let each = Drive { clients, count, pipeline: case.pipeline, client: case.client };
     let mut ask = |verb: &'static str, command: &[&str], drive: Drive| -> Result<Option<f64>> {
         let before = contender.syncs()?;
         let rate = drive.run(bench, options.limit, contender, command)?;
@@ -134,7 +155,7 @@ fn measure(
     Ok(measured)
 }
 
-/// What `redis-benchmark` is told.
+/// What the client is told.
 #[derive(Clone, Copy)]
 struct Drive {
     clients: u32,
@@ -142,10 +163,11 @@ struct Drive {
     count: u64,
     /// Requests that each connection sends before it reads the replies.
     pipeline: u32,
+    client: Client,
 }
 
 impl Drive {
-    /// Requests a second, as it says; nothing where it failed or took too long.
+    /// Requests a second; nothing where the client failed or took too long.
     fn run(
         self,
         bench: &Bench,
@@ -153,6 +175,10 @@ impl Drive {
         contender: &Contender,
         words: &[&str],
     ) -> Result<Option<f64>> {
+        if self.client == Client::Sparing {
+            let rate = sparing::drive(contender.address, self.clients, self.count, words, limit);
+            return Ok(rate.inspect_err(|error| println!("{error}")).ok());
+        }
         let mut command = Command::new("redis-benchmark");
         command
             .args(["-h", "127.0.0.1", "-p", &contender.address.port().to_string(), "--csv"])
@@ -179,9 +205,17 @@ impl Case {
         self.requests / options.share
     }
 
+    /// How it is asked for.
+    pub(super) fn manner(&self) -> String {
+        match self.client {
+            Client::RedisBenchmark => format!("by {}", self.pipeline),
+            Client::Sparing => "by 1, sparing client".to_owned(),
+        }
+    }
+
     fn heading(&self, rate: Option<f64>) -> String {
         let rate = rate.map_or("failed".to_owned(), |rate| format!("{rate:.0}/s"));
-        format!("{} bytes, pipelined by {}: {rate}", self.bytes, self.pipeline)
+        format!("{} bytes, {}: {rate}", self.bytes, self.manner())
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn render(cases: &[Case], contenders: &[Contender], figures: &[Figure
     text.push_str(&"--:|".repeat(names.len()));
     for (number, case) in cases.iter().enumerate() {
         for verb in verbs(figures, number) {
-            text.push_str(&format!("\n| {verb}, {} bytes, by {} |", case.bytes, case.pipeline));
+            text.push_str(&format!("\n| {verb}, {} bytes, {} |", case.bytes, case.manner()));
             for place in 0..names.len() {
                 let own = |figure: &&Figure| {
                     (figure.case, figure.verb, figure.contender) == (number, verb, place)

@@ -242,7 +242,11 @@ impl Amqp {
                 return Ok(body);
             }
             let mut scratch = [0; 16 * 1024];
-            let count = self.socket.read(&mut scratch)?;
+            let count = match self.socket.read(&mut scratch) {
+                // Who was stopped and goes on has lost nothing.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
             if count == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

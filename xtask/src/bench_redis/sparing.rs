@@ -1,0 +1,153 @@
+//! A client that spares the processor: a write and a read a request, and next to nothing beside.
+//!
+//! `redis-benchmark` takes more of the processor for a request than a server does, so that of two
+//! servers on the same cores the quicker one waits for it and both seem equal. With this client
+//! the server is what is measured.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, epoll};
+
+use crate::Result;
+
+/// Sends the same command `count` times by so many clients, each of which waits for its answer
+/// before it sends again. Gives commands a second.
+///
+/// # Errors
+/// When the server refuses a command, says what is no answer to it, hangs up, or says nothing for
+/// `patience`.
+pub(super) fn drive(
+    address: SocketAddr,
+    clients: u32,
+    count: u64,
+    words: &[&str],
+    patience: Duration,
+) -> Result<f64> {
+    let request = request(words);
+    let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let mut connections = Vec::new();
+    for index in 0..clients {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        epoll::add(
+            &watch,
+            &socket,
+            epoll::EventData::new_u64(index.into()),
+            epoll::EventFlags::IN,
+        )?;
+        connections.push(Connection { socket, answer: Vec::new() });
+    }
+    let begun = Instant::now();
+    let mut asked = u64::from(clients).min(count);
+    for connection in connections.iter_mut().take(usize::try_from(asked)?) {
+        connection.ask(&request)?;
+    }
+    let mut answered = 0;
+    let mut events = Vec::with_capacity(EVENTS_MAX);
+    let patience = Timespec { tv_sec: i64::try_from(patience.as_secs())?, tv_nsec: 0 };
+    while answered < count {
+        events.clear();
+        epoll::wait(&watch, rustix::buffer::spare_capacity(&mut events), Some(&patience))?;
+        if events.is_empty() {
+            return Err(format!("{address} says nothing").into());
+        }
+        for event in &events {
+            let connection = connections.get_mut(usize::try_from(event.data.u64())?);
+            let connection = connection.ok_or("an event of nobody")?;
+            if !connection.hear()? {
+                continue;
+            }
+            answered += 1;
+            if asked < count {
+                asked += 1;
+                connection.ask(&request)?;
+            }
+        }
+    }
+    Ok(count as f64 / begun.elapsed().as_secs_f64())
+}
+
+struct Connection {
+    socket: TcpStream,
+    /// What has come of the answer.
+    answer: Vec<u8>,
+}
+
+impl Connection {
+    /// A request is far smaller than what a socket takes at once.
+    fn ask(&mut self, request: &[u8]) -> Result<()> {
+        Ok(self.socket.write_all(request)?)
+    }
+
+    /// Whether the answer has come.
+    fn hear(&mut self) -> Result<bool> {
+        let mut scratch = [0; READ_BYTES];
+        match self.socket.read(&mut scratch) {
+            Ok(0) => return Err("the server hung up".into()),
+            Ok(read) => self.answer.extend_from_slice(scratch.get(..read).unwrap_or_default()),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_whole = is_whole(&self.answer)?;
+        if is_whole {
+            self.answer.clear();
+        }
+        Ok(is_whole)
+    }
+}
+
+/// The command as it is sent.
+fn request(words: &[&str]) -> Vec<u8> {
+    let word = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
+    format!("*{}\r\n{}", words.len(), words.iter().map(word).collect::<String>()).into_bytes()
+}
+
+/// Whether this is an answer, a number or a word, and nothing behind it; an error where it can
+/// become none.
+fn is_whole(answer: &[u8]) -> Result<bool> {
+    let Some(end) = answer.windows(2).position(|two| two == b"\r\n") else { return Ok(false) };
+    let (line, rest) = answer.split_at(end + 2);
+    let awaited = match line {
+        [b':', ..] => 0,
+        [b'$', digits @ .., b'\r', b'\n'] => {
+            // Nothing, `$-1`, has nothing behind it.
+            let bytes: i64 = std::str::from_utf8(digits)?.parse()?;
+            usize::try_from(bytes).map_or(0, |bytes| bytes + 2)
+        }
+        _ => return Err(format!("answered: {}", String::from_utf8_lossy(line).trim_end()).into()),
+    };
+    match rest.len() {
+        there if there > awaited => Err("more than one answer".into()),
+        there => Ok(there == awaited),
+    }
+}
+
+const EVENTS_MAX: usize = 256;
+const READ_BYTES: usize = 4 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_whole_with_its_last_byte() {
+        for whole in [&b":17\r\n"[..], b"$3\r\nabc\r\n", b"$-1\r\n", b"$0\r\n\r\n"] {
+            assert!(is_whole(whole).unwrap());
+            for end in 0..whole.len() {
+                assert!(!is_whole(&whole[..end]).unwrap(), "{whole:?} up to {end}");
+            }
+            assert!(is_whole(&[whole, b":"].concat()).is_err(), "{whole:?} and more");
+        }
+        let refused = is_whole(b"-OOM no memory\r\n").unwrap_err();
+        assert_eq!(refused.to_string(), "answered: -OOM no memory");
+    }
+
+    #[test]
+    fn a_request_is_an_array_of_words() {
+        assert_eq!(request(&["RPOP", "list"]), b"*2\r\n$4\r\nRPOP\r\n$4\r\nlist\r\n");
+    }
+}
