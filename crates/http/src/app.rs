@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use model::{Command, Envelopes, Reply};
 use serde_json::Value as Json;
@@ -80,13 +80,14 @@ impl<G: Gateway> App<G> {
 
     /// Answers one request, whatever it is.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let is_head = request.method() == Method::HEAD;
         let answer = self.try_answer(request).await.and_then(|answer| self.hold(answer));
         let mut answer = match answer {
             Ok(answer) => answer,
             Err(problem) => problem.answer(),
         };
         answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        answer
+        if is_head { head_alone(answer) } else { answer }
     }
 
     fn hold(&self, answer: Answer) -> Result<Answer> {
@@ -101,7 +102,8 @@ impl<G: Gateway> App<G> {
         resource.check(&head.method)?;
         let query = Query::parse(head.uri.query())?;
         let asked = Asked { query, headers: head.headers, body };
-        self.dispatch(&head.method, resource, asked).await
+        let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
+        self.dispatch(method, resource, asked).await
     }
 
     async fn dispatch(&self, method: &Method, at: Resource, asked: Asked) -> Result<Answer> {
@@ -160,6 +162,14 @@ impl Asked {
         self.query.finish()?;
         Ok(self.body)
     }
+}
+
+/// What `HEAD` is answered: all but the body, of which it says how long it is.
+fn head_alone(answer: Answer) -> Answer {
+    let length = answer.body().size_hint().exact().map(HeaderValue::from);
+    let mut answer = answer.map(|_| Body::Sent);
+    answer.headers_mut().extend(length.map(|length| (CONTENT_LENGTH, length)));
+    answer
 }
 
 /// An answer that is JSON.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hyper::HeaderMap;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use model::{
     Durability, Envelope, Envelopes, Format, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, Nanos,
     NewMessage, Persistence, limits, priority_of_jms,
@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::base64;
 use crate::problem::{Problem, Result};
-use crate::property::{Owned, Property};
+use crate::property::{Owned, PREFIX, Property};
 use crate::query::duration;
 use crate::send::SMALLER;
 
@@ -46,6 +46,7 @@ impl Default for Draft {
 impl Draft {
     /// What headers say.
     pub(crate) fn of_headers(headers: &HeaderMap) -> Result<Self> {
+        check_headers(headers)?;
         let mut draft = Self::default();
         if let Some(text) = header(headers, "dunlin-persistence")? {
             draft.persistence = persistence(text)?;
@@ -159,6 +160,40 @@ impl Draft {
     }
 }
 
+/// What it does not know, or cannot keep, is refused: a misspelt header would be obeyed by nobody.
+fn check_headers(headers: &HeaderMap) -> Result<()> {
+    if let Some(coding) = header(headers, CONTENT_ENCODING.as_str())?
+        && !coding.eq_ignore_ascii_case("identity")
+    {
+        return Err(Problem::bad_request(format!(
+            "the body is stored as it came, and nobody would learn that it is {coding}: leave \
+             content-encoding out and say what it is by content-type or a property"
+        )));
+    }
+    let is_unknown = |name: &&str| {
+        name.starts_with("dunlin-") && !HEADERS.contains(name) && !name.starts_with(PREFIX)
+    };
+    match headers.keys().map(HeaderName::as_str).find(is_unknown) {
+        Some(name) => Err(Problem::bad_request(format!(
+            "header {name} is not known here, which are: {}, {PREFIX}NAME",
+            HEADERS.join(", ")
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Where each message says its own, headers of one are refused: nobody would obey them.
+pub(crate) fn refuse_headers(headers: &HeaderMap) -> Result<()> {
+    let is_of_one = |name: &&str| name.starts_with("dunlin-") || *name == "idempotency-key";
+    match headers.keys().map(HeaderName::as_str).find(is_of_one) {
+        Some(name) => Err(Problem::bad_request(format!(
+            "header {name} is for one message: here each of send has members for it, persistence, \
+             priority, delay, ttl, properties and key"
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -256,6 +291,10 @@ pub(crate) fn take_text(object: &mut Map<String, Json>, name: &str) -> Result<Op
     }
 }
 
+/// Headers of our own that a message may have, beside those of its properties.
+const HEADERS: [&str; 5] =
+    ["dunlin-persistence", "dunlin-priority", "dunlin-delay", "dunlin-ttl", "dunlin-properties"];
+
 const SAY_NOTHING: [&str; 2] = ["application/x-www-form-urlencoded", "application/octet-stream"];
 
 /// A message that is further away than a year is a mistake of units.
@@ -266,7 +305,7 @@ pub(crate) const PROPERTIES_MAX: usize = 100;
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{HeaderName, HeaderValue};
+    use hyper::header::HeaderValue;
     use serde_json::json;
 
     use super::*;
@@ -347,10 +386,17 @@ mod tests {
             ("dunlin-ttl", "0"),
             ("idempotency-key", ""),
             ("dunlin-property-", "x"),
+            ("dunlin-persistance", "synced"),
+            ("dunlin-durability", "synced"),
+            ("dunlin-", "x"),
+            ("content-encoding", "gzip"),
             ("dunlin-properties", "Color=red"),
             ("dunlin-properties", "[1]"),
             ("dunlin-properties", r#"{"a":{}}"#),
         ];
+        assert!(of(&[("content-encoding", "Identity"), ("dunlin-property-foo", "1")]).is_ok());
+        let misspelt = of(&[("dunlin-persistance", "synced")]).unwrap_err().detail;
+        assert!(misspelt.contains("dunlin-persistence"), "{misspelt}");
         let twice = [("dunlin-properties", r#"{"x":1}"#), ("dunlin-property-x", "1")];
         assert!(of(&twice).unwrap_err().detail.contains("property x is given twice"));
         for pair in wrong {

@@ -132,7 +132,7 @@ fn ascii(json: &str) -> String {
 }
 
 /// What the headers of properties begin with.
-const PREFIX: &str = "dunlin-property-";
+pub(crate) const PREFIX: &str = "dunlin-property-";
 
 #[cfg(test)]
 mod tests {

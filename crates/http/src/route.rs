@@ -95,11 +95,12 @@ impl Resource {
             | Self::Policies
             | Self::Message(_)
             | Self::Topics
-            | Self::TopicEvents(_)
-            | Self::Subscriptions => "GET",
-            Self::Queue(_) => "GET, DELETE",
-            Self::Policy(_) => "GET, PUT, PATCH, DELETE",
+            | Self::Subscriptions => "GET, HEAD",
+            Self::Queue(_) => "GET, HEAD, DELETE",
+            Self::Policy(_) => "GET, HEAD, PUT, PATCH, DELETE",
+            // A receive leases and a stream has no end: nothing to be asked for its head alone.
             Self::Messages(_) => "GET, POST",
+            Self::TopicEvents(_) => "GET",
             Self::Lease(_) | Self::Subscription(_) => "DELETE",
             Self::Purge(_)
             | Self::Move(_)

@@ -27,7 +27,8 @@ pub(crate) fn payload(delivery: &Delivery) -> Bytes {
 /// What stands beside the bytes.
 pub(crate) fn headers(delivery: &Delivery, envelopes: &Envelopes, headers: &mut HeaderMap) {
     let envelope = (envelopes.read)(delivery.format, &delivery.body).unwrap_or_default();
-    let content_type = envelope.content_type.and_then(|text| HeaderValue::from_str(text).ok());
+    let content_type = envelope.content_type.filter(|text| text.len() <= CONTENT_TYPE_BYTES_MAX);
+    let content_type = content_type.and_then(|text| HeaderValue::from_str(text).ok());
     let unknown = || HeaderValue::from_static("application/octet-stream");
     headers.insert(CONTENT_TYPE, content_type.unwrap_or_else(unknown));
     let mut number = |name, number: u64| {
@@ -47,11 +48,26 @@ pub(crate) fn headers(delivery: &Delivery, envelopes: &Envelopes, headers: &mut 
             headers.insert(HeaderName::from_static("dunlin-dead-from"), from);
         }
     }
-    if let Some(list) = property::list(&envelope.properties) {
-        headers.insert(HeaderName::from_static("dunlin-properties"), list);
+    property_headers(delivery, &envelope, headers);
+}
+
+/// The properties as far as a client reads them in headers: a message that it cannot read would
+/// come again and again. Where there are too many `Dunlin-Properties-At` says where they are.
+fn property_headers(delivery: &Delivery, envelope: &Envelope<'_>, headers: &mut HeaderMap) {
+    let Some(list) = property::list(&envelope.properties) else { return };
+    if list.len() > PROPERTIES_BYTES_MAX {
+        let at = HeaderValue::from_str(&format!("/messages/{}", delivery.message));
+        let at = at.expect("invariant: a path of letters and digits");
+        headers.insert(HeaderName::from_static("dunlin-properties-at"), at);
+        return;
     }
+    headers.insert(HeaderName::from_static("dunlin-properties"), list);
     let pairs = envelope.properties.iter();
-    headers.extend(pairs.filter_map(|(name, value)| property::header(name, *value)));
+    let each: Vec<_> = pairs.filter_map(|(name, value)| property::header(name, *value)).collect();
+    let bytes: usize = each.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if each.len() <= PROPERTY_HEADERS_MAX && bytes <= PROPERTIES_BYTES_MAX {
+        headers.extend(each);
+    }
 }
 
 /// All of it as an object.
@@ -104,3 +120,13 @@ const fn durability(level: Durability) -> &'static str {
 pub(crate) const fn millis(time: Nanos) -> u64 {
     time.0 / 1_000_000
 }
+
+/// Bytes of properties in one header of all, and in headers of their own: many a client reads 16
+/// KiB of headers and not more.
+const PROPERTIES_BYTES_MAX: usize = 6 * 1024;
+
+/// Properties with headers of their own: many a client reads 100 headers and not more.
+const PROPERTY_HEADERS_MAX: usize = 64;
+
+/// Bytes of a content type as a header.
+const CONTENT_TYPE_BYTES_MAX: usize = 1024;

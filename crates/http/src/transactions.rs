@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::app::{App, Asked, json};
 use crate::body::Answer;
-use crate::draft::{Draft, take_text};
+use crate::draft::{Draft, refuse_headers, take_text};
 use crate::gateway::{Gateway, Settling, Step, Work};
 use crate::problem::{Problem, Result};
 use crate::route::{name, settling};
@@ -17,6 +17,7 @@ use crate::token::Token;
 
 impl<G: Gateway> App<G> {
     pub(crate) async fn transact(&self, asked: Asked) -> Result<Answer> {
+        refuse_headers(&asked.headers)?;
         let body = asked.into_body()?;
         let reading = self.reader.begin(body, self.options.batch_bytes_max(), IN_PARTS)?;
         let mut read = reading.whole(&self.reader.said).await?;

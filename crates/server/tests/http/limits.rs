@@ -103,6 +103,76 @@ fn what_is_not_understood_is_named() {
 }
 
 #[test]
+fn properties_make_no_message_unreadable() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    for (count, bytes, in_list, in_headers) in [
+        (5, 100, true, true),
+        (100, 8, true, false),
+        (5, 1215, true, false),
+        (50, 2000, false, false),
+    ] {
+        let text = "v".repeat(bytes);
+        let properties: Vec<_> = (0..count).map(|n| format!("\"k{n}\":\"{text}\"")).collect();
+        let message = format!(
+            "{{\"queue\":\"q\",\"body\":\"m\",\"properties\":{{{}}}}}",
+            properties.join(",")
+        );
+        http.post("/transactions", &format!("{{\"send\":[{message}]}}")).says(200, "1");
+        let answer = http.ask("GET /queues/q/messages");
+        assert_eq!((answer.status, answer.body.as_str()), (200, "m"));
+        let read: usize = answer.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        assert!(read < 14 * 1024 && answer.headers.len() < 90, "{count} of {bytes}: {read}");
+        let found = (answer.header("dunlin-properties"), answer.header("dunlin-property-k0"));
+        assert_eq!((found.0.is_some(), found.1.is_some()), (in_list, in_headers), "{count}");
+        let at = answer.header("dunlin-properties-at");
+        assert_eq!(at.is_some(), !in_list);
+        if let Some(at) = at {
+            http.ask(&format!("GET {at}")).says(200, &text);
+        }
+        let lease = answer.header("dunlin-lease").unwrap();
+        assert_eq!(http.ask(&format!("DELETE /leases/{lease}")).status, 204);
+    }
+}
+
+#[test]
+fn a_header_that_nobody_would_obey_is_refused() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    for (header, part) in [
+        ("Dunlin-Persistance: synced", "dunlin-persistence"),
+        ("Dunlin-Durability: synced", "dunlin-durability"),
+        ("Content-Encoding: gzip", "gzip"),
+    ] {
+        http.post_with("/queues/q/messages", &[header], "m").says(400, part);
+    }
+    let transaction = r#"{"send":[{"queue":"q","body":"m"}]}"#;
+    for header in ["Idempotency-Key: k", "Dunlin-Delay: 5s"] {
+        http.post_with("/transactions", &[header], transaction).says(400, "each of send");
+    }
+    http.ask("GET /queues/q").says(404, "no queue q");
+}
+
+#[test]
+fn what_is_asked_by_head_has_no_body() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    http.post("/queues/q/messages", "m").says(201, "");
+    for path in ["/", "/health", "/ready", "/metrics", "/queues", "/queues/q", "/queues/q/policy"] {
+        let head = http.begin(&format!("HEAD {path}"), &[], "").head();
+        let whole = http.ask(&format!("GET {path}"));
+        assert_eq!(head.status, 200, "{path}");
+        assert_eq!(head.header("content-type"), whole.header("content-type"), "{path}");
+        assert!(head.header("content-length").is_some_and(|length| length != "0"), "{path}");
+    }
+    assert_eq!(http.begin("HEAD /queues/x", &[], "").head().status, 404);
+    for path in ["/queues/q/messages", "/topics/t/events", "/transactions"] {
+        assert_eq!(http.begin(&format!("HEAD {path}"), &[], "").head().status, 405, "{path}");
+    }
+    http.ask("GET /queues/q").says(200, "\"ready\":1");
+}
+
+#[test]
 fn draining_refuses_sends_and_says_that_it_is_not_ready() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);

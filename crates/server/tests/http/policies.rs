@@ -87,7 +87,7 @@ fn what_may_not_be_changes_nothing() {
     let mut http = Http::to(&server);
     http.rule("PUT", "temporary%2Fq", r#"{"max-messages":1}"#).says(409, "temporary/");
     http.ask("GET /queues/q/policy?own").says(400, "parameter own");
-    http.ask("POST /queues/q/policy").says(405, "GET, PUT, PATCH, DELETE");
+    http.ask("POST /queues/q/policy").says(405, "GET, HEAD, PUT, PATCH, DELETE");
     http.ask("GET /policies?max=1001").says(400, "from 1 to 1000");
     let expected = r#"{"next":null,"policies":[{"own":{"max-messages":7},"queue":"q"}]}"#;
     http.ask("GET /policies").says(200, expected);
