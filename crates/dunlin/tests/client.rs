@@ -280,6 +280,19 @@ fn rules_of_queues_are_set_shown_and_survive_kill_9() {
 }
 
 #[test]
+fn a_broker_is_asked_itself_whatever_proxy_the_environment_names() {
+    let directory = Directory::new("client-proxy");
+    let broker = Broker::start(&directory, &[]);
+    let mut command = broker.command(&directory, &["send", "mail", "hello"]);
+    for name in ["http_proxy", "HTTP_PROXY", "ALL_PROXY"] {
+        // Nobody listens there.
+        command.env(name, "http://127.0.0.1:1");
+    }
+    let (status, out, err) = run(command);
+    assert_eq!((status, out.as_str()), (Some(0), "1\n"), "{err}");
+}
+
+#[test]
 fn what_was_wrong_is_said_with_its_status() {
     let directory = Directory::new("client-wrong");
     let broker = Broker::start(&directory, &["--store", "none"]);

@@ -25,8 +25,10 @@ pub(crate) struct Answer {
 impl Web {
     pub(crate) fn new(url: &str) -> Self {
         // No time limit for answers: a receive waits as long as it was asked to. None for reading
-        // also lets a signal pass without breaking a request off.
+        // also lets a signal pass without breaking a request off. No proxy: a broker listens on
+        // loopback, which is another machine's to a proxy that the environment names.
         let config = Agent::config_builder()
+            .proxy(None)
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_MAX))
             .user_agent(concat!("dunlin/", env!("CARGO_PKG_VERSION")))
