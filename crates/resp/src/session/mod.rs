@@ -324,6 +324,11 @@ impl Session {
         match progress {
             Ok(Progress::Whole) => {
                 let words = self.reader.take_words();
+                if words.is_empty() {
+                    // An empty line is no command: nobody says by it that something arrived.
+                    self.reader.give_back(words);
+                    return Step::GoOn;
+                }
                 let found = Repeated::find(&mut self.last, &words);
                 if self.popped && !found.as_ref().is_ok_and(|spec| spec.asks_engine()) {
                     return self.postpone(words);
@@ -369,9 +374,6 @@ impl Session {
         shared: &mut Shared,
         out: &mut Vec<u8>,
     ) -> Step {
-        if words.is_empty() {
-            return Step::GoOn;
-        }
         if found.is_err() && is_http(words) {
             // A page in somebody's browser speaks through it: not a word, and nothing of the rest.
             self.closing = true;

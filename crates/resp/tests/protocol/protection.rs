@@ -26,6 +26,9 @@ fn left_after(sent: &str) -> Vec<u8> {
 fn who_is_gone_has_not_taken_it() {
     assert_eq!(left_after(""), b"$1\r\nx\r\n");
     assert_eq!(left_after("LLE"), b"$1\r\nx\r\n", "half a command is none");
+    for nothing in ["\r\n", "  \r\n\r\n", "*0\r\n", "*-1\r\n"] {
+        assert_eq!(left_after(nothing), b"$1\r\nx\r\n", "{nothing:?} is none");
+    }
 }
 
 #[test]
