@@ -62,6 +62,20 @@ pub(crate) fn docs(context: &mut Context<'_>, words: &Words) -> Said {
     Ok(())
 }
 
+/// HELP: the subcommands of a command.
+pub(crate) fn help(context: &mut Context<'_>, words: &Words) -> Said {
+    let of = words.lower(0);
+    let name_in = |spec: &'static Spec| spec.name.strip_prefix(of.as_str())?.strip_prefix('|');
+    let names: Vec<_> = table::all().filter_map(name_in).collect();
+    let mut head = of.to_ascii_uppercase();
+    head.push_str(" <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    let mut answer = context.answer();
+    answer.array(1 + names.len());
+    answer.simple(&head);
+    names.into_iter().for_each(|name| answer.simple(&name.to_ascii_uppercase()));
+    Ok(())
+}
+
 /// More names than there are commands make an answer that has no bound.
 fn check_count(words: &Words) -> Said {
     if words.len() - 2 > table::all().count() {

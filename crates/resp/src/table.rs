@@ -254,7 +254,7 @@ const TOPIC_FAST: &[&str] = &["pubsub", "loading", "stale", "fast"];
 const GREET: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth", "allow_busy"];
 
 /// In the order of their names.
-static SPECS: [Spec; 100] = [
+static SPECS: [Spec; 106] = [
     say("auth", -2, GREET, Connection, greeting::auth),
     ask("blmove", 6, WAIT_STORE, TWO_KEYS, List, |it| lists::shift(it, true)),
     ask("blmpop", -5, WAIT_MOVABLE, NO_KEYS, List, lists::pop_several_waiting),
@@ -263,6 +263,7 @@ static SPECS: [Spec; 100] = [
     ask("brpoplpush", 4, WAIT_STORE, TWO_KEYS, List, |it| lists::rotate(it, true)),
     container("client", Connection),
     say("client|getname", 2, OWN, Connection, client::get_name),
+    say("client|help", 2, OWN, Connection, catalogue::help),
     say("client|id", 2, OWN, Connection, client::id),
     say("client|info", 2, OWN, Connection, client::info),
     say("client|list", -2, ADMIN, Connection, client::list),
@@ -280,10 +281,12 @@ static SPECS: [Spec; 100] = [
     },
     say("command|count", 2, ANY, Server, catalogue::count),
     say("command|docs", -2, ANY, Server, catalogue::docs),
+    say("command|help", 2, ANY, Server, catalogue::help),
     say("command|info", -2, ANY, Server, catalogue::info),
     say("command|list", -2, ANY, Server, catalogue::list),
     container("config", Server),
     say("config|get", -3, ADMIN, Server, parameters::get),
+    say("config|help", 2, ADMIN, Server, catalogue::help),
     say("config|resetstat", 2, ADMIN, Server, parameters::reset_statistics),
     say("config|rewrite", 2, ADMIN, Server, parameters::rewrite),
     say("config|set", -4, ADMIN, Server, parameters::set),
@@ -305,6 +308,7 @@ static SPECS: [Spec; 100] = [
     ask("flushdb", -1, WRITE, NO_KEYS, Server, keys::delete_all),
     container("function", Server),
     say("function|flush", -2, WRITE, Server, server::function_flush),
+    say("function|help", 2, ANY, Server, catalogue::help),
     ask("get", 2, READ_FAST, ONE_KEY, String, |it| keys::value(it, false)),
     ask("getdel", 2, WRITE_FAST, ONE_KEY, String, |it| keys::value(it, true)),
     say("hello", -1, GREET, Connection, greeting::hello),
@@ -326,6 +330,7 @@ static SPECS: [Spec; 100] = [
     verb("multi", 1, OWN_FAST, Transactions, Verb::Multi),
     container("object", Generic),
     ask("object|encoding", 3, READ, (2, 2, 1), Generic, keys::encoding),
+    say("object|help", 2, ANY, Generic, catalogue::help),
     ask("persist", 2, WRITE_FAST, ONE_KEY, Generic, keys::persist),
     ask("pexpire", -3, WRITE_FAST, ONE_KEY, Generic, |it| {
         keys::expire(it, Clock::MillisFromNow, "pexpire")
@@ -343,6 +348,7 @@ static SPECS: [Spec; 100] = [
     ask("publish", 3, TOPIC_FAST, NO_KEYS, PubSub, topics::publish),
     container("pubsub", PubSub),
     ask("pubsub|channels", -2, TOPIC, NO_KEYS, PubSub, topics::channels),
+    say("pubsub|help", 2, ANY, PubSub, catalogue::help),
     say("pubsub|numpat", 2, TOPIC, PubSub, server::pattern_count),
     ask("pubsub|numsub", -2, TOPIC, NO_KEYS, PubSub, topics::subscribers),
     verb("punsubscribe", -1, TOPIC, PubSub, Verb::Unsubscribe { pattern: true }),
