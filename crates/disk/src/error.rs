@@ -103,7 +103,16 @@ pub(crate) fn failed(operation: &'static str, file: &Path, errno: Errno) -> Disk
         kind: kind(operation, errno),
         operation,
         file: file.display().to_string(),
-        cause: io::Error::from(errno).to_string(),
+        cause: cause(errno),
+    }
+}
+
+/// What the system says, and what to do where that is not plain.
+fn cause(errno: Errno) -> String {
+    let cause = io::Error::from(errno);
+    match errno {
+        Errno::FBIG => format!("{cause}; a file may be no larger here, see `ulimit -f`"),
+        _ => cause.to_string(),
     }
 }
 
@@ -142,5 +151,7 @@ mod tests {
         assert_eq!(in_use.to_string(), expected);
         let denied = OpenError::io("create", &path, Errno::ACCESS);
         assert!(denied.to_string().contains("choose another --data"), "{denied}");
+        let too_large = failed("write", &path, Errno::FBIG);
+        assert!(too_large.to_string().contains("`ulimit -f`"), "{too_large}");
     }
 }

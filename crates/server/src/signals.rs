@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::Remote;
@@ -12,7 +12,8 @@ use crate::Remote;
 const INTERRUPTED: i32 = 130;
 
 /// Obeys signals in a thread of its own until the process ends: SIGTERM and SIGINT stop the server
-/// in good order, a second SIGINT at once; SIGUSR1 drains it; SIGHUP logs its counters.
+/// in good order, a second SIGINT at once; SIGUSR1 drains it; SIGHUP logs its counters. SIGXFSZ does
+/// nothing: the write beyond `ulimit -f` fails, and says so.
 ///
 /// To be called before the server starts, which may take long. Until there is a remote SIGTERM and
 /// SIGINT end the process, which has served nobody yet; a drain waits for it, and there are no
@@ -21,13 +22,14 @@ const INTERRUPTED: i32 = 130;
 /// # Errors
 /// The system refuses handlers or a thread.
 pub fn obey(remote: Arc<OnceLock<Remote>>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP])?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGXFSZ])?;
     let obey = move || {
         let mut interrupted = false;
         for signal in signals.forever() {
             match signal {
                 SIGUSR1 => remote.wait().drain(),
                 SIGHUP => remote.get().into_iter().for_each(Remote::log_counters),
+                SIGXFSZ => {}
                 SIGINT if interrupted => std::process::exit(INTERRUPTED),
                 _ => {
                     interrupted |= signal == SIGINT;
