@@ -6,6 +6,7 @@
 //! because durable figures mean little without the rate of the disk that they were taken on. Of
 //! the broker nothing is known here but its protocols.
 
+mod backlog;
 mod broker;
 mod client;
 mod closing;
@@ -13,6 +14,7 @@ mod error;
 pub mod factors;
 pub mod jobs;
 pub mod matrix;
+mod processor;
 mod raw_disk;
 mod report;
 mod rounds;

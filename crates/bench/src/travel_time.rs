@@ -1,8 +1,8 @@
 //! How long messages travel while a producer saturates the broker: the test of the JORAM document.
 //!
 //! One client sends as fast as it may, one takes. The mean time from send to receipt of each tenth
-//! of the messages tells whether the consumer starves; its rate is put beside that of a consumer
-//! that has a backlog and the broker for itself.
+//! of the messages tells whether the consumer starves. In the end a consumer takes a backlog, by
+//! itself and beside such a producer: see [`crate::backlog`].
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::Progress;
+use crate::backlog::{self, Backlog};
 use crate::broker::{Broker, Brokers, Store};
 use crate::client::{
-    BodyForm, Consumer, Extent, Field, Kind, Producer, Promise, Sending, Settling, Shape, Travel,
-    Wanted, Work,
+    BodyForm, Extent, Kind, Meanwhile, Promise, Sending, Settling, Shape, Travel, Wanted,
 };
 use crate::closing::Rate;
 use crate::error::BenchError;
@@ -98,7 +98,7 @@ pub fn run(
         "outstanding": options.outstanding,
     });
     let mut found = Vec::new();
-    let mut alone = None;
+    let mut backlog = None;
     let report = rounds.complete(|rounds| {
         let broker = rounds.open(Store::AsSet)?;
         let warm_up = Load { extent: Extent::Messages(1000), ..options.load(true) };
@@ -108,11 +108,13 @@ pub fn run(
             found.push(travel(options, way, &*broker, rounds)?);
         }
         rounds.go_on()?;
-        alone = by_itself(options, &*broker, rounds)?;
+        let load = options.load(true);
+        backlog = Some(backlog::measure(options.span / 2, &load, EACH, &*broker, rounds)?);
         Ok(())
     });
     report.map(|mut report| {
-        report.sections.push(rates(&found, alone));
+        report.sections.push(rates(&found));
+        report.sections.extend(backlog.as_ref().map(Backlog::section));
         report.sections.push(tenths(&found));
         report
     })
@@ -134,7 +136,7 @@ fn travel(
     };
     let (field, written) = rounds.pass(broker, way.name, &passing)?;
     let sent = Rate { messages: field.ledger.confirmed(), elapsed: field.confirming() };
-    let (messages, elapsed) = field.meanwhile();
+    let Meanwhile { messages, elapsed, .. } = field.meanwhile();
     let closing = &mut rounds.report.closing;
     match (way.kind, way.durable) {
         (Kind::Queue, true) => {
@@ -157,50 +159,22 @@ fn travel(
     })
 }
 
-/// The consumer's rate with a backlog and nobody else there.
-fn by_itself(
-    options: &Options,
-    broker: &dyn Broker,
-    rounds: &mut Rounds<'_, '_>,
-) -> Result<Option<Rate>, BenchError> {
-    let place = rounds.place(Kind::Queue);
-    let load = options.load(true);
-    let mut field = Field::new(load.shape, Extent::Span(options.span / 2));
-    field.producing = 1;
-    let producer: Vec<Box<dyn Work>> = vec![Box::new(Producer::new(&place, load.sending))];
-    rounds.stage(broker).run("alone: a backlog", producer, &mut field)?;
-    field.extend(Extent::Messages(0), 0);
-    let consumer = Consumer::new(&place, Wanted::default(), EACH);
-    let taken = rounds.stage(broker).run("alone", vec![Box::new(consumer)], &mut field);
-    let was_cancelled = rounds.is_cancelled();
-    rounds.check("alone", &field, taken.is_ok() && !was_cancelled);
-    taken?;
-    Ok(Some(Rate { messages: field.ledger.seen(), elapsed: field.taking() }))
-}
-
-fn rates(found: &[Found], alone: Option<Rate>) -> Section {
+fn rates(found: &[Found]) -> Section {
     let mut table = Table::new([
         ("way", "way"),
         ("sent", "sent"),
         ("sent_per_second", "sent/s"),
         ("received_per_second", "received/s"),
-        ("alone_per_second", "alone/s"),
-        ("received_of_alone", "of alone"),
         ("mean_milliseconds", "mean ms"),
         ("last_tenth_of_second", "last of second"),
     ]);
-    let alone = alone.and_then(Rate::per_second);
     for Found { name, sent, received, means, mean } in found {
-        let received = received.per_second();
-        let alone = alone.filter(|_| *name == QUEUE);
         let (second, last) = (means.get(1).copied().flatten(), means.last().copied().flatten());
         table.push([
             Cell::text(*name),
             Cell::Count(sent.messages),
             Cell::number(sent.per_second(), 0),
-            Cell::number(received, 0),
-            Cell::number(alone, 0),
-            Cell::number(received.zip(alone).map(|(received, alone)| received / alone), 2),
+            Cell::number(received.per_second(), 0),
             Cell::number(*mean, 2),
             Cell::number(last.zip(second).map(|(last, second)| last / second), 2),
         ]);
@@ -279,9 +253,8 @@ mod tests {
             means: vec![Some(1.0), Some(2.0), None, Some(6.0)],
             mean: Some(3.0),
         }];
-        let rates = rates(&found, None).table.to_value();
+        let rates = rates(&found).table.to_value();
         assert_eq!(rates[0]["last_tenth_of_second"], 3.0);
-        assert!(rates[0]["received_of_alone"].is_null());
         let tenths = tenths(&found).table.to_value();
         assert_eq!(tenths[3]["queue"], 6.0);
         assert!(tenths[2]["queue"].is_null() && tenths[0]["topic"].is_null());

@@ -115,7 +115,9 @@ fn travel_times_are_told_for_each_way() {
     assert_eq!(rates.len(), 4);
     let positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
     assert!(rates.iter().all(|row| positive(&row["mean_milliseconds"])));
-    assert!(positive(&rates[0]["alone_per_second"]), "{}", rates[0]);
+    let backlog = report["backlog"].as_array().unwrap();
+    assert!(backlog.iter().all(|row| positive(&row["received_per_second"])), "{backlog:?}");
+    assert!(positive(&backlog[1]["sent_per_second"]) && positive(&backlog[1]["core_for_core"]));
     let tenths = report["tenths"].as_array().unwrap();
     assert_eq!(tenths.len(), 10);
     assert!(tenths.iter().all(|row| positive(&row["queue"])), "{tenths:?}");

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::ledger::Ledger;
 use super::letter::{Odd, Shape, Stamp};
+use crate::processor;
 
 /// The common ground of the clients of a phase.
 #[derive(Debug)]
@@ -29,8 +30,8 @@ pub(crate) struct Field {
     is_stopped: bool,
     /// Transactions begun.
     begun: u64,
-    /// When the last producer was done, and how much had come by then.
-    produced: Option<(Instant, u64)>,
+    /// Once the last producer was done.
+    produced: Option<Meanwhile>,
     answered: Option<Instant>,
     taken: Option<Instant>,
     refused: BTreeMap<String, u64>,
@@ -61,6 +62,16 @@ pub(crate) struct Travel {
     /// Its place among all that were sent.
     pub(crate) place: u64,
     pub(crate) time: Duration,
+}
+
+/// What was while there was a producer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meanwhile {
+    /// How much came.
+    pub(crate) messages: u64,
+    pub(crate) elapsed: Duration,
+    /// What this process had spent of the processor by its end.
+    pub(crate) spent: Duration,
 }
 
 impl Field {
@@ -107,7 +118,10 @@ impl Field {
         assert!(self.producing > 0, "no more producers end than were begun");
         self.producing -= 1;
         if self.producing == 0 {
-            self.produced = Some((now, self.ledger.seen()));
+            let elapsed = self.since_start(Some(now));
+            let spent = processor::of_process();
+            let messages = self.ledger.seen();
+            self.produced = Some(Meanwhile { messages, elapsed, spent });
         }
     }
 
@@ -191,9 +205,8 @@ impl Field {
     }
 
     /// What came while there was a producer, and for how long there was.
-    pub(crate) fn meanwhile(&self) -> (u64, Duration) {
-        let (end, seen) = self.produced.unzip();
-        (seen.unwrap_or(0), self.since_start(end))
+    pub(crate) fn meanwhile(&self) -> Meanwhile {
+        self.produced.unwrap_or_default()
     }
 
     fn since_start(&self, end: Option<Instant>) -> Duration {

@@ -22,7 +22,7 @@ mod work;
 
 pub(crate) use browser::Browser;
 pub(crate) use consumer::{Consumer, Promise, Settling};
-pub(crate) use field::{Extent, Field, Transactions, Travel};
+pub(crate) use field::{Extent, Field, Meanwhile, Transactions, Travel};
 pub(crate) use fleet::Stage;
 pub(crate) use letter::{BodyForm, Shape};
 pub(crate) use links::{Kind, Place, Wanted};

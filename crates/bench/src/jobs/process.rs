@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::processor;
 
 /// The server's process, as far as this machine knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn start(server: Option<&ServerProcess>) -> Self {
-        Self { client_cpu: thread_cpu(), server: server.and_then(ServerProcess::usage) }
+        Self { client_cpu: processor::of_thread(), server: server.and_then(ServerProcess::usage) }
     }
 
     /// What this thread and the same server used since the start.
@@ -60,18 +60,13 @@ impl ServerProcess {
         let statm = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
         let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
         let cpu = cpu_of(&stat)?;
-        let own = if self.pid == std::process::id() { thread_cpu() } else { Duration::ZERO };
+        let own =
+            if self.pid == std::process::id() { processor::of_thread() } else { Duration::ZERO };
         Some(ServerUsage {
             cpu: cpu.saturating_sub(own),
             resident_bytes: pages * rustix::param::page_size() as u64,
         })
     }
-}
-
-/// What the calling thread has used.
-fn thread_cpu() -> Duration {
-    // A clock of this thread cannot run backwards before zero.
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// User and system time from `/proc/PID/stat`; the name in front may hold anything, also brackets.

@@ -220,10 +220,11 @@ usage, 130 stopped at once by a second SIGINT";
 
 const TRAVEL_TIME_HELP: &str = "\
 One client sends as fast as it may, one takes. A consumer that starves shows as times that grow from
-tenth to tenth of what was sent. Its rate is put beside that of a consumer with a backlog and nobody
-else. Each message is acknowledged by itself.
+tenth to tenth of what was sent. Each message is acknowledged by itself. Then a consumer takes a
+backlog, by itself and beside such a producer; core for core is by what a message taken costs the
+processor, for producer, consumer and broker share it.
 
-Some 15 seconds; SIGINT ends it early, with what was measured so far.
+Some 20 seconds; SIGINT ends it early, with what was measured so far.
 
 Examples:
   dunlin bench travel-time
