@@ -25,6 +25,8 @@ pub struct Directory {
     /// Bytes that all files together may have.
     pub quota: Option<u64>,
     pub writes_synced: u64,
+    /// Calls that may have changed a file or a name.
+    pub changes: u64,
     pub syncs: u64,
     pub salt: u64,
     /// The next sync fails.
@@ -85,6 +87,7 @@ impl Disk for MemoryDisk {
 
     fn create(&self, name: &str) -> Result<MemoryFile, DiskError> {
         let mut directory = self.0.borrow_mut();
+        directory.changes += 1;
         assert!(!directory.files.contains_key(name), "{name} exists");
         let bytes = Rc::new(RefCell::new(Vec::new()));
         directory.files.insert(name.into(), bytes.clone());
@@ -143,7 +146,9 @@ impl Disk for MemoryDisk {
         let length = bytes.len().max(end);
         bytes.resize(length, 0);
         bytes[offset as usize..end].copy_from_slice(buffer);
-        self.0.borrow_mut().writes_synced += u64::from(mode == WriteMode::Synced);
+        let mut directory = self.0.borrow_mut();
+        directory.changes += 1;
+        directory.writes_synced += u64::from(mode == WriteMode::Synced);
         Ok(())
     }
 
@@ -162,6 +167,7 @@ impl Disk for MemoryDisk {
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
         let mut directory = self.0.borrow_mut();
+        directory.changes += 1;
         assert!(!directory.files.contains_key(to), "{to} exists");
         let bytes = directory.files.remove(from).expect("the file to rename exists");
         directory.files.insert(to.into(), bytes);
@@ -169,7 +175,9 @@ impl Disk for MemoryDisk {
     }
 
     fn remove(&self, name: &str) -> Result<(), DiskError> {
-        self.0.borrow_mut().files.remove(name).expect("the file to remove exists");
+        let mut directory = self.0.borrow_mut();
+        directory.changes += 1;
+        directory.files.remove(name).expect("the file to remove exists");
         Ok(())
     }
 }
