@@ -343,10 +343,7 @@ fn arrange<D: Disk>(
                 let index = frames.clone();
                 table.insert(first, Segment { file_bytes: bytes, live, index, ..found });
             }
-            _ => {
-                let initialised = bytes.min(options.reserve_bytes);
-                idle.push(Spare { life, file: file.clone(), initialised, file_bytes: bytes });
-            }
+            _ => idle.push(idle_spare(life, file.clone(), bytes, options.reserve_bytes)),
         }
     }
     let highest = reading.files.last().map_or(0, |file| file.life.number.0);
@@ -376,6 +373,14 @@ fn arrange<D: Disk>(
         next_number = SegmentNumber(next_number.0 + 1);
     }
     Ok(Segments::new(table, idle, next_number))
+}
+
+/// A file of which nothing matters. Where it was cut, it counts as far as its whole blocks go; the
+/// first of these is there when it is used, for then it gets a new header.
+fn idle_spare<F>(life: Life, file: F, bytes: u64, reserve_bytes: u64) -> Spare<F> {
+    let block = BLOCK_BYTES as u64;
+    let initialised = (bytes.min(reserve_bytes) / block * block).max(block);
+    Spare { life, file, initialised, file_bytes: bytes.max(block) }
 }
 
 fn segment<F>(life: Life, file: F, first: Lsn, end: u64, initialised: u64) -> Segment<F> {

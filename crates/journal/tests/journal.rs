@@ -99,6 +99,24 @@ fn a_torn_last_batch_is_the_end_of_the_log() {
     }
 }
 
+/// Found by the fuzzer: a file that was cut within its first block was gone on with as if blocks
+/// behind its end had been filled.
+#[test]
+fn an_empty_segment_that_was_cut_is_filled_again() {
+    for bytes in [40, 4_095, 4_096, 5_000, 8_192] {
+        let disk = MemoryDisk::default();
+        Store::open(&disk, always()).unwrap().settle();
+        for segment in disk.segments() {
+            disk.file(&segment).borrow_mut().truncate(bytes);
+        }
+        let mut store = Store::open(&disk, always()).unwrap();
+        store.journal.check();
+        assert!(store.put(1, &value(1, 3_000)) && store.put(2, b"two"));
+        let again = Store::open(&disk.image(), always()).unwrap();
+        assert_eq!(again.values.contents(), store.values.contents(), "cut to {bytes} bytes");
+    }
+}
+
 #[test]
 fn rot_before_the_end_is_refused_with_file_and_offset() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
