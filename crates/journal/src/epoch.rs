@@ -29,6 +29,7 @@ pub(crate) fn read_epoch<D: Disk>(
     match u32_at(&bytes, 0) {
         // The process that created it ended before it wrote to it, and so to anything else.
         _ if bytes == [0; 8] && !any_frame => Ok((Epoch::default(), Some(file))),
+        Some(u32::MAX) if crc_holds => corrupt("no number is left for another opening"),
         Some(epoch) if crc_holds => Ok((Epoch(epoch), Some(file))),
         _ => corrupt("the number of openings is not what was written"),
     }

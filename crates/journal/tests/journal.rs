@@ -117,6 +117,20 @@ fn an_empty_segment_that_was_cut_is_filled_again() {
     }
 }
 
+/// Found by the fuzzer: what no journal lives to see, but a file may say.
+#[test]
+fn who_was_opened_as_often_as_can_be_counted_is_not_opened_again() {
+    let disk = MemoryDisk::default();
+    drop(Store::open(&disk, always()).unwrap());
+    let number = u32::MAX.to_le_bytes();
+    *disk.file("epoch").borrow_mut() = [number, crc32c::crc32c(&number).to_le_bytes()].concat();
+    let changes = disk.directory().changes;
+    let Err(OpenError::Corrupt { file, .. }) = Store::open(&disk, always()) else {
+        panic!("there is no number for it");
+    };
+    assert_eq!((file.as_str(), disk.directory().changes), ("epoch", changes));
+}
+
 #[test]
 fn rot_before_the_end_is_refused_with_file_and_offset() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
