@@ -165,11 +165,12 @@ pub fn fill<D: Disk + ?Sized>(
     from: u64,
     to: u64,
 ) -> Result<(), DiskError> {
-    let mut zeros = AlignedBuffer::with_capacity(ZEROS_BYTES);
-    zeros.extend(&[0; ZEROS_BYTES]);
+    let bytes_to =
+        |offset| usize::try_from(to - offset).map_or(ZEROS_BYTES, |it| it.min(ZEROS_BYTES));
+    let zeros = AlignedBuffer::zeroed(bytes_to(from.min(to)));
     let mut offset = from;
     while offset < to {
-        let bytes = usize::try_from(to - offset).map_or(ZEROS_BYTES, |left| left.min(ZEROS_BYTES));
+        let bytes = bytes_to(offset);
         let piece = zeros.bytes().get(..bytes).unwrap_or_default();
         disk.write(file, offset, piece, WriteMode::Written)?;
         offset += bytes as u64;
