@@ -11,16 +11,22 @@ use crate::ours::Ours;
 use crate::random::Random;
 use crate::{facts, framing};
 
-/// Any bytes, whole and in pieces: the same is heard. How large the pieces are is told by how many
-/// bytes there are, so that an input costs two connections, and not one a size.
+/// Any bytes, whole and in pieces: the same is heard.
 pub(crate) fn bytes(input: &[u8]) {
-    let size = [1, 3, 64][input.len() % 3];
+    let size = piece_bytes(input);
     assert_eq!(replay(input, size), replay(input, usize::MAX), "in pieces of {size}");
 }
 
 /// Any bytes to a session with nobody behind it, who refuses all: the same is asked and answered.
 pub(crate) fn alone(input: &[u8]) {
-    assert_eq!(asked(input, 1), asked(input, usize::MAX), "byte by byte");
+    let size = piece_bytes(input);
+    assert_eq!(asked(input, size), asked(input, usize::MAX), "in pieces of {size}");
+}
+
+/// How large the pieces are is told by how many bytes there are, so that an input costs two
+/// connections, and not one a size.
+fn piece_bytes(input: &[u8]) -> usize {
+    [1, 3, 64][input.len() % 3]
 }
 
 fn asked(input: &[u8], size: usize) -> (Vec<Command>, Vec<u8>) {
