@@ -12,8 +12,8 @@ use crate::Remote;
 const INTERRUPTED: i32 = 130;
 
 /// Obeys signals in a thread of its own until the process ends: SIGTERM and SIGINT stop the server
-/// in good order, a second SIGINT at once; SIGUSR1 drains it; SIGHUP logs its counters. SIGXFSZ does
-/// nothing: the write beyond `ulimit -f` fails, and says so.
+/// in good order, a second SIGINT at once; SIGUSR1 drains it; SIGHUP logs its counters. SIGXFSZ
+/// does nothing: the write beyond `ulimit -f` fails, and says so.
 ///
 /// To be called before the server starts, which may take long. Until there is a remote SIGTERM and
 /// SIGINT end the process, which has served nobody yet; a drain waits for it, and there are no
