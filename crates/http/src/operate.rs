@@ -80,7 +80,7 @@ impl<G: Gateway> App<G> {
 
     pub(crate) async fn browse(&self, queue: QueueName, mut asked: Asked) -> Result<Answer> {
         let state = state(&mut asked.query)?;
-        let selector = asked.query.text("selector").map(Arc::from);
+        let selector = selector(&mut asked.query)?;
         let after = asked.query.parsed::<Cursor>("after", "what next said")?;
         let max = page_max(&mut asked.query)?;
         asked.query.finish()?;
@@ -119,7 +119,7 @@ impl<G: Gateway> App<G> {
 
     pub(crate) async fn purge(&self, queue: QueueName, mut asked: Asked) -> Result<Answer> {
         let state = state(&mut asked.query)?;
-        let selector: Option<Arc<str>> = asked.query.text("selector").map(Arc::from);
+        let selector = selector(&mut asked.query)?;
         asked.query.finish()?;
         let mut after = None;
         let mut deleted = 0;
@@ -143,7 +143,7 @@ impl<G: Gateway> App<G> {
         let query = &mut asked.query;
         let to = query.text("to").map(|to| name(&to)).transpose()?;
         let to_origin = query.flag("to_origin")?;
-        let selector: Option<Arc<str>> = query.text("selector").map(Arc::from);
+        let selector = selector(query)?;
         let message = query.number("message", 1, u64::MAX)?.map(MessageId);
         let mut left = query.number("max", 1, u64::MAX)?.unwrap_or(u64::MAX);
         asked.query.finish()?;
@@ -209,7 +209,7 @@ impl<G: Gateway> App<G> {
 
     pub(crate) async fn unsubscribe(&self, name: QueueName, mut asked: Asked) -> Result<Answer> {
         let client = asked.query.text("client").map(|it| crate::route::name(&it)).transpose()?;
-        let durable = asked.query.text("durable").as_deref() != Some("false");
+        let durable = asked.query.choice("durable")?.unwrap_or(true);
         asked.query.finish()?;
         let name = SubscriptionName { client, name, durable };
         match self.command(Command::Unsubscribe { name }).await? {
@@ -242,6 +242,16 @@ fn state(query: &mut Query) -> Result<Option<MessageState>> {
     let state = state_named(&text);
     let wrong = || Problem::bad_request("state has to be ready, leased, delayed or buried");
     state.map(Some).ok_or_else(wrong)
+}
+
+/// An empty one, as of a variable that a script forgot to set, does not mean all messages.
+fn selector(query: &mut Query) -> Result<Option<Arc<str>>> {
+    match query.text("selector") {
+        Some(text) if text.trim().is_empty() => {
+            Err(Problem::bad_request("selector is empty: leave it out if all messages are meant"))
+        }
+        text => Ok(text.map(Arc::from)),
+    }
 }
 
 fn statistics(queue: &QueueStatistics) -> Map<String, Json> {

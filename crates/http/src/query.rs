@@ -45,9 +45,15 @@ impl Query {
 
     /// A parameter that is there or not: `browse`, `browse=true`, `browse=false`.
     pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool> {
+        Ok(self.choice(name)?.unwrap_or(false))
+    }
+
+    /// The same where nothing is said for itself.
+    pub(crate) fn choice(&mut self, name: &'static str) -> Result<Option<bool>> {
         match self.text(name).as_deref() {
-            None | Some("false") => Ok(false),
-            Some("" | "true") => Ok(true),
+            None => Ok(None),
+            Some("false") => Ok(Some(false)),
+            Some("" | "true") => Ok(Some(true)),
             Some(other) => Err(wrong(name, other, "true or false")),
         }
     }

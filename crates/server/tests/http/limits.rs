@@ -95,6 +95,10 @@ fn what_is_not_understood_is_named() {
         ("GET /messages/x", 404, "number"),
         ("POST /queues/default/move", 400, "to_origin"),
         ("DELETE /subscriptions/x", 404, "subscription"),
+        ("DELETE /subscriptions/x?durable=False", 400, "true or false"),
+        ("POST /queues/default/purge?selector=", 400, "leave it out"),
+        ("POST /queues/default/move?to=x&selector=%20", 400, "leave it out"),
+        ("GET /queues/default/messages?browse&selector=", 400, "leave it out"),
     ] {
         let answer = http.ask(what);
         answer.says(status, part);
