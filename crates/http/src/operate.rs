@@ -119,6 +119,12 @@ impl<G: Gateway> App<G> {
 
     pub(crate) async fn purge(&self, queue: QueueName, mut asked: Asked) -> Result<Answer> {
         let state = state(&mut asked.query)?;
+        if state == Some(MessageState::Leased) {
+            return Err(Problem::bad_request(
+                "what is leased is its consumer's until the lease ends, and stays: state has to be \
+                 ready, delayed or buried",
+            ));
+        }
         let selector = selector(&mut asked.query)?;
         asked.query.finish()?;
         let mut after = None;

@@ -97,6 +97,7 @@ fn what_is_not_understood_is_named() {
         ("DELETE /subscriptions/x", 404, "subscription"),
         ("DELETE /subscriptions/x?durable=False", 400, "true or false"),
         ("POST /queues/default/purge?selector=", 400, "leave it out"),
+        ("POST /queues/default/purge?state=leased", 400, "until the lease ends"),
         ("POST /queues/default/move?to=x&selector=%20", 400, "leave it out"),
         ("GET /queues/default/messages?browse&selector=", 400, "leave it out"),
     ] {
