@@ -10,13 +10,14 @@ use disk::{Choice, File, Method, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
-    Command, Destination, End, ListCommand, Nanos, NewMessage, Output, Persistence, QueueName,
-    Refusal, Reply, SessionId, StorePolicy,
+    Command, Destination, End, LinkId, ListCommand, Nanos, NewMessage, Output, Persistence,
+    QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName,
 };
 
 const ONE: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);
 const MESSAGES: u32 = 40;
+const SUBSCRIBERS: [LinkId; 5] = [LinkId(1), LinkId(2), LinkId(3), LinkId(4), LinkId(5)];
 
 struct Store {
     directory: PathBuf,
@@ -81,6 +82,43 @@ impl Store {
                 false
             }
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// A durable subscription, made or taken up again.
+    fn subscribe(&mut self, session: SessionId, link: LinkId) {
+        let name = QueueName::new(&format!("subscriber-{}", link.0)).unwrap();
+        let subscription = Box::new(Subscription {
+            name: Some(SubscriptionName { client: None, name, durable: true }),
+            topic: queue(),
+            selector: None,
+            shared: false,
+            without: None,
+        });
+        self.ask(session, Command::Subscribe { link, subscription });
+    }
+
+    fn publish(&mut self, number: u32) {
+        let persistence = Persistence::NonPersistent;
+        let message = NewMessage { persistence, ..NewMessage::new(body(number).into()) };
+        let to = Destination::Topic(queue());
+        let outputs = self.ask(OTHER, Command::PutTo { to, message, transaction: None });
+        assert!(matches!(outputs.as_slice(), [Output { reply: Reply::Stored { .. }, .. }]));
+    }
+
+    /// A subscriber gets all that was published, and is done with it.
+    fn read(&mut self, link: LinkId) {
+        let limit = u64::from(MESSAGES);
+        let credit = Command::Credit { link, limit, bytes: u64::MAX, drain: false };
+        let mut outputs = self.ask(ONE, credit);
+        outputs.append(&mut self.fetch());
+        assert_eq!(outputs.len(), MESSAGES as usize);
+        for (number, output) in (0..).zip(outputs) {
+            let Reply::Delivered(delivery) = output.reply else { panic!("{output:?}") };
+            assert_eq!(*delivery.body, *body(number));
+            let settlement = Settlement::Accept;
+            let message = delivery.message;
+            self.ask(ONE, Command::Settle { message, settlement, transaction: None });
         }
     }
 
@@ -178,6 +216,28 @@ fn what_a_reply_lacks_stays_though_its_message_is_gone() {
     assert_eq!(popped(outputs.first().unwrap()), [body(0), body(1), body(2)]);
     assert_eq!(outputs.len(), 1);
     assert!(store.live() <= u64::from(MESSAGES) - 3);
+}
+
+/// They read one after the other, and what left memory again is not written again.
+#[test]
+fn what_many_subscriptions_keep_lies_there_once() {
+    let mut store = Store::empty("shared", ROOMY);
+    for link in SUBSCRIBERS {
+        store.subscribe(OTHER, link);
+        store.ask(OTHER, Command::CloseConsumer { link });
+    }
+    (0..MESSAGES).for_each(|number| store.publish(number));
+    store.ask(OTHER, Command::BrokerStatistics);
+    store.rest();
+    for link in SUBSCRIBERS {
+        assert_eq!(store.live(), u64::from(MESSAGES), "before {link:?}");
+        store.subscribe(ONE, link);
+        store.read(link);
+    }
+    store.rest();
+    assert_eq!((store.live(), store.spill_files()), (0, Vec::new()));
+    let written = store.broker.spill_counters().bodies;
+    assert_eq!(written, u64::from(MESSAGES));
 }
 
 #[test]

@@ -18,7 +18,8 @@ use crate::Effects;
 use crate::codec::Records;
 use crate::engine::Engine;
 use crate::lines::LineOf;
-use crate::message::{Message, State, Stored};
+use crate::memory::{Kept, away_of};
+use crate::message::{Message, State};
 use crate::needed::Needed;
 use crate::queue::{Queue, QueueSlot};
 use crate::record::{RecordError, RecordView};
@@ -99,6 +100,11 @@ impl Awaited {
         let was_unseen = self.unseen.remove(&away);
         let was_last = self.turn.missing.remove(&away) && self.turn.missing.is_empty();
         self.is_disturbed |= was_unseen || was_last;
+    }
+
+    /// Somebody who waits for a body may have no message with it any more.
+    pub(crate) fn may_have_left(&mut self, away: (BodyPlace, MessageId)) {
+        self.is_disturbed |= self.unseen.contains(&away);
     }
 
     /// Whether they have to look again.
@@ -223,11 +229,11 @@ impl Engine {
     /// A browser or a view waits for the body of this message. False where it is here.
     pub(crate) fn want(&mut self, id: MessageId) -> bool {
         let message = self.living(id);
-        let is_away = message.body.here().is_none();
+        let is_away = self.sharing.here(message).is_none();
         if is_away {
-            let place = away_of(id, message);
-            self.awaited.unseen.insert(place);
-            self.awaited.coming.insert(id);
+            let away = self.away_of(id, message);
+            self.awaited.unseen.insert(away);
+            self.awaited.coming.insert(away.1);
         }
         is_away
     }
@@ -307,8 +313,8 @@ impl Engine {
     /// Whose turn it is needs these.
     fn await_all(&mut self, mut ids: BTreeSet<MessageId>) {
         self.took_steps(ids.len());
-        let missing = ids.iter().map(|id| away_of(*id, self.living(*id)));
-        let missing = missing.collect();
+        let kept = ids.iter().filter_map(|name| Some((*name, self.kept(*name)?)));
+        let missing = kept.map(|(name, kept)| away_of(name, &kept)).collect();
         self.awaited.turn.missing = missing;
         self.awaited.turn.needed.append(&mut ids);
     }
@@ -345,7 +351,7 @@ impl Engine {
     /// Whether these bodies together are more than one command may have brought. One alone may be
     /// as large as it is.
     fn is_too_much(&self, ids: &BTreeSet<MessageId>) -> bool {
-        let bytes = |id: &MessageId| self.messages.get(id.0).map_or(0, |it| it.body.len());
+        let bytes = |name: &MessageId| self.kept(*name).map_or(0, |it| it.stored.len());
         ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > limits::LIST_REPLY_BYTES_MAX
     }
 
@@ -353,7 +359,8 @@ impl Engine {
     fn is_to_come(&self, id: MessageId, lsn: Lsn) -> bool {
         let Some(message) = self.messages.get(id.0) else { return false };
         let place = BodyPlace::Frame(lsn);
-        let is_its = message.place() == Some(place) && matches!(message.body, Stored::Away { .. });
+        let is_away = |kept: Kept<'_>| kept.place() == Some(place) && kept.stored.here().is_none();
+        let is_its = message.kept().is_some_and(is_away);
         let is_ready = |message: &Message| message.state() == State::Ready;
         is_its && (is_ready(message) || self.awaited.wants((place, id)))
     }
@@ -365,10 +372,9 @@ impl Engine {
     pub(crate) fn check_awaited(&self) {
         let Awaited { lookers, turn, browsers, unseen, is_disturbed, .. } = &self.awaited;
         for (place, id) in unseen.iter().chain(&turn.missing) {
-            let message = self.messages.get(id.0);
-            let message = message.expect("what is waited for lives");
-            assert!(message.body.here().is_none(), "what is waited for is away");
-            assert_eq!(message.place(), Some(*place), "what is waited for is where it is");
+            let kept = self.kept(*id).expect("what is waited for lives");
+            assert!(kept.stored.here().is_none(), "what is waited for is away");
+            assert_eq!(kept.place(), Some(*place), "what is waited for is where it is");
             assert!(self.awaited.keeps(*id), "what is waited for stays");
         }
         let is_served = *is_disturbed || !turn.missing.is_empty();
@@ -407,13 +413,8 @@ impl Engine {
     /// Whether the body of the message at this place is waited for where it is.
     fn is_coming(&self, order: i64) -> bool {
         let id = self.message_of(order);
-        let place = self.living(id).place();
-        place.is_some_and(|place| self.awaited.unseen.contains(&(place, id)))
+        let message = self.living(id);
+        let is_away = self.sharing.here(message).is_none();
+        is_away && self.awaited.unseen.contains(&self.away_of(id, message))
     }
-}
-
-/// Where the body of a message is that left.
-pub(crate) fn away_of(id: MessageId, message: &Message) -> (BodyPlace, MessageId) {
-    let place = message.place();
-    (place.expect("invariant: a body leaves for where it can come back from"), id)
 }

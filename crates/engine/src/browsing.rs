@@ -99,7 +99,7 @@ impl Engine {
         let (priority, order) = found.ok_or(Stop::End)?;
         let id = whose_place(&self.reordered, order);
         let message = self.messages.get(id.0).ok_or(Stop::End)?;
-        let is_wanted = match (&browsing.selector, message.body.here()) {
+        let is_wanted = match (&browsing.selector, self.sharing.here(message)) {
             (None, _) => true,
             (Some(selector), Some(body)) => matches(selector, &self.formats, message.format, body),
             (Some(_), None) => return Err(Stop::Awaits(id)),

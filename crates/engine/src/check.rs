@@ -240,7 +240,7 @@ impl Engine {
                 let certain = view.scan.is_none_or(|scan| (priority, order) < scan)
                     && !view.unseen.contains(priority, order);
                 found += u64::from(shown);
-                if let Some(body) = message.body.here() {
+                if let Some(body) = self.sharing.here(message) {
                     let wanted = matches(&view.selector, &self.formats, message.format, body);
                     assert!(!shown || wanted, "view {text} shows what matches");
                     assert!(shown || !wanted || !certain, "view {text} shows all that matches");

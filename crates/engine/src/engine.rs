@@ -19,6 +19,7 @@ use crate::keys::Keys;
 use crate::lists::{is_for_list_link, says_arrived};
 use crate::log::Log;
 use crate::memory::Memory;
+use crate::sharing::Sharing;
 use crate::message::Message;
 use crate::own_policies::OwnPolicies;
 use crate::pacing::Pacing;
@@ -56,6 +57,7 @@ pub struct Engine {
     pub(crate) timers: Timers,
     pub(crate) groups: Groups,
     pub(crate) memory: Memory,
+    pub(crate) sharing: Sharing,
     pub(crate) awaited: Awaited,
     /// Which sessions observe which keys.
     pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
@@ -132,6 +134,7 @@ impl Engine {
     pub fn new(options: EngineOptions) -> Self {
         Self {
             memory: Memory::new(&options),
+            sharing: Sharing::default(),
             policy: options.policy,
             queues: Queues::new(&options.queue_policies, options.memory_limit),
             is_bounded: options.queue_policies.are_bounded(),

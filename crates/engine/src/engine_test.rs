@@ -148,7 +148,7 @@ fn check_sees_what_is_wrong() {
         ("has its body", |engine| engine.message(3).body_missing = true),
         ("bodies are counted", |engine| {
             let bytes = engine.message(3).body.len() as u32;
-            engine.message(3).body = Stored::Away { bytes };
+            engine.message(3).body = Stored::away(bytes);
         }),
         ("bodies that may leave are counted", |engine| {
             engine.memory.movable += 1;

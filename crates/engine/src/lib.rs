@@ -131,6 +131,7 @@ mod send_id_record;
 mod send_ids;
 mod session;
 mod settling;
+mod sharing;
 mod shedding;
 mod slab;
 mod snapshot;

@@ -166,7 +166,7 @@ impl Engine {
     pub(crate) fn element_of(&self, id: MessageId) -> Element {
         let message = self.living(id);
         let (format, payload) = (message.format, self.payload_of(message));
-        Element { format, payload, body: Self::body_of(id, message) }
+        Element { format, payload, body: self.body_of(id, message) }
     }
 
     /// A count reflects all that was changed.

@@ -93,7 +93,7 @@ impl Engine {
 
     /// Which bytes of a body other protocols see; none of one that is away.
     pub(crate) fn payload_of(&self, message: &Message) -> Range<usize> {
-        let body = message.body.here();
+        let body = self.sharing.here(message);
         body.map_or(0..0, |body| payload_of(message.format, body, &self.formats))
     }
 

@@ -12,16 +12,17 @@
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::num::NonZeroU64;
 
 use model::{
     Away, Body, BodyPlace, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits,
 };
 
-use crate::awaited::away_of;
 use crate::engine::Engine;
 use crate::message::{Message, Stored};
 use crate::policy::EngineOptions;
 use crate::queue::QueueSlot;
+use crate::sharing::SharedBody;
 use crate::spilling::Spilling;
 
 /// How much there is, and what may leave.
@@ -45,8 +46,8 @@ pub(crate) struct Memory {
     away: u64,
     /// How often one has begun to be such.
     went: u64,
-    /// Queues with bodies in line, by the magnitude of the bytes of all that may leave.
-    fat: BTreeSet<(u32, QueueSlot)>,
+    /// Those with bodies in line, by the magnitude of the bytes of all that may leave.
+    fat: BTreeSet<(u32, Keeper)>,
     /// Messages whose frames could not be read back when they were last looked at, about in the
     /// order of these. Some may be gone, or here twice.
     unwritten: VecDeque<MessageId>,
@@ -57,7 +58,39 @@ pub(crate) struct Memory {
     pub(crate) spilling: Spilling,
 }
 
-/// The bodies of a queue's messages that are here and may leave.
+/// In whose line a body stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Keeper {
+    /// The queue of its message.
+    Queue(QueueSlot),
+    /// It is one of those that messages share.
+    Sharing,
+}
+
+/// A body: a message's own, under its number, or a shared one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept<'b> {
+    pub(crate) stored: &'b Stored,
+    pub(crate) keeper: Keeper,
+    /// The frame of the log that has it, or will.
+    pub(crate) frame: Option<Lsn>,
+    /// Where the spill has it.
+    pub(crate) spilled: Option<NonZeroU64>,
+}
+
+impl Kept<'_> {
+    /// What has it, be it here too. `None`: nothing else.
+    pub(crate) fn place(&self) -> Option<BodyPlace> {
+        self.frame.map(BodyPlace::Frame).or_else(|| self.spilled.map(BodyPlace::Spill))
+    }
+
+    /// Whether nothing has it but memory, so that the spill may take it.
+    pub(crate) fn is_only_here(&self) -> bool {
+        self.stored.here().is_some() && self.place().is_none()
+    }
+}
+
+/// The bodies of one keeper that are here and may leave.
 #[derive(Debug, Default)]
 pub(crate) struct Residents {
     /// The last is the first to leave. Some may be gone, or here twice; those are missing that
@@ -134,14 +167,14 @@ impl Memory {
         u64::BITS - (bytes / self.fat_bytes).leading_zeros()
     }
 
-    /// What may leave of a queue has changed.
-    fn weigh(&mut self, slot: QueueSlot, residents: &mut Residents) {
+    /// What may leave of a keeper has changed.
+    fn weigh(&mut self, keeper: Keeper, residents: &mut Residents) {
         let magnitude = self.magnitude(residents);
         let before = core::mem::replace(&mut residents.magnitude, magnitude);
         if before != magnitude {
-            self.fat.remove(&(before, slot));
+            self.fat.remove(&(before, keeper));
             if magnitude > 0 {
-                self.fat.insert((magnitude, slot));
+                self.fat.insert((magnitude, keeper));
             }
         }
     }
@@ -277,38 +310,40 @@ impl Engine {
     fn resting_bytes(&self) -> u64 {
         let messages = self.messages.len() as u64 * MESSAGE_BYTES;
         let beside = self.pacing.memory_bytes + self.queues.memory_bytes();
-        let places = self.memory.spilling.places_bytes();
+        let places = self.memory.spilling.places_bytes() + self.sharing.memory_bytes();
         self.memory.fixed + messages + places + beside + self.totals.uncommitted_bytes as u64
     }
 
     /// A message comes into its queue.
     pub(crate) fn settle_in(&mut self, id: MessageId, message: &Message) {
-        self.settle_at(id, message, VecDeque::push_back);
+        if let Some(kept) = message.kept() {
+            self.settle_body(id, &kept, VecDeque::push_back);
+        }
     }
 
-    fn settle_at(&mut self, id: MessageId, message: &Message, push: Push) {
-        let Stored::Here(body) = &message.body else {
+    /// A body is there, here or elsewhere.
+    pub(crate) fn settle_body(&mut self, id: MessageId, kept: &Kept<'_>, push: Push) {
+        if let Some(place) = kept.spilled {
+            self.memory.spilling.lies(place, id);
+        }
+        let Stored::Here(body) = kept.stored else {
             self.memory.away += 1;
             self.memory.went += 1;
-            if let Some(BodyPlace::Spill(place)) = message.place() {
-                self.memory.spilling.lies(place, id);
-            }
             return;
         };
         let bytes = charge(body.len());
-        if !self.may_leave(message) {
+        if !self.may_leave(kept) {
             self.memory.fixed += bytes;
             return;
         }
-        let slot = message.queue;
         self.memory.movable += bytes;
         self.memory.came += 1;
-        let is_written = self.is_written(message);
-        if !message.is_journalled() {
+        let is_written = self.is_written(kept);
+        if kept.is_only_here() {
             self.memory.spilling.settle(id, bytes);
         }
         let is_in_line = is_written && !self.memory.spilling.is_leaving(id);
-        self.change_residents(slot, |residents| {
+        self.change_residents(kept.keeper, |residents| {
             residents.bytes += bytes;
             residents.count += 1;
             if is_in_line {
@@ -321,88 +356,108 @@ impl Engine {
     }
 
     /// Whether its body may be elsewhere one day.
-    fn may_leave(&self, message: &Message) -> bool {
-        message.is_journalled() || self.memory.spilling.is_there()
+    fn may_leave(&self, kept: &Kept<'_>) -> bool {
+        kept.frame.is_some() || self.memory.spilling.is_there()
     }
 
     /// Whether the log has nothing to write before its body may leave.
-    fn is_written(&self, message: &Message) -> bool {
-        !message.is_journalled() || message.location <= self.memory.written
+    fn is_written(&self, kept: &Kept<'_>) -> bool {
+        kept.frame.is_none_or(|frame| frame <= self.memory.written)
+    }
+
+    /// The body of that name.
+    pub(crate) fn kept(&self, name: MessageId) -> Option<Kept<'_>> {
+        let own = || self.messages.get(name.0)?.kept();
+        self.sharing.get(name).map(SharedBody::kept).or_else(own)
     }
 
     /// A message goes out of its queue.
     pub(crate) fn move_out(&mut self, id: MessageId, message: &Message) {
-        let Stored::Here(body) = &message.body else {
+        match message.kept() {
+            Some(kept) => self.move_body_out(id, &kept),
+            None => self.stop_sharing_wait(message),
+        }
+    }
+
+    /// A body goes, or changes.
+    pub(crate) fn move_body_out(&mut self, id: MessageId, kept: &Kept<'_>) {
+        if let Some(place) = kept.spilled {
+            self.memory.spilling.lies_no_more(place);
+        }
+        let Stored::Here(body) = kept.stored else {
             self.memory.away -= 1;
-            self.awaited.has_left(away_of(id, message));
-            if let Some(BodyPlace::Spill(place)) = message.place() {
-                self.memory.spilling.lies_no_more(place);
-            }
+            self.awaited.has_left(away_of(id, kept));
             return;
         };
         let bytes = charge(body.len());
-        if !self.may_leave(message) {
+        if !self.may_leave(kept) {
             self.memory.fixed -= bytes;
             return;
         }
-        if !message.is_journalled() {
+        if kept.is_only_here() {
             self.memory.spilling.move_out(id, bytes);
         }
         self.memory.movable -= bytes;
-        self.change_residents(message.queue, |residents| {
+        self.change_residents(kept.keeper, |residents| {
             residents.bytes -= bytes;
             residents.count -= 1;
             residents.leave_line(id);
         });
     }
 
-    fn change_residents(&mut self, slot: QueueSlot, change: impl FnOnce(&mut Residents)) {
-        let Self { queues, memory, .. } = self;
-        let residents = &mut queues.at_mut(slot).residents;
+    fn change_residents(&mut self, keeper: Keeper, change: impl FnOnce(&mut Residents)) {
+        let (residents, memory) = self.residents_of(keeper);
         change(residents);
-        memory.weigh(slot, residents);
+        memory.weigh(keeper, residents);
         if residents.is_stale() {
-            self.drop_stale(slot);
+            self.drop_stale(keeper);
         }
+    }
+
+    fn residents_of(&mut self, keeper: Keeper) -> (&mut Residents, &mut Memory) {
+        let Self { queues, sharing, memory, .. } = self;
+        let residents = match keeper {
+            Keeper::Queue(slot) => &mut queues.at_mut(slot).residents,
+            Keeper::Sharing => &mut sharing.residents,
+        };
+        (residents, memory)
     }
 
     /// A body that was here already gets its place in line.
     fn line_up_to_leave(&mut self, id: MessageId) {
-        let Some(message) = self.messages.get(id.0) else { return };
-        let slot = message.queue;
-        if self.is_at_home(message) {
-            self.line_up_at(slot, id);
+        let kept = self.kept(id).filter(|kept| self.is_at_home(kept));
+        if let Some(keeper) = kept.map(|kept| kept.keeper) {
+            self.line_up_at(keeper, id);
         }
     }
 
-    fn line_up_at(&mut self, slot: QueueSlot, id: MessageId) {
-        let Self { queues, memory, .. } = self;
-        let residents = &mut queues.at_mut(slot).residents;
+    fn line_up_at(&mut self, keeper: Keeper, id: MessageId) {
+        let (residents, memory) = self.residents_of(keeper);
         residents.line.push_back(id);
         if residents.line.len() == 1 {
-            memory.weigh(slot, residents);
+            memory.weigh(keeper, residents);
         }
         if residents.is_stale() {
-            self.drop_stale(slot);
+            self.drop_stale(keeper);
         }
     }
 
-    /// Whether its body is here, and may leave.
-    fn is_at_home(&self, message: &Message) -> bool {
-        self.may_leave(message) && message.body.here().is_some()
+    /// Whether it is here, and may leave.
+    fn is_at_home(&self, kept: &Kept<'_>) -> bool {
+        self.may_leave(kept) && kept.stored.here().is_some()
     }
 
     /// What has been written since may leave now.
     fn line_up_written(&mut self) {
         while let Some(id) = self.memory.unwritten.front().copied() {
-            let message = self.messages.get(id.0);
-            if message.is_some_and(|message| !self.is_written(message)) {
+            let kept = self.kept(id);
+            if kept.is_some_and(|kept| !self.is_written(&kept)) {
                 break;
             }
-            let slot = message.filter(|message| self.is_at_home(message)).map(|it| it.queue);
+            let keeper = kept.filter(|kept| self.is_at_home(kept)).map(|kept| kept.keeper);
             self.memory.unwritten.pop_front();
-            if let Some(slot) = slot {
-                self.line_up_at(slot, id);
+            if let Some(keeper) = keeper {
+                self.line_up_at(keeper, id);
             }
         }
     }
@@ -419,17 +474,23 @@ impl Engine {
     }
 
     /// What a reader gets for the body of a message.
-    pub(crate) fn body_of(id: MessageId, message: &Message) -> Body {
-        match &message.body {
-            Stored::Here(body) => Body::Here(Arc::clone(body)),
-            Stored::Away { bytes } => {
-                let (place, message) = away_of(id, message);
-                Body::Away(Away { place, message, bytes: *bytes })
-            }
+    pub(crate) fn body_of(&self, id: MessageId, message: &Message) -> Body {
+        if let Some(body) = self.sharing.here(message) {
+            return Body::Here(Arc::clone(body));
         }
+        let (place, name) = self.away_of(id, message);
+        let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
+        Body::Away(Away { place, message: name, bytes })
     }
 
-    /// The body of a message that is away has come.
+    /// Where the body of a message is, and its name.
+    pub(crate) fn away_of(&self, id: MessageId, message: &Message) -> (BodyPlace, MessageId) {
+        let name = message.shared().unwrap_or(id);
+        let kept = message.kept().or_else(|| self.kept(name));
+        away_of(name, &kept.expect("invariant: a message has a body"))
+    }
+
+    /// A body that was away has come.
     pub(crate) fn bring(&mut self, id: MessageId, body: Arc<[u8]>) {
         // Whoever reads on asks for it before others.
         self.bring_to(id, body, VecDeque::push_front);
@@ -437,18 +498,14 @@ impl Engine {
 
     /// It is known whether its body is here, where nobody reads yet: the log has it.
     pub(crate) fn replace_body(&mut self, id: MessageId, body: Stored) {
-        self.with_body(id, VecDeque::push_back, |message| message.body = body);
+        self.with_body(id, VecDeque::push_back, body, None);
     }
 
     fn bring_to(&mut self, id: MessageId, body: Arc<[u8]>, push: Push) {
-        let mut vacated = None;
-        self.with_body(id, push, |message| {
-            message.body = Stored::Here(body);
-            if !message.is_journalled() {
-                vacated = message.set_spilled(None);
-            }
-        });
-        self.memory.spilling.vacate(vacated);
+        let Some(kept) = self.kept(id) else { return };
+        let (place, is_shared) = (kept.spilled, kept.keeper == Keeper::Sharing);
+        self.with_body(id, push, Stored::Here(body), place.filter(|_| is_shared));
+        self.memory.spilling.vacate(place.filter(|_| !is_shared));
     }
 
     /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and
@@ -465,10 +522,10 @@ impl Engine {
         let mut passed = 0;
         while self.is_beyond_movable()
             && passed < most
-            && let Some((_, slot)) = self.memory.fat.last().copied()
+            && let Some((_, keeper)) = self.memory.fat.last().copied()
         {
             passed += 1;
-            self.put_away_last(slot);
+            self.put_away_last(keeper);
         }
         self.took_steps(passed);
     }
@@ -487,62 +544,65 @@ impl Engine {
         self.memory.movable_beside(self.resting_bytes())
     }
 
-    /// The last of a queue's bodies leaves, or waits elsewhere until it can: its frame may have
+    /// The last of a keeper's bodies leaves, or waits elsewhere until it can: its frame may have
     /// been stored anew, or somebody waits for it.
-    fn put_away_last(&mut self, slot: QueueSlot) {
+    fn put_away_last(&mut self, keeper: Keeper) {
         let mut last = None;
-        self.change_residents(slot, |residents| last = residents.line.pop_back());
-        let id = last.expect("invariant: a queue that is asked has bodies in line");
-        if !self.is_resident(slot, id) {
-            return;
-        }
-        let message = self.living(id);
-        let bytes = message.body.len();
-        if !self.is_written(message) {
+        self.change_residents(keeper, |residents| last = residents.line.pop_back());
+        let id = last.expect("invariant: a keeper that is asked has bodies in line");
+        let Some(kept) = self.resident(keeper, id) else { return };
+        let (bytes, spilled) = (kept.stored.len(), kept.spilled);
+        if !self.is_written(&kept) {
             self.memory.unwritten.push_back(id);
         } else if self.awaited.keeps(id) {
             self.memory.passed_over.push(id);
-        } else if message.is_journalled() {
-            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            let leave = |message: &mut Message| message.body = Stored::Away { bytes };
-            self.with_body(id, VecDeque::push_back, leave);
-        } else {
+        } else if kept.is_only_here() {
             self.memory.spilling.begin(id, charge(bytes));
+        } else {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            self.with_body(id, VecDeque::push_back, Stored::away(bytes), spilled);
         }
     }
 
-    /// Gives a message its body in another form.
+    /// A body takes another form, and the spill has it there.
     pub(crate) fn with_body(
         &mut self,
-        id: MessageId,
+        name: MessageId,
         push: Push,
-        change: impl FnOnce(&mut Message),
+        stored: Stored,
+        spilled: Option<NonZeroU64>,
     ) {
-        let Some(mut message) = self.messages.remove(id.0) else { return };
-        self.move_out(id, &message);
-        change(&mut message);
-        self.settle_at(id, &message, push);
-        self.messages.insert(id.0, message);
+        if self.sharing.get(name).is_some() {
+            return self.with_shared(name, push, stored, spilled);
+        }
+        let Some(mut message) = self.messages.remove(name.0) else { return };
+        self.move_out(name, &message);
+        message.body = stored;
+        if !message.is_journalled() {
+            message.set_spilled(spilled);
+        }
+        if let Some(kept) = message.kept() {
+            self.settle_body(name, &kept, push);
+        }
+        self.messages.insert(name.0, message);
     }
 
-    fn is_resident(&self, slot: QueueSlot, id: MessageId) -> bool {
-        let message = self.messages.get(id.0);
-        message.is_some_and(|message| message.queue == slot && self.is_at_home(message))
+    /// The body of that name, if it is of this keeper, here, and may leave.
+    fn resident(&self, keeper: Keeper, name: MessageId) -> Option<Kept<'_>> {
+        self.kept(name).filter(|kept| kept.keeper == keeper && self.is_at_home(kept))
     }
 
     /// Whoever is gone is in line no more.
-    fn drop_stale(&mut self, slot: QueueSlot) {
-        let residents = &mut self.queues.at_mut(slot).residents;
-        let line = core::mem::take(&mut residents.line);
+    fn drop_stale(&mut self, keeper: Keeper) {
+        let line = core::mem::take(&mut self.residents_of(keeper).0.line);
         let mut seen = BTreeSet::new();
-        let mut kept: VecDeque<_> =
-            line.into_iter().filter(|id| self.is_resident(slot, *id) && seen.insert(*id)).collect();
+        let is_there = |id: &MessageId| self.resident(keeper, *id).is_some() && seen.insert(*id);
+        let mut kept: VecDeque<_> = line.into_iter().filter(is_there).collect();
         kept.shrink_to(2 * kept.len() + STALE_MAX);
         self.took_steps(kept.len() / 16);
-        let Self { queues, memory, .. } = self;
-        let residents = &mut queues.at_mut(slot).residents;
+        let (residents, memory) = self.residents_of(keeper);
         residents.line = kept;
-        memory.weigh(slot, residents);
+        memory.weigh(keeper, residents);
     }
 
     /// What is counted is what is there.
@@ -551,12 +611,12 @@ impl Engine {
     /// When it is not.
     pub(crate) fn check_memory(&self) {
         let (mut away, mut fixed) = (0, 0);
-        let mut residents = alloc::collections::BTreeMap::<QueueSlot, (usize, u64)>::new();
-        for (_, message) in self.messages.iter_from(0) {
-            match &message.body {
-                Stored::Away { .. } => away += 1,
-                Stored::Here(body) if self.may_leave(message) => {
-                    let (count, bytes) = residents.entry(message.queue).or_default();
+        let mut residents = alloc::collections::BTreeMap::<Keeper, (usize, u64)>::new();
+        for (_, kept) in self.all_kept() {
+            match kept.stored {
+                Stored::Elsewhere { .. } => away += 1,
+                Stored::Here(body) if self.may_leave(&kept) => {
+                    let (count, bytes) = residents.entry(kept.keeper).or_default();
                     *count += 1;
                     *bytes += charge(body.len());
                 }
@@ -568,26 +628,40 @@ impl Engine {
         assert_eq!(all, self.memory.movable, "bodies that may leave are counted");
         let mut lined: BTreeSet<_> = self.memory.unwritten.iter().copied().collect();
         lined.extend(&self.memory.passed_over);
-        lined.extend(self.queues.iter().flat_map(|(_, queue)| &queue.residents.line));
-        for (id, message) in self.messages.iter_from(0) {
-            let may_leave = self.may_leave(message) && message.body.here().is_some();
-            let id = MessageId(id);
-            let is_known = || lined.contains(&id) || self.memory.spilling.knows(id);
-            assert!(!may_leave || is_known(), "no body stays for good");
+        let queues = || self.queues.iter().map(|(slot, it)| (Keeper::Queue(slot), &it.residents));
+        let keepers = || queues().chain([(Keeper::Sharing, &self.sharing.residents)]);
+        lined.extend(keepers().flat_map(|(_, residents)| &residents.line));
+        for (name, kept) in self.all_kept() {
+            let is_known = || lined.contains(&name) || self.memory.spilling.knows(name);
+            assert!(!self.is_at_home(&kept) || is_known(), "no body stays for good");
         }
-        for (slot, queue) in self.queues.iter() {
-            let Residents { line, count, bytes, magnitude: weighed } = &queue.residents;
-            let found = residents.remove(&slot).unwrap_or_default();
-            assert_eq!((*count, *bytes), found, "bodies of {} are counted", queue.name);
+        for (keeper, counted) in keepers() {
+            let Residents { line, count, bytes, magnitude: weighed } = counted;
+            let found = residents.remove(&keeper).unwrap_or_default();
+            assert_eq!((*count, *bytes), found, "bodies of {keeper:?} are counted");
             assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
-            let magnitude = self.memory.magnitude(&queue.residents);
-            assert_eq!(magnitude, *weighed, "queues are weighed");
-            let is_fat = self.memory.fat.contains(&(magnitude, slot));
-            assert_eq!(is_fat, magnitude > 0, "queues with bodies are known");
+            let magnitude = self.memory.magnitude(counted);
+            assert_eq!(magnitude, *weighed, "keepers are weighed");
+            let is_fat = self.memory.fat.contains(&(magnitude, keeper));
+            assert_eq!(is_fat, magnitude > 0, "keepers with bodies are known");
         }
-        assert!(residents.is_empty(), "bodies are of queues");
+        assert!(residents.is_empty(), "bodies are of keepers");
+        self.check_sharing();
         self.check_spilling();
     }
+
+    /// All bodies, by their names.
+    pub(crate) fn all_kept(&self) -> impl Iterator<Item = (MessageId, Kept<'_>)> {
+        let messages = self.messages.iter_from(0);
+        let own = messages.filter_map(|(id, message)| Some((MessageId(id), message.kept()?)));
+        own.chain(self.sharing.iter().map(|(name, shared)| (name, shared.kept())))
+    }
+}
+
+/// Where a body is that left.
+pub(crate) fn away_of(name: MessageId, kept: &Kept<'_>) -> (BodyPlace, MessageId) {
+    let place = kept.place();
+    (place.expect("invariant: a body leaves for where it can come back from"), name)
 }
 
 /// Where in a line.

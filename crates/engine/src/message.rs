@@ -23,11 +23,12 @@ use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use model::{
-    After, BodyPlace, DeadLetter, Durability, Format, Lsn, MessageId, MessageState, Nanos,
+    After, DeadLetter, Durability, Format, Lsn, MessageId, MessageState, Nanos,
     QueueName,
 };
 
 use crate::log::Placed;
+use crate::memory::{Keeper, Kept};
 use crate::queue::QueueSlot;
 use crate::record::{Counters, DeadView, Envelope, Place, Standing, StoredState};
 use crate::session::SessionSlot;
@@ -39,7 +40,8 @@ pub(crate) struct Message {
     pub(crate) created: Nanos,
     pub(crate) lease: Nanos,
     /// The frame with its Message record. Where nothing is journalled [`Lsn::ZERO`], or, as a
-    /// number of the same size, where the spill has its body: see [`Message::place`].
+    /// number of the same size, where the spill has its body: see [`Message::kept`], or the name
+    /// of the body that it shares: see [`Message::shared`].
     pub(crate) location: Lsn,
     /// The last frame about it, or that it came with, since the process started.
     pub(crate) changed: Lsn,
@@ -65,16 +67,22 @@ pub(crate) struct Message {
 pub(crate) enum Stored {
     /// It.
     Here(Arc<[u8]>),
-    /// Only the log has it, or the spill; it has so many bytes at most.
-    Away { bytes: u32 },
+    /// Only the log has it, or the spill, or it is shared and [`crate::sharing`] knows; it has so
+    /// many bytes at most.
+    Elsewhere { bytes: u32, shared: bool },
 }
 
 impl Stored {
+    /// Only the log has it, or the spill.
+    pub(crate) const fn away(bytes: u32) -> Self {
+        Self::Elsewhere { bytes, shared: false }
+    }
+
     /// It, if it is here.
     pub(crate) const fn here(&self) -> Option<&Arc<[u8]>> {
         match self {
             Self::Here(body) => Some(body),
-            Self::Away { .. } => None,
+            Self::Elsewhere { .. } => None,
         }
     }
 
@@ -82,7 +90,7 @@ impl Stored {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Here(body) => body.len(),
-            Self::Away { bytes } => *bytes as usize,
+            Self::Elsewhere { bytes, .. } => *bytes as usize,
         }
     }
 }
@@ -331,20 +339,34 @@ impl Message {
         self.durability != Durability::None
     }
 
-    /// What has its body, be that here too. `None`: nothing else.
-    pub(crate) fn place(&self) -> Option<BodyPlace> {
-        if self.is_journalled() {
-            return Some(BodyPlace::Frame(self.location));
-        }
-        NonZeroU64::new(self.location.0).map(BodyPlace::Spill)
+    /// Its own body as memory keeps it, unless that is shared.
+    pub(crate) fn kept(&self) -> Option<Kept<'_>> {
+        let (frame, spilled) = match self.location {
+            lsn if self.is_journalled() => (Some(lsn), None),
+            Lsn(place) => (None, NonZeroU64::new(place)),
+        };
+        let kept = Kept { stored: &self.body, keeper: Keeper::Queue(self.queue), frame, spilled };
+        self.shared().is_none().then_some(kept)
     }
 
-    /// The spill has its body there, or nothing of it any more. Gives where it had it before.
-    pub(crate) fn set_spilled(&mut self, place: Option<NonZeroU64>) -> Option<NonZeroU64> {
-        assert!(!self.is_journalled(), "what the log has needs no other place");
-        let before = NonZeroU64::new(self.location.0);
+    /// The spill has its body there, or nothing of it any more.
+    pub(crate) fn set_spilled(&mut self, place: Option<NonZeroU64>) {
+        assert!(self.shared().is_none(), "what is shared lies where all find it");
         self.location = Lsn(place.map_or(0, NonZeroU64::get));
-        before
+    }
+
+    /// The name of the body that it shares with others.
+    pub(crate) fn shared(&self) -> Option<MessageId> {
+        let is_shared = matches!(self.body, Stored::Elsewhere { shared: true, .. });
+        is_shared.then_some(MessageId(self.location.0))
+    }
+
+    /// Its body is from now on the one of that name. Gives what it had.
+    pub(crate) fn share(&mut self, name: MessageId) -> Stored {
+        assert!(!self.is_journalled(), "a message with a record has its place there");
+        let bytes = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
+        self.location = Lsn(name.0);
+        core::mem::replace(&mut self.body, Stored::Elsewhere { bytes, shared: true })
     }
 
     /// The delay that was last asked for it.

@@ -175,7 +175,10 @@ impl Engine {
         let message = self.messages.remove(id.0).expect("invariant: only a living message goes");
         self.picture_changed(&message, false);
         self.move_out(id, &message);
-        self.memory.spilling.forget(id, &message);
+        match (message.shared(), message.kept()) {
+            (Some(name), _) => self.part_from_body(name),
+            (None, kept) => self.memory.spilling.forget(id, kept.and_then(|kept| kept.spilled)),
+        }
         let order = message.order(id);
         if order != place_of(id) {
             self.reordered.remove(order as u64);

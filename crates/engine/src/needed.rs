@@ -15,6 +15,7 @@ use crate::seeking::Sought;
 /// What a command lacks.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
+    /// The names of their bodies.
     pub(crate) ids: BTreeSet<MessageId>,
     /// How many messages were looked at to know.
     pub(crate) looked: usize,
@@ -117,9 +118,9 @@ impl Engine {
         let Some(slot) = self.queues.find(list.as_str()) else { return };
         for id in self.elements(slot, end).take(count) {
             needed.looked += 1;
-            let body = &self.living(id).body;
-            if body.here().is_none() && body.len() >= bytes {
-                needed.ids.insert(id);
+            let message = self.living(id);
+            if self.sharing.here(message).is_none() && message.body.len() >= bytes {
+                needed.ids.insert(self.body_name(id));
             }
         }
     }
@@ -147,13 +148,13 @@ impl Engine {
         };
         let Some(Ok(selector)) = selector.as_deref().map(parse_selector) else { return };
         let lacked = match message {
-            Some(id) => self.find(id).filter(|it| it.body.here().is_none()).map(|_| id),
+            Some(id) => self.find(id).filter(|it| self.sharing.here(it).is_none()).map(|_| id),
             None => self.queues.find(queue.as_str()).and_then(|queue| {
                 let selector = Some(&selector);
                 self.stopped_at_once(&Sought { queue, state, held, selector, after, max: 1 })
             }),
         };
-        needed.ids.extend(lacked);
+        needed.ids.extend(lacked.map(|id| self.body_name(id)));
     }
 
     /// What the first of those lacks who wait for a place in a queue.

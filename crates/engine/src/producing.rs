@@ -289,10 +289,14 @@ impl Engine {
             self.draft_shared(&durable, level, new, beside_bytes, drafted, effects)?;
         }
         let told = of_patterns.into_iter().map(|slot| (slot, Some(topic)));
+        let name = (others.len() + told.len() > 1).then_some(MessageId(self.next.message));
         for (slot, told) in others.into_iter().map(|slot| (slot, None)).chain(told) {
             let id = MessageId(self.next.message);
             let envelope = self.envelope_of_new(id, Durability::None, new);
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
+            if let Some(name) = name {
+                self.share_body(&mut message, name);
+            }
             if let Some(topic) = told {
                 message.history_mut().topic = Some(topic.clone());
             }

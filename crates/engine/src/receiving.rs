@@ -471,7 +471,7 @@ impl Engine {
     /// The message as a consumer sees it.
     pub(crate) fn delivery_of(&self, link: Option<LinkId>, id: MessageId) -> Delivery {
         let message = self.living(id);
-        let body = Self::body_of(id, message);
+        let body = self.body_of(id, message);
         Delivery {
             link,
             message: id,

@@ -146,7 +146,7 @@ impl Engine {
         let here = match body {
             Stored::Here(_) => Some(body),
             // It is away as it was before: its size alone is news.
-            Stored::Away { .. } => {
+            Stored::Elsewhere { .. } => {
                 message.body = body;
                 None
             }
@@ -228,7 +228,7 @@ impl Engine {
         };
         self.check_places(id, slot, &envelope.standing)?;
         let body_missing = body.is_none();
-        let body = body.unwrap_or(Stored::Away { bytes: placed.bytes });
+        let body = body.unwrap_or(Stored::away(placed.bytes));
         let mut message = Message::new(envelope, slot, body);
         message.set_placed(envelope.group, placed);
         message.body_missing = body_missing;
@@ -254,7 +254,7 @@ impl Engine {
         if self.memory.movable + crate::memory::charge(body.len()) <= most {
             return Stored::Here(Arc::from(body));
         }
-        Stored::Away { bytes: u32::try_from(body.len()).unwrap_or(u32::MAX) }
+        Stored::away(u32::try_from(body.len()).unwrap_or(u32::MAX))
     }
 
     /// The record that a snapshot names does not say all that the snapshot says, nor does the

@@ -95,7 +95,7 @@ impl Engine {
                 }
                 let message = self.living(place.message);
                 let is_its = state != MessageState::Leased || is_held_in(sought.queue, message);
-                if is_its && sought.selector.is_some() && message.body.here().is_none() {
+                if is_its && sought.selector.is_some() && self.sharing.here(message).is_none() {
                     let is_first = stretch.next.is_none();
                     stretch.unseen = Some(Unseen { message: place.message, is_first });
                     return (stretch, cost);
@@ -113,7 +113,8 @@ impl Engine {
 
     pub(crate) fn is_wanted(&self, selector: Option<&Selector>, message: &Message) -> bool {
         selector.is_none_or(|selector| {
-            let body = message.body.here().expect("invariant: who looks into a body awaits it");
+            let body = self.sharing.here(message);
+            let body = body.expect("invariant: who looks into a body awaits it");
             matches(selector, &self.formats, message.format, body)
         })
     }

@@ -15,7 +15,8 @@ use model::{BodyPlace, MessageId};
 
 use crate::awaited::StoredBody;
 use crate::engine::Engine;
-use crate::message::{Message, State, Stored};
+use crate::memory::{Keeper, Kept};
+use crate::message::{State, Stored};
 
 /// What is on its way there, and what is there.
 #[derive(Debug, Default)]
@@ -98,17 +99,13 @@ impl Spilling {
         }
     }
 
-    /// Its message is gone for good.
-    pub(crate) fn forget(&mut self, id: MessageId, message: &Message) {
+    /// It is gone for good, and nobody needs what lies there.
+    pub(crate) fn forget(&mut self, id: MessageId, spilled: Option<NonZeroU64>) {
         self.kept_back.remove(&id);
         if self.queued.remove(&id) {
             self.leaving.remove(&id);
         }
-        if let (Stored::Away { .. }, Some(BodyPlace::Spill(place))) =
-            (&message.body, message.place())
-        {
-            self.vacated.push(place);
-        }
+        self.vacate(spilled);
     }
 
     pub(crate) fn lies(&mut self, place: NonZeroU64, id: MessageId) {
@@ -174,11 +171,7 @@ impl Engine {
                 continue;
             };
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            self.with_body(id, VecDeque::push_back, |message| {
-                message.body = Stored::Away { bytes };
-                let before = message.set_spilled(Some(place));
-                assert!(before.is_none(), "a body that is here has no place");
-            });
+            self.with_body(id, VecDeque::push_back, Stored::away(bytes), Some(place));
         }
     }
 
@@ -221,7 +214,7 @@ impl Engine {
     pub fn spilled_from(&self, place: NonZeroU64) -> impl Iterator<Item = (NonZeroU64, u64)> {
         let places = self.memory.spilling.places.range(place..).take(SPILLED_AHEAD_MAX);
         let to_come = places.filter(|(place, id)| self.is_spilled_to_come(**id, **place));
-        to_come.map(|(place, id)| (*place, self.living(*id).body_bytes()))
+        to_come.map(|(place, id)| (*place, self.kept(*id).map_or(0, |it| it.stored.len() as u64)))
     }
 
     /// A body was fetched from there: it comes back if it is waited for, or its message is ready.
@@ -232,15 +225,17 @@ impl Engine {
         }
     }
 
+    /// Of a shared body some copy mostly is ready.
     fn is_spilled_to_come(&self, id: MessageId, place: NonZeroU64) -> bool {
-        let is_ready = self.living(id).state() == State::Ready;
-        is_ready || self.awaited.wants((BodyPlace::Spill(place), id))
+        let is_away = self.kept(id).is_some_and(|kept| kept.stored.here().is_none());
+        let message = self.messages.get(id.0).filter(|message| message.shared().is_none());
+        let is_ready = message.is_none_or(|message| message.state() == State::Ready);
+        is_away && (is_ready || self.awaited.wants((BodyPlace::Spill(place), id)))
     }
 
-    /// A body that is here, and that no log has.
+    /// A body that nothing has but memory.
     fn spillable(&self, id: MessageId) -> Option<&Arc<[u8]>> {
-        let message = self.messages.get(id.0)?;
-        message.body.here().filter(|_| !message.is_journalled())
+        self.kept(id).filter(Kept::is_only_here)?.stored.here()
     }
 
     /// It is not on its way any more.
@@ -259,23 +254,21 @@ impl Engine {
     pub(crate) fn check_spilling(&self) {
         let spilling = &self.memory.spilling;
         let (mut bytes, mut leaving, mut spilled) = (0, 0, 0);
-        for (id, message) in self.messages.iter_from(0) {
-            if message.is_journalled() || !spilling.is_there {
+        for (id, kept) in self.all_kept() {
+            if kept.frame.is_some() || !spilling.is_there {
                 continue;
             }
-            let id = MessageId(id);
-            match (&message.body, message.place()) {
-                (Stored::Here(body), None) => {
-                    let charge = crate::memory::charge(body.len());
-                    bytes += charge;
-                    leaving += if spilling.is_leaving(id) { charge } else { 0 };
-                }
-                (Stored::Away { .. }, Some(BodyPlace::Spill(place))) => {
-                    assert_eq!(spilling.places.get(&place), Some(&id), "what lies there is known");
-                    spilled += 1;
-                }
-                other => panic!("message {id} is here or in the spill: {other:?}"),
+            if kept.is_only_here() {
+                let charge = crate::memory::charge(kept.stored.len());
+                bytes += charge;
+                leaving += if spilling.is_leaving(id) { charge } else { 0 };
+                continue;
             }
+            let place = kept.spilled.unwrap_or_else(|| panic!("body {id} is somewhere"));
+            assert_eq!(spilling.places.get(&place), Some(&id), "what lies there is known");
+            let stays = kept.keeper == Keeper::Sharing || kept.stored.here().is_none();
+            assert!(stays, "only what is shared stays in the spill while it is here");
+            spilled += 1;
         }
         assert_eq!(
             (bytes, leaving),

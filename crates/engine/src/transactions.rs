@@ -489,11 +489,14 @@ impl Engine {
         !names.insert(name)
     }
 
-    /// What was drafted is not stored after all.
+    /// What was drafted is not stored after all, and has nothing in common with others.
     fn leave_groups(&mut self, drafted: &[Drafted]) {
         for (_, message) in drafted {
             if message.group() != 0 {
                 self.groups.part(message.group());
+            }
+            if let Some(name) = message.shared() {
+                self.part_from_body(name);
             }
         }
     }

@@ -21,6 +21,7 @@ use crate::order_set::OrderSet;
 use crate::pages::Pages;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::ConsumerKey;
+use crate::sharing::Sharing;
 
 /// What consumers of one selector see of a queue.
 #[derive(Debug)]
@@ -37,6 +38,13 @@ pub(crate) struct View {
     /// Ready ones before `scan`, and some behind it, that could not be looked into: their bodies
     /// were away.
     pub(crate) unseen: OrderSet,
+}
+
+/// The bodies that are here, and how they are read.
+#[derive(Clone, Copy)]
+struct Bodies<'e> {
+    sharing: &'e Sharing,
+    formats: &'e Formats,
 }
 
 impl View {
@@ -57,9 +65,10 @@ impl View {
 
 impl View {
     /// A ready message is shown if it matches, or passed by if its body is away.
-    fn look_into(&mut self, message: &Message, place: (u32, i64), formats: &Formats) {
+    fn look_into(&mut self, message: &Message, place: (u32, i64), bodies: Bodies<'_>) {
         let (priority, order) = place;
-        match message.body.here() {
+        let Bodies { sharing, formats } = bodies;
+        match sharing.here(message) {
             Some(body) if !matches(&self.selector, formats, message.format, body) => {}
             Some(_) => {
                 self.ready.insert(priority, order);
@@ -75,7 +84,7 @@ impl View {
         &mut self,
         messages: &Pages<Box<Message>>,
         reordered: &Pages<MessageId>,
-        formats: &Formats,
+        bodies: Bodies<'_>,
         max: usize,
     ) -> usize {
         let mut looked = 0;
@@ -84,9 +93,10 @@ impl View {
         {
             looked += 1;
             let message = messages.get(whose_place(reordered, order).0);
-            let Some(message) = message.filter(|it| it.body.here().is_some()) else { break };
+            let is_here = |message: &&Box<Message>| bodies.sharing.here(message).is_some();
+            let Some(message) = message.filter(is_here) else { break };
             self.unseen.remove(priority, order);
-            self.look_into(message, (priority, order), formats);
+            self.look_into(message, (priority, order), bodies);
         }
         looked
     }
@@ -140,7 +150,7 @@ impl Queue {
 impl Engine {
     /// A message became ready.
     pub(crate) fn enter_views(&mut self, slot: QueueSlot, id: MessageId) {
-        let Self { queues, messages, formats, .. } = self;
+        let Self { queues, messages, sharing, formats, .. } = self;
         let views = &mut queues.at_mut(slot).views;
         if views.is_empty() {
             return;
@@ -148,7 +158,7 @@ impl Engine {
         let Some(message) = messages.get(id.0) else { return };
         let (priority, order) = (message.priority, message.order(id));
         for view in views.values_mut() {
-            view.look_into(message, (priority, order), formats);
+            view.look_into(message, (priority, order), Bodies { sharing, formats });
         }
         let count = views.len();
         self.took_steps(count);
@@ -156,7 +166,8 @@ impl Engine {
 
     /// Looks at the next messages for the views that are being made. No effect where none is.
     pub(crate) fn scan_views(&mut self, slot: QueueSlot) {
-        let Self { queues, messages, reordered, formats, .. } = self;
+        let Self { queues, messages, reordered, sharing, formats, .. } = self;
+        let bodies = Bodies { sharing, formats };
         let Queue { views, ready, .. } = queues.at_mut(slot);
         let mut looked = 0;
         for view in views.values_mut() {
@@ -169,9 +180,9 @@ impl Engine {
                 let Some((priority, order)) = found else { break };
                 let id = whose_place(reordered, order);
                 let Some(message) = messages.get(id.0) else { continue };
-                view.look_into(message, (priority, order), formats);
+                view.look_into(message, (priority, order), bodies);
             }
-            looked += view.look_again(messages, reordered, formats, limits::SCAN_MESSAGES_MAX);
+            looked += view.look_again(messages, reordered, bodies, limits::SCAN_MESSAGES_MAX);
         }
         self.took_steps(looked);
     }

@@ -1,6 +1,6 @@
 //! Bodies leave memory at once and come back late, in pieces of any size, while everybody goes on:
 //! consumers that select, browsers, commands that compare, senders who wait for a place, the log
-//! that moves records about. The engine finds at each step that nobody waits for what will not
+//! that moves records about, subscriptions and dead letters that share bodies. The engine finds at each step that nobody waits for what will not
 //! come; and in the end everybody has had an answer.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
@@ -8,12 +8,13 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, StoredBody};
 use model::{
-    BodyPlace, Command, ConsumerMode, Destination, End, Format, Formats, LinkId, ListCommand, Lsn,
+    BodyPlace, Command, ConsumerMode, DeadReason, Destination, End, Format, Formats, LinkId, ListCommand, Lsn,
     MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId, Settlement,
-    StorePolicy, Value,
+    StorePolicy, Subscription, SubscriptionName, Value,
 };
 use support::Rng;
 
@@ -21,6 +22,11 @@ const QUEUES: [&str; 3] = ["a", "b", "narrow"];
 const BODIES: [&[u8]; 3] = [b"x", b"y", b"zz"];
 const SELECTORS: [&str; 3] = ["first = 120", "first = 121", "first = 122"];
 const SESSIONS: u64 = 6;
+const OBSERVER: SessionId = SessionId(99);
+/// Links of this number are of subscriptions, others of queues.
+const SUBSCRIBER: LinkId = LinkId(2);
+const TOPIC: &str = "news";
+const SUBSCRIPTIONS: [&str; 3] = ["one", "two", "three"];
 const STEPS: usize = 1_500;
 const SEEDS: u64 = 80;
 
@@ -48,6 +54,9 @@ struct World {
     consumers: BTreeMap<(SessionId, LinkId), (ConsumerMode, u64)>,
     draining: BTreeSet<(SessionId, LinkId)>,
     held: BTreeMap<MessageId, SessionId>,
+    /// By the first of the copies, and what is being published.
+    published: BTreeMap<MessageId, &'static [u8]>,
+    publishing: Option<&'static [u8]>,
     seen: BTreeMap<&'static str, u64>,
 }
 
@@ -76,7 +85,7 @@ fn seeds() -> u64 {
 }
 
 /// What must have happened often enough for the test to mean something.
-const EXPECTED: [&str; 14] = [
+const EXPECTED: [&str; 17] = [
     "answered",
     "answered after bodies",
     "late",
@@ -91,6 +100,9 @@ const EXPECTED: [&str; 14] = [
     "refused by the spill",
     "fetched from the spill",
     "shown from the spill",
+    "published",
+    "delivered to a subscriber",
+    "shared in the spill",
 ];
 
 impl World {
@@ -106,9 +118,11 @@ impl World {
             log_bodies_max: rng.pick(&[0, 0, 100, 1_000]),
             pace_max: Nanos::from_secs(5),
             spills: true,
+            // So that copies of what was published are elements of a list as well.
+            dead_letter_queue: name(QUEUES[0]),
             ..EngineOptions::new(StorePolicy::Always)
         });
-        Self {
+        let mut world = Self {
             rng,
             now: Nanos::SECOND,
             engine,
@@ -122,12 +136,26 @@ impl World {
             consumers: BTreeMap::new(),
             draining: BTreeSet::new(),
             held: BTreeMap::new(),
+            published: BTreeMap::new(),
+            publishing: None,
             seen: BTreeMap::new(),
+        };
+        world.subscribe_all();
+        world
+    }
+
+    /// Durable subscriptions, which take what is published whether somebody is there or not.
+    fn subscribe_all(&mut self) {
+        self.engine.open_session(OBSERVER);
+        for (link, name) in (0..).map(LinkId).zip(SUBSCRIPTIONS) {
+            let subscription = Box::new(subscription(Some(name)));
+            self.handle(OBSERVER, Command::Subscribe { link, subscription });
+            self.handle(OBSERVER, Command::CloseConsumer { link });
         }
     }
 
     fn step(&mut self) {
-        match self.rng.below(44) {
+        match self.rng.below(48) {
             0..8 => self.put(),
             8..14 => self.compare(),
             14..18 => self.credit(),
@@ -141,6 +169,7 @@ impl World {
             40 | 41 => self.begin_to_spill(),
             42 => self.spill(),
             43 => drop(self.fetch_spilled()),
+            44..48 => self.publish(),
             _ => self.turn(),
         }
         self.engine.check();
@@ -169,6 +198,17 @@ impl World {
         let persistence = self.rng.pick(&[Persistence::Persistent, Persistence::NonPersistent]);
         let message = NewMessage { persistence, ..NewMessage::new(body.into()) };
         self.ask(by, Command::PutTo { to, message, transaction: None });
+    }
+
+    fn publish(&mut self) {
+        let Some(by) = self.idle() else { return };
+        let (to, body) = (Destination::Topic(name(TOPIC)), self.rng.pick(&BODIES));
+        let persistence = self.rng.pick(&[Persistence::Persistent, Persistence::NonPersistent]);
+        let message = NewMessage { persistence, ..NewMessage::new(body.into()) };
+        self.publishing = Some(body);
+        self.ask(by, Command::PutTo { to, message, transaction: None });
+        assert_eq!(self.publishing, None, "it is answered at once");
+        self.saw("published");
     }
 
     /// The spill takes what waits for it, unless it is busy.
@@ -281,7 +321,7 @@ impl World {
 
     /// A consumer is opened, or gets more to take.
     fn credit(&mut self) {
-        let (by, link) = (self.session(), LinkId(self.rng.below(2) as u32));
+        let (by, link) = (self.session(), LinkId(self.rng.below(3) as u32));
         self.engine.open_session(by);
         if let Some((_, delivered)) = self.consumers.get(&(by, link)) {
             let (limit, drain) = (delivered + self.rng.below(4), self.rng.one_in(2));
@@ -292,6 +332,12 @@ impl World {
             }
             return self.handle(by, Command::Credit { link, limit, bytes: u64::MAX, drain });
         }
+        if link == SUBSCRIBER {
+            let name = self.rng.pick(&SUBSCRIPTIONS);
+            let subscription = Box::new(subscription((!self.rng.one_in(4)).then_some(name)));
+            self.consumers.insert((by, link), (ConsumerMode::Take, 0));
+            return self.handle(by, Command::Subscribe { link, subscription });
+        }
         let (queue, selector) = (self.queue(), Some(self.rng.pick(&SELECTORS).into()));
         let mode = self.rng.pick(&[ConsumerMode::Take, ConsumerMode::Browse]);
         self.consumers.insert((by, link), (mode, 0));
@@ -300,7 +346,8 @@ impl World {
 
     fn settle(&mut self) {
         let Some((message, by)) = self.held.pop_first() else { return };
-        let settlement = self.rng.pick(&[Settlement::Accept, Settlement::Release]);
+        let park = Settlement::Park(DeadReason::Rejected);
+        let settlement = self.rng.pick(&[Settlement::Accept, Settlement::Release, park]);
         self.handle(by, Command::Settle { message, settlement, transaction: None });
     }
 
@@ -381,6 +428,10 @@ impl World {
         let outputs = std::mem::take(&mut self.effects.outputs);
         self.effects.clear();
         for Output { session, mut reply, .. } in outputs {
+            if let (Reply::Stored { message }, Some(body)) = (&reply, self.publishing) {
+                self.published.insert(*message, body);
+                self.publishing = None;
+            }
             reply.each_shown(&mut |shows| {
                 let Some(away) = shows.body.away() else { return };
                 if let BodyPlace::Spill(place) = away.place {
@@ -388,9 +439,31 @@ impl World {
                     *self.seen.entry("shown from the spill").or_default() += 1;
                 }
             });
+            self.check_subscribers(&reply);
             self.heard(session, reply);
         }
         self.vacate();
+    }
+
+    /// A subscriber gets what was published, be it here or in the spill with what others get.
+    fn check_subscribers(&mut self, reply: &Reply) {
+        let Reply::Delivered(delivery) = reply else { return };
+        if delivery.link != Some(SUBSCRIBER) {
+            return;
+        }
+        let (_, expected) = self.published.range(..=delivery.message).last().unwrap();
+        let lies = delivery.body.away().and_then(|away| match away.place {
+            BodyPlace::Spill(place) => Some(&self.spill[&place]),
+            BodyPlace::Frame(_) => None,
+        });
+        if let Some((name, body)) = lies {
+            assert_eq!(**body, **expected);
+            let is_of_another = *name != delivery.message;
+            *self.seen.entry("shared in the spill").or_default() += u64::from(is_of_another);
+        } else if delivery.body.away().is_none() {
+            assert_eq!(delivery.body.share(), Arc::from(*expected));
+        }
+        self.saw("delivered to a subscriber");
     }
 
     fn heard(&mut self, session: SessionId, reply: Reply) {
@@ -452,6 +525,18 @@ impl World {
 /// The first byte of a body is its property.
 fn property<'m>(_: Format, body: &'m [u8], _: &str) -> Value<'m> {
     body.first().map_or(Value::Null, |first| Value::Integer(i64::from(*first)))
+}
+
+/// Of that name and durable, or of its consumer alone.
+fn subscription(named: Option<&str>) -> Subscription {
+    let of = |text| SubscriptionName { client: None, name: name(text), durable: true };
+    Subscription {
+        name: named.map(of),
+        topic: name(TOPIC),
+        selector: None,
+        shared: named.is_some(),
+        without: None,
+    }
 }
 
 fn name(text: &str) -> QueueName {

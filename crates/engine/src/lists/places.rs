@@ -209,7 +209,7 @@ impl Engine {
         if message.body.len() < element.len() {
             return Some(false);
         }
-        let body = message.body.here()?;
+        let body = self.sharing.here(message)?;
         Some(body.get(self.payload_of(message)) == Some(element))
     }
 
