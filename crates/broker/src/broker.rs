@@ -310,6 +310,7 @@ impl<F: Clone> Broker<F> {
                 Ok(())
             }
             ChoreDone::Spill(done) => self.handle_spill_write(now, done),
+            ChoreDone::SpillMove(done) => self.handle_spill_move(done),
             ChoreDone::Removal(done) => self.handle_spill_removal(done),
         }
     }

@@ -11,6 +11,8 @@ pub enum Chore<F> {
     Log(journal::Chore<F>),
     /// Bodies leave memory.
     Spill(SpillWrite<F>),
+    /// Bodies are read that are to lie elsewhere in the spill.
+    SpillMove(Vec<SpillFetch<F>>),
     /// A file in which nothing is needed any more goes.
     Removal(SpillRemoval),
 }
@@ -22,6 +24,8 @@ pub enum ChoreDone<F> {
     Log(journal::ChoreDone<F>),
     /// Bodies left memory, or not.
     Spill(SpillWriteDone<F>),
+    /// Bodies were read.
+    SpillMove(Vec<SpillFetchDone>),
     /// A file went, or not.
     Removal(SpillRemovalDone),
 }
@@ -32,6 +36,9 @@ impl<F: Clone> Chore<F> {
         match self {
             Self::Log(chore) => ChoreDone::Log(chore.perform(disk)),
             Self::Spill(write) => ChoreDone::Spill(write.perform(disk)),
+            Self::SpillMove(fetches) => {
+                ChoreDone::SpillMove(fetches.into_iter().map(|it| it.perform(disk)).collect())
+            }
             Self::Removal(removal) => ChoreDone::Removal(removal.perform(disk)),
         }
     }

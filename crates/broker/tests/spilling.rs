@@ -17,6 +17,8 @@ use model::{
 const ONE: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);
 const MESSAGES: u32 = 40;
+/// Of so many messages one stays.
+const SPARSE: u32 = 8;
 const SUBSCRIBERS: [LinkId; 5] = [LinkId(1), LinkId(2), LinkId(3), LinkId(4), LinkId(5)];
 
 struct Store {
@@ -67,9 +69,13 @@ impl Store {
 
     /// Whether there was memory for it; it does not wait for some.
     fn put(&mut self, number: u32) -> bool {
+        self.put_in("jobs", number)
+    }
+
+    fn put_in(&mut self, name: &str, number: u32) -> bool {
         let persistence = Persistence::NonPersistent;
         let message = NewMessage { persistence, ..NewMessage::new(body(number).into()) };
-        let to = Destination::Queue(queue());
+        let to = Destination::Queue(QueueName::new(name).unwrap());
         let outputs = self.ask(OTHER, Command::PutTo { to, message, transaction: None });
         match outputs.as_slice() {
             [Output { reply: Reply::Stored { .. }, .. }] => true,
@@ -196,7 +202,12 @@ fn body(number: u32) -> Vec<u8> {
 }
 
 fn pop(max: u64) -> Command {
-    Command::List(ListCommand::Pop { queue: queue(), end: End::Head, max })
+    pop_of("jobs", max)
+}
+
+fn pop_of(name: &str, max: u64) -> Command {
+    let queue = QueueName::new(name).unwrap();
+    Command::List(ListCommand::Pop { queue, end: End::Head, max })
 }
 
 fn popped(output: &Output) -> Vec<Vec<u8>> {
@@ -238,6 +249,35 @@ fn what_many_subscriptions_keep_lies_there_once() {
     assert_eq!((store.live(), store.spill_files()), (0, Vec::new()));
     let written = store.broker.spill_counters().bodies;
     assert_eq!(written, u64::from(MESSAGES));
+}
+
+/// One body of each file stays: the files do not.
+#[test]
+fn what_stays_makes_room() {
+    let mut store = Store::empty("stays", ROOMY);
+    for number in 0..MESSAGES {
+        let stays = number.is_multiple_of(SPARSE);
+        assert!(store.put_in(if stays { "staying" } else { "jobs" }, number));
+    }
+    store.ask(OTHER, Command::BrokerStatistics);
+    store.rest();
+    let full = store.broker.spill_counters().disk_bytes;
+    // Meanwhile somebody lacks what is to be moved.
+    let stays = pop_of("staying", 1);
+    assert_eq!(store.ask(OTHER, stays.clone()), []);
+    assert_eq!(store.ask(ONE, pop(u64::from(MESSAGES))), []);
+    store.rest();
+    store.fetch();
+    store.rest();
+    let counters = store.broker.spill_counters();
+    let files = 2 * (counters.live_bytes + ROOMY.spill_bytes_max / 16);
+    assert!(counters.disk_bytes <= files && files < full, "{counters:?} of {full}");
+    for number in (0..MESSAGES).step_by(SPARSE as usize).skip(1) {
+        assert_eq!(store.ask(ONE, stays.clone()), []);
+        assert_eq!(popped(store.fetch().first().unwrap()), [body(number)]);
+    }
+    store.rest();
+    assert_eq!((store.live(), store.spill_files()), (0, Vec::new()));
 }
 
 #[test]
@@ -307,7 +347,7 @@ fn who_sends_faster_than_bodies_leave_waits_and_is_not_refused() {
 
 #[test]
 fn where_nothing_more_can_leave_senders_are_refused_until_it_can() {
-    let sizes = Sizes { memory_limit: 1024 * 1024, spill_bytes_max: 128 * 1024 };
+    let sizes = Sizes { memory_limit: 1024 * 1024, spill_bytes_max: 160 * 1024 };
     let mut store = Store::empty("full", sizes);
     let stored = (0..3_000).find(|number| !store.put(*number)).unwrap();
     assert!((300..1_200).contains(&stored), "{stored} are stored");

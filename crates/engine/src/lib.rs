@@ -163,3 +163,4 @@ pub use record::{
 pub use registration::SubscriptionView;
 pub use send_id_record::SendIdView;
 pub use snapshot::SnapshotCursor;
+pub use spilling::Spilled;

@@ -23,7 +23,7 @@ use crate::message::{Message, Stored};
 use crate::policy::EngineOptions;
 use crate::queue::QueueSlot;
 use crate::sharing::SharedBody;
-use crate::spilling::Spilling;
+use crate::spilling::{Spilled, Spilling};
 
 /// How much there is, and what may leave.
 #[derive(Debug)]
@@ -82,6 +82,12 @@ impl Kept<'_> {
     /// What has it, be it here too. `None`: nothing else.
     pub(crate) fn place(&self) -> Option<BodyPlace> {
         self.frame.map(BodyPlace::Frame).or_else(|| self.spilled.map(BodyPlace::Spill))
+    }
+
+    /// Where it lies in the spill, if it does.
+    pub(crate) fn lies(&self) -> Option<Spilled> {
+        let bytes = u32::try_from(self.stored.len()).unwrap_or(u32::MAX);
+        self.spilled.map(|place| Spilled { place, bytes })
     }
 
     /// Whether nothing has it but memory, so that the spill may take it.
@@ -503,9 +509,10 @@ impl Engine {
 
     fn bring_to(&mut self, id: MessageId, body: Arc<[u8]>, push: Push) {
         let Some(kept) = self.kept(id) else { return };
-        let (place, is_shared) = (kept.spilled, kept.keeper == Keeper::Sharing);
-        self.with_body(id, push, Stored::Here(body), place.filter(|_| is_shared));
-        self.memory.spilling.vacate(place.filter(|_| !is_shared));
+        let (lies, is_shared) = (kept.lies(), kept.keeper == Keeper::Sharing);
+        let stays = kept.spilled.filter(|_| is_shared);
+        self.with_body(id, push, Stored::Here(body), stays);
+        self.memory.spilling.vacate(lies.filter(|_| !is_shared));
     }
 
     /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and

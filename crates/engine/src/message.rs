@@ -23,8 +23,7 @@ use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use model::{
-    After, DeadLetter, Durability, Format, Lsn, MessageId, MessageState, Nanos,
-    QueueName,
+    After, DeadLetter, Durability, Format, Lsn, MessageId, MessageState, Nanos, QueueName,
 };
 
 use crate::log::Placed;

@@ -177,7 +177,7 @@ impl Engine {
         self.move_out(id, &message);
         match (message.shared(), message.kept()) {
             (Some(name), _) => self.part_from_body(name),
-            (None, kept) => self.memory.spilling.forget(id, kept.and_then(|kept| kept.spilled)),
+            (None, kept) => self.memory.spilling.forget(id, kept.and_then(|kept| kept.lies())),
         }
         let order = message.order(id);
         if order != place_of(id) {

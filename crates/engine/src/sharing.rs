@@ -34,12 +34,7 @@ pub(crate) struct SharedBody {
 impl SharedBody {
     /// It, as memory keeps it.
     pub(crate) const fn kept(&self) -> Kept<'_> {
-        Kept {
-            stored: &self.stored,
-            keeper: Keeper::Sharing,
-            frame: None,
-            spilled: self.spilled,
-        }
+        Kept { stored: &self.stored, keeper: Keeper::Sharing, frame: None, spilled: self.spilled }
     }
 }
 
@@ -91,7 +86,7 @@ impl Engine {
             && let Some(shared) = self.sharing.bodies.remove(&name)
         {
             self.move_body_out(name, &shared.kept());
-            self.memory.spilling.forget(name, shared.spilled);
+            self.memory.spilling.forget(name, shared.kept().lies());
         }
     }
 

@@ -10,6 +10,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
+use core::ops::RangeInclusive;
 
 use model::{BodyPlace, MessageId};
 
@@ -17,6 +18,15 @@ use crate::awaited::StoredBody;
 use crate::engine::Engine;
 use crate::memory::{Keeper, Kept};
 use crate::message::{State, Stored};
+
+/// Where a body lies in the spill, and how large it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spilled {
+    /// Nothing else is there.
+    pub place: NonZeroU64,
+    /// How many bytes it has.
+    pub bytes: u32,
+}
 
 /// What is on its way there, and what is there.
 #[derive(Debug, Default)]
@@ -39,7 +49,7 @@ pub(crate) struct Spilling {
     /// What lies there, and whose it is.
     places: BTreeMap<NonZeroU64, MessageId>,
     /// Where something lies that nobody needs any more.
-    vacated: Vec<NonZeroU64>,
+    vacated: Vec<Spilled>,
 }
 
 impl Spilling {
@@ -100,7 +110,7 @@ impl Spilling {
     }
 
     /// It is gone for good, and nobody needs what lies there.
-    pub(crate) fn forget(&mut self, id: MessageId, spilled: Option<NonZeroU64>) {
+    pub(crate) fn forget(&mut self, id: MessageId, spilled: Option<Spilled>) {
         self.kept_back.remove(&id);
         if self.queued.remove(&id) {
             self.leaving.remove(&id);
@@ -117,8 +127,8 @@ impl Spilling {
         self.places.remove(&place);
     }
 
-    pub(crate) fn vacate(&mut self, place: Option<NonZeroU64>) {
-        self.vacated.extend(place);
+    pub(crate) fn vacate(&mut self, spilled: Option<Spilled>) {
+        self.vacated.extend(spilled);
     }
 
     /// Whether some are kept back.
@@ -162,16 +172,29 @@ impl Engine {
     }
 
     /// Where bodies lie now.
-    pub fn handle_spilled(&mut self, placed: impl IntoIterator<Item = (MessageId, NonZeroU64)>) {
-        for (id, place) in placed {
+    pub fn handle_spilled(&mut self, placed: impl IntoIterator<Item = (MessageId, Spilled)>) {
+        for (id, spilled) in placed {
             self.stops_leaving(id);
-            let bytes = self.spillable(id).map(|body| body.len());
-            let Some(bytes) = bytes else {
-                self.memory.spilling.vacate(Some(place));
+            if self.spillable(id).is_none() {
+                self.memory.spilling.vacate(Some(spilled));
+                continue;
+            }
+            let Spilled { place, bytes } = spilled;
+            self.with_body(id, VecDeque::push_back, Stored::away(bytes), Some(place));
+        }
+    }
+
+    /// What lay at these places lies elsewhere as well: there it stays, if it is needed.
+    pub fn handle_moved(&mut self, moved: impl IntoIterator<Item = (NonZeroU64, Spilled)>) {
+        for (from, to) in moved {
+            let name = self.memory.spilling.places.get(&from).copied();
+            let kept = name.and_then(|name| Some((name, self.kept(name)?.stored.clone())));
+            let Some((name, stored)) = kept else {
+                self.memory.spilling.vacate(Some(to));
                 continue;
             };
-            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            self.with_body(id, VecDeque::push_back, Stored::away(bytes), Some(place));
+            self.with_body(name, VecDeque::push_front, stored, Some(to.place));
+            self.memory.spilling.vacate(Some(Spilled { place: from, ..to }));
         }
     }
 
@@ -199,7 +222,7 @@ impl Engine {
     }
 
     /// Where bodies lie in the spill that nobody needs any more, but for answers that were given.
-    pub fn take_vacated(&mut self) -> Vec<NonZeroU64> {
+    pub fn take_vacated(&mut self) -> Vec<Spilled> {
         core::mem::take(&mut self.memory.spilling.vacated)
     }
 
@@ -209,12 +232,20 @@ impl Engine {
         self.awaited.wanted_of_spill()
     }
 
-    /// What lies there in the spill and behind, with its bytes, and is soon asked for by who has
-    /// asked for this.
-    pub fn spilled_from(&self, place: NonZeroU64) -> impl Iterator<Item = (NonZeroU64, u64)> {
+    /// What lies there in the spill and behind, and is soon asked for by who has asked for this.
+    pub fn spilled_from(&self, place: NonZeroU64) -> impl Iterator<Item = Spilled> {
         let places = self.memory.spilling.places.range(place..).take(SPILLED_AHEAD_MAX);
         let to_come = places.filter(|(place, id)| self.is_spilled_to_come(**id, **place));
-        to_come.map(|(place, id)| (*place, self.kept(*id).map_or(0, |it| it.stored.len() as u64)))
+        to_come.filter_map(|(_, name)| self.kept(*name)?.lies())
+    }
+
+    /// What lies at these places.
+    pub fn spilled_within(
+        &self,
+        places: RangeInclusive<NonZeroU64>,
+    ) -> impl Iterator<Item = Spilled> {
+        let names = self.memory.spilling.places.range(places);
+        names.filter_map(|(_, name)| self.kept(*name)?.lies())
     }
 
     /// A body was fetched from there: it comes back if it is waited for, or its message is ready.

@@ -92,9 +92,10 @@ impl View {
             && looked < max
         {
             looked += 1;
-            let message = messages.get(whose_place(reordered, order).0);
-            let is_here = |message: &&Box<Message>| bodies.sharing.here(message).is_some();
-            let Some(message) = message.filter(is_here) else { break };
+            let Some(message) = messages.get(whose_place(reordered, order).0) else { break };
+            if bodies.sharing.here(message).is_none() {
+                break;
+            }
             self.unseen.remove(priority, order);
             self.look_into(message, (priority, order), bodies);
         }

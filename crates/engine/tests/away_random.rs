@@ -1,7 +1,7 @@
 //! Bodies leave memory at once and come back late, in pieces of any size, while everybody goes on:
 //! consumers that select, browsers, commands that compare, senders who wait for a place, the log
-//! that moves records about, subscriptions and dead letters that share bodies. The engine finds at each step that nobody waits for what will not
-//! come; and in the end everybody has had an answer.
+//! that moves records about, subscriptions and dead letters that share bodies. The engine finds at
+//! each step that nobody waits for what will not come; and in the end everybody has had an answer.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -10,11 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, StoredBody};
+use engine::{
+    Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, Spilled, StoredBody,
+};
 use model::{
-    BodyPlace, Command, ConsumerMode, DeadReason, Destination, End, Format, Formats, LinkId, ListCommand, Lsn,
-    MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId, Settlement,
-    StorePolicy, Subscription, SubscriptionName, Value,
+    BodyPlace, Command, ConsumerMode, DeadReason, Destination, End, Format, Formats, LinkId,
+    ListCommand, Lsn, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
+    SessionId, Settlement, StorePolicy, Subscription, SubscriptionName, Value,
 };
 use support::Rng;
 
@@ -28,7 +30,7 @@ const SUBSCRIBER: LinkId = LinkId(2);
 const TOPIC: &str = "news";
 const SUBSCRIPTIONS: [&str; 3] = ["one", "two", "three"];
 const STEPS: usize = 1_500;
-const SEEDS: u64 = 80;
+const SEEDS: u64 = 100;
 
 /// What a session waits for an answer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,8 @@ struct World {
     /// Bodies on their way to the spill, and what lies in it.
     spilling: Vec<StoredBody>,
     spill: BTreeMap<NonZeroU64, StoredBody>,
+    /// Of these, those that are being put elsewhere.
+    moving: Vec<(NonZeroU64, StoredBody)>,
     places: u64,
     asked: BTreeMap<SessionId, Awaits>,
     /// Whose command is being handled.
@@ -85,7 +89,7 @@ fn seeds() -> u64 {
 }
 
 /// What must have happened often enough for the test to mean something.
-const EXPECTED: [&str; 17] = [
+const EXPECTED: [&str; 19] = [
     "answered",
     "answered after bodies",
     "late",
@@ -100,6 +104,8 @@ const EXPECTED: [&str; 17] = [
     "refused by the spill",
     "fetched from the spill",
     "shown from the spill",
+    "moved in the spill",
+    "moved in vain",
     "published",
     "delivered to a subscriber",
     "shared in the spill",
@@ -130,6 +136,7 @@ impl World {
             frames: BTreeMap::new(),
             spilling: Vec::new(),
             spill: BTreeMap::new(),
+            moving: Vec::new(),
             places: 0,
             asked: BTreeMap::new(),
             asking: None,
@@ -155,7 +162,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        match self.rng.below(48) {
+        match self.rng.below(50) {
             0..8 => self.put(),
             8..14 => self.compare(),
             14..18 => self.credit(),
@@ -169,7 +176,9 @@ impl World {
             40 | 41 => self.begin_to_spill(),
             42 => self.spill(),
             43 => drop(self.fetch_spilled()),
-            44..48 => self.publish(),
+            44 => self.begin_to_move(),
+            45 => self.move_on(),
+            46..50 => self.publish(),
             _ => self.turn(),
         }
         self.engine.check();
@@ -236,7 +245,7 @@ impl World {
         for (id, body) in bodies {
             self.places += 1;
             let place = NonZeroU64::new(self.places).unwrap();
-            placed.push((id, place));
+            placed.push((id, Spilled { place, bytes: body.len() as u32 }));
             self.spill.insert(place, (id, body));
         }
         let count = self.engine.spilled() as usize + placed.len();
@@ -248,10 +257,36 @@ impl World {
         self.vacate();
     }
 
+    /// Some of what lies there is put elsewhere.
+    fn begin_to_move(&mut self) {
+        let last = NonZeroU64::new(self.places + 1).unwrap();
+        let first = NonZeroU64::new(1 + self.rng.below(last.get())).unwrap();
+        if self.moving.is_empty() {
+            let found = self.engine.spilled_within(first..=last).take(3);
+            self.moving = found.map(|it| (it.place, self.spill[&it.place].clone())).collect();
+        }
+    }
+
+    /// It lies there. Some may be gone meanwhile.
+    fn move_on(&mut self) {
+        let mut moved = Vec::new();
+        for (from, (id, body)) in std::mem::take(&mut self.moving) {
+            self.places += 1;
+            let place = NonZeroU64::new(self.places).unwrap();
+            moved.push((from, Spilled { place, bytes: body.len() as u32 }));
+            self.spill.insert(place, (id, body));
+            let is_gone = !self.spill.contains_key(&from);
+            self.saw(if is_gone { "moved in vain" } else { "moved in the spill" });
+        }
+        self.engine.handle_moved(moved);
+        self.vacate();
+    }
+
     /// What nobody needs any more was there, once.
     fn vacate(&mut self) {
-        for place in self.engine.take_vacated() {
-            assert!(self.spill.remove(&place).is_some(), "it is vacated once");
+        for Spilled { place, bytes } in self.engine.take_vacated() {
+            let (_, body) = self.spill.remove(&place).expect("it is vacated once");
+            assert_eq!(body.len(), bytes as usize);
         }
         assert_eq!(self.spill.len() as u64, self.engine.spilled(), "all else is needed");
     }
@@ -261,7 +296,7 @@ impl World {
         let Some(place) = self.engine.wanted_spilled() else { return false };
         let most = 1 + self.rng.below(3) as usize;
         let places = self.engine.spilled_from(place).take(most);
-        let places: Vec<_> = places.map(|(place, _)| place).collect();
+        let places: Vec<_> = places.map(|spilled| spilled.place).collect();
         assert_eq!(places.first(), Some(&place), "what is wanted comes first");
         for place in places.into_iter().rev() {
             let (_, body) = self.spill[&place].clone();

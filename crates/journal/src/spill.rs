@@ -6,14 +6,17 @@
 //! put -> SpillWrite::perform(disk) -> handle_write -> places     fetch -> perform -> handle_fetch
 //! free …  poll_removal -> SpillRemoval::perform(disk) -> handle_removal
 //! ```
-//! A file is written from its begin to its end and removed when everything in it was freed: one
-//! body that stays keeps the whole file, which `bytes_max` bounds. It takes descriptors as long.
+//! A file is written from its begin to its end and removed when everything in it was freed. Where
+//! files are mostly dead, the caller is told of the one with the least in it ([`Spill::sparse`])
+//! and puts that elsewhere: so a body that stays keeps no whole file. It takes descriptors as long.
 //! Nobody waits for a device: writes go to the page cache, and what is freed soon never leaves it.
 
 mod place;
 mod work;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU64;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use model::{Nanos, limits};
@@ -53,6 +56,8 @@ struct SpillFile<F> {
     end: u64,
     /// Bodies that are needed.
     live: u64,
+    /// Bytes of their records.
+    live_bytes: u64,
     /// Writes and fetches that are out.
     out: u32,
 }
@@ -70,8 +75,12 @@ pub struct SpillCounters {
     pub fetched_bytes: u64,
     /// Writes for which the device had no room.
     pub refused: u64,
+    /// Of the bodies that were to be written, those that lay in a sparse file.
+    pub moved: u64,
     /// Now: bodies that are needed, or are being written.
     pub live: u64,
+    /// Now: bytes of their records.
+    pub live_bytes: u64,
     /// Now: bytes of all files.
     pub disk_bytes: u64,
 }
@@ -104,10 +113,29 @@ impl<F: Clone> Spill<F> {
     /// # Panics
     /// When a body is far larger than a message may be.
     pub fn put(&mut self, now: Nanos, bodies: &[Arc<[u8]>]) -> Option<SpillWrite<F>> {
-        let needed: u64 = bodies.iter().map(|body| record_bytes(body)).sum();
-        let fits = self.counters.disk_bytes.saturating_add(needed) <= self.bytes_max;
-        let has_room = self.retry_at.is_none_or(|retry_at| now >= retry_at);
-        if bodies.is_empty() || !fits || !has_room {
+        let reserve = self.segment_bytes.min(self.bytes_max / RESERVE_PART);
+        self.put_within(self.bytes_max - reserve, now, bodies)
+    }
+
+    /// The same for bodies of a file that is sparse: for them there is room of their own.
+    ///
+    /// # Panics
+    /// When a body is far larger than a message may be.
+    pub fn put_again(&mut self, now: Nanos, bodies: &[Arc<[u8]>]) -> Option<SpillWrite<F>> {
+        let write = self.put_within(self.bytes_max, now, bodies)?;
+        self.counters.moved += bodies.len() as u64;
+        Some(write)
+    }
+
+    fn put_within(
+        &mut self,
+        bytes_max: u64,
+        now: Nanos,
+        bodies: &[Arc<[u8]>],
+    ) -> Option<SpillWrite<F>> {
+        let needed: u64 = bodies.iter().map(|body| record_bytes(body.len())).sum();
+        let fits = self.counters.disk_bytes.saturating_add(needed) <= bytes_max;
+        if bodies.is_empty() || !fits || !self.has_room(now) {
             return None;
         }
         let mut write = SpillWrite { parts: Vec::new(), places: Vec::with_capacity(bodies.len()) };
@@ -177,14 +205,36 @@ impl<F: Clone> Spill<F> {
         Ok(body)
     }
 
-    /// The body at that place is not needed any more. Each is freed once, and only what
-    /// [`Spill::handle_write`] gave.
+    /// The body at that place, of so many bytes, is not needed any more. Each is freed once, and
+    /// only what [`Spill::handle_write`] gave.
     ///
     /// # Panics
     /// When nothing lies there.
-    pub fn free(&mut self, place: SpillPlace) {
-        self.forget(place.number(), 1);
+    pub fn free(&mut self, place: SpillPlace, bytes: usize) {
+        self.forget(place.number(), 1, record_bytes(bytes));
         self.remove_if_idle(place.number());
+    }
+
+    /// The places in the file in which the least is needed, where more than half of all that files
+    /// have is not, beside two files: what lies there is to be put elsewhere, with
+    /// [`Spill::put_again`]. It frees more than it takes.
+    #[must_use]
+    pub fn sparse(&self, now: Nanos) -> Option<RangeInclusive<NonZeroU64>> {
+        let SpillCounters { live_bytes, disk_bytes, .. } = self.counters;
+        if disk_bytes <= 2 * (live_bytes + self.segment_bytes) || !self.has_room(now) {
+            return None;
+        }
+        let is_closed = |(number, file): &(&FileNumber, &SpillFile<F>)| {
+            file.out == 0 && !self.roomy.contains(number)
+        };
+        let closed = self.files.iter().filter(is_closed);
+        let (number, file) = closed.min_by_key(|(_, file)| file.live_bytes)?;
+        let fits = disk_bytes + file.live_bytes <= self.bytes_max;
+        (fits && 2 * file.live_bytes <= file.end).then(|| SpillPlace::all_in(*number))
+    }
+
+    fn has_room(&self, now: Nanos) -> bool {
+        self.retry_at.is_none_or(|retry_at| now >= retry_at)
     }
 
     /// The next file that can be removed; several may be out.
@@ -214,7 +264,9 @@ impl<F: Clone> Spill<F> {
     /// When one is broken.
     pub fn check(&self) {
         let live: u64 = self.files.values().map(|file| file.live).sum();
-        assert_eq!(live, self.counters.live, "every body lies in a file");
+        let live_bytes: u64 = self.files.values().map(|file| file.live_bytes).sum();
+        let counted = (self.counters.live, self.counters.live_bytes);
+        assert_eq!((live, live_bytes), counted, "every body lies in a file");
         let ends = self.files.values().map(|file| file.end);
         let idle = self.idle.iter().map(|removal| removal.bytes);
         let bytes: u64 = ends.chain(idle).sum();
@@ -222,6 +274,8 @@ impl<F: Clone> Spill<F> {
         assert!(self.counters.disk_bytes <= self.bytes_max, "files stay below their limit");
         for file in self.files.values() {
             assert!(file.live > 0 || file.out > 0, "a file without use is removed");
+            assert!(file.live_bytes <= file.end, "what is needed lies before the end");
+            assert_eq!(file.live == 0, file.live_bytes == 0, "every record has some bytes");
             assert!(file.file.is_some() || file.out == 1, "only who makes a file uses it before");
         }
         for number in &self.roomy {
@@ -243,14 +297,17 @@ impl<F: Clone> Spill<F> {
             }
             assert!(body.len() <= BODY_BYTES_MAX, "a body is bounded");
             records.push((SpillPlace::new(number, found.end), Arc::clone(body)));
-            found.end += record_bytes(body);
+            found.end += record_bytes(body.len());
         }
         assert!(!records.is_empty(), "what is roomy takes one more");
         let (_, rest) = bodies.split_at(records.len());
         found.live += records.len() as u64;
+        found.live_bytes += found.end - begin;
         found.out += 1;
+        let bytes = found.end - begin;
         let is_roomy = found.end < segment_bytes && file.is_some();
-        self.counters.disk_bytes += found.end - begin;
+        self.counters.disk_bytes += bytes;
+        self.counters.live_bytes += bytes;
         self.counters.live += records.len() as u64;
         if is_roomy {
             self.roomy.push(number);
@@ -261,7 +318,7 @@ impl<F: Clone> Spill<F> {
     fn begin_file(&mut self) -> FileNumber {
         let number = self.next_number;
         self.next_number = FileNumber(number.0 + 1);
-        self.files.insert(number, SpillFile { file: None, end: 0, live: 0, out: 0 });
+        self.files.insert(number, SpillFile { file: None, end: 0, live: 0, live_bytes: 0, out: 0 });
         number
     }
 
@@ -286,7 +343,8 @@ impl<F: Clone> Spill<F> {
 
     /// Nothing of it was written, or nobody knows how much. Its place in the file stays unused.
     fn give_part_up(&mut self, part: &Part<F>) {
-        self.forget(part.number, part.records.len() as u64);
+        let bytes = part.records.iter().map(|(_, body)| record_bytes(body.len()));
+        self.forget(part.number, part.records.len() as u64, bytes.sum());
         self.roomy.retain(|number| *number != part.number);
         if part.file.is_some() {
             self.come_back(part.number);
@@ -300,11 +358,13 @@ impl<F: Clone> Spill<F> {
     }
 
     /// Bodies in that file are not needed any more.
-    fn forget(&mut self, number: FileNumber, bodies: u64) {
+    fn forget(&mut self, number: FileNumber, bodies: u64, bytes: u64) {
         let file = self.holding(number);
-        assert!(file.live >= bodies, "a body is freed once");
+        assert!(file.live >= bodies && file.live_bytes >= bytes, "a body is freed once");
         file.live -= bodies;
+        file.live_bytes -= bytes;
         self.counters.live -= bodies;
+        self.counters.live_bytes -= bytes;
     }
 
     /// A write or a fetch of that file is not out any more.
@@ -332,6 +392,9 @@ impl<F: Clone> Spill<F> {
 
 /// Even with one more body offsets fit into a place.
 const SEGMENT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// Of what files may take, so much at most is kept for what is put elsewhere.
+const RESERVE_PART: u64 = 16;
 
 /// What a body may have: the largest message, and what a protocol may keep with it.
 pub(crate) const BODY_BYTES_MAX: usize = 2 * limits::MESSAGE_BYTES_MAX;

@@ -10,6 +10,7 @@
 mod store;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use journal::{Disk, DiskError, DiskErrorKind, Spill, SpillPlace, SpillWrite};
@@ -63,6 +64,7 @@ struct Model {
     out: Vec<Out>,
     put: u64,
     full: u64,
+    moved: u64,
 }
 
 /// A write that is out, and what it writes.
@@ -82,15 +84,17 @@ impl Model {
             out: Vec::new(),
             put: 0,
             full: 0,
+            moved: 0,
         }
     }
 
     fn step(&mut self) {
-        match self.dice.below(8) {
+        match self.dice.below(9) {
             0 | 1 => self.put(),
             2 | 3 => self.write(),
             4 => self.fetch(),
             5 | 6 => self.free(),
+            7 => self.move_on(),
             _ => remove_idle(&mut self.spill, &self.disk),
         }
         self.now = self.now + Nanos::from_millis(10);
@@ -153,13 +157,35 @@ impl Model {
         let expected = out.as_ref().map(|(place, _)| Arc::clone(&self.stored[place]));
         for _ in 0..count {
             let Some(place) = self.any_place() else { break };
-            self.stored.remove(&place);
-            self.spill.free(place);
+            let body = self.stored.remove(&place).unwrap();
+            self.spill.free(place, body.len());
         }
         remove_idle(&mut self.spill, &self.disk);
         if let Some((_, fetch)) = out {
             let found = self.spill.handle_fetch(fetch.perform(&self.disk)).expect("it is there");
             assert!(Some(found) == expected);
+        }
+    }
+
+    /// What lives in a file that is mostly dead is put elsewhere, and the file goes.
+    fn move_on(&mut self) {
+        let Some(places) = self.spill.sparse(self.now) else { return };
+        let is_in = |place: &SpillPlace| places.contains(&NonZeroU64::from(*place));
+        let moved: Vec<_> = self.stored.keys().copied().filter(is_in).collect();
+        let bodies: Vec<_> = moved.iter().map(|place| Arc::clone(&self.stored[place])).collect();
+        let write = self.spill.put_again(self.now, &bodies).expect("it was asked for");
+        let before = self.spill.counters().disk_bytes;
+        if let Ok(to) = self.spill.handle_write(self.now, write.perform(&self.disk)) {
+            for (place, body) in moved.iter().zip(&bodies) {
+                self.stored.remove(place);
+                self.spill.free(*place, body.len());
+            }
+            self.stored.extend(to.into_iter().zip(bodies));
+            remove_idle(&mut self.spill, &self.disk);
+            assert!(self.spill.counters().disk_bytes < before, "it frees more than it takes");
+            self.moved += 1;
+        } else {
+            self.full += 1;
         }
     }
 
@@ -169,7 +195,7 @@ impl Model {
         }
         for (place, body) in self.stored.clone() {
             assert!(fetched(&mut self.spill, &self.disk, place).unwrap() == body);
-            self.spill.free(place);
+            self.spill.free(place, body.len());
         }
         remove_idle(&mut self.spill, &self.disk);
         self.spill.check();
@@ -193,16 +219,18 @@ fn whatever_is_put_comes_back_until_it_is_freed() {
 
 #[test]
 fn so_it_does_where_room_is_scarce() {
-    let mut full = 0;
-    for seed in 1..20 {
+    let (mut full, mut moved) = (0, 0);
+    for seed in 1..25 {
         let mut model = Model::new(seed, 2_000_000);
         model.disk.directory().quota = Some(1_000_000);
         (0..500).for_each(|_| model.step());
         full += model.full;
+        moved += model.moved;
         assert_eq!(model.spill.counters().refused, model.full);
         model.end();
     }
     assert!(full > 100, "the device was full {full} times");
+    assert!(moved > 0, "some files were emptied");
 }
 
 #[test]
@@ -234,10 +262,35 @@ fn files_stay_below_their_limit() {
     let place = put(&mut spill, &disk, &body(1, 90_000));
     let more = [body(2, 20_000)];
     assert!(spill.put(Nanos::ZERO, &more).is_none());
-    spill.free(place);
+    spill.free(place, 90_000);
     assert!(spill.put(Nanos::ZERO, &more).is_none(), "the file is still there");
     remove_idle(&mut spill, &disk);
     assert!(spill.put(Nanos::ZERO, &more).is_some());
+}
+
+/// However few live of each file, files have little more than twice what lives, and two files.
+#[test]
+fn what_lives_of_files_that_are_mostly_dead_is_put_elsewhere() {
+    let mut model = Model::new(1, 1 << 30);
+    for _ in 0..200 {
+        model.put();
+        model.write();
+    }
+    let all: Vec<_> = model.stored.keys().copied().collect();
+    for place in all.iter().filter(|place| !NonZeroU64::from(**place).get().is_multiple_of(7)) {
+        let body = model.stored.remove(place).unwrap();
+        model.spill.free(*place, body.len());
+    }
+    let dead = model.spill.counters();
+    assert!(dead.disk_bytes > 4 * dead.live_bytes, "{dead:?}");
+    while model.spill.sparse(model.now).is_some() {
+        model.move_on();
+        model.spill.check();
+    }
+    let left = model.spill.counters();
+    assert_eq!((left.live, left.live_bytes), (dead.live, dead.live_bytes));
+    assert!(left.disk_bytes <= 2 * (left.live_bytes + SEGMENT_BYTES), "{left:?}");
+    model.end();
 }
 
 #[test]
@@ -315,7 +368,7 @@ fn a_failed_write_takes_nothing_and_what_lies_in_its_file_stays() {
     spill.check();
     put(&mut spill, &disk, &body(3, 100));
     assert_eq!(names(&disk).len(), 2, "the file in which it failed takes no more");
-    spill.free(place);
+    spill.free(place, first.len());
     remove_idle(&mut spill, &disk);
     assert_eq!(names(&disk), ["0000000000000002.spill"]);
 }

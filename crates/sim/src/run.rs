@@ -65,6 +65,7 @@ impl AddAssign for Tally {
         self.compactions += other.compactions;
         self.scarcity += other.scarcity;
         self.spilled += other.spilled;
+        self.moved += other.moved;
         self.runs += other.runs;
         self.subscriptions += other.subscriptions;
         self.keys += other.keys;
@@ -79,7 +80,8 @@ impl fmt::Display for Tally {
             "{} falls, {} of them in recovery, {} recoveries, {} journal failures, {} replies, \
              {} refusals, {} disk calls, {} snapshots, {} segments recycled, {} compactions, \
              {}, \
-             {} bodies spilled, {} runs, {} subscriptions, {} keys and {} rules recovered",
+             {} bodies spilled, {} of them moved, {} runs, \
+             {} subscriptions, {} keys and {} rules recovered",
             self.falls,
             self.recoveries_fallen,
             self.recoveries,
@@ -92,6 +94,7 @@ impl fmt::Display for Tally {
             self.compactions,
             self.scarcity,
             self.spilled,
+            self.moved,
             self.runs,
             self.subscriptions,
             self.keys,

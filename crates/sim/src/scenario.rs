@@ -126,7 +126,8 @@ impl Scenario {
         }
         if rng.coin() {
             scenario.log_bodies_max = rng.pick(&[0, 0, 4, 32]) * 1024;
-            scenario.journal.spill_bytes_max = rng.pick(&[0, 16, 256, 1024]) * 1024;
+            let kib = rng.pick(&[0, 16, 16, 16, 64, 256, 256, 1024]);
+            scenario.journal.spill_bytes_max = kib * 1024;
         }
         scenario
     }

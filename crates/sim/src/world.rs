@@ -72,6 +72,8 @@ pub struct Tally {
     pub scarcity: Counted,
     /// Bodies that left memory without being in the log.
     pub spilled: u64,
+    /// Of these, those that were put elsewhere, for their file was mostly dead.
+    pub moved: u64,
     /// Commands of Redis, alike, that were done at once.
     pub runs: u64,
     /// Durable subscriptions that recoveries found.
@@ -297,6 +299,7 @@ impl<D: Disk + 'static> World<D> {
             self.tally.segments_recycled += counters.segments_recycled;
             self.tally.compactions += counters.compactions;
             self.tally.spilled += server.broker.spill_counters().bodies;
+            self.tally.moved += server.broker.spill_counters().moved;
             self.tally.runs += server.runs;
             let (disk, rng) = (&*self.disk, &mut self.rng);
             self.faulty.in_flight(|| server.perform_rest(disk, rng));

@@ -31,6 +31,16 @@ fn what_left_memory_comes_back_as_it_was() {
 }
 
 #[test]
+fn what_stays_of_files_that_are_mostly_dead_comes_back_as_it_was() {
+    // Much is to come and go before the process falls.
+    let total = lives(SMALL_FILES, |scenario| {
+        (scenario.steps, scenario.falls_per_thousand) = (2_000, 2);
+    });
+    assert!(total.moved > SEEDS / 4, "{total}");
+    assert_eq!(total.failures, 0, "{total}");
+}
+
+#[test]
 fn where_there_is_no_more_room_bodies_stay_in_memory() {
     let total = lives(LITTLE_ROOM, |_| ());
     assert!(total.spilled > SEEDS, "{total}");
@@ -60,6 +70,9 @@ fn a_disk_that_fails_ends_the_process() {
 
 /// More than there is.
 const ROOM: u64 = 1024 * 1024;
+
+/// Enough, in files of half a KiB.
+const SMALL_FILES: u64 = 8 * 1024;
 
 /// For some bodies.
 const LITTLE_ROOM: u64 = 4 * 1024;

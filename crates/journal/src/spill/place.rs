@@ -1,6 +1,7 @@
 //! Where a body lies that left memory without being in the log.
 
 use std::num::NonZeroU64;
+use std::ops::RangeInclusive;
 
 /// A place in a file of the spill: as small as a pointer, for there is one for each body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +16,12 @@ impl SpillPlace {
             number.0.checked_shl(OFFSET_BITS).filter(|high| high >> OFFSET_BITS == number.0);
         let place = number.and_then(|high| NonZeroU64::new(high | units));
         Self(place.expect("invariant: files are numbered from 1, and never so high"))
+    }
+
+    /// All that there may be in file `number`.
+    pub(crate) fn all_in(number: FileNumber) -> RangeInclusive<NonZeroU64> {
+        let last = ((1 << OFFSET_BITS) - 1) * UNIT_BYTES;
+        Self::new(number, 0).0..=Self::new(number, last).0
     }
 
     /// In which file.
@@ -77,6 +84,8 @@ mod tests {
             for offset in [0, 64, 6400, (1 << 30) - 64] {
                 let place = SpillPlace::from(NonZeroU64::from(SpillPlace::new(number, offset)));
                 assert_eq!((place.number(), place.offset()), (number, offset));
+                let is_in = |other| SpillPlace::all_in(other).contains(&place.into());
+                assert!(is_in(number) && !is_in(FileNumber(number.0 ^ 3)));
             }
         }
         assert_eq!(size_of::<Option<SpillPlace>>(), 8);

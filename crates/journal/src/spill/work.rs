@@ -194,9 +194,9 @@ fn crc(place: SpillPlace, body: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&place.to_le_bytes()), body)
 }
 
-/// Bytes of a body's record.
-pub(crate) fn record_bytes(body: &[u8]) -> u64 {
-    ((HEAD_BYTES + body.len()) as u64).next_multiple_of(UNIT_BYTES)
+/// Bytes of the record of a body of so many bytes.
+pub(crate) const fn record_bytes(body_bytes: usize) -> u64 {
+    ((HEAD_BYTES + body_bytes) as u64).next_multiple_of(UNIT_BYTES)
 }
 
 const HEAD_BYTES: usize = 8;
