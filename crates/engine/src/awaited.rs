@@ -18,7 +18,7 @@ use crate::Effects;
 use crate::codec::Records;
 use crate::engine::Engine;
 use crate::lines::LineOf;
-use crate::memory::{Kept, away_of};
+use crate::memory::{Kept, away_of, waiting_bytes};
 use crate::message::{Message, State};
 use crate::needed::Needed;
 use crate::queue::{Queue, QueueSlot};
@@ -69,6 +69,16 @@ enum Looker {
     Line(LineOf),
 }
 
+impl Looker {
+    /// What it takes meanwhile. Who waits in a line is counted there.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Command { command, .. } => waiting_bytes(command),
+            Self::Line(_) => 0,
+        }
+    }
+}
+
 /// What the first of them needs.
 #[derive(Debug, Default)]
 struct Turn {
@@ -82,6 +92,8 @@ struct Turn {
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
     lookers: VecDeque<Looker>,
+    /// What these take.
+    pub(crate) bytes: u64,
     turn: Turn,
     pub(crate) browsers: BTreeSet<ConsumerKey>,
     /// Queues with views that have not seen all.
@@ -246,6 +258,7 @@ impl Engine {
         };
         let has_turn = self.awaited.lookers.front().is_some_and(is_its);
         self.awaited.lookers.retain(|looker| !is_its(looker));
+        self.awaited.bytes = self.awaited.lookers.iter().map(Looker::bytes).sum();
         if has_turn {
             self.awaited.end_turn();
             self.let_go();
@@ -304,6 +317,7 @@ impl Engine {
 
     fn wait_for_turn(&mut self, looker: Looker, needed: BTreeSet<MessageId>) {
         let is_first = self.awaited.lookers.is_empty();
+        self.awaited.bytes += looker.bytes();
         self.awaited.lookers.push_back(looker);
         if is_first {
             self.await_all(needed);
@@ -332,7 +346,9 @@ impl Engine {
         if !ids.is_empty() && !is_too_much {
             return self.await_all(ids);
         }
-        match self.awaited.lookers.pop_front() {
+        let first = self.awaited.lookers.pop_front();
+        self.awaited.bytes -= first.as_ref().map_or(0, Looker::bytes);
+        match first {
             Some(Looker::Command { session, command, floor }) => {
                 let by = self.sessions.slot(session);
                 let by = by.expect("invariant: what a session asked for goes with it");
@@ -371,6 +387,8 @@ impl Engine {
     /// When it is not.
     pub(crate) fn check_awaited(&self) {
         let Awaited { lookers, turn, browsers, unseen, is_disturbed, .. } = &self.awaited;
+        let bytes: u64 = lookers.iter().map(Looker::bytes).sum();
+        assert_eq!(bytes, self.awaited.bytes, "what waits for bodies is counted");
         for (place, id) in unseen.iter().chain(&turn.missing) {
             let kept = self.kept(*id).expect("what is waited for lives");
             assert!(kept.stored.here().is_none(), "what is waited for is away");

@@ -211,8 +211,8 @@ pub(crate) const fn transaction_of(command: &Command) -> Option<TransactionId> {
     }
 }
 
-/// What a command takes while it waits for a place. A commit has its messages in a transaction,
-/// which counts them.
+/// What a command takes while it waits for a place, or for bodies. A commit has its messages in a
+/// transaction, which counts them.
 pub(crate) fn waiting_bytes(command: &Command) -> u64 {
     let bodies = match command {
         Command::Put { message, .. }
@@ -225,7 +225,9 @@ pub(crate) fn waiting_bytes(command: &Command) -> u64 {
             ListCommand::Insert { pivot, element, .. } => {
                 charge(pivot.len()) + charge(element.len())
             }
-            ListCommand::Replace { element, .. } => charge(element.len()),
+            ListCommand::Replace { element, .. }
+            | ListCommand::Remove { element, .. }
+            | ListCommand::Locate { element, .. } => charge(element.len()),
             _ => 0,
         },
         Command::Key(command) => charge(command.value_bytes()),
@@ -315,7 +317,8 @@ impl Engine {
     /// What does not leave.
     fn resting_bytes(&self) -> u64 {
         let messages = self.messages.len() as u64 * MESSAGE_BYTES;
-        let beside = self.pacing.memory_bytes + self.queues.memory_bytes();
+        let waiting = self.pacing.memory_bytes + self.awaited.bytes;
+        let beside = waiting + self.queues.memory_bytes();
         let places = self.memory.spilling.places_bytes() + self.sharing.memory_bytes();
         self.memory.fixed + messages + places + beside + self.totals.uncommitted_bytes as u64
     }

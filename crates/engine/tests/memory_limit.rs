@@ -1,6 +1,8 @@
 //! What memory is refused to, and what is not: as long as bodies may leave, nobody is held off.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
+use std::sync::Arc;
+
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
     Command, Destination, End, ListCommand, Lsn, Nanos, NewMessage, Persistence, QueueName,
@@ -184,6 +186,39 @@ fn what_is_refused_says_all_the_same_that_the_last_has_arrived() {
     world.engine.close_session(NOW, BY, &mut world.effects);
     let length = Command::List(ListCommand::Length { queue: name("list") });
     assert_eq!(world.ask(OTHER, length), Reply::Count(1));
+}
+
+/// So does what a command brings that waits until a body is back that it looks into.
+#[test]
+fn what_waits_for_bodies_counts() {
+    let options = EngineOptions { log_bodies_max: 0, ..EngineOptions::new(StorePolicy::Always) };
+    let mut world = World::of(options);
+    world.push("list", 1);
+    world.write_but(0);
+    assert_eq!(world.engine.away(), 1);
+    let (queue, origin) = (name("list"), End::Head);
+    let (short, long): (Arc<[u8]>, Arc<[u8]>) = (vec![1; 900].into(), vec![1; 90_000].into());
+    let insert = ListCommand::Insert {
+        queue: queue.clone(),
+        origin,
+        pivot: Arc::clone(&short),
+        towards: End::Tail,
+        element: long,
+        persistence: Persistence::Persistent,
+    };
+    let remove = ListCommand::Remove { queue, origin, element: short, max: 1 };
+    for (command, bytes) in [(insert, 90_900), (remove, 900)] {
+        let before = world.engine.memory_bytes();
+        world.engine.open_session(BY);
+        world.effects.clear();
+        world.engine.handle(NOW, BY, Command::List(command), &mut world.effects);
+        world.engine.check();
+        assert_eq!(world.effects.outputs, [], "it waits");
+        assert!(world.engine.memory_bytes() >= before + bytes);
+        world.engine.close_session(NOW, BY, &mut world.effects);
+        world.engine.check();
+        assert_eq!(world.engine.memory_bytes(), before, "who is gone takes none");
+    }
 }
 
 /// What waits for a place in a queue takes memory like what is in one.
