@@ -68,7 +68,8 @@ impl File {
                 let opened = openat(directory, name, flags, Mode::empty());
                 if opened.is_err() && access == Access::Create {
                     // It was not made then, so that it can be when there are descriptors again.
-                    unlinkat(directory, name, AtFlags::empty())?;
+                    // What stays made is no matter of room, which might be waited out.
+                    unlinkat(directory, name, AtFlags::empty()).map_err(|_| Errno::IO)?;
                 }
                 Some(opened?)
             }

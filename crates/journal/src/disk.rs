@@ -45,7 +45,7 @@ pub trait Disk {
     /// [`Disk::sync_directory`].
     ///
     /// # Errors
-    /// Any the device reports.
+    /// Any the device reports. Of one that says that it is full nothing was made.
     fn create(&self, name: &str) -> Result<Self::File, DiskError>;
 
     /// Opens an existing file.
