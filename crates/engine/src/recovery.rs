@@ -450,6 +450,10 @@ impl Engine {
         if of_another || self.reordered.get(order as u64).is_some() {
             return Err(RecordError::DuplicateOrder(order));
         }
+        // Places and numbers come of one counter: its own is no other's, wherever it stands.
+        if self.reordered.get(id.0).is_some() {
+            return Err(RecordError::DuplicateOrder(place_of(id)));
+        }
         match standing.state {
             StoredState::Buried { order } if self.queues.at(slot).buried.contains_key(&order) => {
                 Err(RecordError::DuplicateOrder(order as i64))

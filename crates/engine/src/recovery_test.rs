@@ -97,6 +97,14 @@ fn a_place_is_taken_once() {
     let second = RecordView::Changed { message: MessageId(2), standing: reordered, moved: None };
     let frame = bytes(&[message(1, b""), message(2, b""), second]);
     assert_eq!(empty().replay(Lsn(1), &frame, false), Err(RecordError::DuplicateOrder(1)));
+
+    let first = Standing { order: 2, ..standing(1) };
+    let first = RecordView::Changed { message: MessageId(1), standing: first, moved: None };
+    let second = Standing { order: 3, ..standing(2) };
+    let second = Envelope { standing: second, ..envelope(2) };
+    let second = RecordView::Message { envelope: second, body: b"" };
+    let frame = bytes(&[message(1, b""), first, second]);
+    assert_eq!(empty().replay(Lsn(1), &frame, false), Err(RecordError::DuplicateOrder(2)));
 }
 
 fn empty() -> Engine {
