@@ -96,6 +96,8 @@ pub struct Unwritten {
     pub frames: u32,
     /// Whether the next batch has to reach the device.
     pub syncs: bool,
+    /// When the oldest of these frames was appended.
+    pub since: Option<Nanos>,
 }
 
 impl<F: Clone> Write<F> {
@@ -251,6 +253,7 @@ impl<F: Clone> Journal<F> {
             bytes: self.waiting().map(Batch::len).sum(),
             frames: self.waiting().map(|batch| batch.frames).sum(),
             syncs: next.is_some_and(|batch| batch.level == Durability::Synced),
+            since: next.map(|batch| batch.opened_at),
         }
     }
 

@@ -7,7 +7,7 @@
 use std::os::fd::OwnedFd;
 
 use journal::Durable;
-use model::{Command, Nanos, Output, Reply, SessionId};
+use model::{After, Command, Nanos, Output, Reply, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{SendFlags, send};
 
@@ -239,17 +239,23 @@ impl Connection {
     }
 
     /// A reply of the broker, whose log is so durable: words it, and holds it for what it depends
-    /// on.
-    pub(crate) fn reply(&mut self, output: Output, commons: &mut Commons, durable: Durable) {
+    /// on. Gives what that is: nothing where the peer is not told.
+    pub(crate) fn reply(
+        &mut self,
+        output: Output,
+        commons: &mut Commons,
+        durable: Durable,
+    ) -> After {
         assert!(output.session == self.id, "invariant: replies reach their own session");
         if self.dismissal == Dismissal::Begun && gives_up(&output.reply) {
             self.dismissal = Dismissal::Done;
-            return;
+            return After::NOTHING;
         }
         self.is_free |= durable.covers(output.after) && !self.outgoing.is_held();
-        self.peer.reply(output, commons, &mut self.outgoing);
+        let awaited = self.peer.reply(output, commons, &mut self.outgoing);
         self.broken |= self.peer.is_cut_off();
         self.unfinished |= self.peer.input_bytes() > 0 || self.peer.has_more();
+        awaited
     }
 
     /// Sends what is durable enough, in one call. Whether there was something that had not to wait

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use broker::{Broker, Chore, ChoreDone, Fetch, FetchDone, JournalFailed, Write};
 use disk::{File, RealDisk};
 use journal::DiskError;
-use model::{Nanos, Output, SessionId};
+use model::{After, Durability, Lsn, Nanos, Output, SessionId};
 
 use crate::connections::reactor_of;
 use crate::counters::{Latencies, Span};
@@ -31,6 +31,12 @@ pub(crate) struct Core {
     chore_in_flight: bool,
     lone: Lone,
     pub(crate) pace: Pace,
+    /// The last frame that somebody waits for.
+    awaited: Lsn,
+    /// How many of those that are to be written somebody waits for.
+    heard: u32,
+    /// The server ends: nothing is put off.
+    is_ending: bool,
 }
 
 impl Core {
@@ -48,6 +54,9 @@ impl Core {
             chore_in_flight: false,
             lone: Lone::default(),
             pace: Pace::default(),
+            awaited: Lsn::ZERO,
+            heard: 0,
+            is_ending: false,
         }
     }
 
@@ -90,21 +99,58 @@ impl Core {
     }
 
     /// What is to be written when nobody brings more: one write at a time, since a second one would
-    /// only split the next batch.
+    /// only split the next batch; and nothing that can wait for what somebody waits for.
     pub(crate) fn idle_write(&mut self, now: Nanos) -> Option<Transfer> {
-        if self.writes_in_flight == 0 { self.next_write(now) } else { self.eager_write(now) }
+        let waits = self.writes_in_flight > 0 || self.can_wait(now);
+        if waits { self.eager_write(now) } else { self.next_write(now) }
     }
 
     /// Whether frames wait until the reactors have nothing else to do.
-    pub(crate) fn has_uncommitted(&self) -> bool {
-        self.broker.unwritten().bytes > 0
+    pub(crate) fn has_uncommitted(&self, now: Nanos) -> bool {
+        self.broker.unwritten().bytes > 0 && !self.can_wait(now)
+    }
+
+    /// When something is to be done even if nothing happens.
+    pub(crate) fn deadline(&self, now: Nanos) -> Option<Nanos> {
+        let put_off = self.unheard().filter(|until| now < *until);
+        put_off.into_iter().chain(self.broker.poll_timeout()).min()
+    }
+
+    /// Somebody is told something once the log is so durable.
+    pub(crate) fn note_awaited(&mut self, after: After) {
+        if after.level > Durability::None && after.lsn > self.awaited {
+            self.awaited = after.lsn;
+            self.heard += 1;
+        }
+    }
+
+    /// From now on nothing is put off.
+    pub(crate) const fn begin_to_end(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// Whether what is to be written, and synced, need not be yet.
+    fn can_wait(&self, now: Nanos) -> bool {
+        self.unheard().is_some_and(|until| now < until)
+    }
+
+    /// Where nobody waits for any of the frames that are to be written: until when they may be put
+    /// off, so that they share the sync of one that somebody waits for.
+    fn unheard(&self) -> Option<Nanos> {
+        let unwritten = self.broker.unwritten();
+        let is_awaited = self.awaited > self.broker.durable().written;
+        let matters = is_awaited || unwritten.bytes >= EAGER_BYTES || self.broker.holds_back();
+        let since = unwritten.since.filter(|_| unwritten.syncs && !matters && !self.is_ending)?;
+        Some(since + PATIENCE)
     }
 
     /// What is to be written next, begun now.
     fn next_write(&mut self, now: Nanos) -> Option<Transfer> {
         let write = self.broker.poll_write(now)?;
         self.writes_in_flight += 1;
-        Some(Transfer { write, begun: now })
+        let heard = self.heard.min(write.frames());
+        self.heard -= heard;
+        Some(Transfer { write, begun: now, heard })
     }
 
     /// Whether a reactor writes it itself: a write without sync is over sooner than another thread
@@ -112,7 +158,7 @@ impl Core {
     /// somebody of its own among those `waiting` for the log, all who ask wait for it anyway.
     pub(crate) fn belongs_here(&self, transfer: &Transfer, waiting: usize) -> bool {
         let frames = transfer.write.frames();
-        let all_wait = self.pace.is_quick() && frames as usize <= waiting;
+        let all_wait = self.pace.is_quick() && transfer.heard as usize <= waiting;
         let alone = self.writes_in_flight == 1 && (self.lone.is_sure() || all_wait);
         // Nobody waits for a mere flush; whoever asks next would.
         !transfer.write.syncs() || (alone && frames > 0)
@@ -194,6 +240,8 @@ impl Core {
 pub(crate) struct Transfer {
     write: Write<File>,
     begun: Nanos,
+    /// How many of its frames somebody waits for.
+    heard: u32,
 }
 
 impl Transfer {
@@ -257,6 +305,10 @@ const QUICK_WRITE: Nanos = Nanos::from_millis(2);
 /// Turns in a row before a connection counts as alone: a few round trips, so that clients who only
 /// happen to take turns do not wait for each other's syncs.
 const LONE_TURNS: u32 = 4;
+
+/// How long frames may be put off for which nobody waits: a message that its consumer settled
+/// without asking for an answer, or that its sender sent so.
+pub(crate) const PATIENCE: Nanos = Nanos::from_millis(5);
 
 /// Bytes that are worth a write of their own beside the one in flight: from here on a write takes
 /// longer the more it has.

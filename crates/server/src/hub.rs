@@ -141,8 +141,8 @@ impl Hub {
         core.note_active(active);
         self.offer_chore(core, now);
         let transfer = core.eager_write(now);
-        self.uncommitted.store(core.has_uncommitted(), Ordering::SeqCst);
-        self.deadline.store(next_deadline(core), Ordering::SeqCst);
+        self.uncommitted.store(core.has_uncommitted(now), Ordering::SeqCst);
+        self.deadline.store(self.next_deadline(core), Ordering::SeqCst);
         self.assign(core, transfer, 0)
     }
 
@@ -150,8 +150,9 @@ impl Hub {
     /// are `waiting` for it, and nobody else asks for anything; none where others may.
     pub(crate) fn commit_idle(&self, waiting: usize) -> Commit {
         let core = &mut *self.lock();
-        let transfer = core.idle_write(self.clock.now());
-        self.uncommitted.store(core.has_uncommitted() && transfer.is_some(), Ordering::SeqCst);
+        let now = self.clock.now();
+        let transfer = core.idle_write(now);
+        self.uncommitted.store(core.has_uncommitted(now) && transfer.is_some(), Ordering::SeqCst);
         self.assign(core, transfer, waiting)
     }
 
@@ -166,7 +167,7 @@ impl Hub {
         self.publish_deadline(core);
         // In this order: a reactor that falls asleep from here on sees it, and who sleeps already
         // is seen.
-        self.uncommitted.store(core.has_uncommitted(), Ordering::SeqCst);
+        self.uncommitted.store(core.has_uncommitted(now), Ordering::SeqCst);
         if self.awake.load(Ordering::SeqCst) == 0 {
             self.hand_over(core);
         }
@@ -200,7 +201,7 @@ impl Hub {
         self.offer_chore(core, now);
         // In this order: who is woken by the publishing and falls asleep again before this thread
         // goes on has seen that frames wait; who falls asleep without it is seen here.
-        self.uncommitted.store(core.has_uncommitted(), Ordering::SeqCst);
+        self.uncommitted.store(core.has_uncommitted(now), Ordering::SeqCst);
         let heard = self.publish(core);
         if !heard && self.awake.load(Ordering::SeqCst) == 0 {
             // Who asked for what waits is gone: no reactor will come back to it.
@@ -344,13 +345,17 @@ impl Hub {
     /// Reactors sleep until the deadline that they saw last. One that this thread made is seen by
     /// none, so the first is woken to see it.
     fn publish_deadline(&self, core: &Core) {
-        let deadline = next_deadline(core);
+        let deadline = self.next_deadline(core);
         let before = self.deadline.swap(deadline, Ordering::SeqCst);
         if deadline < before
             && let Some(first) = self.posts.first()
         {
             first.notify_mail();
         }
+    }
+
+    fn next_deadline(&self, core: &Core) -> u64 {
+        core.deadline(self.clock.now()).unwrap_or(Nanos::MAX).0
     }
 
     /// Everything that was counted.
@@ -477,6 +482,7 @@ impl Hub {
     /// committers and the housekeeper do it.
     pub(crate) fn settle(&self) -> Result<(), Failure> {
         let mut core = self.lock();
+        core.begin_to_end();
         core.broker.begin_shutdown();
         self.offer_chore(&mut core, self.clock.now());
         self.hand_over(&mut core);
@@ -497,10 +503,6 @@ impl Hub {
     fn ending(&self) -> MutexGuard<'_, Ending> {
         self.ending.lock().expect(POISONED)
     }
-}
-
-fn next_deadline(core: &Core) -> u64 {
-    core.broker.poll_timeout().unwrap_or(Nanos::MAX).0
 }
 
 /// A panic of one thread inside the engine ends the others as soon as they touch it.

@@ -139,8 +139,14 @@ impl Peer {
         })
     }
 
-    /// A reply of the broker, in the order in which the broker made them.
-    pub(crate) fn reply(&mut self, output: Output, commons: &mut Commons, outgoing: &mut Outgoing) {
+    /// A reply of the broker, in the order in which the broker made them. Gives what the peer
+    /// waits for now: nothing where it is not told.
+    pub(crate) fn reply(
+        &mut self,
+        output: Output,
+        commons: &mut Commons,
+        outgoing: &mut Outgoing,
+    ) -> After {
         match self {
             Self::Beanstalkd(peer) => outgoing.say(output.after, |out| {
                 peer.session.handle_reply(output.reply, &mut commons.beanstalkd, out);
@@ -149,13 +155,13 @@ impl Peer {
                 peer.session.handle_reply(output.reply, &mut commons.redis, out);
             }),
             Self::Amqp(peer) => {
-                if let Some((after, event)) =
-                    peer.connection.handle_reply(output.after, output.reply)
-                {
-                    peer.held.push(after, event);
-                }
+                let told = peer.connection.handle_reply(output.after, output.reply);
+                let Some((after, event)) = told else { return After::NOTHING };
+                peer.held.push(after, event);
+                return after;
             }
         }
+        output.after
     }
 
     /// The log is so durable now: tells what waited for it. Whether that gave it more to do.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use model::{Nanos, limits};
+use model::{After, Nanos, limits};
 
 use crate::connection::{Connection, Parting};
 use crate::connections::reactor_of;
@@ -96,7 +96,8 @@ impl Reactor<'_> {
             for output in core.take_mail(self.index) {
                 let Some(connection) = self.connections.get_mut(output.session) else { continue };
                 self.lists.touch(output.session, connection.marks());
-                connection.reply(output, &mut core.commons, durable);
+                let awaited = connection.reply(output, &mut core.commons, durable);
+                core.note_awaited(awaited);
                 end_waits(core, self.hub, self.now, self.index);
             }
         }
@@ -179,9 +180,11 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         core.broker.handle(now, own, command, &mut core.outputs);
         let durable = core.broker.durable();
         // The connection's own reply at once, since its next command waits for it.
+        let mut awaited = After::NOTHING;
         for output in core.outputs.extract_if(.., |output| output.session == own) {
-            connection.reply(output, &mut core.commons, durable);
+            awaited = awaited.and(connection.reply(output, &mut core.commons, durable));
         }
+        core.note_awaited(awaited);
         end_waits(core, hub, now, reactor_of(own));
         let copied = (connection.unsent() - answered) / BODY_BYTES_PER_STEP;
         spent += core.broker.steps() - before + copied as u64;

@@ -4,8 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use amqp::frame::{self, FrameKind};
-use amqp::performative::{Attach, Begin, Flow, Open, Performative, Role};
+use amqp::performative::{Attach, Begin, Disposition, Flow, Open, Performative, Role};
 use amqp::protocol_header::ProtocolHeader;
+use amqp::state::{DeliveryState, Outcome};
 use amqp::terminus::Source;
 use engine::{QueuePolicies, QueuePolicy};
 use model::StorePolicy;
@@ -13,6 +14,7 @@ use model::StorePolicy;
 use super::*;
 use crate::by_hand::{journal_hub, keep_house, write_all, write_handed};
 use crate::config::Protocol;
+use crate::core::PATIENCE;
 use crate::events::EventSet;
 use crate::post::Arrival;
 use crate::{Config, Limits, Log};
@@ -233,6 +235,59 @@ fn consumer(queue: &str) -> Vec<u8> {
         frame::write(&mut out, FrameKind::Amqp, 0, |out| performative.encode(out));
     }
     out
+}
+
+/// What he sends who accepts his first message, and asks for no answer.
+fn acceptance() -> Vec<u8> {
+    let mut out = Vec::new();
+    let disposition = Performative::Disposition(Disposition {
+        role: Role::Receiver,
+        first: 0,
+        last: None,
+        settled: true,
+        state: Some(DeliveryState::Outcome(Outcome::Accepted)),
+        batchable: false,
+    });
+    frame::write(&mut out, FrameKind::Amqp, 0, |out| disposition.encode(out));
+    out
+}
+
+#[test]
+fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
+    let (data, hub) = journal_hub("unheard");
+    let mut turns = Turns::new(&hub);
+    let mut taker = turns.connect_by(Protocol::Amqp);
+    taker.socket.write_all(&consumer("default")).unwrap();
+    turns.settle();
+    let mut other = turns.connect();
+    other.send(PUT);
+    turns.turn();
+    write_all(&hub);
+    turns.settle();
+    assert_eq!(other.lines(), ["INSERTED 1"]);
+    keep_house(&hub);
+
+    taker.socket.write_all(&acceptance()).unwrap();
+    turns.turn();
+    let mut core = hub.lock();
+    let unwritten = core.broker.unwritten();
+    assert_eq!((unwritten.frames, core.broker.statistics().leased), (1, 0));
+    let since = unwritten.since.unwrap();
+    assert!(core.idle_write(since).is_none() && !core.has_uncommitted(since));
+    let until = core.deadline(since).unwrap();
+    assert!(since < until && until <= since + PATIENCE, "not for ever");
+    assert!(core.has_uncommitted(since + PATIENCE));
+
+    drop(core);
+    other.send("reserve-with-timeout 0\r\n");
+    turns.turn();
+    assert!(hub.lock().has_uncommitted(since), "that there is nothing depends on it");
+    write_all(&hub);
+    turns.settle();
+    assert_eq!(other.lines(), ["TIMED_OUT"]);
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
 }
 
 #[test]

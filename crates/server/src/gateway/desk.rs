@@ -100,7 +100,7 @@ impl Desk {
     pub(crate) fn step(&mut self, locked: &mut Locked<'_>, inbox: &Inbox) {
         // What others caused comes before what the wishes cause now.
         for output in locked.core.take_mail(self.index) {
-            self.note(locked.now, output);
+            self.note(locked, output);
         }
         self.leases.expire(locked.now);
         if !locked.core.broker.stalled() {
@@ -223,6 +223,7 @@ impl Desk {
         let is_own = |it: &Output| it.session == session && !is_event(&it.reply);
         let own = is_answered.then(|| core.outputs.iter().position(is_own)).flatten();
         let reply = own.map(|index| core.outputs.remove(index));
+        core.note_awaited(reply.as_ref().map_or(After::NOTHING, |output| output.after));
         self.sort_outputs(locked);
         reply.map(|Output { after, reply, .. }| (after, reply))
     }
@@ -233,14 +234,16 @@ impl Desk {
         let ours = |output: &mut Output| reactor_of(output.session) == index;
         let outputs: Vec<Output> = locked.core.outputs.extract_if(.., ours).collect();
         for output in outputs {
-            self.note(locked.now, output);
+            self.note(locked, output);
         }
         locked.core.post_outputs(index, locked.posts);
     }
 
     /// Something that is not the answer to a command just given.
-    fn note(&mut self, now: Nanos, output: Output) {
+    fn note(&mut self, locked: &mut Locked<'_>, output: Output) {
         let Output { session, after, reply } = output;
+        let now = locked.now;
+        locked.core.note_awaited(after);
         match reply {
             Reply::Late { ticket, reply } => self.note_admitted(ticket, after, *reply),
             reply if self.works.awaits(session) && !is_event(&reply) => {
