@@ -149,7 +149,9 @@ impl Core {
         let write = self.broker.poll_write(now)?;
         self.writes_in_flight += 1;
         let heard = self.heard.min(write.frames());
-        self.heard -= heard;
+        // Some may be of a write that was under way already.
+        let rest = self.broker.unwritten().frames;
+        self.heard = (self.heard - heard).min(rest);
         Some(Transfer { write, begun: now, heard })
     }
 
