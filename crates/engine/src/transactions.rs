@@ -446,7 +446,11 @@ impl Engine {
                 return Err(Refusal::StoreFull);
             }
             Span::Frame => self.log.begin_transaction(settled_bytes, effects),
-            Span::Chain => self.log.begin_chain(effects),
+            Span::Chain => {
+                // Grown by and by it would be copied as often as it doubles.
+                effects.records.reserve(self.records_of(&transaction.tally).bytes);
+                self.log.begin_chain(effects)
+            }
         };
         let next = self.next.message;
         let mut drafts = Drafts::new(transaction);
