@@ -499,7 +499,8 @@ Examples:
 Exit status: 0 it is stored, 1 it is not known to be, 2 wrong usage";
 
 const RECEIVE_HELP: &str = "\
-Each message is written with a line end, and acknowledged when that is out. SIGINT and SIGTERM end
+Each message is written with a line end, and acknowledged once that is out: with those that came with
+it, up to 64, or after 0.1 s. If it is killed before that, they come again. SIGINT and SIGTERM end
 it within a second, and what was not written by then is given back, as is what cannot be written:
 a full disk, a pipe that nobody reads, a descriptor that is open for reading only. Where standard
 output was closed when it started (>&-) the system puts /dev/null there, which takes everything:

@@ -146,6 +146,30 @@ fn a_signal_before_all_came_is_told_by_the_status() {
 }
 
 #[test]
+fn what_is_written_after_its_lease_is_told_and_comes_again() {
+    let directory = Directory::new("client-late");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    // The second is larger than a pipe: it is being written as long as nobody reads on.
+    let input: String = [1, 200_000].iter().map(|n| format!("{}\n", "x".repeat(*n))).collect();
+    broker.fed(&directory, &["send", "q", "--lines"], &input);
+    let words = ["receive", "q", "--count", "2", "--lease", "2s"];
+    let mut command = broker.command(&directory, &words);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    let leased = "\"leased\":0,\"name\":\"q\"";
+    while !broker.says(&directory, &["queues", "--json"]).contains(leased) {}
+    assert_eq!(out.lines().count(), 1);
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("lease"), "{err}");
+    // Where the machine stood still the first was acknowledged before the second was written.
+    let (_, left, _) = broker.run(&directory, &words[..4]);
+    assert!(input.ends_with(&left) && left.len() > 200_000, "{} bytes", left.len());
+}
+
+#[test]
 fn what_cannot_be_written_is_given_back() {
     let directory = Directory::new("client-unwritable");
     let broker = Broker::start(&directory, &["--store", "none"]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::Receive;
@@ -83,38 +83,48 @@ impl Receiver<'_> {
         Ok(objects.collect())
     }
 
-    /// Writes each, and acknowledges it then; gives how many. What cannot be written, and what
+    /// Writes them, and acknowledges what is out; gives how many. What cannot be written, and what
     /// comes behind it or behind a signal, goes back.
     fn hand_out(&mut self, messages: Vec<Map<String, Json>>) -> Result<u64, Error> {
-        let leases: Vec<String> = messages.iter().map(lease).collect();
-        let (count, mut leased) = (messages.len() as u64, Instant::now());
-        for (index, (message, lease)) in messages.into_iter().zip(&leases).enumerate() {
-            let rest = leases.get(index..).unwrap_or_default();
+        let mut batch = Batch::new(messages.iter().map(lease).collect());
+        let end = self.write_all(&mut batch, messages);
+        let acknowledged = self.acknowledge_written(&mut batch);
+        let returned = self.give_back(batch.unwritten());
+        end.and(acknowledged).and(returned)?;
+        Ok(batch.written as u64)
+    }
+
+    /// Writes all until a signal comes. Whoever reads what is written may be slow: what is out is
+    /// acknowledged soon then, and what is not stays leased.
+    fn write_all(
+        &mut self,
+        batch: &mut Batch,
+        messages: Vec<Map<String, Json>>,
+    ) -> Result<(), Error> {
+        for message in messages {
             if self.stop.load(Ordering::Relaxed) {
-                self.give_back(rest)?;
-                return Ok(index as u64);
+                break;
             }
-            if leased.elapsed() > self.lease() / 4 {
-                if let Err(error) = self.extend(rest) {
-                    self.give_back(rest)?;
-                    return Err(error);
-                }
-                leased = Instant::now();
+            if batch.leased.elapsed() > self.lease() / 4 {
+                self.extend(batch.unwritten())?;
+                batch.leased = Instant::now();
             }
-            if let Err(error) = self.write(message) {
-                self.give_back(rest)?;
-                return Err(error);
-            }
-            if self.receive.keep {
-                self.kept.push(lease.clone());
-                continue;
-            }
-            if let Err(error) = self.acknowledge(lease) {
-                self.give_back(leases.get(index + 1..).unwrap_or_default())?;
-                return Err(error);
+            self.write(message)?;
+            batch.written += 1;
+            if batch.acknowledged_at.elapsed() > UNACKNOWLEDGED {
+                self.acknowledge_written(batch)?;
             }
         }
-        Ok(count)
+        Ok(())
+    }
+
+    fn acknowledge_written(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        let written = batch.take_written();
+        if self.receive.keep {
+            self.kept.extend_from_slice(written);
+            return Ok(());
+        }
+        self.acknowledge(written)
     }
 
     /// For how long messages are leased.
@@ -143,8 +153,21 @@ impl Receiver<'_> {
         say(&bytes)
     }
 
-    fn acknowledge(&self, lease: &str) -> Result<(), Error> {
-        self.web.delete(&format!("/leases/{lease}"))?.object().map(drop)
+    /// As one, which is one sync.
+    fn acknowledge(&self, leases: &[String]) -> Result<(), Error> {
+        let one = |lease: &String| self.web.delete(&format!("/leases/{lease}"))?.object().map(drop);
+        if let [] | [_] = leases {
+            return leases.iter().try_for_each(one);
+        }
+        let settle: Vec<Json> = leases.iter().map(|lease| json!({ "lease": lease })).collect();
+        let body = json!({ "settle": settle }).to_string();
+        let answer = self.web.post("/transactions", &[], body.as_bytes())?;
+        if answer.status != GONE {
+            return answer.object().map(drop);
+        }
+        // Nothing has happened: the lease of one is over, those of the others are not.
+        let each: Vec<Result<(), Error>> = leases.iter().map(one).collect();
+        each.into_iter().collect()
     }
 
     /// A lease that is over by now is nobody's loss.
@@ -158,6 +181,35 @@ impl Receiver<'_> {
     fn nothing(&self, left: u64) -> Error {
         let Receive { queue, count, .. } = self.receive;
         Error::Nothing(format!("{} of {count} messages came from {queue} in time", count - left))
+    }
+}
+
+/// Messages that came with one answer.
+struct Batch {
+    leases: Vec<String>,
+    /// So many are out.
+    written: usize,
+    /// So many of these are acknowledged.
+    acknowledged: usize,
+    acknowledged_at: Instant,
+    leased: Instant,
+}
+
+impl Batch {
+    fn new(leases: Vec<String>) -> Self {
+        let now = Instant::now();
+        Self { leases, written: 0, acknowledged: 0, acknowledged_at: now, leased: now }
+    }
+
+    fn unwritten(&self) -> &[String] {
+        self.leases.get(self.written..).unwrap_or_default()
+    }
+
+    /// The leases of what is out and not acknowledged: they are about to be.
+    fn take_written(&mut self) -> &[String] {
+        let first = std::mem::replace(&mut self.acknowledged, self.written);
+        self.acknowledged_at = Instant::now();
+        self.leases.get(first..self.written).unwrap_or_default()
     }
 }
 
@@ -176,7 +228,13 @@ pub(crate) fn body(message: &Map<String, Json>) -> Result<Vec<u8>, Error> {
 }
 
 /// Messages that are asked for at once.
-const BATCH: u64 = 16;
+const BATCH: u64 = 64;
+
+/// What is out is acknowledged as soon as all that came with it is, and else after so long.
+const UNACKNOWLEDGED: Duration = Duration::from_millis(100);
+
+/// The status where a lease is over.
+const GONE: u16 = 410;
 
 /// How long one request waits: as long as a signal may have to.
 const SLICE: Duration = Duration::from_secs(1);
