@@ -499,12 +499,12 @@ Examples:
 Exit status: 0 it is stored, 1 it is not known to be, 2 wrong usage";
 
 const RECEIVE_HELP: &str = "\
-Each message is written with a line end, and acknowledged once that is out: with those that came with
-it, up to 64, or after 0.1 s. If it is killed before that, they come again. SIGINT and SIGTERM end
-it within a second, and what was not written by then is given back, as is what cannot be written:
-a full disk, a pipe that nobody reads, a descriptor that is open for reading only. Where standard
-output was closed when it started (>&-) the system puts /dev/null there, which takes everything:
-what is received then is gone.
+Each message is written with a line end, and acknowledged once that is out: with those that came
+with it, up to 64, or after 0.1 s. Should it be killed before that, they come again. SIGINT and
+SIGTERM end it within a second, and what was not written by then is given back, as is what cannot be
+written: a full disk, a pipe that nobody reads, a descriptor that is open for reading only. Where
+standard output was closed when it started (>&-) the system puts /dev/null there, which takes
+everything: what is received then is gone.
 
 Examples:
   dunlin receive mail --wait 20s
