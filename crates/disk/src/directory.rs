@@ -122,6 +122,11 @@ impl RealDisk {
         file.flush(|cached| fdatasync(cached)).map_err(|errno| failed("sync", file.path(), errno))
     }
 
+    fn count_write(&self, buffer: &[u8]) {
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        self.counts.written_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+    }
+
     fn expect_changes(&self) {
         assert!(self.access != Access::Look, "who only looks changes nothing");
     }
@@ -209,8 +214,7 @@ impl Disk for RealDisk {
         mode: WriteMode,
     ) -> Result<(), DiskError> {
         self.expect_changes();
-        self.counts.writes.fetch_add(1, Ordering::Relaxed);
-        self.counts.written_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.count_write(buffer);
         match mode {
             WriteMode::Written => write_all(file.cached(), offset, buffer)
                 .map_err(|errno| failed("write", file.path(), errno)),
@@ -227,6 +231,19 @@ impl Disk for RealDisk {
             Err(Errno::OPNOTSUPP) => journal::fill(self, file, from, to),
             other => other.map_err(|errno| failed("make room in", file.path(), errno)),
         }
+    }
+
+    /// Past the page cache where the journal is written so: there zeros would cost a copy, take the
+    /// place of what is read, and come to the device all at once with the flush.
+    fn zero(&self, file: &File, from: u64, to: u64) -> Result<(), DiskError> {
+        let Some(direct) = file.direct_unsynced(from, to) else {
+            return journal::fill(self, file, from, to);
+        };
+        self.expect_changes();
+        journal::in_zeros(from, to, |offset, zeros| {
+            self.count_write(zeros);
+            write_all(&direct, offset, zeros).map_err(|errno| failed("write", file.path(), errno))
+        })
     }
 
     fn sync(&self, file: &File) -> Result<(), DiskError> {

@@ -56,6 +56,33 @@ fn whatever_is_written_is_read_back_in_both_methods() {
 }
 
 #[test]
+fn zeros_are_where_they_were_asked_for_in_both_methods() {
+    const FILLED: u64 = 80 * BLOCK_BYTES as u64;
+    for (method, past_cache) in [(Method::Buffered, false), (Method::Direct, true)] {
+        let scratch = Scratch::new("zeros");
+        let disk = scratch.open(method);
+        let file = disk.create("a").unwrap();
+        disk.write(&file, 0, &vec![7; 2 * BLOCK_BYTES], WriteMode::Written).unwrap();
+        // Renamed meanwhile, as a segment is when it is whole; another has the name.
+        disk.rename("a", "b").unwrap();
+        disk.write(&disk.create("a").unwrap(), 0, b"another", WriteMode::Written).unwrap();
+        let written = disk.counters().written_bytes;
+        disk.zero(&file, BLOCK_BYTES as u64, FILLED).unwrap();
+        disk.zero(&file, FILLED, FILLED + 3).unwrap();
+        disk.sync(&file).unwrap();
+
+        assert_eq!(disk.counters().written_bytes - written, FILLED - BLOCK_BYTES as u64 + 3);
+        let bytes = fs::read(scratch.0.join("b")).unwrap();
+        let (before, zeros) = bytes.split_at(BLOCK_BYTES);
+        assert!(before.iter().all(|byte| *byte == 7) && zeros.iter().all(|byte| *byte == 0));
+        assert_eq!(bytes.len() as u64, FILLED + 3);
+        assert_eq!(fs::read(scratch.0.join("a")).unwrap(), b"another");
+        assert_eq!(file.direct_unsynced(0, FILLED).is_some(), past_cache);
+        assert!(file.direct_unsynced(0, FILLED + 3).is_none(), "that is no whole block");
+    }
+}
+
+#[test]
 fn cached_and_direct_writes_of_one_file_see_each_other() {
     let scratch = Scratch::new("coherent");
     let disk = scratch.open(Method::Direct);

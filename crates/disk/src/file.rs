@@ -7,12 +7,12 @@
 //! one write. Writes that need no sync take the cached way in either method: they cost microseconds
 //! there and a device's round trip past the cache.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use journal::BLOCK_BYTES;
-use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, open, openat, unlinkat};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
 use crate::Method;
@@ -108,6 +108,20 @@ impl File {
             && (buffer.len() as u64).is_multiple_of(block)
             && (buffer.as_ptr() as usize).is_multiple_of(BLOCK_BYTES);
         self.handles.direct.as_ref().filter(|_| aligned)
+    }
+
+    /// Another descriptor past the page cache, by which a write need not be on the device when it
+    /// returns; where there is one, these are whole blocks and the system opens it.
+    pub(crate) fn direct_unsynced(&self, from: u64, to: u64) -> Option<OwnedFd> {
+        let block = BLOCK_BYTES as u64;
+        let has_direct = self.handles.direct.is_some();
+        if !has_direct || !from.is_multiple_of(block) || !to.is_multiple_of(block) {
+            return None;
+        }
+        // By its number, for the file may have another name by now.
+        let name = format!("/proc/self/fd/{}", self.handles.cached.as_raw_fd());
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
+        open(name, flags, Mode::empty()).ok()
     }
 }
 

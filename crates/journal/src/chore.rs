@@ -3,7 +3,6 @@
 use model::Lsn;
 
 use crate::buffer::AlignedBuffer;
-use crate::disk::fill;
 use crate::format::{SegmentHeader, SegmentNumber};
 use crate::segments::Spare;
 use crate::snapshot::{Slot, SnapshotHeader};
@@ -182,7 +181,7 @@ fn extend<D: Disk>(disk: &D, file: &D::File, from: u64, to: u64) -> Result<(), D
     if from >= to {
         return Ok(());
     }
-    fill(disk, file, from, to)?;
+    disk.zero(file, from, to)?;
     // Even for want of room a failed sync is final: it may have lost what others wrote.
     disk.sync(file).map_err(never_full)
 }

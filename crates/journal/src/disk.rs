@@ -118,6 +118,15 @@ pub trait Disk {
         fill(self, file, from, to)
     }
 
+    /// Writes zeros over a file from `from` to `to`, multiples of [`crate::BLOCK_BYTES`], which
+    /// nobody will read soon; as far as [`WriteMode::Written`] goes.
+    ///
+    /// # Errors
+    /// Those of [`Disk::write`].
+    fn zero(&self, file: &Self::File, from: u64, to: u64) -> Result<(), DiskError> {
+        fill(self, file, from, to)
+    }
+
     /// Flushes everything that was written to the file before the call, and its length, to the
     /// device.
     ///
@@ -152,7 +161,8 @@ pub type CheckFile<'a> = dyn Fn(usize, &[u8]) -> usize + Sync + 'a;
 /// Takes them: index and bytes of each, and how many of these were found to be as they should.
 pub type TakeFile<'a> = dyn FnMut(usize, &[u8], usize) -> ControlFlow<()> + 'a;
 
-/// Zeros written with one call.
+/// Zeros written with one call: no more, so that what somebody waits for gets to the device
+/// between two.
 const ZEROS_BYTES: usize = 256 * 1024;
 
 /// Writes zeros over a file from `from` to `to`.
@@ -165,14 +175,26 @@ pub fn fill<D: Disk + ?Sized>(
     from: u64,
     to: u64,
 ) -> Result<(), DiskError> {
+    in_zeros(from, to, |offset, zeros| disk.write(file, offset, zeros, WriteMode::Written))
+}
+
+/// Calls `write` with all places from `from` to `to` and zeros for them, in an aligned buffer, a
+/// piece at a time.
+///
+/// # Errors
+/// The first of `write`.
+pub fn in_zeros<E>(
+    from: u64,
+    to: u64,
+    mut write: impl FnMut(u64, &[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     let bytes_to =
         |offset| usize::try_from(to - offset).map_or(ZEROS_BYTES, |it| it.min(ZEROS_BYTES));
     let zeros = AlignedBuffer::zeroed(bytes_to(from.min(to)));
     let mut offset = from;
     while offset < to {
         let bytes = bytes_to(offset);
-        let piece = zeros.bytes().get(..bytes).unwrap_or_default();
-        disk.write(file, offset, piece, WriteMode::Written)?;
+        write(offset, zeros.bytes().get(..bytes).unwrap_or_default())?;
         offset += bytes as u64;
     }
     Ok(())

@@ -43,7 +43,9 @@ mod walk;
 pub use chain::Readiness;
 pub use chore::{Chore, ChoreDone};
 pub use counters::Counters;
-pub use disk::{CheckFile, Disk, DiskError, DiskErrorKind, TakeFile, WriteMode, fill, read_whole};
+pub use disk::{
+    CheckFile, Disk, DiskError, DiskErrorKind, TakeFile, WriteMode, fill, in_zeros, read_whole,
+};
 pub use error::{JournalFailed, OpenError};
 pub use explain::{KeptFor, SegmentUse, explain};
 pub use fetch::{Fetch, FetchDone, Fetched};
