@@ -36,6 +36,7 @@ pub(crate) fn draft(rng: &mut Rng, persistence: Persistence) -> Draft {
         priority: rng.pick(&[0, 4, 4, 4, 5, 9]),
         ttl: rng.pick(&[None, None, None, None, None, None, Some(1), Some(300), Some(3000)]),
         delay: rng.pick(&[0, 0, 0, 0, 0, 0, 0, 0, 20, 900]),
+        send_id: None,
         body: rng.draw().to_le_bytes().into_iter().chain(workload::body(rng)).collect(),
     }
 }

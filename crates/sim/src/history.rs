@@ -163,6 +163,13 @@ impl History {
         self.changes.iter().rposition(|change| change.id == id)
     }
 
+    /// Whether a message was deleted.
+    #[must_use]
+    pub fn is_deleted(&self, id: u64) -> bool {
+        let last = self.changes.iter().rfind(|change| change.id == id);
+        last.is_some_and(|change| change.left.is_none())
+    }
+
     /// The highest id that occurs.
     #[must_use]
     pub fn last_id(&self) -> u64 {
@@ -177,10 +184,17 @@ impl History {
     }
 
     /// The process fell at `fell`, and a new one found these messages: forgets what is gone.
+    /// Returns how many changes are there for certain.
     ///
     /// # Panics
     /// When no prefix explains what was found, or none that keeps what had to survive.
-    pub fn recover(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &BTreeMap<u64, Found>) {
+    pub fn recover(
+        &mut self,
+        fall: Fall,
+        fell: Nanos,
+        now: Nanos,
+        found: &BTreeMap<u64, Found>,
+    ) -> usize {
         let spared = |change: &Change| {
             change.told.is_some_and(|told| self.spares(fall, change.nature.level, told, fell))
         };
@@ -195,6 +209,7 @@ impl History {
         self.spent_id = certain.chain(found.keys().copied()).filter(is_message).max().unwrap_or(0);
         self.changes.truncate(cut);
         self.changes.retain(Change::is_journalled);
+        cut
     }
 
     /// What expired until `now` and was found among the dead letters is there from here on.

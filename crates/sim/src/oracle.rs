@@ -10,10 +10,12 @@
 
 mod consumers;
 mod cutting_off;
+mod looking;
 pub(crate) mod memory;
 mod places;
 mod publishing;
 mod ruling;
+mod send_ids;
 mod settling;
 mod transactions;
 
@@ -32,6 +34,7 @@ use consumers::Consumer;
 use memory::Memory;
 use places::{Places, Sent};
 use publishing::Registered;
+use send_ids::SendIds;
 use transactions::Transaction;
 
 pub(crate) use settling::ATTEMPTS_MAX;
@@ -46,6 +49,8 @@ pub struct Oracle {
     step: u64,
     /// The moment of the last step.
     latest: Nanos,
+    /// That of the last thing that was asked for, or answered late.
+    moment: Nanos,
     /// The number that the next message gets, or the next that goes to the end of its line.
     next_id: u64,
     /// Where producers point, by client and link.
@@ -61,6 +66,7 @@ pub struct Oracle {
     orphans: BTreeMap<u64, u64>,
     places: Places,
     memory: Memory,
+    send_ids: SendIds,
 }
 
 /// How many messages stand where.
@@ -119,6 +125,7 @@ impl Oracle {
             policy,
             step: 0,
             latest: Nanos::ZERO,
+            moment: Nanos::ZERO,
             next_id: 1,
             producers: BTreeMap::new(),
             consumers: BTreeMap::new(),
@@ -128,6 +135,7 @@ impl Oracle {
             orphans: BTreeMap::new(),
             places: Places::default(),
             memory: Memory::default(),
+            send_ids: SendIds::default(),
         }
     }
 
@@ -254,7 +262,9 @@ impl Oracle {
         let Inspection { found, subscriptions, rules, next_id } = found;
         // What was due may have happened, though nobody heard of it.
         self.pass(fell);
-        self.history.recover(fall, fell, now, found);
+        let gone = self.names_without_messages();
+        let cut = self.history.recover(fall, fell, now, found);
+        self.forget_names(cut, &gone);
         assert!(*next_id > self.history.spent_id(), "id {next_id} was given before");
         self.next_id = *next_id;
         self.step += 1;
@@ -293,6 +303,7 @@ impl Oracle {
     fn begin_step(&mut self, now: Nanos) {
         self.pass(now);
         self.step += 1;
+        self.moment = now;
     }
 
     /// What is due by now happens, each thing for itself; once, for what a step makes due is next.

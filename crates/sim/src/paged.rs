@@ -53,6 +53,12 @@ impl<F: Clone> Paged<F> {
         self.settle(now, outputs);
     }
 
+    /// See [`Broker::dismiss_session`].
+    pub fn dismiss_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
+        self.broker.dismiss_session(now, session, outputs);
+        self.settle(now, outputs);
+    }
+
     fn settle(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
         for _ in 0..ROUNDS_MAX {
             if let Some(fetch) = self.broker.poll_fetch() {

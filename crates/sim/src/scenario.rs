@@ -1,16 +1,19 @@
 //! What a seed decides before anything happens.
 
+use std::rc::Rc;
+
 use broker::BrokerOptions;
 use engine::{EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use journal::JournalOptions;
 use model::{
-    Durability, Formats, Nanos, Persistence, QueueBounds, QueueName, StorePolicy, WhenFull,
+    Destination, Durability, Formats, Nanos, Persistence, QueueBounds, QueueName, StorePolicy,
+    WhenFull,
 };
 
 use crate::oracle::ATTEMPTS_MAX;
 use crate::{
-    Fall, Fault, FaultyDisk, Moment, Rng, ServerDefects, keyspace, redis_workload, registration,
-    workload,
+    Fall, Fault, FaultyDisk, Moment, Oracle, Rng, ServerDefects, keyspace, redis_workload,
+    registration, workload,
 };
 
 /// The settings of one simulation.
@@ -28,6 +31,8 @@ pub struct Scenario {
     pub amqp_clients: u64,
     /// Clients of Redis that are connected at a time.
     pub redis_clients: u64,
+    /// Clients of HTTP that are connected at a time.
+    pub http_clients: u64,
     /// Requests that one client may have outstanding.
     pub pipeline: usize,
     /// Steps of the scheduler.
@@ -49,6 +54,10 @@ pub struct Scenario {
     pub log_bodies_max: u64,
     /// What senders ask of the store, one drawn for each message.
     pub persistences: Vec<Persistence>,
+    /// Of a hundred messages that may have a name of their sender's, so many do.
+    pub named_per_hundred: u64,
+    /// For how long such names are remembered.
+    pub send_id_window: Nanos,
     /// How much each of the queues may hold.
     pub bounds: QueueBounds,
     /// The same of each subscription of a topic.
@@ -91,6 +100,7 @@ impl Scenario {
             clients: rng.between(1, 6),
             amqp_clients: 0,
             redis_clients: 0,
+            http_clients: 0,
             pipeline: rng.pick(&[1, 1, 3, 16]),
             steps: rng.between(50, 600),
             faults_per_million: rng.pick(&[0, 0, 0, 500, 5000]),
@@ -101,6 +111,8 @@ impl Scenario {
             quota: rng.chance(3, 4).then_some(tight),
             log_bodies_max: u64::MAX,
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
+            named_per_hundred: 0,
+            send_id_window: Nanos::from_secs(2),
             bounds: QueueBounds::default(),
             topic_bounds: QueueBounds::default(),
             rules_per_thousand: 0,
@@ -136,6 +148,7 @@ impl Scenario {
     /// four places in queues, in one in five memory; in those with lists in one in three places
     /// there, in one in four memory; in those with topics in one in four places in subscriptions.
     /// More than one thing may be so. In one in sixteen without lists bounds change all the time.
+    /// Beside clients of AMQP there may be some of HTTP, and messages that are sent again.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
@@ -165,6 +178,7 @@ impl Scenario {
         if scenario.redis_clients == 0 && rng.chance(1, 16) {
             scenario.invite_operator(&mut rng);
         }
+        scenario.invite_http(&mut rng);
         scenario
     }
 
@@ -201,6 +215,15 @@ impl Scenario {
         self.rules_per_thousand = rng.pick(&[5, 20, 60]);
         self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
         self.leave_room_to_shed();
+    }
+
+    /// Beside those of AMQP there are clients of HTTP in half of the lives, and in one in three
+    /// senders name their messages.
+    fn invite_http(&mut self, rng: &mut Rng) {
+        if self.amqp_clients > 0 {
+            self.http_clients = rng.pick(&[0, 0, 1, 3]);
+            self.named_per_hundred = rng.pick(&[0, 0, 40]);
+        }
     }
 
     /// One life in four is that of clients of Redis, alone or beside those of beanstalkd.
@@ -268,6 +291,21 @@ impl Scenario {
         }
     }
 
+    /// What a sender calls a message, if anything: one of a few names, so that it does so again.
+    /// What is a part of a transaction has none of which this oracle is unsure, for no answer tells
+    /// whether it was stored.
+    pub(crate) fn draw_send_id(
+        &self,
+        rng: &mut Rng,
+        to: &Destination,
+        oracle: Option<&Oracle>,
+    ) -> Option<Rc<str>> {
+        let is_named = self.named_per_hundred > 0 && rng.chance(self.named_per_hundred, 100);
+        let name = is_named.then(|| rng.pick(&["m1", "m2", "m3", "m4", "m5", "m6"]))?;
+        let is_sure = oracle.is_none_or(|oracle| !oracle.is_unsure_of(to, name));
+        is_sure.then(|| name.into())
+    }
+
     /// The broker's options.
     #[must_use]
     pub fn options(&self) -> BrokerOptions {
@@ -275,6 +313,7 @@ impl Scenario {
         BrokerOptions {
             engine: EngineOptions {
                 queue_policies: self.queue_policies(),
+                send_id_window: self.send_id_window,
                 pace_max: self.pace_max,
                 formats: Formats { property, payload },
                 log_bodies_max: self.log_bodies_max,

@@ -8,6 +8,7 @@
 
 mod amqp_connection;
 mod elements;
+mod gateway;
 mod list_defects;
 mod operator;
 mod redis;
@@ -23,8 +24,11 @@ use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
 
 use crate::history::Changes;
 use crate::inspection::next_id;
-use crate::{AmqpClient, Client, FaultyDisk, KeyOracle, Oracle, Paged, RedisClient, Rng};
+use crate::{
+    AmqpClient, Client, FaultyDisk, HttpClient, KeyOracle, Oracle, Paged, RedisClient, Rng,
+};
 use amqp_connection::AmqpConnection;
+use gateway::Gateway;
 pub use list_defects::ListDefect;
 use redis_connection::RedisConnection;
 use split_commits::SplitCommits;
@@ -38,6 +42,8 @@ pub struct Outside {
     pub amqp_clients: BTreeMap<u64, AmqpClient>,
     /// Those who speak Redis' protocol, likewise.
     pub redis_clients: BTreeMap<u64, RedisClient>,
+    /// Those of HTTP, likewise; their sessions are the gateway's.
+    pub http_clients: BTreeMap<u64, HttpClient>,
     /// What they were told of messages.
     pub oracle: Oracle,
     /// What they were told of keys.
@@ -74,6 +80,7 @@ pub struct Server<D: Disk> {
     connections: BTreeMap<u64, Connection>,
     amqp_connections: BTreeMap<u64, AmqpConnection>,
     redis_connections: BTreeMap<u64, RedisConnection>,
+    gateway: Gateway,
     /// What commands of Redis that are not answered bring, in bytes, by client.
     bringing: BTreeMap<u64, u64>,
     /// Commands, alike, that were done at once.
@@ -151,7 +158,7 @@ impl<D: Disk> Server<D> {
         let shared = Shared::new(crate::workload::BODY_BYTES_MAX, Box::new(NoFacts));
         let mut broker = broker;
         broker.open_session(operator::SESSION);
-        Self {
+        let mut server = Self {
             broker,
             now,
             gate_is_open: defects.gate_is_open,
@@ -162,6 +169,7 @@ impl<D: Disk> Server<D> {
             connections: BTreeMap::new(),
             amqp_connections: BTreeMap::new(),
             redis_connections: BTreeMap::new(),
+            gateway: Gateway::default(),
             bringing: BTreeMap::new(),
             runs: 0,
             ids_given: false,
@@ -172,7 +180,9 @@ impl<D: Disk> Server<D> {
             leaving: Vec::new(),
             committing: BTreeMap::new(),
             stated: Vec::new(),
-        }
+        };
+        server.open_gateway();
+        server
     }
 
     /// A client has connected.
@@ -263,6 +273,7 @@ impl<D: Disk> Server<D> {
         for id in ids {
             self.serve_redis(id, outside);
         }
+        self.serve_http(outside);
         self.poll();
     }
 
@@ -391,6 +402,10 @@ impl<D: Disk> Server<D> {
         while self.has_leaving() && !self.broker.stalled() {
             self.stepped_at = self.now;
             let id = self.leaving.remove(0);
+            if outside.http_clients.remove(&id).is_some() {
+                self.leave_http(id);
+                continue;
+            }
             self.forget(id, outside);
             self.tell_room(outside);
             outside.oracle.closed(self.now, id);
@@ -606,6 +621,10 @@ impl<D: Disk> Server<D> {
             let id = output.session.0;
             if self.redis_connections.contains_key(&id) {
                 self.route_redis(output, outside);
+                continue;
+            }
+            if self.is_of_gateway(id) {
+                self.route_http(output, outside);
                 continue;
             }
             if self.amqp_connections.contains_key(&id) || self.committing.contains_key(&id) {

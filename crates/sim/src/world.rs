@@ -20,9 +20,10 @@ use crate::registration::CONTAINERS;
 use crate::server::Server;
 use crate::workload::{BODY_BYTES_MAX, Character};
 use crate::{
-    AmqpClient, AmqpWish, Answer, Client, Counted, Fall, Fault, FaultyDisk, KeyOracle, Oracle,
-    Outside, Paged, RedisClient, Rng, Scenario, Told, Value, Wish, Words, amqp_workload,
-    key_inspection, redis_client, redis_workload, registration, rules,
+    AmqpClient, AmqpWish, Answer, Client, Counted, Fall, Fault, FaultyDisk, HttpClient, HttpWish,
+    KeyOracle, Oracle, Outside, Paged, RedisClient, Rng, Scenario, Token, Told, Value, Wish, Words,
+    amqp_workload, http_workload, key_inspection, redis_client, redis_workload, registration,
+    rules,
 };
 
 /// One simulation.
@@ -92,6 +93,7 @@ impl<D: Disk + 'static> World<D> {
         let Scenario { bounds, topic_bounds, pace_max, .. } = scenario;
         let oracle = oracle.bounded(bounds, topic_bounds, pace_max);
         let oracle = oracle.cramped(scenario.memory_limit, scenario.is_bounded());
+        let oracle = oracle.remembering(scenario.send_id_window);
         let keys = KeyOracle::new(scenario.policy, scenario.lag());
         let keys = keys.bounded(scenario.list_bounds, scenario.pace_max);
         let keys = keys.cramped(scenario.memory_limit < u64::MAX);
@@ -105,6 +107,7 @@ impl<D: Disk + 'static> World<D> {
                 clients: BTreeMap::new(),
                 amqp_clients: BTreeMap::new(),
                 redis_clients: BTreeMap::new(),
+                http_clients: BTreeMap::new(),
                 oracle,
                 keys,
                 trace: scenario.trace,
@@ -200,6 +203,16 @@ impl<D: Disk + 'static> World<D> {
         self.settle()?;
         let client = self.outside.redis_clients.get(&id).expect("invariant: connected");
         Some(client.last_answer().filter(|_| !client.waits()).cloned())
+    }
+
+    /// A client of HTTP connects; returns its number.
+    pub fn connect_http(&mut self) -> u64 {
+        let id = self.next_client;
+        self.next_client += 1;
+        self.trace(|| format!("client {id} connects by HTTP"));
+        self.outside.http_clients.insert(id, HttpClient::new(id));
+        self.server().connect_http(id);
+        id
     }
 
     /// A client's connection breaks.
@@ -317,6 +330,7 @@ impl<D: Disk + 'static> World<D> {
         self.outside.clients.clear();
         self.outside.amqp_clients.clear();
         self.outside.redis_clients.clear();
+        self.outside.http_clients.clear();
         self.faulty.inject_at_random(0, &[]);
     }
 
@@ -357,6 +371,9 @@ impl<D: Disk + 'static> World<D> {
         while (self.outside.redis_clients.len() as u64) < self.scenario.redis_clients {
             self.connect_redis();
         }
+        while (self.outside.http_clients.len() as u64) < self.scenario.http_clients {
+            self.connect_http();
+        }
     }
 
     /// The operator may change rules, and hears of what he changed.
@@ -381,6 +398,9 @@ impl<D: Disk + 'static> World<D> {
         }
         if self.outside.redis_clients.contains_key(&id) {
             return self.act_redis(id);
+        }
+        if self.outside.http_clients.contains_key(&id) {
+            return self.act_http(id);
         }
         let known: Vec<u64> = self.outside.oracle.ids().collect();
         let client = self.outside.clients.get_mut(&id).expect("invariant: drawn from these");
@@ -407,7 +427,11 @@ impl<D: Disk + 'static> World<D> {
         let client = self.outside.amqp_clients.get_mut(&id).expect("invariant: connected");
         while client.outstanding() < *pipeline {
             let wish = amqp_workload::wish(client, &mut self.rng, persistences);
-            let Some(wish) = wish else { return };
+            let Some(mut wish) = wish else { return };
+            if let AmqpWish::Send { to, message, transaction, .. } = &mut wish {
+                let oracle = Some(&self.outside.oracle).filter(|_| transaction.is_some());
+                message.send_id = self.scenario.draw_send_id(&mut self.rng, to, oracle);
+            }
             if *trace {
                 eprintln!("{} client {id} wants {}", self.now, wish.summary());
             }
@@ -432,6 +456,26 @@ impl<D: Disk + 'static> World<D> {
             }
             client.send(words);
             if self.rng.chance(1, 4) {
+                break;
+            }
+        }
+    }
+
+    fn act_http(&mut self, id: u64) {
+        let Scenario { pipeline, persistences, trace, .. } = &self.scenario;
+        let clients = self.outside.http_clients.values();
+        let leases: Vec<Token> = clients.flat_map(|client| client.leases.clone()).collect();
+        let client = self.outside.http_clients.get_mut(&id).expect("invariant: connected");
+        while client.outstanding() < *pipeline {
+            let mut wish = http_workload::wish(client, &mut self.rng, persistences, &leases);
+            if let HttpWish::Send { to, post } = &mut wish {
+                post.send_id = self.scenario.draw_send_id(&mut self.rng, to, None);
+            }
+            if *trace {
+                eprintln!("{} client {id} wants {}", self.now, wish.summary());
+            }
+            client.send(wish);
+            if self.rng.coin() {
                 break;
             }
         }
@@ -517,6 +561,9 @@ impl<D: Disk + 'static> World<D> {
     }
 
     fn read_client(&mut self, id: u64, bytes_max: usize) {
+        if self.outside.http_clients.contains_key(&id) {
+            return self.read_http_client(id);
+        }
         let bytes = self.server().release(id, bytes_max);
         if self.outside.amqp_clients.contains_key(&id) {
             return self.read_amqp_client(id, &bytes);
@@ -554,6 +601,17 @@ impl<D: Disk + 'static> World<D> {
         if client.is_closed() {
             let server = self.server.as_mut().expect("invariant: it runs");
             server.disconnect(id, &mut self.outside);
+        }
+    }
+
+    fn read_http_client(&mut self, id: u64) {
+        for (heard, changes) in self.server().release_http(id) {
+            self.trace(|| format!("client {id} reads {heard:?}"));
+            self.tally.replies += 1;
+            let Outside { http_clients, oracle, .. } = &mut self.outside;
+            let client = http_clients.get_mut(&id).expect("invariant: connected");
+            client.hear(heard);
+            changes.into_iter().for_each(|changes| oracle.told(self.now, changes));
         }
     }
 
@@ -700,6 +758,7 @@ impl<D: Disk + 'static> World<D> {
             ids.iter().for_each(|id| self.read_client(*id, usize::MAX));
             let all = self.outside.clients.values().all(Client::is_content);
             let all = all && self.outside.redis_clients.values().all(RedisClient::is_content);
+            let all = all && self.outside.http_clients.values().all(HttpClient::is_content);
             if all && self.outside.amqp_clients.values().all(AmqpClient::is_content) {
                 self.outside.oracle.assert_served(self.now);
                 self.outside.keys.assert_served();
@@ -709,10 +768,10 @@ impl<D: Disk + 'static> World<D> {
             self.server.as_ref()?;
         }
         let stalled = self.server().broker.stalled();
-        let Outside { clients, amqp_clients, redis_clients, .. } = &self.outside;
+        let Outside { clients, amqp_clients, redis_clients, http_clients, .. } = &self.outside;
         panic!(
             "clients wait for ever, stalled: {stalled}: {clients:?} {amqp_clients:?} \
-             {redis_clients:?}"
+             {redis_clients:?} {http_clients:?}"
         );
     }
 
@@ -737,8 +796,9 @@ impl<D: Disk + 'static> World<D> {
     }
 
     fn client_ids(&self) -> Vec<u64> {
-        let Outside { clients, amqp_clients, redis_clients, .. } = &self.outside;
-        clients.keys().chain(amqp_clients.keys()).chain(redis_clients.keys()).copied().collect()
+        let Outside { clients, amqp_clients, redis_clients, http_clients, .. } = &self.outside;
+        let ids = clients.keys().chain(amqp_clients.keys()).chain(redis_clients.keys());
+        ids.chain(http_clients.keys()).copied().collect()
     }
 
     fn server(&mut self) -> &mut Server<D> {

@@ -101,7 +101,8 @@ fn send(world: &mut World<FaultyDisk>, client: u64, round: u8) -> Option<()> {
     let many = if round % 4 == 1 { 7 } else { 1 };
     for to in std::iter::once(topic).chain(std::iter::repeat_n(queue, many)) {
         let body = Rc::from([100 + round; 200]);
-        let message = Draft { durable: true, priority: 4, ttl: None, delay: 0, body };
+        let message =
+            Draft { durable: true, priority: 4, ttl: None, delay: 0, send_id: None, body };
         world.ask_amqp(client, AmqpWish::Send { to, message, transaction, settled: false })?;
     }
     let transaction = transaction.expect("it was declared");

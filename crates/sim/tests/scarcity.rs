@@ -115,6 +115,7 @@ fn lives_of_topics(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
         scenario.falls_per_thousand = rng.pick(&[0, 3, 10]);
         scenario.have_room();
         scenario.narrow_topics(rng);
+        scenario.http_clients = rng.pick(&[0, 2, 4]);
         adapt(scenario, rng);
     })
 }

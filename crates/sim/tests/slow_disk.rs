@@ -237,7 +237,8 @@ fn messages_of_amqp_in_memory_come_and_go_while_the_disk_stalls() {
     for round in 0..20 {
         for to in [&queue, &topic] {
             let body = Rc::from([round; 50]);
-            let message = Draft { durable: false, priority: 4, ttl: None, delay: 0, body };
+            let message =
+                Draft { durable: false, priority: 4, ttl: None, delay: 0, send_id: None, body };
             let (to, transaction) = (to.clone(), None);
             let send = AmqpWish::Send { to, message, transaction, settled: false };
             assert_eq!(world.ask_amqp_meanwhile(sender, send), Some(true), "it is accepted");
@@ -272,7 +273,7 @@ fn what_a_commit_gives_back_in_memory_is_there_while_the_disk_stalls() {
         world.ask_amqp(client, AmqpWish::Consume { queue: "a".into(), credit: 100 });
         let send = |to: &Destination, durable, bytes: usize, transaction| {
             let body = vec![7; bytes].into();
-            let message = Draft { durable, priority: 4, ttl: None, delay: 0, body };
+            let message = Draft { durable, priority: 4, ttl: None, delay: 0, send_id: None, body };
             AmqpWish::Send { to: to.clone(), message, transaction, settled: false }
         };
         world.ask_amqp(client, send(&here, false, 50, None));

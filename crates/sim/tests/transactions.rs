@@ -50,7 +50,8 @@ impl Teller<'_> {
         self.sent += 1;
         // Two of them are more than a batch, three less than a frame.
         let body = Rc::from([self.sent; 3950]);
-        let message = Draft { durable: self.durable, priority: 4, ttl: None, delay: 0, body };
+        let message =
+            Draft { durable: self.durable, priority: 4, ttl: None, delay: 0, send_id: None, body };
         let send = AmqpWish::Send { to, message, transaction, settled: false };
         self.world.ask_amqp(self.client, send)
     }

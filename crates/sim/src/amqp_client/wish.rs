@@ -116,6 +116,8 @@ pub struct Draft {
     pub ttl: Option<u32>,
     /// Milliseconds that it is hidden.
     pub delay: u32,
+    /// What its sender calls it.
+    pub send_id: Option<Rc<str>>,
     /// Its payload, unlike any other.
     pub body: Rc<[u8]>,
 }
@@ -166,9 +168,14 @@ impl Draft {
         let mut out = Vec::new();
         let Self { durable, priority, ttl, .. } = *self;
         Header { durable, priority, ttl, ..Header::default() }.encode(&mut out);
-        if self.delay > 0 {
+        if self.delay > 0 || self.send_id.is_some() {
             message::message_annotations(&mut out, |map| {
-                map.symbol("x-opt-delivery-delay", Value::Long(self.delay.into()));
+                if self.delay > 0 {
+                    map.symbol("x-opt-delivery-delay", Value::Long(self.delay.into()));
+                }
+                if let Some(send_id) = &self.send_id {
+                    map.symbol("x-opt-dunlin-send-id", Value::String(send_id));
+                }
             });
         }
         let to = address(to);
@@ -184,10 +191,10 @@ impl AmqpWish {
     pub fn summary(&self) -> String {
         match self {
             Self::Send { to, message, transaction, settled } => {
-                let Draft { durable, priority, ttl, delay, body } = message;
+                let Draft { durable, priority, ttl, delay, send_id, body } = message;
                 format!(
                     "Send {to:?} durable={durable} priority={priority} ttl={ttl:?} delay={delay} \
-                     {} bytes in={transaction:?} settled={settled}",
+                     id={send_id:?} {} bytes in={transaction:?} settled={settled}",
                     body.len()
                 )
             }
@@ -288,7 +295,8 @@ mod tests {
     #[test]
     fn a_draft_says_all_that_it_is() {
         let body = Rc::from(b"body".as_slice());
-        let draft = Draft { durable: true, priority: 7, ttl: Some(9), delay: 5, body };
+        let (ttl, send_id) = (Some(9), Some(Rc::from("mine")));
+        let draft = Draft { durable: true, priority: 7, ttl, delay: 5, send_id, body };
         let bytes = draft.encode(&Destination::Topic(QueueName::new("news").unwrap()));
         let message = Message::scan(&bytes).unwrap();
         let header = message.header();
@@ -296,6 +304,8 @@ mod tests {
         assert_eq!(message.properties().to, Some("topic://news"));
         let delay = message.message_annotation("x-opt-delivery-delay");
         assert_eq!(delay.and_then(|value| value.as_i64()), Some(5));
+        let send_id = message.message_annotation("x-opt-dunlin-send-id");
+        assert_eq!(send_id.and_then(|value| value.as_str()), Some("mine"));
         assert_eq!(message.data().collect::<Vec<_>>(), [b"body"]);
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct Places {
     /// less since.
     pub(super) catching_up: BTreeSet<Rc<str>>,
     /// The device is full: what takes more room than it frees stays.
-    is_scarce: bool,
+    pub(super) is_scarce: bool,
     /// Queues that hold more than they may since then.
     pub(super) overfull: BTreeSet<Rc<str>>,
     pub(super) counted: Counted,
@@ -130,6 +130,7 @@ impl Oracle {
         let waiting = self.places.waiting.remove(&ticket);
         let waiting = waiting.unwrap_or_else(|| panic!("{client} does not wait with {ticket}"));
         assert_eq!(waiting.client, client, "who waited with {ticket} is answered");
+        self.learn(&waiting.sent, reply);
         self.judge_place(now, client, &waiting.sent, reply, Some((ticket, &waiting)));
         if !matches!(reply, Reply::Refused(_)) {
             self.places.counted.went_on += 1;
@@ -266,8 +267,8 @@ impl Oracle {
         for (ticket, waiting) in &self.places.waiting {
             let demands = self.demands(waiting.client, &waiting.sent);
             let is_first = demands.keys().all(|queue| !awaited.contains(queue));
-            // A commit may wait for its room in the log since.
-            if is_first && !waiting.is_commit() {
+            // A commit may wait for its room in the log since, what was sent before behind others.
+            if is_first && !waiting.is_commit() && !self.repeats(&waiting.sent) {
                 let lacks = |(queue, demand): (&Rc<str>, &Demand)| {
                     self.lack(queue, *demand).is_some() || self.may_be_slow(queue)
                 };
@@ -346,7 +347,10 @@ impl Oracle {
                     let grows = self.lacks_room_to_park(queue, *demand);
                     assert!(!grows, "{queue} holds too much on a full device: {sent:?}");
                 }
-                self.judge_turn(&demands, waited.map_or(u64::MAX, |(ticket, _)| ticket), sent);
+                if !self.repeats(sent) {
+                    let ticket = waited.map_or(u64::MAX, |(ticket, _)| ticket);
+                    self.judge_turn(&demands, ticket, sent);
+                }
             }
             _ => {}
         }
@@ -455,6 +459,7 @@ impl Oracle {
             Sent::Wish(Wish::Put { queue, body, .. }) => {
                 add(&mut demands, queue, body.len());
             }
+            sent if self.repeats(sent) => {}
             Sent::Command(Command::PutTo { to, message, transaction: None }) => {
                 self.add_to(&mut demands, to, message.body.len());
             }
@@ -474,6 +479,9 @@ impl Oracle {
     ) {
         let Some(transaction) = self.transactions.get(&(client, id)) else { return };
         for (to, message) in &transaction.puts {
+            if self.is_repeated(to, message) {
+                continue;
+            }
             self.add_to(demands, to, message.body.len());
         }
         for (id, settlement) in &transaction.settled {

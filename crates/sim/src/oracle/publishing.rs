@@ -34,6 +34,9 @@ impl Oracle {
         if let Some(transaction) = transaction {
             return self.enlist_put(client, transaction, to, message, reply);
         }
+        if let Some(changes) = self.send_again(to, message, reply) {
+            return changes;
+        }
         let begin = self.history.len();
         // Whether it had to be refused for want of a place or of memory is judged before.
         if let Reply::Refused(Refusal::StoreFull | Refusal::QueueFull(_) | Refusal::MemoryFull) =
@@ -49,6 +52,7 @@ impl Oracle {
             _ => panic!("{reply:?} to a message for {to:?}"),
         }
         self.bind(begin, first);
+        self.remember(to, message, first, begin..self.history.len());
         begin..self.history.len()
     }
 
@@ -90,9 +94,7 @@ impl Oracle {
         self.next_id += 1;
         self.comes_into(&queue);
         let lease = u32::try_from(new.lease.as_secs()).expect("invariant: a minute");
-        let scanned = message::Message::scan(&new.body).expect("invariant: the session read it");
-        let body: Vec<u8> = scanned.data().flatten().copied().collect();
-        let content = Content::plain(queue, new.priority, lease, body.into());
+        let content = Content::plain(queue, new.priority, lease, payload(new).into());
         let content = Content { expires: new.expires, ..content };
         let nature = Nature { level, order: id, bytes: new.body.len() as u64 };
         let place = Place::Ready(now);
@@ -100,6 +102,15 @@ impl Oracle {
         let hidden = Place::Delayed(now + new.delay);
         self.stand(id, if new.delay == Nanos::ZERO { place } else { hidden });
     }
+}
+
+/// What who knows no format is to see of a message.
+fn payload(new: &NewMessage) -> Vec<u8> {
+    if new.format != amqp::FORMAT {
+        return new.body.to_vec();
+    }
+    let scanned = message::Message::scan(&new.body).expect("invariant: the session read it");
+    scanned.data().flatten().copied().collect()
 }
 
 impl Oracle {

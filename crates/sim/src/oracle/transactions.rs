@@ -37,6 +37,7 @@ impl Oracle {
             return NOTHING;
         }
         if let Some(reply) = reply {
+            self.learn(&sent, reply);
             self.judge_place(now, client, &sent, reply, None);
         }
         let changes = self.perform(now, client, command, reply);
@@ -88,6 +89,10 @@ impl Oracle {
             Command::FindSubscription { name } => self.find_subscription(name, reply),
             Command::Settle { message, settlement, transaction } => {
                 self.settle(now, client, *message, *settlement, *transaction, reply)
+            }
+            Command::Renew { message, lease } => {
+                let lease = lease.expect("only HTTP extends leases here, and says for how long");
+                self.renew(now, client, *message, lease, reply)
             }
             Command::Begin { transaction } => {
                 assert_eq!(*reply, Reply::Done, "{command:?}");
@@ -173,8 +178,18 @@ impl Oracle {
             return NOTHING;
         }
         let (begin, first_id) = (self.history.len(), self.next_id);
+        let (mut named, mut repeated) = (Vec::new(), None);
         for (to, message) in &transaction.puts {
+            if let Some(changes) = self.answered_before(to, message) {
+                if repeated.is_none() || !self.are_in_memory(changes.clone()) {
+                    repeated = Some(changes);
+                }
+                continue;
+            }
+            let first = self.next_id;
             self.store(now, to, message);
+            self.remember(to, message, first, NOTHING);
+            named.push((to, message));
         }
         let mut waits_for_all = false;
         for (id, settlement) in &transaction.settled {
@@ -182,7 +197,15 @@ impl Oracle {
             self.apply_settlement(now, *id, *settlement);
         }
         self.bind(begin, first_id);
-        if waits_for_all { self.everything() } else { begin..self.history.len() }
+        let all = begin..self.history.len();
+        for (to, message) in named {
+            self.know_changes(to, message, all.clone());
+        }
+        match repeated {
+            _ if waits_for_all => self.everything(),
+            Some(changes) if self.are_in_memory(all.clone()) => changes,
+            _ => all,
+        }
     }
 
     /// What it settled is as after a delivery that failed.

@@ -1,0 +1,214 @@
+//! One simulated client of HTTP: what it asks, what it still expects, which leases it got.
+//!
+//! It asks in the words of the server's gateway, which makes commands of requests; the bytes of
+//! HTTP are tested with the server. Several requests may be under way at a time, as by HTTP/2.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use model::{Destination, Nanos, Persistence};
+
+/// A client and what it waits for.
+#[derive(Debug)]
+pub struct HttpClient {
+    /// Its number, never used twice.
+    pub id: u64,
+    /// Requests that the server has not seen yet.
+    pub outbound: VecDeque<HttpWish>,
+    /// Leases that it has heard of.
+    pub leases: Vec<Token>,
+    /// Requests without an answer, but for receives.
+    unanswered: usize,
+    /// Receives without one.
+    receives: usize,
+    /// What was said to it and it has not read.
+    coming: usize,
+    follows: bool,
+}
+
+/// One thing that a client of HTTP wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpWish {
+    /// `POST …/messages`
+    Send {
+        /// Where.
+        to: Destination,
+        /// What.
+        post: Post,
+    },
+    /// `GET /topics/NAME/events`
+    Follow {
+        /// Which.
+        topic: Rc<str>,
+    },
+    /// The stream of events ends.
+    Leave,
+    /// `GET /queues/NAME/messages`
+    Receive {
+        /// Which.
+        queue: Rc<str>,
+        /// The most messages.
+        max: usize,
+        /// For how long it waits.
+        wait: Nanos,
+        /// For how long they are leased.
+        lease: Nanos,
+    },
+    /// `DELETE /leases/LEASE` and what else ends or extends one.
+    Settle {
+        /// Which.
+        token: Token,
+        /// What becomes of the message.
+        how: Settling,
+    },
+    /// `GET /queues/NAME/messages?browse`
+    Browse {
+        /// Which.
+        queue: Rc<str>,
+    },
+}
+
+/// A message to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Post {
+    /// As it asks the store.
+    pub persistence: Persistence,
+    /// As the engine counts it.
+    pub priority: u32,
+    /// How long it is worth something.
+    pub ttl: Option<Nanos>,
+    /// How long it is hidden.
+    pub delay: Nanos,
+    /// What its sender calls it.
+    pub send_id: Option<Rc<str>>,
+    /// Its bytes, unlike any other's.
+    pub body: Rc<[u8]>,
+}
+
+/// One lease of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Which.
+    pub message: u64,
+    /// Which of its leases.
+    pub number: u64,
+}
+
+/// What becomes of a leased message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settling {
+    /// It is done with.
+    Accept,
+    /// It failed.
+    Fail,
+    /// It is ready again, or after so many seconds.
+    Release {
+        /// As the engine counts it.
+        priority: u32,
+        /// How many.
+        delay: u32,
+    },
+    /// It is set aside.
+    Bury,
+    /// Its lease begins anew.
+    Extend {
+        /// For so long.
+        lease: Nanos,
+    },
+}
+
+/// What a client reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// The answer to a request.
+    Answer,
+    /// The answer to a receive.
+    Leased(Vec<Token>),
+    /// A message of the topic that it follows.
+    Event,
+}
+
+impl HttpWish {
+    /// For a trace: without the bytes of bodies.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut text = format!("{self:?}");
+        text.truncate(text.find("body: ").unwrap_or(text.len()));
+        text
+    }
+}
+
+impl HttpClient {
+    /// A client that has just connected.
+    #[must_use]
+    pub const fn new(id: u64) -> Self {
+        Self {
+            id,
+            outbound: VecDeque::new(),
+            leases: Vec::new(),
+            unanswered: 0,
+            receives: 0,
+            coming: 0,
+            follows: false,
+        }
+    }
+
+    /// How many of its wishes are not answered.
+    #[must_use]
+    pub const fn outstanding(&self) -> usize {
+        self.unanswered + self.receives
+    }
+
+    /// Whether nothing is unanswered, but for receives, and nothing on its way.
+    #[must_use]
+    pub fn is_content(&self) -> bool {
+        self.outbound.is_empty() && self.unanswered == 0 && self.coming == 0
+    }
+
+    /// Whether it has asked to follow a topic and not left.
+    #[must_use]
+    pub const fn follows(&self) -> bool {
+        self.follows
+    }
+
+    /// Sends what says this wish.
+    pub fn send(&mut self, wish: HttpWish) {
+        match &wish {
+            HttpWish::Receive { .. } => self.receives += 1,
+            HttpWish::Leave => self.follows = false,
+            wish => {
+                self.follows |= matches!(wish, HttpWish::Follow { .. });
+                self.unanswered += 1;
+            }
+        }
+        if let HttpWish::Settle { token, how } = &wish
+            && !matches!(how, Settling::Extend { .. })
+        {
+            self.leases.retain(|lease| lease != token);
+        }
+        self.outbound.push_back(wish);
+    }
+
+    /// The server says something, which is on its way from now on.
+    pub fn awaits(&mut self, heard: &Heard) {
+        match heard {
+            Heard::Answer => self.unanswered -= 1,
+            Heard::Leased(_) => self.receives -= 1,
+            Heard::Event => {}
+        }
+        self.coming += 1;
+    }
+
+    /// The stream of events ended without its doing.
+    pub fn lose(&mut self) {
+        self.follows = false;
+    }
+
+    /// It reads something.
+    pub fn hear(&mut self, heard: Heard) {
+        self.coming -= 1;
+        if let Heard::Leased(tokens) = heard {
+            self.leases.extend(tokens);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What senders call their messages: what comes again under the same name within the window is not
+//! stored again, whichever protocol brings it, and is answered as the first time; over crashes too.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::{Command, Destination, Durability, Nanos, NewMessage, Refusal, Reply};
+
+use super::places::Sent;
+use super::{NOTHING, Oracle};
+use crate::history::Changes;
+
+/// The names that were seen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SendIds {
+    window: Nanos,
+    seen: BTreeMap<Key, Seen>,
+}
+
+/// A sender's name for a message, at its destination.
+type Key = (Destination, Arc<str>);
+
+/// What came of the first message of a name.
+#[derive(Clone, Debug)]
+struct Seen {
+    at: Nanos,
+    /// The number of the first that was stored, and of the next after the last.
+    ids: (u64, u64),
+    /// What its answer reflected.
+    changes: Changes,
+    /// A crash may have undone it, and nothing that was found tells.
+    is_unsure: bool,
+}
+
+impl Oracle {
+    /// The same, where names are remembered for so long.
+    #[must_use]
+    pub fn remembering(mut self, window: Nanos) -> Self {
+        self.send_ids.window = window;
+        self
+    }
+
+    /// Whether nobody can tell if a message of that name was stored.
+    #[must_use]
+    pub fn is_unsure_of(&self, to: &Destination, send_id: &str) -> bool {
+        let seen = self.send_ids.seen.get(&(to.clone(), send_id.into()));
+        seen.is_some_and(|seen| seen.is_unsure)
+    }
+
+    /// What came of a message when it was sent before, as far as that is certain.
+    fn sent_before(&self, to: &Destination, message: &NewMessage) -> Option<&Seen> {
+        let key = (to.clone(), message.send_id.clone()?);
+        let seen = self.send_ids.seen.get(&key).filter(|seen| !seen.is_unsure)?;
+        (self.moment < seen.at + self.send_ids.window).then_some(seen)
+    }
+
+    pub(super) fn is_repeated(&self, to: &Destination, message: &NewMessage) -> bool {
+        self.sent_before(to, message).is_some()
+    }
+
+    /// Whether it was sent before and need not be stored.
+    pub(super) fn repeats(&self, sent: &Sent) -> bool {
+        let Sent::Command(Command::PutTo { to, message, transaction: None }) = sent else {
+            return false;
+        };
+        self.is_repeated(to, message)
+    }
+
+    /// What the answer to a message reflects that was sent before.
+    pub(super) fn answered_before(
+        &self,
+        to: &Destination,
+        message: &NewMessage,
+    ) -> Option<Changes> {
+        self.sent_before(to, message).map(|seen| seen.changes.clone())
+    }
+
+    /// A message was sent again, and answered.
+    pub(super) fn send_again(
+        &self,
+        to: &Destination,
+        message: &NewMessage,
+        reply: &Reply,
+    ) -> Option<Changes> {
+        let Seen { ids: (first, next), changes, .. } = self.sent_before(to, message)?;
+        match reply {
+            Reply::Stored { message } if first < next => {
+                assert_eq!(message.0, *first, "it was stored before");
+            }
+            Reply::Done => assert_eq!(first, next, "it was stored before"),
+            // It waited for memory as if it was to be stored.
+            Reply::Refused(Refusal::MemoryFull) => return Some(NOTHING),
+            _ => panic!("{reply:?} to {:?}, which was sent before", message.send_id),
+        }
+        Some(changes.clone())
+    }
+
+    /// What is known from here on of a message that was just stored.
+    pub(super) fn remember(
+        &mut self,
+        to: &Destination,
+        message: &NewMessage,
+        first_id: u64,
+        changes: Changes,
+    ) {
+        if let Some(send_id) = message.send_id.clone() {
+            let ids = (first_id, self.next_id);
+            let seen = Seen { at: self.moment, ids, changes, is_unsure: false };
+            self.send_ids.seen.insert((to.clone(), send_id), seen);
+        }
+    }
+
+    /// What the answer to it reflects, where it was stored with others.
+    pub(super) fn know_changes(&mut self, to: &Destination, message: &NewMessage, all: Changes) {
+        let key = message.send_id.clone().map(|send_id| (to.clone(), send_id));
+        if let Some(seen) = key.and_then(|key| self.send_ids.seen.get_mut(&key)) {
+            seen.changes = all;
+        }
+    }
+
+    /// What came of a name of which nobody was sure.
+    pub(super) fn learn(&mut self, sent: &Sent, reply: &Reply) {
+        let Sent::Command(Command::PutTo { to, message, transaction: None }) = sent else { return };
+        let Some(send_id) = message.send_id.clone() else { return };
+        let key = (to.clone(), send_id);
+        let Some(seen) = self.send_ids.seen.get_mut(&key).filter(|seen| seen.is_unsure) else {
+            return;
+        };
+        match reply {
+            Reply::Stored { message } if message.0 == seen.ids.0 => seen.is_unsure = false,
+            Reply::Waits { .. } | Reply::Refused(_) => {}
+            _ => _ = self.send_ids.seen.remove(&key),
+        }
+    }
+
+    /// The process fell: names are kept with what was stored under them, of which the first `cut`
+    /// changes are there for certain. What is not is there only if it was deleted as well.
+    pub(super) fn forget_names(&mut self, cut: usize, gone: &[Key]) {
+        self.send_ids.seen.retain(|key, seen| {
+            seen.is_unsure |= seen.changes.end > cut;
+            seen.changes = NOTHING;
+            !seen.is_unsure || gone.contains(key)
+        });
+    }
+
+    /// Names of which all messages are deleted by now; those of messages in memory alone are gone.
+    pub(super) fn names_without_messages(&mut self) -> Vec<Key> {
+        let Self { send_ids, history, .. } = self;
+        let is_kept = |id| history.last_change(id).and_then(|change| history.nature(change));
+        let is_kept = |id: &u64| is_kept(*id).is_some_and(|it| it.level > Durability::None);
+        send_ids.seen.retain(|_, seen| (seen.ids.0..seen.ids.1).any(|id| is_kept(&id)));
+        let all = send_ids.seen.iter();
+        let is_gone = |seen: &Seen| {
+            let mut kept = (seen.ids.0..seen.ids.1).filter(is_kept);
+            kept.all(|id| history.is_deleted(id))
+        };
+        all.filter(|(_, seen)| is_gone(seen)).map(|(key, _)| key.clone()).collect()
+    }
+}

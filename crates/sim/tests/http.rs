@@ -1,0 +1,52 @@
+//! Clients of HTTP among others: who follows a topic gets what is published while he does, in its
+//! order; who receives gets each message under a lease that others may settle; what was settled
+//! never comes again, whatever falls.
+
+use model::Nanos;
+use sim::{Rng, Scenario, Tally, simulate};
+
+/// Lives with clients of HTTP.
+fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
+    let mut total = Tally::default();
+    for seed in 1..=SEEDS {
+        let mut scenario = Scenario::new(seed);
+        let mut rng = Rng::new(seed);
+        scenario.have_room();
+        (scenario.http_clients, scenario.redis_clients) = (rng.between(2, 5), 0);
+        scenario.clients = rng.pick(&[0, 0, 2]);
+        scenario.amqp_clients = rng.pick(&[0, 1, 2]);
+        scenario.steps = 500;
+        adapt(&mut scenario, &mut rng);
+        total += simulate(scenario).unwrap_or_else(|failure| panic!("{failure}"));
+    }
+    println!("{total}");
+    total
+}
+
+#[test]
+fn who_follows_and_receives_gets_what_is_there_whatever_falls() {
+    let total = lives(|scenario, rng| {
+        scenario.falls_per_thousand = rng.pick(&[0, 3, 10, 30]);
+    });
+    assert!(total.falls > SEEDS, "{total}");
+    assert!(total.replies > 50 * SEEDS, "{total}");
+}
+
+/// What comes again under the name that its sender gave it is stored once, whichever protocol
+/// brings it, and whatever falls between.
+#[test]
+fn what_is_sent_again_is_stored_once_whatever_falls() {
+    let total = lives(|scenario, rng| {
+        (scenario.amqp_clients, scenario.named_per_hundred) = (rng.between(1, 3), 60);
+        scenario.falls_per_thousand = rng.pick(&[0, 3, 10, 30]);
+        scenario.send_id_window = Nanos::from_millis(rng.pick(&[50, 2000, 60_000]));
+        if rng.chance(1, 4) {
+            scenario.narrow(rng);
+            scenario.narrow_topics(rng);
+        }
+    });
+    assert!(total.falls > SEEDS, "{total}");
+    assert!(total.replies > 50 * SEEDS, "{total}");
+}
+
+const SEEDS: u64 = 200;
