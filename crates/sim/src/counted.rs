@@ -14,6 +14,8 @@ pub struct Counted {
     pub held_off: u64,
     /// Messages that went because of others.
     pub shed: u64,
+    /// Messages that were to become dead letters while the device was full.
+    pub set_aside: u64,
     /// Consumers that were disconnected for what they left unread.
     pub cut_off: u64,
 }
@@ -24,17 +26,18 @@ impl AddAssign for Counted {
         self.went_on += other.went_on;
         self.held_off += other.held_off;
         self.shed += other.shed;
+        self.set_aside += other.set_aside;
         self.cut_off += other.cut_off;
     }
 }
 
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { waits, went_on, held_off, shed, cut_off } = self;
+        let Self { waits, went_on, held_off, shed, set_aside, cut_off } = self;
         write!(
             f,
             "{waits} waits, {went_on} not in vain, {held_off} held off, {shed} shed, \
-             {cut_off} cut off"
+             {set_aside} set aside, {cut_off} cut off"
         )
     }
 }

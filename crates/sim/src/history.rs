@@ -97,6 +97,8 @@ pub struct History {
     changes: Vec<Change>,
     /// The highest id that may not be given again.
     spent_id: u64,
+    /// The device is full at times.
+    may_lack_room: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -111,18 +113,28 @@ struct Change {
     told: Option<Nanos>,
     /// It was leased since. The journal may or may not have noted that it is hidden no more.
     leased: bool,
+    /// It was hidden since, for want of room to become a dead letter, as a snapshot may have noted.
+    is_set_aside: bool,
+    /// So many more deliveries may have failed, likewise.
+    slack: u32,
 }
 
 impl History {
     /// Nothing happened yet. A periodic sync may be late by `lag`.
     #[must_use]
     pub const fn new(policy: StorePolicy, lag: Nanos) -> Self {
-        Self { policy, lag, changes: Vec::new(), spent_id: 0 }
+        Self { policy, lag, changes: Vec::new(), spent_id: 0, may_lack_room: false }
+    }
+
+    /// The device is full at times, or never.
+    pub fn lack_room(&mut self, at_times: bool) {
+        self.may_lack_room = at_times;
     }
 
     /// Notes what a step left of a message; returns the number of the change.
     pub fn push(&mut self, step: u64, id: u64, nature: Nature, left: Option<Kept>) -> usize {
-        self.changes.push(Change { step, id, nature, left, told: None, leased: false });
+        let (told, leased, is_set_aside, slack) = (None, false, false, 0);
+        self.changes.push(Change { step, id, nature, left, told, leased, is_set_aside, slack });
         if is_message(&id) {
             self.spent_id = self.spent_id.max(id);
         }
@@ -137,6 +149,22 @@ impl History {
     /// The message that this change left was leased.
     pub fn leased(&mut self, change: usize) {
         self.change(change).leased = true;
+    }
+
+    /// So many more deliveries may have failed of the message that this change left.
+    pub fn allow(&mut self, change: usize, failures: u32) {
+        self.change(change).slack += failures;
+    }
+
+    /// How many more may have.
+    #[must_use]
+    pub fn slack(&self, change: usize) -> u32 {
+        self.changes.get(change).map_or(0, |change| change.slack)
+    }
+
+    /// The message that this change left was hidden for want of room.
+    pub fn set_aside(&mut self, change: usize) {
+        self.change(change).is_set_aside = true;
     }
 
     /// How many changes there are.
@@ -209,15 +237,30 @@ impl History {
         self.spent_id = certain.chain(found.keys().copied()).filter(is_message).max().unwrap_or(0);
         self.changes.truncate(cut);
         self.changes.retain(Change::is_journalled);
+        self.adopt(found);
         cut
+    }
+
+    /// How many deliveries have failed is what was found.
+    fn adopt(&mut self, found: &BTreeMap<u64, Found>) {
+        for (id, found) in found.iter().filter(|(_, found)| !found.is_hidden) {
+            let last = self.changes.iter_mut().rfind(|change| change.id == *id);
+            let Some(Change { left: Some((left, _)), slack, .. }) = last else { continue };
+            if left.may_be(&found.kept.0, *slack) {
+                *left = found.kept.0.clone();
+                *slack = 0;
+            }
+        }
     }
 
     /// What expired until `now` and was found among the dead letters is there from here on.
     pub fn age(&mut self, step: u64, now: Nanos, found: &BTreeMap<u64, Found>) {
         let aged = |(id, (number, kept)): (u64, (usize, &Kept))| {
+            let Change { nature, slack, .. } = self.changes.get(number)?;
             let aged = kept.0.aged(now)?;
-            found.get(&id).filter(|found| found.shows(&aged))?;
-            Some((id, self.changes.get(number)?.nature, (aged, Standing::Ready)))
+            let found = found.get(&id).filter(|found| found.shows(&aged, *slack))?;
+            let aged = if found.is_hidden { aged } else { found.kept.0.clone() };
+            Some((id, *nature, (aged, Standing::Ready)))
         };
         let all: Vec<_> = self.state().into_iter().filter_map(aged).collect();
         for (id, nature, kept) in all {
@@ -267,10 +310,15 @@ impl History {
         let lost = state.keys().filter(|id| !found.contains_key(id)).copied();
         let fits = |id: &u64, found: &Found| {
             let (number, left) = state.get(id)?;
-            let leased = self.changes.get(*number)?.leased;
+            let Change { leased, is_set_aside, slack, .. } = *self.changes.get(*number)?;
             // What is over may not have gone yet: a broker that has no room does nothing by time.
-            let aged = left.0.aged(now).is_some_and(|aged| found.shows(&aged));
-            let same = found.shows(&left.0) && stands_as(left.1, leased, now, found.kept.1);
+            let aged = left.0.aged(now).is_some_and(|aged| found.shows(&aged, slack));
+            let stands = stands_as(left.1, leased, now, found.kept.1);
+            // On a full device what is over is hidden, by this process or by one before it.
+            let may_hide = is_set_aside || self.may_lack_room && left.0.aged(now).is_some();
+            let is_hidden = |until: Nanos| may_hide && until <= now + SCARCE_RETRY;
+            let hides = matches!(found.kept.1, Standing::Delayed(until) if is_hidden(until));
+            let same = found.shows(&left.0, slack) && (stands || hides);
             (same || aged && found.kept.1 == Standing::Ready).then_some(())
         };
         let wrong = found.iter().filter(|(id, found)| fits(id, found).is_none()).map(|(id, _)| *id);
@@ -333,6 +381,17 @@ impl Content {
         Self { queue, failed: 0, expires: None, dead: Some(dead), ..self.clone() }
     }
 
+    /// Whether it may be this, where so many more deliveries may have failed than are known.
+    #[must_use]
+    pub fn may_be(&self, seen: &Self, slack: u32) -> bool {
+        let may_be = |known: u32, seen: u32| (known..=known + slack).contains(&seen);
+        let attempts = |content: &Self| content.dead.as_ref().map_or(0, |dead| dead.attempts);
+        let (known, of_seen) = (attempts(self), attempts(seen));
+        let mut same = Self { failed: self.failed, ..seen.clone() };
+        same.dead.iter_mut().for_each(|dead| dead.attempts = known);
+        may_be(self.failed, seen.failed) && may_be(known, of_seen) && same == *self
+    }
+
     /// What its time has made of it by now, if that is anything.
     fn aged(&self, now: Nanos) -> Option<Self> {
         let is_over = self.expires.is_some_and(|at| at <= now);
@@ -341,11 +400,11 @@ impl Content {
 }
 
 impl Found {
-    /// Whether it may be this.
-    fn shows(&self, content: &Content) -> bool {
+    /// Whether it may be this, of which so many more deliveries may have failed.
+    fn shows(&self, content: &Content, slack: u32) -> bool {
         let seen = &self.kept.0;
         if !self.is_hidden {
-            return seen == content;
+            return content.may_be(seen, slack);
         }
         let known = (content.priority, content.lease, &content.body);
         *seen.queue == *content.destination() && (seen.priority, seen.lease, &seen.body) == known
@@ -368,6 +427,9 @@ pub(crate) const SUBSCRIBED: char = '|';
 
 /// Where dead letters are.
 pub(crate) const DEAD_LETTERS: &str = "DLQ";
+
+/// How long what has no room to become a dead letter is hidden: as in the engine.
+pub(crate) const SCARCE_RETRY: Nanos = Nanos::from_secs(30);
 
 /// Numbers from here on are of durable subscriptions, which are kept like messages.
 pub(crate) const SUBSCRIPTIONS: u64 = 1 << 63;

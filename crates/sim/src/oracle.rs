@@ -86,6 +86,10 @@ struct Message {
     place: Place,
     /// Its newest change in the history.
     change: usize,
+    /// It is over, or was rejected, and waits for room to become a dead letter: it is delayed.
+    is_hidden: bool,
+    /// So many more deliveries of it may have failed than are known.
+    slack: u32,
     /// It is in memory and came with what is not: who sees it must not see a crash undo that.
     bound: Option<Changes>,
 }
@@ -144,6 +148,13 @@ impl Oracle {
     #[must_use]
     pub fn bounded(self, queues: QueueBounds, topics: QueueBounds, pace_max: Nanos) -> Self {
         Self { places: Places::new(queues, topics, pace_max), ..self }
+    }
+
+    /// The same, where the device is full at times or never.
+    #[must_use]
+    pub fn short_of_room(mut self, at_times: bool) -> Self {
+        self.history.lack_room(at_times);
+        self
     }
 
     /// The ids of all live messages.
@@ -284,7 +295,11 @@ impl Oracle {
         let message = |(id, (change, kept)): (u64, (usize, &Kept))| {
             let nature = self.history.nature(change).expect("invariant: from the history");
             let place = stand(&id, change);
-            (id, Message { content: kept.0.clone(), nature, place, change, bound: None })
+            let is_over = kept.0.expires.is_some_and(|at| at <= now);
+            let is_hidden = matches!(place, Place::Delayed(_)) && is_over;
+            let slack = self.history.slack(change);
+            let content = kept.0.clone();
+            (id, Message { content, nature, place, change, is_hidden, slack, bound: None })
         };
         self.messages = self.history.state().into_iter().map(message).collect();
         let mut registrations = self.messages.split_off(&SUBSCRIPTIONS);
@@ -327,7 +342,8 @@ impl Oracle {
     /// What time does next to a message.
     fn first_due(&self) -> Option<(Nanos, Due, u64)> {
         let due = |(id, message): (&u64, &Message)| {
-            let expires = message.content.expires.filter(|_| message.holder().is_none());
+            let may_expire = message.holder().is_none() && !message.is_hidden;
+            let expires = message.content.expires.filter(|_| may_expire);
             let expires = expires.map(|at| (at, Due::Expires, *id));
             let returns = match message.place {
                 Place::Delayed(until) | Place::Leased(_, until) => Some(until),
@@ -347,9 +363,8 @@ impl Oracle {
         let level = self.policy.durability(*persistence);
         let nature = Nature { level, order: id, bytes: body.len() as u64 };
         let content = Content::plain(queue.clone(), *priority, (*lease).max(1), body.clone());
-        let place = Place::Ready(now);
         self.comes_into(queue);
-        self.messages.insert(id, Message { content, nature, place, change: 0, bound: None });
+        self.messages.insert(id, Message::new(content, nature, now));
         self.hide(now, id, *delay)
     }
 
@@ -495,7 +510,9 @@ impl Oracle {
             let free = message.holder().is_none() && of_queue;
             let mine = message.holder() == Some(client);
             match wish {
-                Wish::ReserveJob { .. } => free,
+                Wish::ReserveJob { .. } => {
+                    free && message.content.expires.is_none_or(|at| at > now)
+                }
                 Wish::Delete { .. } => free || mine,
                 Wish::KickJob { .. } => free && !matches!(message.place, Place::Ready(_)),
                 _ => mine,
@@ -552,7 +569,7 @@ impl Oracle {
     /// A message is ready again, as far as the history knows it always was.
     fn return_ready(&mut self, now: Nanos, id: u64) {
         let message = self.message(id);
-        message.place = Place::Ready(now);
+        (message.place, message.is_hidden) = (Place::Ready(now), false);
         let queue = message.content.queue.clone();
         self.places.overfull.remove(&queue);
     }
@@ -564,11 +581,12 @@ impl Oracle {
             Place::Delayed(until) => Standing::Delayed(until),
             Place::Buried(_) => Standing::Buried,
         };
-        let Message { content, nature, .. } = self.message(id).clone();
+        let Message { content, nature, slack, .. } = self.message(id).clone();
         self.places.overfull.remove(&content.queue);
         let change = self.history.push(self.step, id, nature, Some((content, standing)));
+        self.history.allow(change, slack);
         let message = self.message(id);
-        (message.place, message.change) = (place, change);
+        (message.place, message.change, message.is_hidden) = (place, change, false);
         self.shown(id)
     }
 
@@ -578,6 +596,12 @@ impl Oracle {
 }
 
 impl Message {
+    /// One that has just come, and is ready.
+    const fn new(content: Content, nature: Nature, now: Nanos) -> Self {
+        let place = Place::Ready(now);
+        Self { content, nature, place, change: 0, is_hidden: false, slack: 0, bound: None }
+    }
+
     const fn holder(&self) -> Option<u64> {
         match self.place {
             Place::Leased(client, _) | Place::Held(client) => Some(client),

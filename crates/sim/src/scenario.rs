@@ -125,8 +125,7 @@ impl Scenario {
         // Last, so that those seeds live as before that have no such clients.
         scenario.amqp_clients = rng.pick(&[0, 1, 2, 4]);
         if scenario.amqp_clients > 0 {
-            // A full device counts no failure and moves no dead letter, which the oracle does not
-            // know of: tests/full_disk_consumers.rs does.
+            // Those of full devices are lives of their own: tests/scarcity.rs.
             scenario.quota = None;
             scenario.faults.retain(|fault| *fault != Fault::Full);
         }
@@ -322,6 +321,12 @@ impl Scenario {
             },
             journal: self.journal.clone(),
         }
+    }
+
+    /// Whether the device is full at times.
+    pub(crate) fn may_lack_room(&self) -> bool {
+        let is_bounded = self.quota.is_some() || self.journal.disk_bytes_max.is_some();
+        is_bounded || self.faults_per_million > 0 && self.faults.contains(&Fault::Full)
     }
 
     /// Whether queues, topics or lists may have bounds.

@@ -54,7 +54,7 @@ fn transactions_and_topics_wait_whole() {
     let total = lives(|scenario, rng| {
         (scenario.clients, scenario.amqp_clients) = (rng.between(0, 3), rng.between(1, 4));
         scenario.steps = 1500;
-        // A full device counts no failure, which this oracle does not know of.
+        // Full devices are another matter: see scarcity.rs.
         (scenario.quota, scenario.journal.disk_bytes_max) = (None, None);
         scenario.faults.retain(|fault| *fault != Fault::Full);
     });

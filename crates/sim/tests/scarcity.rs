@@ -84,6 +84,32 @@ fn the_oldest_goes_on_a_full_device_too() {
     }
 }
 
+/// Among consumers who fail and reject, topics and transactions: no failure is counted then but in
+/// memory, and what is to become a dead letter is hidden until there is room.
+#[test]
+fn consumers_and_transactions_go_on_with_a_full_device() {
+    for when_full in [WhenFull::Pace, WhenFull::DropOldest, WhenFull::DeadLetter] {
+        let total = lives_of(SEEDS / 4, |scenario, rng| {
+            (scenario.clients, scenario.redis_clients) = (rng.pick(&[0, 0, 2]), 0);
+            (scenario.amqp_clients, scenario.http_clients) = (rng.between(2, 5), rng.pick(&[0, 2]));
+            (scenario.falls_per_thousand, scenario.pipeline) = (rng.pick(&[0, 1, 3]), 16);
+            scenario.steps = 1500;
+            let bytes_max = Some(rng.pick(&[20_000, 60_000, 200_000]));
+            let bounds = QueueBounds { when_full, bytes_max, ..QueueBounds::default() };
+            let bounds = if when_full == WhenFull::Pace { QueueBounds::default() } else { bounds };
+            scenario.bound(bounds);
+            scenario.bound_topics(bounds);
+            scenario.journal.segment_bytes = 128 * 1024;
+            scenario.journal.frame_payload_bytes_max = 48 * 1024;
+            scenario.journal.disk_bytes_max = None;
+            scenario.quota = Some(scenario.journal.segment_bytes * rng.between(4, 6));
+            scenario.persistences = vec![Persistent, Persistent, NonPersistent];
+        });
+        assert_eq!(total.scarcity.waits, 0, "{total}");
+        assert!(total.scarcity.set_aside > SEEDS / 2, "{total}");
+    }
+}
+
 /// On a disk that stands still for seconds at times, on which all else waits that is to be durable.
 #[test]
 fn the_oldest_goes_while_the_disk_stalls_too() {

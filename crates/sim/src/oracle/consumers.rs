@@ -5,6 +5,7 @@ use std::rc::Rc;
 use model::{Delivery, Nanos};
 
 use super::{Message, NOTHING, Oracle, Place};
+use crate::Content;
 use crate::history::{Changes, Dead};
 
 /// A consumer with credit.
@@ -49,19 +50,25 @@ impl Oracle {
         let until = self.paused.get(&queue).copied().unwrap_or_default();
         assert!(until <= now, "{id} left a queue that is paused until {until}");
         assert_eq!(delivery.payload(), &content.body[..], "the body of {id}");
-        assert_eq!(
-            (delivery.priority, delivery.failed),
-            (content.priority, content.failed),
-            "{id}"
-        );
+        assert_eq!(delivery.priority, content.priority, "{id}");
         assert_eq!(
             (delivery.expires, delivery.durability),
             (content.expires, nature.level),
             "{id}"
         );
-        assert_eq!(delivery.dead.as_deref().map(Dead::from), content.dead, "{id}");
+        let seen = (delivery.failed, delivery.dead.as_deref().map(Dead::from));
+        self.learn_failures(id, seen);
         self.message(id).place = Place::Held(client);
         self.shown(id)
+    }
+
+    /// A delivery shows how many have failed.
+    fn learn_failures(&mut self, id: u64, (failed, dead): (u32, Option<Dead>)) {
+        let Message { content, slack, .. } = self.message(id);
+        let before = content.clone();
+        let seen = Content { failed, dead, ..before.clone() };
+        assert!(before.may_be(&seen, *slack), "{id}: {seen:?} instead of {before:?} +{slack}");
+        (content.failed, content.dead, *slack) = (seen.failed, seen.dead, 0);
     }
 
     /// A consumer that drains was told that nothing more is there. Returns what this reflects.

@@ -97,10 +97,9 @@ impl Oracle {
         let content = Content::plain(queue, new.priority, lease, payload(new).into());
         let content = Content { expires: new.expires, ..content };
         let nature = Nature { level, order: id, bytes: new.body.len() as u64 };
-        let place = Place::Ready(now);
-        self.messages.insert(id, Message { content, nature, place, change: 0, bound: None });
+        self.messages.insert(id, Message::new(content, nature, now));
         let hidden = Place::Delayed(now + new.delay);
-        self.stand(id, if new.delay == Nanos::ZERO { place } else { hidden });
+        self.stand(id, if new.delay == Nanos::ZERO { Place::Ready(now) } else { hidden });
     }
 }
 

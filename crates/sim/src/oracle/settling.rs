@@ -1,9 +1,9 @@
 //! What became of messages that a client of AMQP held, and dead letters.
 
-use model::{DeadReason, MessageId, Nanos, Reply, Settlement, TransactionId};
+use model::{DeadReason, Durability, MessageId, Nanos, Reply, Settlement, TransactionId};
 
 use super::{NOTHING, Oracle, Place, one};
-use crate::history::{Changes, Dead};
+use crate::history::{Changes, Dead, SCARCE_RETRY};
 
 impl Oracle {
     pub(super) fn settle(
@@ -48,8 +48,17 @@ impl Oracle {
 
     /// One delivery more of a message failed.
     pub(super) fn fail(&mut self, now: Nanos, id: u64) -> Changes {
-        let content = &mut self.message(id).content;
-        content.failed += 1;
+        let is_scarce = self.lacks_room_for(id);
+        let message = self.message(id);
+        message.content.failed += 1;
+        if is_scarce {
+            // Counted in memory alone, but for a snapshot.
+            let change = message.change;
+            self.history.allow(change, 1);
+            self.return_ready(now, id);
+            return NOTHING;
+        }
+        let content = &self.message(id).content;
         if content.failed >= ATTEMPTS_MAX && content.dead.is_none() {
             return self.die(now, id, DeadReason::Attempts);
         }
@@ -66,9 +75,28 @@ impl Oracle {
         if self.buries_nothing(&content.queue) {
             return self.remove(id);
         }
+        if self.lacks_room_for(id) {
+            return self.set_aside(now, id);
+        }
         self.message(id).content = content.dead(reason);
         self.drained_one(&content.queue);
         self.stand(id, Place::Ready(now))
+    }
+
+    /// Whether the device is full, so that no more than there is can be said of a message.
+    fn lacks_room_for(&self, id: u64) -> bool {
+        let level = self.messages.get(&id).map(|message| message.nature.level);
+        self.places.is_scarce && level > Some(Durability::None)
+    }
+
+    /// What is to become a dead letter, and cannot for want of room, is hidden for a while.
+    fn set_aside(&mut self, now: Nanos, id: u64) -> Changes {
+        let message = self.message(id);
+        (message.place, message.is_hidden) = (Place::Delayed(now + SCARCE_RETRY), true);
+        let change = message.change;
+        self.history.set_aside(change);
+        self.places.counted.set_aside += 1;
+        NOTHING
     }
 
     pub(super) fn remove(&mut self, id: u64) -> Changes {

@@ -7,7 +7,7 @@ use journal::Disk;
 use model::{Nanos, StorePolicy, Subscription};
 
 use super::{ALL, DELAYS_SECONDS_MAX, SETTLE_ROUNDS_MAX, World};
-use crate::history::DEAD_LETTERS;
+use crate::history::{DEAD_LETTERS, SCARCE_RETRY};
 use crate::workload::{Character, QUEUES};
 use crate::{AmqpWish, Client, Fall, Subscribing, Verdict, Wish};
 
@@ -73,6 +73,9 @@ impl<D: Disk + 'static> World<D> {
 
     /// Clients take out every message there is: first those of subscriptions, which end then.
     fn drain(&mut self) -> Option<()> {
+        // What was hidden for want of room comes back.
+        self.pass(SCARCE_RETRY + Nanos::SECOND);
+        self.settle()?;
         self.drain_keys()?;
         self.drain_subscriptions()?;
         let id = self.connect(Character::Worker);
