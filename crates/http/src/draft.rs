@@ -16,6 +16,7 @@ use crate::problem::{Problem, Result};
 use crate::property::{Owned, PREFIX, Property};
 use crate::query::duration;
 use crate::send::SMALLER;
+use crate::unique;
 
 /// All but the body.
 #[derive(Clone, Debug, PartialEq)]
@@ -248,11 +249,11 @@ fn key(text: &str) -> Result<String> {
 
 /// Of the header that holds all properties, whose names keep their case there.
 fn listed(text: &str) -> Result<Vec<Property>> {
-    match serde_json::from_str(text) {
-        Ok(json) => properties(Some(json)),
-        Err(error) => {
-            Err(Problem::bad_request(format!("header dunlin-properties is no JSON: {error}")))
-        }
+    match unique::object(text.as_bytes()) {
+        Ok(object) => properties(Some(Json::Object(object))),
+        Err(error) => Err(Problem::bad_request(format!(
+            "header dunlin-properties is no JSON object: {error}"
+        ))),
     }
 }
 

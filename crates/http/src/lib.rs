@@ -32,6 +32,7 @@ mod status;
 mod token;
 mod topics;
 mod transactions;
+mod unique;
 
 pub use app::Options;
 pub use gateway::{

@@ -13,6 +13,7 @@ use crate::gateway::Gateway;
 use crate::operate::{page_max, unexpected};
 use crate::problem::{Problem, Result};
 use crate::route::name;
+use crate::unique;
 
 impl<G: Gateway> App<G> {
     /// Of a queue, or of one that is not there, which would have them.
@@ -31,7 +32,7 @@ impl<G: Gateway> App<G> {
         let body = asked.into_body()?;
         let reading = self.reader.begin(body, POLICY_BYTES_MAX, "send only the rules")?;
         let read = reading.whole(&self.reader.said).await?;
-        let object = serde_json::from_slice(&read.bytes).map_err(|error| {
+        let object = unique::object(&read.bytes).map_err(|error| {
             Problem::bad_request(format!("the body is no JSON object of rules: {error}"))
         })?;
         let change = Box::new(change(method == Method::PATCH, &object)?);

@@ -14,6 +14,7 @@ use crate::problem::{Problem, Result};
 use crate::route::{name, settling};
 use crate::send::IN_PARTS;
 use crate::token::Token;
+use crate::unique;
 
 impl<G: Gateway> App<G> {
     pub(crate) async fn transact(&self, asked: Asked) -> Result<Answer> {
@@ -26,10 +27,9 @@ impl<G: Gateway> App<G> {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
         self.reader.said.extend(&mut read.place, json_bytes).await?;
-        let mut object: Map<String, Json> =
-            serde_json::from_slice(&read.bytes).map_err(|error| {
-                Problem::bad_request(format!("the body is no JSON object: {error}"))
-            })?;
+        let mut object = unique::object(&read.bytes).map_err(|error| {
+            Problem::bad_request(format!("the body is no JSON object: {error}"))
+        })?;
         let send = take_objects(&mut object, "send")?;
         let settle = take_objects(&mut object, "settle")?;
         if let Some(unknown) = object.keys().next() {
