@@ -18,8 +18,8 @@ use crate::Effects;
 use crate::codec::Records;
 use crate::engine::Engine;
 use crate::lines::LineOf;
-use crate::memory::{Kept, away_of, waiting_bytes};
-use crate::message::{Message, State};
+use crate::memory::{away_of, waiting_bytes};
+use crate::message::State;
 use crate::needed::Needed;
 use crate::queue::{Queue, QueueSlot};
 use crate::record::{RecordError, RecordView};
@@ -199,16 +199,10 @@ impl Engine {
                 {
                     self.bring(envelope.message, Arc::from(body));
                 }
-                RecordView::Shared { copies, body } => {
-                    let mut shared = None;
-                    for copy in copies.iter() {
-                        if !self.is_to_come(copy.message, lsn) {
-                            continue;
-                        }
-                        let body = shared.get_or_insert_with(|| Arc::<[u8]>::from(body));
-                        let body = Arc::clone(body);
-                        self.bring(copy.message, body);
-                    }
+                RecordView::Shared { copies, body }
+                    if self.is_to_come(MessageId(copies.group()), lsn) =>
+                {
+                    self.bring(MessageId(copies.group()), Arc::from(body));
                 }
                 _ => {}
             }
@@ -371,14 +365,20 @@ impl Engine {
         ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > limits::LIST_REPLY_BYTES_MAX
     }
 
-    /// Whether a body that was fetched is to be kept: it is waited for, or will be soon.
-    fn is_to_come(&self, id: MessageId, lsn: Lsn) -> bool {
-        let Some(message) = self.messages.get(id.0) else { return false };
+    /// Whether a body that was fetched from that frame is to be kept.
+    fn is_to_come(&self, name: MessageId, lsn: Lsn) -> bool {
         let place = BodyPlace::Frame(lsn);
-        let is_away = |kept: Kept<'_>| kept.place() == Some(place) && kept.stored.here().is_none();
-        let is_its = message.kept().is_some_and(is_away);
-        let is_ready = |message: &Message| message.state() == State::Ready;
-        is_its && (is_ready(message) || self.awaited.wants((place, id)))
+        let is_its = self.kept(name).is_some_and(|kept| kept.place() == Some(place));
+        is_its && self.is_awaited_at(name, place)
+    }
+
+    /// Whether a body is away that is waited for there, or will be soon. Of a shared one some copy
+    /// mostly is ready.
+    pub(crate) fn is_awaited_at(&self, name: MessageId, place: BodyPlace) -> bool {
+        let is_away = self.kept(name).is_some_and(|kept| kept.stored.here().is_none());
+        let message = self.messages.get(name.0).filter(|message| message.shared().is_none());
+        let is_ready = message.is_none_or(|message| message.state() == State::Ready);
+        is_away && (is_ready || self.awaited.wants((place, name)))
     }
 
     /// Who waits is known, what is waited for is away, and nobody waits for what will not come.

@@ -10,7 +10,7 @@ use crate::copies::CopiesDraft;
 use crate::engine::Engine;
 use crate::groups::Group;
 use crate::log::{Placed, unrecorded_bytes_max};
-use crate::message::Message;
+use crate::message::{Message, Stored};
 use crate::record::{Envelope, RecordError, RecordView};
 use crate::{Effects, Grown};
 
@@ -91,7 +91,7 @@ impl Engine {
         let bytes = self.live_bytes_of(self.living(*first));
         let growth = unrecorded_bytes_max(2);
         // Before they are where nobody waits for them.
-        self.bring_restated(&living, body);
+        self.bring_restated(*first, body);
         self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
         let placed = match living[..] {
             [id] => self.restate_message(id, body, effects),
@@ -101,14 +101,9 @@ impl Engine {
     }
 
     /// The new record cannot be read back yet: its body is here until then.
-    fn bring_restated(&mut self, ids: &[MessageId], body: &[u8]) {
-        let mut shared = None;
-        for id in ids {
-            if self.living(*id).body.here().is_none() {
-                let body = shared.get_or_insert_with(|| Arc::<[u8]>::from(body));
-                let body = Arc::clone(body);
-                self.bring(*id, body);
-            }
+    fn bring_restated(&mut self, id: MessageId, body: &[u8]) {
+        if self.sharing.here(self.living(id)).is_none() {
+            self.bring(self.body_name(id), Arc::from(body));
         }
     }
 
@@ -165,17 +160,33 @@ impl Engine {
         true
     }
 
-    /// These messages are in another record now, which stores them as this group.
+    /// These messages are in another record now, which stores them as this group; their body is
+    /// here.
     fn move_records(&mut self, ids: &[MessageId], group: u64, to: Placed, effects: &mut Effects) {
+        let first = ids.first().map(|id| self.living(*id));
+        let body = first.and_then(|first| self.sharing.here(first)).map(Arc::clone);
+        let body = body.expect("invariant: what is stored anew is here");
         for id in ids {
             let Some(message) = self.messages.get(id.0) else { continue };
             self.groups.release(message, effects);
+            if let Some(name) = message.shared() {
+                self.part_from_body(name);
+            }
         }
         for id in ids {
-            self.living_mut(*id).set_placed(group, to);
+            let Some(mut message) = self.messages.remove(id.0) else { continue };
+            let shared = message.shared().is_some();
+            message.set_placed(group, to);
+            if shared {
+                message.body = Stored::Here(Arc::clone(&body));
+            }
             if group != 0 {
                 self.groups.join(group, to);
+                self.share_body(&mut message, MessageId(group));
+            } else if shared {
+                self.settle_in(*id, &message);
             }
+            self.messages.insert(id.0, message);
         }
     }
 }

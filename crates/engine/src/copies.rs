@@ -32,6 +32,11 @@ impl Copies<'_> {
 }
 
 impl<'a> Copies<'a> {
+    /// What they are called together: the number of the first.
+    pub(crate) fn group(&self) -> u64 {
+        self.first
+    }
+
     /// Each, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Envelope<'a>> + use<'a> {
         let (mut reader, group) = (Reader::new(self.bytes), self.first);

@@ -119,6 +119,7 @@ impl Engine {
         assert!(self.queues.at(message.queue).is_leaving(), "what stays keeps its record");
         self.groups.release(&message, effects);
         self.move_out(id, &message);
+        let shared = message.shared();
         message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
         message.durability = Durability::None;
         if message.body.here().is_none() {
@@ -126,7 +127,10 @@ impl Engine {
             self.queues.at_mut(message.queue).body_bytes -= message.body_bytes();
             message.body = Stored::Here(Arc::default());
         }
-        self.settle_in(id, &message);
+        match shared {
+            Some(name) => self.separate(name, &mut message, Arc::default()),
+            None => self.settle_in(id, &message),
+        }
         self.messages.insert(id.0, message);
     }
 

@@ -357,14 +357,18 @@ impl Message {
     /// The name of the body that it shares with others.
     pub(crate) fn shared(&self) -> Option<MessageId> {
         let is_shared = matches!(self.body, Stored::Elsewhere { shared: true, .. });
-        is_shared.then_some(MessageId(self.location.0))
+        let name = || if self.is_journalled() { self.group() } else { self.location.0 };
+        is_shared.then(|| MessageId(name()))
     }
 
     /// Its body is from now on the one of that name. Gives what it had.
     pub(crate) fn share(&mut self, name: MessageId) -> Stored {
-        assert!(!self.is_journalled(), "a message with a record has its place there");
         let bytes = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
-        self.location = Lsn(name.0);
+        if self.is_journalled() {
+            assert_eq!(self.group(), name.0, "what one record stored has one body");
+        } else {
+            self.location = Lsn(name.0);
+        }
         core::mem::replace(&mut self.body, Stored::Elsewhere { bytes, shared: true })
     }
 

@@ -334,6 +334,7 @@ impl Engine {
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
             message.set_stored(first, placed);
             self.groups.join(first, placed);
+            self.share_body(&mut message, MessageId(first));
             drafted.push((id, Box::new(message)));
         }
         self.next.message += slots.len() as u64;

@@ -108,12 +108,13 @@ impl Engine {
         for record in Records::new(payload) {
             match record? {
                 (RecordView::Message { envelope, body }, size) => {
-                    self.restore_one(envelope.message, placed(lsn, size)?, body, &mut None)?;
+                    self.restore_one(envelope.message, 0, placed(lsn, size)?, body, &mut None)?;
                 }
                 (RecordView::Shared { copies, body }, size) => {
-                    let mut shared = None;
+                    let (group, mut shared) = (copies.group(), None);
                     for copy in copies.iter() {
-                        self.restore_one(copy.message, placed(lsn, size)?, body, &mut shared)?;
+                        let placed = placed(lsn, size)?;
+                        self.restore_one(copy.message, group, placed, body, &mut shared)?;
                     }
                 }
                 _ => {}
@@ -126,6 +127,7 @@ impl Engine {
     fn restore_one(
         &mut self,
         id: MessageId,
+        group: u64,
         placed: Placed,
         body: &[u8],
         shared: &mut Option<Stored>,
@@ -134,7 +136,7 @@ impl Engine {
         if message.location != placed.lsn || !message.body_missing {
             return Ok(());
         }
-        if placed.bytes != message.record_bytes {
+        if (placed.bytes, group) != (message.record_bytes, message.group()) {
             return Err(RecordError::WrongBody(id));
         }
         let (slot, before) = (message.queue, message.body_bytes());
@@ -181,6 +183,7 @@ impl Engine {
             return Err(RecordError::UnknownSubscription(*number));
         }
         self.recover_lifetimes();
+        self.share_recovered();
         let idle: Vec<_> = self.queues.iter().map(|(slot, _)| slot).collect();
         for slot in idle {
             self.queues.at_mut(slot).spare_what_is_there();
@@ -362,6 +365,10 @@ impl Engine {
         none || self.messages.iter_from(0).all(|(_, message)| {
             let group = self.groups.get(message.group());
             group.is_none_or(|group| group.placed == message.placed())
+                && self
+                    .messages
+                    .get(message.group())
+                    .is_none_or(|first| first.group() == message.group())
         })
     }
 

@@ -1,15 +1,18 @@
-//! Bodies that several messages have in common: of what was published once and that memory alone
-//! keeps, the copies for all subscriptions.
+//! Bodies that several messages have in common: the copies, for all subscriptions, of what was
+//! published once. Those for durable subscriptions are a group that one record stored, see
+//! [`crate::groups`]; those that memory alone keeps have one body as well.
 //!
 //! Such a body counts once, stands in one line and leaves memory once; it goes with the last of its
 //! copies. In the spill it stays as long, also while it is here: those who read at different times
-//! bring it back, and it leaves again for nothing. It is named by the number of the first copy.
+//! bring it back, and it leaves again for nothing. It is named by the number of the first copy,
+//! that of a group by the group's.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use model::MessageId;
+use model::{Lsn, MessageId};
 
 use crate::engine::Engine;
 use crate::memory::{Keeper, Kept, Push, Residents, away_of};
@@ -26,6 +29,8 @@ pub(crate) struct Sharing {
 #[derive(Debug)]
 pub(crate) struct SharedBody {
     pub(crate) stored: Stored,
+    /// The frame of the log that has it, or will: that of its group.
+    frame: Option<Lsn>,
     /// Where it lies in the spill, be it here or not.
     pub(crate) spilled: Option<NonZeroU64>,
     copies: u32,
@@ -34,7 +39,8 @@ pub(crate) struct SharedBody {
 impl SharedBody {
     /// It, as memory keeps it.
     pub(crate) const fn kept(&self) -> Kept<'_> {
-        Kept { stored: &self.stored, keeper: Keeper::Sharing, frame: None, spilled: self.spilled }
+        let Self { stored, frame, spilled, .. } = self;
+        Kept { stored, keeper: Keeper::Sharing, frame: *frame, spilled: *spilled }
     }
 }
 
@@ -66,13 +72,13 @@ impl Sharing {
 impl Engine {
     /// A message is to have a body together with the others of that name.
     pub(crate) fn share_body(&mut self, message: &mut Message, name: MessageId) {
-        assert!(!message.is_journalled(), "copies in the log are a group");
         let own = message.share(name);
         if let Some(shared) = self.sharing.bodies.get_mut(&name) {
             shared.copies += 1;
             return;
         }
-        let shared = SharedBody { stored: own, spilled: None, copies: 1 };
+        let frame = message.is_journalled().then_some(message.location);
+        let shared = SharedBody { stored: own, frame, spilled: None, copies: 1 };
         self.settle_body(name, &shared.kept(), VecDeque::push_back);
         self.sharing.bodies.insert(name, shared);
     }
@@ -87,6 +93,33 @@ impl Engine {
         {
             self.move_body_out(name, &shared.kept());
             self.memory.spilling.forget(name, shared.kept().lies());
+        }
+    }
+
+    /// A message whose record is not its own any more shared the body of that name, and may have
+    /// the number that the others go on to share it by: it has this one from now on, by a name
+    /// that nothing else has.
+    pub(crate) fn separate(&mut self, from: MessageId, message: &mut Message, body: Arc<[u8]>) {
+        self.part_from_body(from);
+        message.body = Stored::Here(body);
+        let name = MessageId(self.next.message);
+        self.next.message += 1;
+        self.share_body(message, name);
+    }
+
+    /// After recovery, in which the copies of a group may be of several frames for a time.
+    pub(crate) fn share_recovered(&mut self) {
+        if self.groups.iter().next().is_none() {
+            return;
+        }
+        let all = self.messages.iter_from(0).filter(|(_, message)| message.group() != 0);
+        let ids: Vec<_> = all.map(|(id, _)| MessageId(id)).collect();
+        for id in ids {
+            let Some(mut message) = self.messages.remove(id.0) else { continue };
+            self.move_out(id, &message);
+            let group = MessageId(message.group());
+            self.share_body(&mut message, group);
+            self.messages.insert(id.0, message);
         }
     }
 
@@ -126,10 +159,15 @@ impl Engine {
     pub(crate) fn check_sharing(&self) {
         let mut copies = BTreeMap::<MessageId, u32>::new();
         for (id, message) in self.messages.iter_from(0) {
-            let Some(name) = message.shared() else { continue };
+            let shares = message.shared();
+            let group = Some(message.group()).filter(|group| *group != 0).map(MessageId);
+            assert!(group.is_none() || group == shares, "message {id} shares with its group");
+            let Some(name) = shares else { continue };
             let shared = self.sharing.get(name);
             let shared = shared.unwrap_or_else(|| panic!("message {id} has a body"));
             assert_eq!(shared.stored.len(), message.body.len(), "it knows how large that is");
+            let frame = message.is_journalled().then_some(message.location);
+            assert_eq!(shared.frame, frame, "it knows where else that is");
             *copies.entry(name).or_default() += 1;
         }
         for (name, shared) in self.sharing.iter() {

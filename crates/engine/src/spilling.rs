@@ -17,7 +17,7 @@ use model::{BodyPlace, MessageId};
 use crate::awaited::StoredBody;
 use crate::engine::Engine;
 use crate::memory::{Keeper, Kept};
-use crate::message::{State, Stored};
+use crate::message::Stored;
 
 /// Where a body lies in the spill, and how large it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,7 +235,8 @@ impl Engine {
     /// What lies there in the spill and behind, and is soon asked for by who has asked for this.
     pub fn spilled_from(&self, place: NonZeroU64) -> impl Iterator<Item = Spilled> {
         let places = self.memory.spilling.places.range(place..).take(SPILLED_AHEAD_MAX);
-        let to_come = places.filter(|(place, id)| self.is_spilled_to_come(**id, **place));
+        let to_come =
+            places.filter(|(place, id)| self.is_awaited_at(**id, BodyPlace::Spill(**place)));
         to_come.filter_map(|(_, name)| self.kept(*name)?.lies())
     }
 
@@ -251,17 +252,9 @@ impl Engine {
     /// A body was fetched from there: it comes back if it is waited for, or its message is ready.
     pub fn restore_spilled(&mut self, place: NonZeroU64, body: Arc<[u8]>) {
         let id = self.memory.spilling.places.get(&place).copied();
-        if let Some(id) = id.filter(|id| self.is_spilled_to_come(*id, place)) {
+        if let Some(id) = id.filter(|id| self.is_awaited_at(*id, BodyPlace::Spill(place))) {
             self.bring(id, body);
         }
-    }
-
-    /// Of a shared body some copy mostly is ready.
-    fn is_spilled_to_come(&self, id: MessageId, place: NonZeroU64) -> bool {
-        let is_away = self.kept(id).is_some_and(|kept| kept.stored.here().is_none());
-        let message = self.messages.get(id.0).filter(|message| message.shared().is_none());
-        let is_ready = message.is_none_or(|message| message.state() == State::Ready);
-        is_away && (is_ready || self.awaited.wants((BodyPlace::Spill(place), id)))
     }
 
     /// A body that nothing has but memory.

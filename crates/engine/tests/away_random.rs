@@ -30,7 +30,7 @@ const SUBSCRIBER: LinkId = LinkId(2);
 const TOPIC: &str = "news";
 const SUBSCRIPTIONS: [&str; 3] = ["one", "two", "three"];
 const STEPS: usize = 1_500;
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 130;
 
 /// What a session waits for an answer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
-    Command, Destination, End, ListCommand, Lsn, Nanos, NewMessage, Persistence, QueueName,
-    Refusal, Reply, SessionId, StorePolicy,
+    Command, Destination, End, LinkId, ListCommand, Lsn, Nanos, NewMessage, Persistence, QueueName,
+    Refusal, Reply, SessionId, StorePolicy, Subscription, SubscriptionName,
 };
 
 const BY: SessionId = SessionId(1);
@@ -14,10 +14,13 @@ const OTHER: SessionId = SessionId(2);
 const NOW: Nanos = Nanos::SECOND;
 const LIMIT: u64 = 256 * 1024;
 const BODY_BYTES: usize = 1000;
+const LARGE_BYTES: u64 = 10_000;
+const SUBSCRIPTIONS: u32 = 50;
 
 struct World {
     engine: Engine,
     effects: Effects,
+    log: Vec<(Lsn, Vec<u8>)>,
 }
 
 impl World {
@@ -35,7 +38,7 @@ impl World {
         let mut engine = Engine::new(options);
         engine.open_session(BY);
         engine.open_session(OTHER);
-        Self { engine, effects: Effects::default() }
+        Self { engine, effects: Effects::default(), log: Vec::new() }
     }
 
     /// All but the last frames, so many, can be read back.
@@ -48,7 +51,23 @@ impl World {
         self.effects.clear();
         self.engine.handle(NOW, by, command, &mut self.effects);
         self.engine.check();
+        let mut start = 0;
+        for frame in &self.effects.frames {
+            self.log.push((frame.lsn, self.effects.records[start..frame.end].to_vec()));
+            start = frame.end;
+        }
         self.effects.outputs.remove(0).reply
+    }
+
+    /// What a start makes of the log.
+    fn recovered(&self, options: EngineOptions) -> Engine {
+        let mut engine = Engine::new(options);
+        for (lsn, payload) in &self.log {
+            engine.replay(*lsn, payload, false).unwrap();
+        }
+        engine.finish_recovery(self.engine.last_lsn()).unwrap();
+        engine.check();
+        engine
     }
 
     /// What happens by itself now.
@@ -79,6 +98,27 @@ impl World {
         self.ask(BY, Command::List(push))
     }
 
+    /// A durable subscription that nobody reads.
+    fn subscribe(&mut self, number: u32) {
+        let name = name(&format!("subscription-{number}"));
+        let subscription = Box::new(Subscription {
+            name: Some(SubscriptionName { client: None, name, durable: true }),
+            topic: topic(),
+            selector: None,
+            shared: false,
+            without: None,
+        });
+        self.ask(BY, Command::Subscribe { link: LinkId(number), subscription });
+    }
+
+    fn publish(&mut self) -> Reply {
+        let message = NewMessage::new(vec![7; LARGE_BYTES as usize].into());
+        self.ask(
+            OTHER,
+            Command::PutTo { to: Destination::Topic(topic()), message, transaction: None },
+        )
+    }
+
     /// Puts what does not leave until nothing more is taken.
     fn fill(&mut self) {
         while self.put("filling", Persistence::NonPersistent) != refused() {}
@@ -87,6 +127,10 @@ impl World {
 
 fn name(queue: &str) -> QueueName {
     QueueName::new(queue).unwrap()
+}
+
+fn topic() -> QueueName {
+    name("news")
 }
 
 fn refused() -> Reply {
@@ -108,6 +152,29 @@ fn what_is_not_written_yet_is_in_nobodys_way() {
         }
         assert!(world.engine.away() > 800);
     }
+}
+
+/// Twelve times as much as there may be, had each subscription a body of its own. Nobody waits for
+/// the disk, and nothing leaves; what a start finds counts the same.
+#[test]
+fn what_was_published_takes_memory_once_whoever_keeps_it() {
+    let memory_limit = 16 * LIMIT;
+    let options = EngineOptions { memory_limit, ..EngineOptions::new(StorePolicy::Always) };
+    let mut world = World::of(options.clone());
+    (0..SUBSCRIPTIONS).for_each(|number| world.subscribe(number));
+    let bodies = memory_limit / 4 / LARGE_BYTES;
+    for number in 0..bodies {
+        let reply = world.publish();
+        assert!(matches!(reply, Reply::Stored { .. }), "{number}: {reply:?}");
+    }
+    world.write_but(0);
+    assert_eq!(world.engine.away(), 0, "there is room for all");
+    let bytes = world.engine.memory_bytes();
+    let beside = (bytes - bodies * LARGE_BYTES) / (bodies * u64::from(SUBSCRIPTIONS));
+    assert!((128..150).contains(&beside), "{beside} a message beside its body");
+    // A start counts each copy until it knows all.
+    let roomy = EngineOptions { memory_limit: 64 * memory_limit, ..options };
+    assert_eq!(world.recovered(roomy).memory_bytes(), bytes);
 }
 
 #[test]

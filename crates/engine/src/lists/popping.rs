@@ -3,6 +3,7 @@
 //! What is taken is deleted at once, and the answer waits for that; or, where the queue's policy
 //! protects what is taken, it is leased to the session until its next command.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{
@@ -118,7 +119,7 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         let to = self.find_or_create(way.to)?;
-        let is_only_logged = |it: &Message| it.is_journalled() && it.body.here().is_none();
+        let is_only_logged = |it: &Message| it.is_journalled() && self.sharing.here(it).is_none();
         if self.queues.at(to).is_memory_only() && is_only_logged(self.living(id)) {
             // Seldom: a move that waited, to where nothing is stored, of what came back from a
             // lease. A command that need not wait is done when it is here.
@@ -247,8 +248,14 @@ impl Engine {
             self.totals.picture_bytes -= bytes;
             let after = self.journal_deletion(id, &message, effects);
             self.move_out(id, &message);
+            let body = self.sharing.here(&message).map(Arc::clone);
+            let body = body.expect("invariant: what nothing else will have is here");
+            let shared = message.shared();
             message.keep_in_memory(after.lsn);
-            self.settle_in(id, &message);
+            match shared {
+                Some(name) => self.separate(name, &mut message, body),
+                None => self.settle_in(id, &message),
+            }
         }
         self.messages.insert(id.0, message);
     }

@@ -57,7 +57,8 @@ fn samples(counters: &Counters) -> Vec<Sample> {
         gauge("memory_waits", "Sends that wait until there is memory for them.", *memory_waits),
         gauge(
             "messages_away",
-            "Messages whose bytes have left memory and come back from the log or the spill.",
+            "Messages whose bytes have left memory and come back from the log or the spill; copies \
+             of one that was published are one.",
             *bodies_away,
         ),
         sum("log_fetches_total", "Reads of the log for such messages.", journal.fetches),
