@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use journal::{CheckFile, Disk, DiskError, TakeFile, WriteMode};
+use journal::{CheckFile, Disk, DiskError, ReadBuffers, TakeFile, WriteMode};
 use rustix::fs::{
     AtFlags, CWD, Dir, FallocateFlags, FileType, Mode, OFlags, fallocate, fdatasync, fstat, fsync,
     mkdirat, openat, renameat, statat, unlinkat,
@@ -30,6 +30,8 @@ pub struct RealDisk {
     probe: Probe,
     salt: u64,
     counts: Counts,
+    /// What files that are read ahead may take of memory.
+    ahead_bytes_max: u64,
     _lock: Option<Lock>,
 }
 
@@ -78,9 +80,22 @@ impl RealDisk {
         probe: Probe,
     ) -> Result<Self, OpenError> {
         let salt = draw_salt().map_err(|errno| OpenError::io("draw a salt for", path, errno))?;
-        let counts = Counts::default();
-        let access = Access::Write;
-        Ok(Self { path: path.to_owned(), directory, access, probe, salt, counts, _lock: lock })
+        Ok(Self {
+            path: path.to_owned(),
+            directory,
+            access: Access::Write,
+            probe,
+            salt,
+            counts: Counts::default(),
+            ahead_bytes_max: u64::MAX,
+            _lock: lock,
+        })
+    }
+
+    /// Where two files take more memory than this, whole files are read one after the other.
+    #[must_use]
+    pub fn reading_ahead_within(self, bytes: u64) -> Self {
+        Self { ahead_bytes_max: bytes, ..self }
     }
 
     /// How this directory is written to, and why.
@@ -200,10 +215,11 @@ impl Disk for RealDisk {
     fn read_files(
         &self,
         files: &[(File, u64)],
+        buffers: &mut ReadBuffers,
         check: &CheckFile<'_>,
         take: &mut TakeFile<'_>,
     ) -> Result<(), DiskError> {
-        read_ahead(self, files, check, take)
+        read_ahead(self, files, buffers, self.ahead_bytes_max, (check, take))
     }
 
     fn write(

@@ -3,6 +3,7 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use journal::{BLOCK_BYTES, DiskErrorKind};
 
@@ -291,7 +292,7 @@ fn files_are_read_ahead_in_their_order_until_enough() {
     for enough in [0, 4, 8, 100] {
         let mut taken = Vec::new();
         let check = |index: usize, bytes: &[u8]| index * bytes.len();
-        disk.read_files(&files, &check, &mut |index, bytes, checked| {
+        disk.read_files(&files, &mut Vec::new(), &check, &mut |index, bytes, checked| {
             assert_eq!(checked, check(index, bytes), "each comes with what was said of it");
             assert!(bytes.iter().all(|byte| usize::from(*byte) == index), "file {index}");
             taken.push(bytes.len());
@@ -301,7 +302,35 @@ fn files_are_read_ahead_in_their_order_until_enough() {
         let lengths = (0..9).map(|number| 10_000 + number.min(3));
         assert_eq!(taken, lengths.take(enough + 1).collect::<Vec<_>>());
     }
-    disk.read_files(&[], &|_, _| 0, &mut |_, _, _| panic!("there is none")).unwrap();
+    disk.read_files(&[], &mut Vec::new(), &|_, _| 0, &mut |_, _, _| panic!("there is none"))
+        .unwrap();
+}
+
+#[test]
+fn files_are_read_one_by_one_where_there_is_no_memory_for_two() {
+    let scratch = Scratch::new("one by one");
+    let disk = scratch.open(Method::Buffered).reading_ahead_within(19_999);
+    let files: Vec<_> = (0..9_u8)
+        .map(|number| {
+            let file = disk.create(&format!("file-{number}")).unwrap();
+            disk.write(&file, 0, &[number; 10_000], WriteMode::Written).unwrap();
+            (file, 10_000)
+        })
+        .collect();
+    let read = AtomicUsize::new(0);
+    let check = |_: usize, _: &[u8]| read.fetch_add(1, Ordering::SeqCst);
+    let mut taken = 0;
+    disk.read_files(&files, &mut Vec::new(), &check, &mut |index, _, _| {
+        // Whoever reads ahead would have done so by then, or soon.
+        for _ in 0..100 {
+            assert_eq!(read.load(Ordering::SeqCst), index + 1, "the next waits for this one");
+            std::thread::yield_now();
+        }
+        taken += 1;
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(taken, 9);
 }
 
 #[test]
@@ -316,7 +345,7 @@ fn a_file_that_cannot_be_read_ends_the_reading_in_its_turn() {
     let (good, folder) = (disk.open("good").unwrap(), disk.open("folder").unwrap());
     let files = [(good.clone(), 0), (folder, 8), (good, 0)];
     let mut taken = 0;
-    let result = disk.read_files(&files, &|_, _| 0, &mut |_, _, _| {
+    let result = disk.read_files(&files, &mut Vec::new(), &|_, _| 0, &mut |_, _, _| {
         taken += 1;
         ControlFlow::Continue(())
     });

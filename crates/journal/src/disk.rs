@@ -72,23 +72,25 @@ pub trait Disk {
     /// Reads whole files, each of so many bytes, one after the other, and hands each to `take` with
     /// its index and with what `check` has said of it, until `take` breaks off. An implementation
     /// may read and check ahead of `take`, in another thread, but hold no more than a few in
-    /// memory.
+    /// memory, in buffers that it takes from `buffers` and puts there in the end.
     ///
     /// # Errors
     /// Any the device reports of a file that `take` would have been given.
     fn read_files(
         &self,
         files: &[(Self::File, u64)],
+        buffers: &mut ReadBuffers,
         check: &CheckFile<'_>,
         take: &mut TakeFile<'_>,
     ) -> Result<(), DiskError> {
-        let mut buffer = Vec::new();
+        let mut buffer = buffers.pop().unwrap_or_default();
         for (index, (file, bytes)) in files.iter().enumerate() {
             read_whole(self, file, *bytes, &mut buffer)?;
             if take(index, &buffer, check(index, &buffer)).is_break() {
                 break;
             }
         }
+        buffers.push(buffer);
         Ok(())
     }
 
@@ -153,6 +155,10 @@ pub trait Disk {
     /// Any the device reports.
     fn remove(&self, name: &str) -> Result<(), DiskError>;
 }
+
+/// What whole files were read into, to be used again: memory that was given back is still the
+/// process's for a while, beside what is taken anew.
+pub type ReadBuffers = Vec<Vec<u8>>;
 
 /// Looks at the files that [`Disk::read_files`] reads before they are taken, at index and bytes of
 /// each: how many of these, from the start, are as they should be.

@@ -44,7 +44,8 @@ pub use chain::Readiness;
 pub use chore::{Chore, ChoreDone};
 pub use counters::Counters;
 pub use disk::{
-    CheckFile, Disk, DiskError, DiskErrorKind, TakeFile, WriteMode, fill, in_zeros, read_whole,
+    CheckFile, Disk, DiskError, DiskErrorKind, ReadBuffers, TakeFile, WriteMode, fill, in_zeros,
+    read_whole,
 };
 pub use error::{JournalFailed, OpenError};
 pub use explain::{KeptFor, SegmentUse, explain};

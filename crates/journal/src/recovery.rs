@@ -20,7 +20,9 @@ use crate::segments::{Segment, Segments, Spare};
 use crate::snapshot::{SLOT_NAMES, Slot, Snapshot, SnapshotHeader};
 use crate::spill::is_spill_name;
 use crate::walk::{Extent, SegmentFile, Tail, Walk};
-use crate::{BLOCK_BYTES, Disk, DiskError, Journal, JournalOptions, OpenError, WriteMode};
+use crate::{
+    BLOCK_BYTES, Disk, DiskError, Journal, JournalOptions, OpenError, ReadBuffers, WriteMode,
+};
 
 /// What a journal is replayed into.
 pub trait Recover {
@@ -143,6 +145,7 @@ pub(crate) fn read<D: Disk>(
         unsure: VecDeque::new(),
         indexes: files.iter().map(SegmentFile::index).collect(),
         recovered,
+        buffers: ReadBuffers::new(),
     };
     let start = walk.start()?;
     let (tail, next) = walk.replay(start, recover)?;

@@ -9,7 +9,7 @@ use crate::format::{Epoch, Frame, Life, Mark};
 use crate::frame_index::FrameIndex;
 use crate::reader::{ReadBatch, SegmentReader};
 use crate::recovery::{Recover, Recovered};
-use crate::{BLOCK_BYTES, Disk, OpenError};
+use crate::{BLOCK_BYTES, Disk, OpenError, ReadBuffers};
 
 /// The walk along the log.
 pub(crate) struct Walk<'a, D: Disk> {
@@ -24,6 +24,7 @@ pub(crate) struct Walk<'a, D: Disk> {
     /// Where the frames of each of `files` lie, as far as it was read.
     pub(crate) indexes: Vec<FrameIndex>,
     pub(crate) recovered: Recovered,
+    pub(crate) buffers: ReadBuffers,
 }
 
 /// How far the log was followed.
@@ -284,7 +285,8 @@ impl<D: Disk> Walk<'_, D> {
             lives.get(place).map_or(0, |life| SegmentReader::whole_bytes(bytes, *life))
         };
         let mut outcome = Ok(());
-        self.disk.read_files(&files, &check, &mut |place, bytes, whole| {
+        let mut buffers = core::mem::take(&mut self.buffers);
+        self.disk.read_files(&files, &mut buffers, &check, &mut |place, bytes, whole| {
             self.recovered.bytes += bytes.len() as u64;
             let Some(index) = indexes.get(place) else { return ControlFlow::Break(()) };
             take(self, *index, bytes, whole).unwrap_or_else(|error| {
@@ -292,6 +294,7 @@ impl<D: Disk> Walk<'_, D> {
                 ControlFlow::Break(())
             })
         })?;
+        self.buffers = buffers;
         outcome
     }
 

@@ -37,6 +37,12 @@ impl MemoryShares {
     pub(crate) fn waiting(&self) -> usize {
         usize::try_from(self.log / 8 * 5).unwrap_or(usize::MAX)
     }
+
+    /// For files of the log that a start reads ahead: connections, requests and batches have
+    /// nothing yet.
+    pub(crate) const fn start(&self) -> u64 {
+        self.limit / 4
+    }
 }
 
 fn quarter_of_machine() -> u64 {

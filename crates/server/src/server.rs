@@ -272,6 +272,7 @@ pub(crate) fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError>
         return Ok(None);
     }
     let disk = RealDisk::open(&config.data, config.journal_io).map_err(StartError::Disk)?;
+    let disk = disk.reading_ahead_within(MemoryShares::of(config).start());
     config.log.line(format_args!("journal in {}: {}", config.data.display(), disk.probe()));
     Ok(Some(disk))
 }

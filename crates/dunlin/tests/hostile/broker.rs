@@ -5,6 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use crate::common::{Directory, Server, dunlin};
 
 pub(crate) const PROTOCOLS: [&str; 4] = ["beanstalkd", "redis", "amqp", "http"];
@@ -13,7 +15,7 @@ pub(crate) struct Broker {
     pub(crate) server: Server,
     addresses: Vec<SocketAddr>,
     /// Removed when it has ended.
-    _directory: Directory,
+    directory: Directory,
 }
 
 impl Broker {
@@ -36,7 +38,17 @@ impl Broker {
             address.parse().unwrap()
         };
         let addresses = server.lines.iter().zip(PROTOCOLS).map(address).collect();
-        Self { server, addresses, _directory: directory }
+        Self { server, addresses, directory }
+    }
+
+    /// Kills it, and starts another over what it leaves.
+    pub(crate) fn killed_and_started(self, options: &[&str]) -> Self {
+        self.server.signal(Signal::KILL);
+        let Self { server, directory, .. } = self;
+        server.end();
+        let mut command = dunlin(&directory);
+        command.arg("serve").args(options);
+        Self::start(directory, command)
     }
 
     /// Waits for its end: how, and what it logged.

@@ -19,5 +19,6 @@ mod giant;
 mod half;
 mod idle;
 mod neighbours;
+mod restarted;
 mod spilled;
 mod unread;

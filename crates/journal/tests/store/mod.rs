@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use journal::{
-    CheckFile, Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, Recover,
-    Recovered, TakeFile, Write, WriteMode,
+    CheckFile, Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, ReadBuffers,
+    Recover, Recovered, TakeFile, Write, WriteMode,
 };
 use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
@@ -116,6 +116,7 @@ impl Disk for MemoryDisk {
     fn read_files(
         &self,
         files: &[(MemoryFile, u64)],
+        _buffers: &mut ReadBuffers,
         check: &CheckFile<'_>,
         take: &mut TakeFile<'_>,
     ) -> Result<(), DiskError> {
