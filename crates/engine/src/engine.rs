@@ -18,7 +18,7 @@ use crate::groups::Groups;
 use crate::keys::Keys;
 use crate::lists::{is_for_list_link, says_arrived};
 use crate::log::Log;
-use crate::memory::Memory;
+use crate::memory::{Memory, beside_messages_max};
 use crate::message::Message;
 use crate::own_policies::OwnPolicies;
 use crate::pacing::Pacing;
@@ -152,7 +152,11 @@ impl Engine {
             groups: Groups::default(),
             awaited: Awaited::default(),
             observed: BTreeMap::new(),
-            send_ids: SendIds::new(options.send_id_window, options.send_ids_max),
+            send_ids: SendIds::new(
+                options.send_id_window,
+                options.send_ids_max,
+                beside_messages_max(options.memory_limit),
+            ),
             log: Log::new(options.policy, options.frame_bytes_max),
             awaiting: VecDeque::new(),
             pacing: Pacing::new(options.pace_max),

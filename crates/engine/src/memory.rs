@@ -151,6 +151,11 @@ impl Memory {
         }
     }
 
+    /// What small values may take, and names of messages: each so much.
+    pub(crate) fn beside_messages_max(&self) -> u64 {
+        beside_messages_max(self.limit)
+    }
+
     /// What those may take who wait for memory, beside what all else may.
     pub(crate) const fn awaiting_bytes_max(&self) -> u64 {
         self.limit / 16
@@ -184,6 +189,12 @@ impl Memory {
             }
         }
     }
+}
+
+/// Of so much memory, what small values may take, and names of messages: each so much.
+pub(crate) const fn beside_messages_max(limit: u64) -> u64 {
+    let share = limit / 8;
+    if share > BESIDE_MESSAGES_MIN { share } else { BESIDE_MESSAGES_MIN }
 }
 
 /// Whether a command brings something that memory is to keep.
@@ -320,7 +331,16 @@ impl Engine {
         let waiting = self.pacing.memory_bytes + self.awaited.bytes;
         let beside = waiting + self.queues.memory_bytes();
         let places = self.memory.spilling.places_bytes() + self.sharing.memory_bytes();
+        let beside = beside + self.beside_messages_bytes();
         self.memory.fixed + messages + places + beside + self.totals.uncommitted_bytes as u64
+    }
+
+    /// Small values, names of messages and selectors of subscriptions, beyond the usual.
+    fn beside_messages_bytes(&self) -> u64 {
+        let all = self.keys.values.memory_bytes()
+            + self.send_ids.memory_bytes()
+            + self.subscriptions.selectors_bytes();
+        all.saturating_sub(BESIDE_MESSAGES_FREE)
     }
 
     /// A message comes into its queue.
@@ -685,6 +705,12 @@ const MESSAGE_BYTES: u64 = 128;
 
 /// A command that waits for a place, with its places in lines, but for bodies.
 const WAITING_BYTES: u64 = 512;
+
+/// What values, names and selectors take that nearly everybody has.
+const BESIDE_MESSAGES_FREE: u64 = 64 * 1024;
+
+/// What values may take, and names, whatever there is.
+const BESIDE_MESSAGES_MIN: u64 = 1024 * 1024;
 
 /// The allocator's share of a body, and its counts.
 const BODY_BYTES_BESIDE: u64 = 32;

@@ -61,7 +61,7 @@ impl Engine {
         }
         if self.subscriptions.len() >= limits::SUBSCRIPTIONS_MAX
             || self.subscriptions.patterns_count() >= limits::PATTERN_SUBSCRIPTIONS_MAX
-            || self.queues.is_crowded()
+            || self.subscriptions_crowd()
         {
             return Err(Refusal::TooManySubscriptions);
         }

@@ -456,9 +456,10 @@ impl Queues {
         self.count() >= self.count_max || self.slots.len() as u64 >= self.slots_max
     }
 
-    /// Whether there is no memory for another of a subscription: these leave half to others.
-    pub(crate) const fn is_crowded(&self) -> bool {
-        self.slots.len() as u64 >= self.slots_max / 2
+    /// Whether there is no memory for another of a subscription, beside what these take themselves:
+    /// they leave half to others.
+    pub(crate) const fn is_crowded_beside(&self, bytes: u64) -> bool {
+        self.slots.len() as u64 + bytes / QUEUE_BYTES >= self.slots_max / 2
     }
 }
 

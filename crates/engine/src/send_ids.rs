@@ -29,6 +29,9 @@ pub(crate) struct SendIds {
     window: Nanos,
     /// How many.
     count_max: usize,
+    /// What they take of memory, and may.
+    bytes: u64,
+    bytes_max: u64,
     /// The oldest first.
     seen: BTreeMap<Age, Seen>,
     ages: BTreeMap<SendKey, Age>,
@@ -76,8 +79,21 @@ impl First {
 }
 
 impl SendIds {
-    pub(crate) const fn new(window: Nanos, count_max: usize) -> Self {
-        Self { window, count_max, seen: BTreeMap::new(), ages: BTreeMap::new(), next: 1 }
+    pub(crate) const fn new(window: Nanos, count_max: usize, bytes_max: u64) -> Self {
+        Self {
+            window,
+            count_max,
+            bytes: 0,
+            bytes_max,
+            seen: BTreeMap::new(),
+            ages: BTreeMap::new(),
+            next: 1,
+        }
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) const fn memory_bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// What came of it, if it was seen and not too long ago.
@@ -108,6 +124,7 @@ impl SendIds {
     fn insert(&mut self, at: Nanos, seen: Seen) {
         let age = (at, self.next);
         self.next += 1;
+        self.bytes += seen.memory_bytes();
         let before = self.ages.insert(seen.key.clone(), age);
         assert!(before.is_none(), "a name is entered once");
         self.seen.insert(age, seen);
@@ -115,6 +132,7 @@ impl SendIds {
 
     fn remove(&mut self, age: Age) -> Option<Seen> {
         let seen = self.seen.remove(&age)?;
+        self.bytes -= seen.memory_bytes();
         let was_there = self.ages.remove(&seen.key);
         assert_eq!(was_there, Some(age), "a name is known by its age");
         Some(seen)
@@ -123,12 +141,16 @@ impl SendIds {
     /// The oldest, if it is one too many or too old.
     fn superfluous(&self, now: Nanos) -> Option<Age> {
         let age = *self.seen.first_key_value()?.0;
-        (self.seen.len() > self.count_max || !self.is_remembered(age, now)).then_some(age)
+        let is_full = self.seen.len() > self.count_max || self.bytes > self.bytes_max;
+        (is_full || !self.is_remembered(age, now)).then_some(age)
     }
 
     pub(crate) fn check(&self, last_moment: Nanos) {
         assert_eq!(self.seen.len(), self.ages.len(), "each name has an age");
         assert!(self.seen.len() <= self.count_max, "no more names than may be");
+        let bytes = self.seen.values().map(Seen::memory_bytes).sum::<u64>();
+        assert_eq!(bytes, self.bytes, "bytes of names");
+        assert!(bytes <= self.bytes_max, "no more names than there is memory for");
         for (age, seen) in &self.seen {
             assert_eq!(self.ages.get(&seen.key), Some(age), "a name is known by its age");
             assert!(age.0 <= last_moment && age.1 < self.next, "a name was seen in the past");
@@ -250,6 +272,11 @@ impl Engine {
 }
 
 impl Seen {
+    /// Bytes of memory that it takes.
+    fn memory_bytes(&self) -> u64 {
+        SEEN_BYTES + self.key.1.len() as u64
+    }
+
     /// As a record says it; `None` where it is in memory only.
     pub(crate) fn view(&self, (at, _): Age) -> Option<SendIdView<'_>> {
         let First { message, copies, .. } = self.first;
@@ -262,6 +289,9 @@ fn view_of((to, id): &SendKey, message: MessageId, copies: u32, at: Nanos) -> Se
     let to_topic = matches!(to, Destination::Topic(_));
     SendIdView { to_topic, to: to.name().as_str(), id, message, copies, at }
 }
+
+/// A name in memory, with its places in the indexes, but for its text. Measured.
+const SEEN_BYTES: u64 = 384;
 
 /// So many names are forgotten at once: more than one, so that old ones go though others come.
 const FORGOTTEN_MAX: usize = 8;

@@ -31,6 +31,8 @@ pub(crate) struct Subscriptions {
     names: BTreeMap<SubscriptionName, u64>,
     /// Those of patterns.
     patterns: BTreeSet<u64>,
+    /// What their selectors take of memory.
+    selectors_bytes: u64,
     /// The number of the next one.
     pub(crate) next: u64,
 }
@@ -72,6 +74,7 @@ impl Subscriptions {
             numbers: BTreeMap::new(),
             names: BTreeMap::new(),
             patterns: BTreeSet::new(),
+            selectors_bytes: 0,
             next: 1,
         }
     }
@@ -84,6 +87,7 @@ impl Subscriptions {
         if entry.source == Source::Pattern {
             self.patterns.insert(number);
         }
+        self.selectors_bytes += selector_bytes(&entry.asks);
         let before = self.numbers.insert(number, entry);
         assert!(before.is_none(), "a number is of one subscription");
         self.next = self.next.max(number + 1);
@@ -92,6 +96,7 @@ impl Subscriptions {
     pub(crate) fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.numbers.remove(&number)?;
         self.patterns.remove(&number);
+        self.selectors_bytes -= selector_bytes(&entry.asks);
         if let Some(name) = &entry.asks.name {
             self.names.remove(name);
         }
@@ -118,6 +123,12 @@ impl Subscriptions {
     /// Those of patterns, the oldest first.
     pub(crate) fn patterns(&self) -> impl Iterator<Item = &Entry> {
         self.patterns.iter().map(|number| self.at(*number))
+    }
+
+    /// Bytes of memory that their selectors take, but for short ones: queues are counted by
+    /// themselves.
+    pub(crate) const fn selectors_bytes(&self) -> u64 {
+        self.selectors_bytes
     }
 
     pub(crate) fn patterns_count(&self) -> usize {
@@ -303,7 +314,10 @@ impl Engine {
         let others = self.subscriptions.len() - usize::from(replaced.is_some());
         let is_counted = replaced.is_some_and(|number| topic.subscriptions.contains(&number));
         let beside = topic.subscriptions.len() - usize::from(is_counted);
-        let is_crowded = replaced.is_none() && self.queues.is_crowded();
+        let before =
+            replaced.map_or(0, |number| selector_bytes(&self.subscriptions.at(number).asks));
+        let grows = replaced.is_none() || selector_bytes(asked) > before;
+        let is_crowded = grows && self.subscriptions_crowd();
         if is_crowded
             || others >= limits::SUBSCRIPTIONS_MAX
             || beside >= limits::TOPIC_SUBSCRIPTIONS_MAX
@@ -314,6 +328,11 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         Ok(())
+    }
+
+    /// Whether there is no memory for another one.
+    pub(crate) fn subscriptions_crowd(&self) -> bool {
+        self.queues.is_crowded_beside(self.subscriptions.selectors_bytes())
     }
 
     /// A subscription that is not durable ends when nobody consumes from it any more.
@@ -328,3 +347,12 @@ impl Engine {
         !self.queues.at(self.subscriptions.at(number).queue).consumers.is_empty()
     }
 }
+
+/// What its selector takes of memory, but for a short one.
+fn selector_bytes(asks: &Subscription) -> u64 {
+    let text = asks.selector.as_ref().map_or(0, |text| text.len());
+    (text.saturating_sub(SELECTOR_BYTES_USUAL) * limits::SELECTOR_MEMORY_FACTOR) as u64
+}
+
+/// Bytes of a selector's text that count as part of the queue.
+const SELECTOR_BYTES_USUAL: usize = 64;

@@ -45,6 +45,10 @@ pub const PATTERN_SUBSCRIPTIONS_MAX: usize = 4_096;
 /// Different selectors of the consumers of one queue: each message is held against each.
 pub const QUEUE_SELECTORS_MAX: usize = 256;
 
+/// Bytes of memory that a selector takes for each of its text: two, and ten where it is full of
+/// LIKE. Measured.
+pub const SELECTOR_MEMORY_FACTOR: usize = 10;
+
 /// Temporary queues and topics that one session may have.
 pub const SESSION_TEMPORARY_MAX: usize = 1_024;
 

@@ -93,7 +93,7 @@ impl Engine {
         if !self.log.surely_takes(count * DELETED_BYTES_MAX + DEADLINE_BYTES_MAX) {
             return Err(Refusal::StoreFull);
         }
-        self.keys.values.takes(name, value.bytes.len())?;
+        self.keys.values.takes(name, value.bytes.len(), self.memory.beside_messages_max())?;
         self.store_value(name, &value, effects)?;
         if let Some(slot) = list {
             self.delete_list(slot, effects);

@@ -66,12 +66,25 @@ impl Values {
         self.names.range::<QueueName, _>((from, Bound::Unbounded))
     }
 
-    /// Whether a value may be set beside the others, or instead of the one of its name.
-    pub(crate) fn takes(&self, name: &QueueName, bytes: usize) -> Result<(), Refusal> {
+    /// Bytes of memory that they take.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.bytes + self.names.len() * VALUE_BYTES) as u64
+    }
+
+    /// Whether a value may be set beside the others, or instead of the one of its name, where all
+    /// may take so much memory.
+    pub(crate) fn takes(
+        &self,
+        name: &QueueName,
+        bytes: usize,
+        memory_max: u64,
+    ) -> Result<(), Refusal> {
         let before = self.names.get(name).map_or(0, |value| cost(name, value.bytes.len()));
         let all = self.bytes - before + cost(name, bytes);
         let count = self.names.len() + usize::from(before == 0);
-        let fits = bytes <= limits::VALUE_BYTES_MAX
+        let memory = (all + count * VALUE_BYTES) as u64;
+        let fits = memory <= memory_max
+            && bytes <= limits::VALUE_BYTES_MAX
             && all <= limits::VALUES_BYTES_MAX
             && count <= limits::VALUES_MAX;
         if fits { Ok(()) } else { Err(Refusal::TooManyValues) }
@@ -150,6 +163,9 @@ impl Engine {
 fn cost(name: &QueueName, bytes: usize) -> usize {
     name.as_str().len() + bytes
 }
+
+/// A value in memory, with its places in the indexes, but for its name and its bytes. Measured.
+const VALUE_BYTES: usize = 256;
 
 /// What a value's record has beside name and value, and its share of what a chunk costs.
 const PICTURE_BYTES_MAX: usize = 2 + 2 + 4 + 8 + 8;
