@@ -259,13 +259,15 @@ impl Session {
         self.half_sent
     }
 
-    /// Bytes of a body that has not come as a whole, taken from the input already.
+    /// Bytes of a body that has not come as a whole, taken from the input already, and of more
+    /// watched tubes than most have.
     #[must_use]
-    pub const fn collected_bytes(&self) -> usize {
-        match &self.expect {
+    pub const fn held_bytes(&self) -> usize {
+        let collected = match &self.expect {
             Expect::Body(_, body) => body.len(),
             _ => 0,
-        }
+        };
+        collected + self.watched.bytes_beyond_usual()
     }
 
     /// The last [`poll_command`](Self::poll_command) gave nothing although there may be more to

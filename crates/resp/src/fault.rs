@@ -74,7 +74,8 @@ impl Fault {
             )))),
             Refusal::BatchTooLarge => Self::of("ERR too much for one frame of the journal"),
             Refusal::TooManyValues => Self::of(
-                "ERR no room for this value: strings are few and small here (see the limits)",
+                "ERR no room for this value: strings are few and small here (64 KiB each; 100000 \
+                 and 64 MiB in all, less with a small --memory-limit)",
             ),
             Refusal::TooManyWatched => Self::of("ERR too many lists to wait for"),
             Refusal::TooManyObserved => Self::of("ERR too many keys are watched"),

@@ -115,9 +115,9 @@ impl Peer {
     /// Bytes that it keeps beside its input.
     pub(crate) fn held_bytes(&self) -> usize {
         match self {
-            Self::Beanstalkd(peer) => peer.session.collected_bytes(),
+            Self::Beanstalkd(peer) => peer.session.held_bytes(),
             Self::Amqp(peer) => peer.connection.held_bytes(),
-            Self::Redis(peer) => peer.session.collected_bytes(),
+            Self::Redis(peer) => peer.session.held_bytes(),
         }
     }
 

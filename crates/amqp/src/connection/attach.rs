@@ -86,7 +86,9 @@ impl Connection {
             session.handles.insert(attach.handle, id);
         }
         let name = attach.name.as_str().into();
-        let link = Link::new(key, attach.handle, name, kind, answer);
+        let selector = attach.source.as_ref().and_then(address::selector);
+        let selector_bytes = selector.map_or(0, str::len);
+        let link = Link { selector_bytes, ..Link::new(key, attach.handle, name, kind, answer) };
         self.link_bytes += link.bytes();
         self.links.insert(id, link);
         self.open(id, opening);
@@ -294,6 +296,7 @@ impl Link {
             standing: Standing::Opening,
             after: model::After::NOTHING,
             kind,
+            selector_bytes: 0,
             temporary: None,
             attach: Some(Box::new(answer)),
             echo: false,

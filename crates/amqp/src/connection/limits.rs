@@ -47,8 +47,13 @@ pub(crate) const LEASE: Nanos = Nanos::from_secs(60);
 /// collections. Measured.
 pub(crate) const LINK_BYTES: usize = 1_024;
 
+/// Bytes of memory that a transaction takes which is open and empty, here and in the engine.
+/// Measured.
+pub(crate) const TRANSACTION_BYTES: usize = 640;
+
 /// Bytes of memory that a session takes. Measured.
 pub(crate) const SESSION_BYTES: usize = 512;
 
-/// Bytes of sessions and links that every connection may have: those of some thirty links.
+/// Bytes of sessions, links and transactions that every connection may have: those of some thirty
+/// links.
 pub(crate) const ENDS_BYTES_FREE: usize = 32 * 1_024;

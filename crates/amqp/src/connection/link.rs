@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use model::{After, Destination, MessageId, SubscriptionName, TransactionId};
+use model::{After, Destination, MessageId, SubscriptionName, TransactionId, limits};
 
 use crate::connection::limits::{
     BROWSER_AHEAD_MAX, CONSUMER_AHEAD_BYTES_MAX, CONSUMER_AHEAD_MAX, LINK_BYTES, PRODUCER_CREDIT,
@@ -31,6 +31,8 @@ pub(crate) struct Link {
     /// What told events of this link may not overtake: its attach.
     pub(crate) after: After,
     pub(crate) kind: Kind,
+    /// Bytes of the text of its selector.
+    pub(crate) selector_bytes: usize,
     /// The destination that goes with it.
     pub(crate) temporary: Option<Destination>,
     /// Our attach, until it is told.
@@ -155,7 +157,8 @@ pub(crate) struct Consumer {
 impl Link {
     /// Bytes of memory that it takes.
     pub(crate) const fn bytes(&self) -> usize {
-        LINK_BYTES + 2 * self.name.len()
+        let selector = limits::SELECTOR_MEMORY_FACTOR * self.selector_bytes;
+        LINK_BYTES + 2 * self.name.len() + selector
     }
 
     /// The peer's end.

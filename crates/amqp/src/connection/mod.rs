@@ -54,7 +54,7 @@ use crate::limits::{FRAME_BYTES_BEFORE_OPEN_MAX, FRAME_BYTES_MIN};
 use crate::performative::{Close, Disposition, Performative, Role};
 
 use event::{Awaited, Batch, Fact};
-use limits::{CLOSE_WAIT, ENDS_BYTES_FREE, SESSION_BYTES};
+use limits::{CLOSE_WAIT, ENDS_BYTES_FREE, SESSION_BYTES, TRANSACTION_BYTES};
 use link::Link;
 use session::{Session, SessionKey};
 use work::Work;
@@ -347,11 +347,14 @@ impl Connection {
     }
 
     /// Bytes of messages that have not come whole, of those that wait to be sent, of copies that
-    /// the peer has not settled, and of more sessions and links than most have. Bodies of messages
-    /// that the engine holds for us lie there anyway, and do not count.
+    /// the peer has not settled, and of more sessions, links (with their selectors) and
+    /// transactions than most have. Bodies of messages that the engine holds for us lie there
+    /// anyway, and do not count.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        let ends = self.link_bytes + self.sessions.len() * SESSION_BYTES;
+        let ends = self.link_bytes
+            + self.sessions.len() * SESSION_BYTES
+            + self.transactions.len() * TRANSACTION_BYTES;
         self.held_bytes + ends.saturating_sub(ENDS_BYTES_FREE)
     }
 }

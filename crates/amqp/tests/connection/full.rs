@@ -113,3 +113,43 @@ fn sessions_count_as_their_connections_but_for_the_first() {
     (0..1_000).for_each(|channel| pair.say(client, &format!("end {channel}")));
     assert_eq!(pair.held_bytes(client), 0, "they are gone");
 }
+
+#[test]
+fn selectors_count_as_their_connections_but_for_the_usual() {
+    let mut pair = Pair::new();
+    let client = pair.connect();
+    let attach = |pair: &mut Pair, handle: u32, length: usize| {
+        let selector = format!("a='{}'", "x".repeat(length));
+        pair.say(
+            client,
+            &format!("attach 0 {handle} receiver r{handle} source=q selector={selector}"),
+        );
+    };
+    "header amqp/open a/begin 0".split('/').for_each(|line| pair.say(client, line));
+    (0..8).for_each(|handle| attach(&mut pair, handle, 100));
+    assert_eq!(pair.held_bytes(client), 0, "as few and short as most have");
+    // What the engine makes of a text is several times as long.
+    attach(&mut pair, 8, 50_000);
+    assert!(pair.held_bytes(client) > 450_000, "{}", pair.held_bytes(client));
+    pair.say(client, "detach 0 8 closed");
+    pair.sync();
+    assert_eq!(pair.held_bytes(client), 0, "it is gone");
+}
+
+#[test]
+fn open_transactions_count_as_their_connections_but_for_the_first() {
+    let mut pair = Pair::new();
+    let client = pair.connect();
+    let lines = "header amqp/open a/begin 0/attach 0 0 sender t coordinator";
+    lines.split('/').for_each(|line| pair.say(client, line));
+    let declare = |pair: &mut Pair, number: u32| {
+        pair.say(client, &format!("transfer 0 0 {number} declare"));
+    };
+    (0..40).for_each(|number| declare(&mut pair, number));
+    assert_eq!(pair.held_bytes(client), 0, "as few as most have");
+    (40..1_000).for_each(|number| declare(&mut pair, number));
+    assert!(pair.held_bytes(client) > 500_000, "{}", pair.held_bytes(client));
+    pair.say(client, "detach 0 0 closed");
+    pair.sync();
+    assert_eq!(pair.held_bytes(client), 0, "they are rolled back");
+}

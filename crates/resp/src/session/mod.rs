@@ -17,7 +17,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use input::InputBuffer;
-use model::{Command, LinkId, ListCommand, Nanos, Reply, SessionId};
+use model::{Command, LinkId, ListCommand, Nanos, QueueName, Reply, SessionId, limits};
 
 use crate::arguments::Arguments;
 use crate::clients::{Ends, Slot};
@@ -39,6 +39,17 @@ const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 /// What an errand is reckoned to hold, the name of a channel most of all.
 const ERRAND_BYTES: usize = size_of::<Errand>() + 32;
 
+/// Bytes of memory that a key which is watched, or a list that a pop waits for, takes in the
+/// engine, but for its name. Measured.
+const WAITED_NAME_BYTES: usize = 256;
+
+/// What all keys take that one session may watch.
+const WATCHED_BYTES_MAX: usize =
+    limits::SESSION_OBSERVED_MAX * (WAITED_NAME_BYTES + limits::QUEUE_NAME_BYTES_MAX);
+
+/// Bytes of these that every connection may have: some sixty names.
+const WAITED_BYTES_FREE: usize = 16 * 1_024;
+
 /// One connection's side of the protocol; the crate's page says how to drive it.
 #[derive(Debug)]
 pub struct Session {
@@ -49,8 +60,8 @@ pub struct Session {
     errands: VecDeque<Errand>,
     subscriptions: Subscriptions,
     transaction: Option<Transaction>,
-    /// The engine observes keys for it.
-    watching: bool,
+    /// The engine observes keys for it, whose names take so many bytes at most.
+    watching: Option<usize>,
     /// It took elements, and has given the engine no command since.
     popped: bool,
     /// A command that is to be executed once the engine knows that there is a next one.
@@ -78,12 +89,14 @@ enum Awaited {
     Plan(Wording),
     /// The same, and it may come later: there is no place yet.
     Waiting(Wording),
-    /// The same, and it may come later: that is what was asked for.
-    Blocked(Wording),
+    /// The same, and it may come later: that is what was asked for, of lists whose names take so
+    /// many bytes.
+    Blocked(Wording, usize),
     Exec(Parts),
     /// The same, and it comes later.
     WaitingExec(Parts),
-    Watch,
+    /// To observing keys whose names take so many bytes.
+    Watch(usize),
     Subscribe(LinkId, Target),
     Unsubscribe(Target),
 }
@@ -133,7 +146,7 @@ impl Session {
             errands: VecDeque::new(),
             subscriptions: Subscriptions::default(),
             transaction: None,
-            watching: false,
+            watching: None,
             popped: false,
             postponed: None,
             quiet: 0,
@@ -249,20 +262,20 @@ impl Session {
         self.half_sent
     }
 
-    /// Bytes of commands that have not come as a whole or wait for EXEC, and of answers that are
-    /// being collected.
+    /// Bytes of commands that have not come as a whole or wait for EXEC, of answers that are being
+    /// collected, and of more keys that are watched or waited for than most have.
     #[must_use]
-    pub fn collected_bytes(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, Transaction::bytes);
         let awaited = match &self.awaited {
-            Awaited::Plan(wording) | Awaited::Waiting(wording) | Awaited::Blocked(wording) => {
-                wording.held_bytes()
-            }
+            Awaited::Plan(wording) | Awaited::Waiting(wording) => wording.held_bytes(),
+            Awaited::Blocked(wording, names) => wording.held_bytes() + beyond_usual(*names),
             _ => 0,
         };
+        let watched = self.watching.map_or(0, beyond_usual);
         let postponed = self.postponed.as_ref().map_or(0, Words::cost_bytes);
         let errands = self.errands.iter().map(Errand::held_bytes).sum::<usize>();
-        self.reader.held_bytes() + queued + awaited + postponed + errands
+        self.reader.held_bytes() + queued + awaited + watched + postponed + errands
     }
 
     /// There is more to do without more bytes.
@@ -279,7 +292,7 @@ impl Session {
 
     const fn is_waiting(&self) -> bool {
         let awaited = &self.awaited;
-        matches!(awaited, Awaited::Waiting(_) | Awaited::Blocked(_) | Awaited::WaitingExec(_))
+        matches!(awaited, Awaited::Waiting(_) | Awaited::Blocked(..) | Awaited::WaitingExec(_))
     }
 
     fn may_run(&self, errand: &Errand) -> bool {
@@ -502,7 +515,7 @@ impl Session {
         self.popped = false;
         if waits(&command) {
             shared.clients.at_mut(self.slot).set_blocked(true);
-            self.awaited = Awaited::Blocked(wording);
+            self.awaited = Awaited::Blocked(wording, waited_for_bytes(&command));
             if self.half_closed {
                 wait_no_longer(&mut command);
             }
@@ -516,7 +529,7 @@ impl Session {
     fn wait_for_place(&mut self, shared: &mut Shared) {
         self.awaited = match core::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::Plan(wording) | Awaited::Waiting(wording) => Awaited::Waiting(wording),
-            Awaited::Blocked(wording) => Awaited::Blocked(wording),
+            Awaited::Blocked(wording, names) => Awaited::Blocked(wording, names),
             Awaited::Exec(parts) => Awaited::WaitingExec(parts),
             _ => unreachable!("only what stores something waits for a place"),
         };
@@ -531,12 +544,12 @@ impl Session {
         self.popped |= matches!(reply, Reply::Elements(_) | Reply::Popped { .. } | Reply::Batch(_));
         let is_in_vain = matches!(reply, Reply::TimedOut { .. });
         self.drops_input |=
-            self.half_closed && is_in_vain && matches!(awaited, Awaited::Blocked(_));
+            self.half_closed && is_in_vain && matches!(awaited, Awaited::Blocked(..));
         let before = out.len();
         match awaited {
             Awaited::Nothing => unreachable!("invariant: a reply answers a command"),
             Awaited::Plan(wording) => self.word(wording, reply, shared, out),
-            Awaited::Waiting(wording) | Awaited::Blocked(wording) => {
+            Awaited::Waiting(wording) | Awaited::Blocked(wording, _) => {
                 self.word(wording, reply, shared, out);
                 shared.clients.at_mut(self.slot).set_blocked(false);
             }
@@ -546,7 +559,7 @@ impl Session {
                 shared.clients.at_mut(self.slot).set_blocked(false);
                 self.finish_exec(parts, reply, shared, out);
             }
-            Awaited::Watch => self.finish_watch(&reply, shared, out),
+            Awaited::Watch(bytes) => self.finish_watch(bytes, &reply, shared, out),
             Awaited::Subscribe(link, target) => {
                 self.finish_subscribing(link, target, &reply, shared, out);
             }
@@ -615,6 +628,23 @@ fn waits(command: &Command) -> bool {
         }
         _ => false,
     }
+}
+
+/// What the names take that it waits for.
+fn waited_for_bytes(command: &Command) -> usize {
+    match command {
+        Command::List(ListCommand::PopFirst { queues, .. }) => waited_bytes(queues),
+        _ => 0,
+    }
+}
+
+/// What names take that are watched, or that a pop waits for.
+fn waited_bytes(names: &[QueueName]) -> usize {
+    names.iter().map(|name| WAITED_NAME_BYTES + name.as_str().len()).sum()
+}
+
+const fn beyond_usual(bytes: usize) -> usize {
+    bytes.saturating_sub(WAITED_BYTES_FREE)
 }
 
 fn wait_no_longer(command: &mut Command) {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use model::{Command, Refusal, Reply};
 
-use super::{Awaited, Errand, Session, Step};
+use super::{Awaited, Errand, Session, Step, WATCHED_BYTES_MAX, waited_bytes};
 use crate::arguments::Arguments;
 use crate::clients::Silence;
 use crate::fault::Fault;
@@ -62,11 +62,11 @@ impl Session {
         }
         shared.clients.at_mut(self.slot).queued = None;
         let (commands, parts) = transaction.plan();
-        if commands.is_empty() && !self.watching {
+        if commands.is_empty() && self.watching.is_none() {
             parts.word(Vec::new(), &mut self.context(shared, out));
             return Ok(Step::GoOn);
         }
-        self.watching = false;
+        self.watching = None;
         self.awaited = Awaited::Exec(parts);
         Ok(Step::Ask(Command::Batch { commands }))
     }
@@ -107,7 +107,7 @@ impl Session {
     }
 
     pub(super) fn end_watching(&mut self) {
-        if core::mem::replace(&mut self.watching, false) {
+        if self.watching.take().is_some() {
             self.errands.push_back(Errand::Quiet(Command::Unobserve));
         }
     }
@@ -117,14 +117,22 @@ impl Session {
             return Err(Fault::of("ERR WATCH inside MULTI is not allowed"));
         }
         let names = Arguments::new(words, shared).keys(1)?;
-        self.awaited = Awaited::Watch;
+        self.awaited = Awaited::Watch(waited_bytes(&names));
         Ok(Step::Ask(Command::Observe { names }))
     }
 
-    pub(super) fn finish_watch(&mut self, reply: &Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+    pub(super) fn finish_watch(
+        &mut self,
+        bytes: usize,
+        reply: &Reply,
+        shared: &mut Shared,
+        out: &mut Vec<u8>,
+    ) {
         match reply {
             Reply::Done => {
-                self.watching = true;
+                // A key that is watched again is there once, so it may be less.
+                let bytes = self.watching.unwrap_or(0) + bytes;
+                self.watching = Some(bytes.min(WATCHED_BYTES_MAX));
                 self.okay(shared, out);
             }
             Reply::Refused(refusal) => {

@@ -335,6 +335,45 @@ fn what_is_claimed_and_not_sent_costs_nothing() {
 }
 
 #[test]
+fn what_is_watched_counts_but_for_the_usual() {
+    let mut ours = Ours::new(Options::default());
+    let client = ours.connect();
+    let watch = |from: u32, to: u32| {
+        let keys = (from..to).map(|number| format!(" {number:0200}"));
+        format!("WATCH{}\r\n", keys.collect::<String>())
+    };
+    ours.send(client, watch(0, 20).as_bytes());
+    assert_eq!(ours.collected_bytes(client), 0, "as few as most have");
+    for end in ["UNWATCH\r\n", "MULTI\r\nEXEC\r\n", "RESET\r\n"] {
+        ours.send(client, watch(0, 300).as_bytes());
+        ours.send(client, watch(300, 600).as_bytes());
+        assert!(ours.collected_bytes(client) > 250_000);
+        ours.send(client, end.as_bytes());
+        assert_eq!(ours.collected_bytes(client), 0, "after {end}");
+    }
+    for _ in 0..100 {
+        ours.send(client, watch(0, 300).as_bytes());
+    }
+    // The same keys are there once; what they count for has an end.
+    assert!(ours.collected_bytes(client) < 1_024 * 512);
+    assert!(ours.output(client).ends_with(b"+OK\r\n"));
+}
+
+#[test]
+fn what_is_waited_for_counts_but_for_the_usual() {
+    let mut ours = Ours::new(Options::default());
+    let (client, other) = (ours.connect(), ours.connect());
+    let keys = |count: u32| (0..count).map(|number| format!(" {number:0200}")).collect::<String>();
+    ours.send(client, format!("BLPOP{} 0\r\n", keys(20)).as_bytes());
+    assert_eq!(ours.collected_bytes(client), 0, "as few as most have");
+    ours.send(other, format!("LPUSH{} x\r\n", keys(1)).as_bytes());
+    ours.send(client, format!("BLPOP{} 0\r\n", keys(300)).as_bytes());
+    assert!(ours.collected_bytes(client) > 100_000);
+    ours.send(other, format!("LPUSH{} x\r\n", keys(1)).as_bytes());
+    assert_eq!(ours.collected_bytes(client), 0);
+}
+
+#[test]
 fn commands_that_wait_for_exec_are_counted_and_bounded() {
     let mut ours = Ours::new(Options::default());
     let client = ours.connect();

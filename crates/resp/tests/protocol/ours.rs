@@ -110,7 +110,7 @@ impl Ours {
     /// What it holds of commands that are not done.
     pub(crate) fn collected_bytes(&mut self, id: u64) -> usize {
         let connection = self.connection(id);
-        connection.unread() + connection.session().collected_bytes()
+        connection.unread() + connection.session().held_bytes()
     }
 
     pub(crate) fn wants_close(&mut self, id: u64) -> bool {
