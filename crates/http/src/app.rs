@@ -102,8 +102,10 @@ impl<G: Gateway> App<G> {
         resource.check(&head.method)?;
         let query = Query::parse(head.uri.query())?;
         let asked = Asked { query, headers: head.headers, body };
-        let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
-        self.dispatch(method, resource, asked).await
+        // The rest of the head is not kept for as long as the answer takes.
+        let method = if head.method == Method::HEAD { Method::GET } else { head.method };
+        drop(head.uri);
+        self.dispatch(&method, resource, asked).await
     }
 
     async fn dispatch(&self, method: &Method, at: Resource, asked: Asked) -> Result<Answer> {

@@ -1,7 +1,7 @@
 //! Receiving, and saying what became of what was received.
 
 use hyper::StatusCode;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::{Nanos, QueueName, limits, priority_of_jms};
 use serde_json::{Value as Json, json};
 
@@ -31,6 +31,8 @@ impl<G: Gateway> App<G> {
         let lease = lease(asked.query.text("lease").as_deref())?;
         let max = asked.query.number("max", 1, limits::PAGE_MESSAGES_MAX as u64)?;
         asked.query.finish()?;
+        // A head may be large, and the wait long.
+        asked.headers = HeaderMap::new();
         let mut room = Taken::default();
         if let (Some(max), Nanos::ZERO) = (max, wait) {
             // Where others read slowly it stays in its queue until there is room for the answer.

@@ -96,6 +96,10 @@ impl Desk {
         if reply.is_closed() {
             return;
         }
+        if self.receives.by_link.len() >= RECEIVES_MAX {
+            let answer = Answer::Received(reply, Err(Trouble::Busy));
+            return self.answers.push(Waits::default(), answer);
+        }
         let (queue, wait, lease) = (wanted.queue.clone(), wanted.wait, wanted.lease);
         let link = self.receives.begin(ticket, wanted, reply);
         if let Some((after, Reply::Refused(refusal))) =
@@ -146,6 +150,10 @@ impl Desk {
         self.answers.push(receiving.waits, Answer::Received(receiving.reply, result));
     }
 }
+
+/// Receives that wait, or collect more, at once: one on each connection and as many more. By HTTP/2
+/// there may be a hundred on one, and each takes some 6 KiB.
+pub(crate) const RECEIVES_MAX: usize = 20_000;
 
 /// Bytes of messages after which an answer gets no more of them.
 const ANSWER_BYTES: usize = 1024 * 1024;
