@@ -125,7 +125,7 @@ impl Scenario {
         // Last, so that those seeds live as before that have no such clients.
         scenario.amqp_clients = rng.pick(&[0, 1, 2, 4]);
         if scenario.amqp_clients > 0 {
-            // Those of full devices are lives of their own: tests/scarcity.rs.
+            // It is full in some of the scarce lives.
             scenario.quota = None;
             scenario.faults.retain(|fault| *fault != Fault::Full);
         }
@@ -147,7 +147,8 @@ impl Scenario {
     /// four places in queues, in one in five memory; in those with lists in one in three places
     /// there, in one in four memory; in those with topics in one in four places in subscriptions.
     /// More than one thing may be so. In one in sixteen without lists bounds change all the time.
-    /// Beside clients of AMQP there may be some of HTTP, and messages that are sent again.
+    /// Beside clients of AMQP there may be some of HTTP, messages that are sent again, and a full
+    /// device.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
@@ -178,6 +179,10 @@ impl Scenario {
             scenario.invite_operator(&mut rng);
         }
         scenario.invite_http(&mut rng);
+        if scenario.amqp_clients > 0 && !scenario.is_bounded() && rng.chance(1, 3) {
+            scenario.quota = Some(scenario.journal.segment_bytes * rng.between(5, 9));
+            scenario.faults.push(Fault::Full);
+        }
         scenario
     }
 
@@ -290,7 +295,7 @@ impl Scenario {
         }
     }
 
-    /// What a sender calls a message, if anything: one of a few names, so that it does so again.
+    /// What a sender calls a message, if anything: one of two names, so that it does so again.
     /// What is a part of a transaction has none of which this oracle is unsure, for no answer tells
     /// whether it was stored.
     pub(crate) fn draw_send_id(
@@ -300,7 +305,7 @@ impl Scenario {
         oracle: Option<&Oracle>,
     ) -> Option<Rc<str>> {
         let is_named = self.named_per_hundred > 0 && rng.chance(self.named_per_hundred, 100);
-        let name = is_named.then(|| rng.pick(&["m1", "m2", "m3", "m4", "m5", "m6"]))?;
+        let name = is_named.then(|| rng.pick(&["first", "second"]))?;
         let is_sure = oracle.is_none_or(|oracle| !oracle.is_unsure_of(to, name));
         is_sure.then(|| name.into())
     }

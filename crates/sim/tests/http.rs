@@ -37,8 +37,10 @@ fn who_follows_and_receives_gets_what_is_there_whatever_falls() {
 #[test]
 fn what_is_sent_again_is_stored_once_whatever_falls() {
     let total = lives(|scenario, rng| {
-        (scenario.amqp_clients, scenario.named_per_hundred) = (rng.between(1, 3), 60);
-        scenario.falls_per_thousand = rng.pick(&[0, 3, 10, 30]);
+        (scenario.amqp_clients, scenario.named_per_hundred) = (rng.between(1, 3), 80);
+        // Also while the first is not confirmed yet.
+        scenario.pipeline = rng.pick(&[3, 16]);
+        scenario.falls_per_thousand = rng.pick(&[3, 10, 30]);
         scenario.send_id_window = Nanos::from_millis(rng.pick(&[50, 2000, 60_000]));
         if rng.chance(1, 4) {
             scenario.narrow(rng);

@@ -30,6 +30,8 @@ struct Seen {
     changes: Changes,
     /// A crash may have undone it, and nothing that was found tells.
     is_unsure: bool,
+    /// It has survived one, if it was ever there, and so it survives all that follow.
+    is_recovered: bool,
 }
 
 impl Oracle {
@@ -105,7 +107,8 @@ impl Oracle {
     ) {
         if let Some(send_id) = message.send_id.clone() {
             let ids = (first_id, self.next_id);
-            let seen = Seen { at: self.moment, ids, changes, is_unsure: false };
+            let seen =
+                Seen { at: self.moment, ids, changes, is_unsure: false, is_recovered: false };
             self.send_ids.seen.insert((to.clone(), send_id), seen);
         }
     }
@@ -138,7 +141,7 @@ impl Oracle {
     pub(super) fn forget_names(&mut self, cut: usize, gone: &[Key]) {
         self.send_ids.seen.retain(|key, seen| {
             seen.is_unsure |= seen.changes.end > cut;
-            seen.changes = NOTHING;
+            (seen.changes, seen.is_recovered) = (NOTHING, true);
             !seen.is_unsure || gone.contains(key)
         });
     }
@@ -148,11 +151,13 @@ impl Oracle {
         let Self { send_ids, history, .. } = self;
         let is_kept = |id| history.last_change(id).and_then(|change| history.nature(change));
         let is_kept = |id: &u64| is_kept(*id).is_some_and(|it| it.level > Durability::None);
-        send_ids.seen.retain(|_, seen| (seen.ids.0..seen.ids.1).any(|id| is_kept(&id)));
+        send_ids
+            .seen
+            .retain(|_, seen| seen.is_recovered || (seen.ids.0..seen.ids.1).any(|id| is_kept(&id)));
         let all = send_ids.seen.iter();
         let is_gone = |seen: &Seen| {
             let mut kept = (seen.ids.0..seen.ids.1).filter(is_kept);
-            kept.all(|id| history.is_deleted(id))
+            seen.is_recovered || kept.all(|id| history.is_deleted(id))
         };
         all.filter(|(_, seen)| is_gone(seen)).map(|(key, _)| key.clone()).collect()
     }
