@@ -22,6 +22,8 @@ use crate::message::{Message, Stored};
 #[derive(Debug, Default)]
 pub(crate) struct Sharing {
     bodies: BTreeMap<MessageId, SharedBody>,
+    /// How many bodies were given a name that is no message's.
+    separated: u64,
     pub(crate) residents: Residents,
 }
 
@@ -102,8 +104,8 @@ impl Engine {
     pub(crate) fn separate(&mut self, from: MessageId, message: &mut Message, body: Arc<[u8]>) {
         self.part_from_body(from);
         message.body = Stored::Here(body);
-        let name = MessageId(self.next.message);
-        self.next.message += 1;
+        let name = MessageId(APART + self.sharing.separated);
+        self.sharing.separated += 1;
         self.share_body(message, name);
     }
 
@@ -180,3 +182,6 @@ impl Engine {
 
 /// A body that is shared, but for its bytes, in a tree.
 const SHARED_BYTES: u64 = 64;
+
+/// Names from here on are of no message: the numbers of these are below.
+const APART: u64 = 1 << 62;
