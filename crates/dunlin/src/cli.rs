@@ -338,7 +338,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", env = "DUNLIN_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Largest body of a message, at most 16 MiB [default: 65535 by beanstalkd, else 16 MiB]
-    #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES")]
+    #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES", value_parser = parse::size)]
     pub(crate) max_message_bytes: Option<usize>,
     /// Rules of a queue, as NAME:release-order=back|front, NAME:attempts-max=N (failed deliveries
     /// until a message is a dead letter; 0: any number), NAME:dead-letters=park|drop,
@@ -410,7 +410,7 @@ pub(crate) struct Tuning {
     #[arg(long, value_name = "METHOD", env = "DUNLIN_JOURNAL_IO")]
     pub(crate) journal_io: Option<Choice>,
     /// Bytes of a journal segment, the unit in which disk space comes free [default: 16777216]
-    #[arg(long, value_name = "BYTES", env = "DUNLIN_SEGMENT_BYTES")]
+    #[arg(long, value_name = "BYTES", env = "DUNLIN_SEGMENT_BYTES", value_parser = parse::bytes)]
     pub(crate) segment_bytes: Option<u64>,
     /// Bytes that the data directory may take on the device, such as 500M or 10G: at the limit it
     /// takes only what deletes, until there is room again [default: as many as there are]
@@ -425,12 +425,12 @@ pub(crate) struct Tuning {
     #[arg(long, value_name = "N", env = "DUNLIN_MAX_CONNECTIONS")]
     pub(crate) max_connections: Option<usize>,
     /// Bytes that a client may leave unread before its commands wait [default: 1048576]
-    #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_OUTPUT_BYTES")]
+    #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_OUTPUT_BYTES", value_parser = parse::size)]
     pub(crate) max_output_bytes: Option<usize>,
     /// Bytes in the buffers of all clients; beyond them who holds the most is closed. And of what
     /// requests and answers of HTTP hold; beyond them who sends waits
     /// [default: 268435456]
-    #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_BUFFERED_BYTES")]
+    #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_BUFFERED_BYTES", value_parser = parse::size)]
     pub(crate) max_buffered_bytes: Option<usize>,
     /// Close a connection that leaves a command half sent for so long, or never [default: 60s]
     #[arg(

@@ -3,17 +3,16 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use disk::RealDisk;
 use engine::{FieldValue, RecordError, RecordView, describe};
 use journal::{Found, inspect};
 use serde_json::{Map, Value};
 
 use crate::exit::Error;
+use crate::journal_open::open;
 
 /// Prints all that is there. Whoever reads only a part of it has seen enough.
 pub(crate) fn run(directory: &Path, json: bool) -> Result<(), Error> {
-    let disk =
-        RealDisk::open_existing(directory).map_err(|error| Error::Other(error.to_string()))?;
+    let disk = open(directory)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut printed = Ok(());
     let inspected = inspect(&disk, &mut |found| {

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use broker::{Explained, QueueShare, explain};
-use disk::RealDisk;
 use engine::EngineOptions;
 use model::StorePolicy;
 use serde_json::{Map, Value as Json, json};
@@ -12,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::client::table::print;
 use crate::client::web::Web;
 use crate::exit::Error;
+use crate::journal_open::open;
 
 /// Prints a line for each file.
 pub(crate) fn run(place: &str, as_json: bool) -> Result<(), Error> {
@@ -33,7 +33,7 @@ fn of_broker(url: &str) -> Result<Vec<Map<String, Json>>, Error> {
 /// Reads as `verify` does, and refuses what it refuses.
 fn of_directory(directory: &Path) -> Result<Vec<Map<String, Json>>, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
-    let disk = RealDisk::open_existing(directory).map_err(|error| failed(&error))?;
+    let disk = open(directory)?;
     // What is stored does not depend on any option.
     let options = EngineOptions::new(StorePolicy::Always);
     let explained = explain(&disk, options).map_err(|error| failed(&error))?;

@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use broker::{BrokerOptions, verify};
-use disk::RealDisk;
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{BrokerStatistics, StorePolicy};
 
 use crate::exit::Error;
+use crate::journal_open::open;
 
 /// Recovers into nothing and tells what it would have been.
 pub(crate) fn run(directory: &Path) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
-    let disk = RealDisk::open_existing(directory).map_err(|error| failed(&error))?;
+    let disk = open(directory)?;
     let recovery = verify(&disk, options()).map_err(|error| failed(&error))?;
     let BrokerStatistics { ready, delayed, buried, queues, .. } = recovery.statistics;
     println!(

@@ -6,6 +6,7 @@ mod client;
 mod exit;
 mod journal_dump;
 mod journal_explain;
+mod journal_open;
 mod journal_verify;
 mod parse;
 mod serve;

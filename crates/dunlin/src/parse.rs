@@ -99,6 +99,11 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text} is no size, write it as 65536, 64K, 500M or 10G"))
 }
 
+/// The same of what is in memory as one.
+pub(crate) fn size(text: &str) -> Result<usize, String> {
+    usize::try_from(bytes(text)?).map_err(|_| format!("{text} is more than there can be"))
+}
+
 /// A size of memory that a broker can live in.
 pub(crate) fn memory(text: &str) -> Result<u64, String> {
     let least = server::MEMORY_LIMIT_MIN;

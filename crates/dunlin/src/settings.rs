@@ -98,15 +98,15 @@ struct File {
     sync: Option<String>,
     listen: Option<Vec<String>>,
     insecure: Option<bool>,
-    max_message_bytes: Option<usize>,
+    max_message_bytes: Option<Bytes>,
     threads: Option<usize>,
     journal_io: Option<String>,
-    segment_bytes: Option<u64>,
+    segment_bytes: Option<Bytes>,
     disk_limit: Option<Bytes>,
     memory_limit: Option<Bytes>,
     max_connections: Option<usize>,
-    max_output_bytes: Option<usize>,
-    max_buffered_bytes: Option<usize>,
+    max_output_bytes: Option<Bytes>,
+    max_buffered_bytes: Option<Bytes>,
     half_sent_timeout: Option<String>,
     idle_timeout: Option<String>,
     dead_letter_queue: Option<String>,
@@ -131,6 +131,14 @@ impl Bytes {
         match self {
             Self::Count(bytes) => Ok(bytes),
             Self::Text(text) => parse::bytes(&text),
+        }
+    }
+
+    /// The same of what is in memory as one.
+    fn size(self) -> Result<usize, String> {
+        match self {
+            Self::Count(bytes) => parse::size(&bytes.to_string()),
+            Self::Text(text) => parse::size(&text),
         }
     }
 
@@ -183,7 +191,10 @@ fn parse(file: File) -> Result<Serve, String> {
             .transpose()?,
         insecure: file.insecure,
         config: None,
-        max_message_bytes: file.max_message_bytes,
+        max_message_bytes: named(
+            "max-message-bytes",
+            file.max_message_bytes.map(Bytes::size).transpose(),
+        )?,
         queue: Some(queues),
         dead_letter_queue: word("dead-letter-queue", file.dead_letter_queue, parse::queue_name)?,
         pace_max: word("pace-max", file.pace_max, parse::duration)?,
@@ -196,12 +207,21 @@ fn parse(file: File) -> Result<Serve, String> {
         tuning: Tuning {
             threads: file.threads,
             journal_io: word("journal-io", file.journal_io, str::parse)?,
-            segment_bytes: file.segment_bytes,
+            segment_bytes: named(
+                "segment-bytes",
+                file.segment_bytes.map(Bytes::count).transpose(),
+            )?,
             disk_limit: named("disk-limit", file.disk_limit.map(Bytes::count).transpose())?,
             memory_limit: named("memory-limit", file.memory_limit.map(Bytes::memory).transpose())?,
             max_connections: file.max_connections,
-            max_output_bytes: file.max_output_bytes,
-            max_buffered_bytes: file.max_buffered_bytes,
+            max_output_bytes: named(
+                "max-output-bytes",
+                file.max_output_bytes.map(Bytes::size).transpose(),
+            )?,
+            max_buffered_bytes: named(
+                "max-buffered-bytes",
+                file.max_buffered_bytes.map(Bytes::size).transpose(),
+            )?,
             half_sent_timeout: word("half-sent-timeout", file.half_sent_timeout, Limit::parse)?,
             idle_timeout: word("idle-timeout", file.idle_timeout, Limit::parse)?,
         },
@@ -254,7 +274,7 @@ mod tests {
             insecure = true
             max-message-bytes = 7\n threads = 1\n journal-io = 'buffered'
             max-connections = 3\n max-output-bytes = 4
-            max-buffered-bytes = 5
+            max-buffered-bytes = '5K'
             half-sent-timeout = 'never'\n idle-timeout = '9s'
             dead-letter-queue = 'dead'\n send-id-window = '7s'\n send-ids-max = 6
             pace-max = '5s'
@@ -273,7 +293,7 @@ mod tests {
         assert_eq!((config.threads, config.limits.message_bytes), (1, 7));
         assert_eq!(config.journal_io, Choice::Force(Method::Buffered));
         assert_eq!((config.limits.connections, config.limits.output_bytes), (3, 4));
-        assert_eq!(config.limits.buffered_bytes, 5);
+        assert_eq!(config.limits.buffered_bytes, 5 * 1024);
         assert_eq!(config.limits.half_sent, None);
         assert_eq!(config.limits.idle.unwrap().as_secs(), 9);
         let policy = config.queues.default;

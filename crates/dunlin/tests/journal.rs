@@ -82,6 +82,12 @@ fn a_journal_that_is_not_there_is_named() {
         assert!(stderr.contains("dunlin-data"), "{stderr}");
         assert!(!directory.0.join("dunlin-data").exists(), "looking creates nothing");
     }
+    std::fs::create_dir(directory.0.join("dunlin-data")).unwrap();
+    for what in ["verify", "dump", "explain"] {
+        let (code, _, stderr) = journal(&directory, &[what]);
+        assert_eq!(code, Some(1));
+        assert!(stderr.contains("dunlin-data holds no journal"), "{stderr}");
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Web {
                 self.url
             )),
             error => Error::Other(format!(
-                "{error} at {}: start it with `dunlin serve`, or say where it is with --url",
+                "{error} at {}: start it with `dunlin serve`, or give the URL where it listens",
                 self.url
             )),
         };
