@@ -430,7 +430,12 @@ pub(crate) struct Tuning {
     /// Bytes in the buffers of all clients; beyond them who holds the most is closed. And of what
     /// requests and answers of HTTP hold; beyond them who sends waits
     /// [default: 268435456]
-    #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_BUFFERED_BYTES", value_parser = parse::size)]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "DUNLIN_MAX_BUFFERED_BYTES",
+        value_parser = parse::size
+    )]
     pub(crate) max_buffered_bytes: Option<usize>,
     /// Close a connection that leaves a command half sent for so long, or never [default: 60s]
     #[arg(
