@@ -160,7 +160,7 @@ impl Core {
     /// somebody of its own among those `waiting` for the log, all who ask wait for it anyway.
     pub(crate) fn belongs_here(&self, transfer: &Transfer, waiting: usize) -> bool {
         let frames = transfer.write.frames();
-        let all_wait = self.pace.is_quick() && transfer.heard as usize <= waiting;
+        let all_wait = (1..=waiting).contains(&(transfer.heard as usize)) && self.pace.is_quick();
         let alone = self.writes_in_flight == 1 && (self.lone.is_sure() || all_wait);
         // Nobody waits for a mere flush; whoever asks next would.
         !transfer.write.syncs() || (alone && frames > 0)

@@ -237,12 +237,12 @@ fn consumer(queue: &str) -> Vec<u8> {
     out
 }
 
-/// What he sends who accepts his first message, and asks for no answer.
-fn acceptance() -> Vec<u8> {
+/// What he sends who accepts a message, and asks for no answer.
+fn acceptance(delivery: u32) -> Vec<u8> {
     let mut out = Vec::new();
     let disposition = Performative::Disposition(Disposition {
         role: Role::Receiver,
-        first: 0,
+        first: delivery,
         last: None,
         settled: true,
         state: Some(DeliveryState::Outcome(Outcome::Accepted)),
@@ -267,7 +267,7 @@ fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
     assert_eq!(other.lines(), ["INSERTED 1"]);
     keep_house(&hub);
 
-    taker.socket.write_all(&acceptance()).unwrap();
+    taker.socket.write_all(&acceptance(0)).unwrap();
     turns.turn();
     let mut core = hub.lock();
     let unwritten = core.broker.unwritten();
@@ -279,6 +279,24 @@ fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
     assert!(core.has_uncommitted(since + PATIENCE));
 
     drop(core);
+    // Who writes it when its time is over: no reactor, for nobody waits and others may ask.
+    let mut core = hub.lock();
+    core.pace = Default::default();
+    let transfer = core.idle_write(since + PATIENCE).unwrap();
+    assert!(!core.belongs_here(&transfer, 0) && !core.belongs_here(&transfer, 9));
+    core.hand_over(transfer);
+    drop(core);
+    assert_eq!(write_handed(&hub), 1);
+    other.send(PUT);
+    turns.turn();
+    write_all(&hub);
+    turns.settle();
+    assert_eq!(other.lines(), ["INSERTED 2"]);
+    keep_house(&hub);
+    taker.socket.write_all(&acceptance(1)).unwrap();
+    turns.turn();
+    let since = hub.lock().broker.unwritten().since.unwrap();
+    assert!(!hub.lock().has_uncommitted(since));
     other.send("reserve-with-timeout 0\r\n");
     turns.turn();
     assert!(hub.lock().has_uncommitted(since), "that there is nothing depends on it");
