@@ -337,7 +337,8 @@ pub(crate) struct Serve {
     /// Read settings from a TOML file; flags and variables overrule it
     #[arg(long, value_name = "FILE", env = "DUNLIN_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Largest body of a message, at most 16 MiB [default: 65535 by beanstalkd, else 16 MiB]
+    /// Largest body of a message, at most 16 MiB, and a 32nd of --memory-limit [default: 65535 by
+    /// beanstalkd, else as much as that]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES", value_parser = parse::size)]
     pub(crate) max_message_bytes: Option<usize>,
     /// Rules of a queue, as NAME:release-order=back|front, NAME:attempts-max=N (failed deliveries

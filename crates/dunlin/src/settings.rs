@@ -37,9 +37,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         list_head: serve.list_head.unwrap_or_default(),
         limits: Limits {
             connections: tuning.max_connections.unwrap_or(limits.connections),
-            message_bytes: serve.max_message_bytes.unwrap_or(limits.message_bytes),
-            amqp_message_bytes: serve.max_message_bytes.unwrap_or(limits.amqp_message_bytes),
-            redis_message_bytes: serve.max_message_bytes.unwrap_or(limits.redis_message_bytes),
+            message_bytes: serve.max_message_bytes,
             output_bytes: tuning.max_output_bytes.unwrap_or(limits.output_bytes),
             buffered_bytes: tuning.max_buffered_bytes.unwrap_or(limits.buffered_bytes),
             half_sent: limit(tuning.half_sent_timeout, limits.half_sent),
@@ -290,7 +288,7 @@ mod tests {
         assert_eq!(config.policy, StorePolicy::Periodic(Nanos::from_millis(25)));
         assert_eq!(config.listen[0].address.port(), 1);
         assert!(config.insecure);
-        assert_eq!((config.threads, config.limits.message_bytes), (1, 7));
+        assert_eq!((config.threads, config.limits.message_bytes), (1, Some(7)));
         assert_eq!(config.journal_io, Choice::Force(Method::Buffered));
         assert_eq!((config.limits.connections, config.limits.output_bytes), (3, 4));
         assert_eq!(config.limits.buffered_bytes, 5 * 1024);

@@ -88,7 +88,7 @@ impl Engine {
             }
             messages.push(self.shown(id));
             bytes += self.living(id).body.len();
-            if bytes >= limits::LIST_REPLY_BYTES_MAX {
+            if bytes >= self.shown.bytes_max() {
                 next = Some(place);
                 break;
             }

@@ -12,7 +12,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use model::{After, BodyPlace, Command, Lsn, MessageId, Refusal, SessionId, limits};
+use model::{After, BodyPlace, Command, Lsn, MessageId, SessionId, limits};
 
 use crate::Effects;
 use crate::codec::Records;
@@ -292,7 +292,7 @@ impl Engine {
     ) {
         let first = effects.outputs.len();
         let session = self.sessions.at(by).id;
-        let outcome = self.refuse_send(by, command, Refusal::ListTooLong, effects);
+        let outcome = self.refuse_send(by, command, self.shown.refusal(), effects);
         self.conclude(session, outcome, effects);
         self.raise_answers(by, floor, first, effects);
     }
@@ -362,7 +362,7 @@ impl Engine {
     /// as large as it is.
     fn is_too_much(&self, ids: &BTreeSet<MessageId>) -> bool {
         let bytes = |name: &MessageId| self.kept(*name).map_or(0, |it| it.stored.len());
-        ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > limits::LIST_REPLY_BYTES_MAX
+        ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > self.shown.bytes_max()
     }
 
     /// Whether a body that was fetched from that frame is to be kept.

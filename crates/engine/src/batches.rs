@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{After, Command, Element, ListCommand, QueueName, Refusal, Reply, limits};
+use model::{After, Command, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -45,19 +45,19 @@ impl Engine {
         self.log.begin_batch();
         let mut batch = Outcome::NOTHING;
         let (mut after, mut replies) = (After::NOTHING, Vec::with_capacity(commands.len()));
-        let mut shown_bytes = 0;
         for command in commands {
             self.took_steps(limits::COMMAND_STEPS);
-            let only_shows = matches!(&command, Command::List(it) if is_range(it));
-            let outcome = self.handle_in_batch(by, command, effects);
+            let outcome = match self.shown.is_too_much(&command) {
+                true => Outcome::refused(self.shown.refusal()),
+                false => self.handle_in_batch(by, command, effects),
+            };
             batch = batch.waking_as(&outcome);
-            let (its, mut reply) = outcome.into_answer().expect("invariant: nothing waits here");
-            if only_shows && !shows_no_more(&reply, &mut shown_bytes) {
-                reply = Reply::Refused(Refusal::ListTooLong);
-            }
+            let (its, reply) = outcome.into_answer().expect("invariant: nothing waits here");
+            self.shown.add(&reply);
             after = after.and(its);
             replies.push(reply);
         }
+        self.shown.start_anew();
         self.log.end_batch();
         batch.answering(after.and(self.log.after_open()), Reply::Batch(replies))
     }
@@ -147,21 +147,4 @@ impl Engine {
         let name = self.queues.at(slot).name.clone();
         self.touched(&name);
     }
-}
-
-const fn is_range(command: &ListCommand) -> bool {
-    matches!(command, ListCommand::Range { .. })
-}
-
-/// The payload, or as much as it may be.
-pub(crate) fn shown_bytes_of(element: &Element) -> usize {
-    element.body.away().map_or(element.payload.len(), |away| away.bytes as usize)
-}
-
-/// Whether all ranges of a batch together are not too much for one reply.
-fn shows_no_more(reply: &Reply, shown_bytes: &mut usize) -> bool {
-    if let Reply::Elements(elements) = reply {
-        *shown_bytes += elements.iter().map(shown_bytes_of).sum::<usize>();
-    }
-    *shown_bytes <= limits::LIST_REPLY_BYTES_MAX
 }

@@ -12,6 +12,7 @@ use model::{
     SessionId, Settlement, StorePolicy, TransactionId, limits,
 };
 
+use crate::answering::Shown;
 use crate::awaited::Awaited;
 use crate::feeding::Allowance;
 use crate::groups::Groups;
@@ -63,6 +64,7 @@ pub struct Engine {
     pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
     pub(crate) send_ids: SendIds,
     pub(crate) log: Log,
+    pub(crate) shown: Shown,
     /// Commits that wait for room, the first to come first.
     pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
     pub(crate) pacing: Pacing,
@@ -158,6 +160,7 @@ impl Engine {
                 beside_messages_max(options.memory_limit),
             ),
             log: Log::new(options.policy, options.frame_bytes_max),
+            shown: Shown::new(options.reply_bytes_max),
             awaiting: VecDeque::new(),
             pacing: Pacing::new(options.pace_max),
             overfull: BTreeSet::new(),

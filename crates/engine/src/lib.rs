@@ -75,6 +75,7 @@ extern crate alloc;
 
 mod adding;
 mod administration;
+mod answering;
 mod awaited;
 mod awaiting;
 mod batch_load;

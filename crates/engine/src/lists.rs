@@ -53,17 +53,17 @@ impl Engine {
                 self.push(queue, &push, elements, effects)
             }
             ListCommand::Pop { queue, end, max } => {
-                self.pop(by, &queue, Hand::new(end, max), effects)
+                self.pop(by, &queue, self.hand(end, max), effects)
             }
             ListCommand::PushEach { queue, end, elements, persistence } => {
                 let push = Push { end, only_existing: false, persistence };
                 self.push_each(queue, &push, elements, effects)
             }
             ListCommand::PopEach { queue, end, max } => {
-                self.pop_each(by, queue, Hand::new(end, max), effects)
+                self.pop_each(by, queue, self.hand(end, max), effects)
             }
             ListCommand::PopFirst { queues, end, max, wait } => {
-                self.pop_first(by, queues, Hand::new(end, max), wait, effects)
+                self.pop_first(by, queues, self.hand(end, max), wait, effects)
             }
             ListCommand::Move { from, from_end, to, to_end, wait } => {
                 self.move_element(by, from, Way { from_end, to, to_end }, wait, effects)

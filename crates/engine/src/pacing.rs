@@ -200,7 +200,7 @@ impl Engine {
         line.looks = false;
         match line.tickets.first().copied() {
             Some(ticket) if too_many => {
-                self.give_up_send(ticket, Refusal::ListTooLong, effects);
+                self.give_up_send(ticket, self.shown.refusal(), effects);
             }
             Some(ticket) => {
                 // There was memory for it. What has come for its sake may take all of that, and

@@ -23,6 +23,8 @@ pub struct EngineOptions {
     pub send_ids_max: usize,
     /// How long who waits for a place in a queue waits while nobody who waits there goes on.
     pub pace_max: Nanos,
+    /// Bytes that one reply may show: [`model::limits::REPLY_BYTES_MAX`], or fewer.
+    pub reply_bytes_max: usize,
     /// Bytes of memory that messages may take: beyond it bodies that the log has leave, and what
     /// would still not fit is refused.
     pub memory_limit: u64,
@@ -46,6 +48,7 @@ impl EngineOptions {
             send_id_window: SEND_ID_WINDOW,
             send_ids_max: SEND_IDS_MAX,
             pace_max: PACE_MAX,
+            reply_bytes_max: limits::REPLY_BYTES_MAX,
             memory_limit: u64::MAX,
             log_bodies_max: u64::MAX,
             spills: false,

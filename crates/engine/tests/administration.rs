@@ -153,7 +153,7 @@ fn a_page_has_so_many_bytes() {
     for _ in 0..6 {
         house.put("mail", &body);
     }
-    assert_eq!(limits::LIST_REPLY_BYTES_MAX / limits::MESSAGE_BYTES_MAX, 4);
+    assert_eq!(limits::REPLY_BYTES_MAX / limits::MESSAGE_BYTES_MAX, 4);
     assert_eq!(house.pages("mail", None), [4, 2]);
 }
 

@@ -16,6 +16,7 @@ const ONE: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);
 const NOW: Nanos = Nanos::SECOND;
 const LINK: LinkId = LinkId(0);
+const TOO_MANY_BYTES: Refusal = Refusal::TooManyBytes { max: limits::REPLY_BYTES_MAX };
 
 /// An engine that keeps no body which its log has, and the log.
 struct Store {
@@ -486,7 +487,7 @@ fn a_batch_refused_for_too_many_bodies_observes_nothing_more() {
     assert_eq!(store.ask(ONE, Command::Observe { names: vec![name("w")] }), [Reply::Done]);
     let mut asked = store.ask(ONE, batch(vec![remove("l", End::Head, &[b'y'; 10])]));
     asked.append(&mut store.settle());
-    assert_eq!(asked, [Reply::Refused(Refusal::ListTooLong)]);
+    assert_eq!(asked, [Reply::Refused(TOO_MANY_BYTES)]);
     store.push("w", &[b"changed"]);
     // A transaction that watches nothing.
     let mut replies = store.ask(ONE, batch(vec![ListCommand::Length { queue: name("w") }]));

@@ -173,18 +173,19 @@ fn what_would_be_looked_at_for_too_long_is_refused() {
 #[test]
 fn a_range_is_not_larger_than_one_reply() {
     let mut lists = Lists::new();
-    let element = vec![0; 8 * 1024 * 1024];
+    let element = vec![0; 8 * 1024 * 1024 - limits::BESIDE_ELEMENT_BYTES];
     for _ in 0..9 {
         lists.push(1, &element);
     }
     let range = |last| ListCommand::Range { queue: name("l"), origin: End::Head, first: 0, last };
-    assert_eq!(lists.list(range(8)), Reply::Refused(Refusal::ListTooLong));
+    let refused = Reply::Refused(Refusal::TooManyBytes { max: limits::REPLY_BYTES_MAX });
+    assert_eq!(lists.list(range(8)), refused);
     assert!(matches!(lists.list(range(7)), Reply::Elements(all) if all.len() == 8));
     let list = |command| Command::List(command);
     let batch = Command::Batch { commands: vec![list(range(4)), list(range(4)), list(range(4))] };
     let Some(Reply::Batch(replies)) = lists.run(batch) else { panic!("a batch is answered") };
     assert!(matches!(&replies[0], Reply::Elements(all) if all.len() == 5));
-    assert_eq!(replies[1..], vec![Reply::Refused(Refusal::ListTooLong); 2]);
+    assert_eq!(replies[1..], [refused.clone(), refused]);
     assert_eq!(lists.pop(100), 8, "so many as one reply holds");
     assert_eq!(lists.pop(100), 1);
 }

@@ -95,8 +95,12 @@ pub const SCAN_MESSAGES_MAX: usize = 1_024;
 /// Elements of a list that one command looks at or moves aside: some 10 ms.
 pub const LIST_SCAN_MAX: usize = 250_000;
 
-/// Bytes of the elements in one reply.
-pub const LIST_REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of the elements, values and names in one reply, and of the bodies that left memory and
+/// that one command compares; fewer where there is little memory.
+pub const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes for which an element of a reply counts beside its own.
+pub const BESIDE_ELEMENT_BYTES: usize = 16;
 
 /// Bytes of one small value.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;

@@ -304,9 +304,13 @@ pub enum Refusal {
     WrongKind,
     /// The list has no such place.
     NoSuchPlace,
-    /// It would have to look at, or move, more than [`crate::limits::LIST_SCAN_MAX`] elements, or
-    /// to answer with more than [`crate::limits::LIST_REPLY_BYTES_MAX`] bytes.
+    /// It would have to look at, or move, more than [`crate::limits::LIST_SCAN_MAX`] elements.
     ListTooLong,
+    /// It would have to answer with more than so many bytes, or to compare more that left memory.
+    TooManyBytes {
+        /// So many: [`crate::limits::REPLY_BYTES_MAX`], or fewer where there is little memory.
+        max: usize,
+    },
     /// The commands of a batch may change more than fits into one frame.
     BatchTooLarge,
     /// Not allowed in a batch.

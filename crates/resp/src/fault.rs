@@ -67,10 +67,13 @@ impl Fault {
             ),
             Refusal::TooManySubscriptions => Self::of("ERR too many subscriptions"),
             Refusal::ListTooLong => Self(Cow::Owned(Vec::from(format!(
-                "ERR the list is too long for that: one command looks at {} elements and answers \
-                 with {} bytes at most",
-                limits::LIST_SCAN_MAX,
-                limits::LIST_REPLY_BYTES_MAX
+                "ERR the list is too long for that: one command looks at {} elements at most",
+                limits::LIST_SCAN_MAX
+            )))),
+            Refusal::TooManyBytes { max } => Self(Cow::Owned(Vec::from(format!(
+                "ERR too large for one reply: a command, or a transaction, answers with {max} \
+                 bytes at most, and compares no more that left memory; ask for fewer elements, or \
+                 give the server more memory (--memory-limit)"
             )))),
             Refusal::BatchTooLarge => Self::of("ERR too much for one frame of the journal"),
             Refusal::TooManyValues => Self::of(

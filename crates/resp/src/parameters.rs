@@ -9,7 +9,6 @@ use model::{StorePolicy, glob};
 use crate::arguments::pattern;
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::reader::COMMAND_BYTES_MAX;
 use crate::shared::Options;
 use crate::words::Words;
 
@@ -85,7 +84,7 @@ fn all(options: &Options) -> Vec<(&'static str, String)> {
     [
         ("appendfsync", append_sync(options.policy).into()),
         ("appendonly", if keeps { "yes" } else { "no" }.into()),
-        ("client-query-buffer-limit", COMMAND_BYTES_MAX.to_string()),
+        ("client-query-buffer-limit", options.command_bytes_max.to_string()),
         ("databases", "1".into()),
         ("maxclients", options.connections_max.to_string()),
         ("maxmemory", "0".into()),

@@ -19,7 +19,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Words of one command.
 const WORDS_MAX: i64 = 1024 * 1024;
 
-/// Bytes of one command, each word with its overhead.
+/// Bytes of one command, each word with its overhead, where there is memory enough.
 pub(crate) const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Of a line, behind its first digit, are looked at to see whether it is a short one.
@@ -36,6 +36,7 @@ pub(crate) struct Reader {
     words: Words,
     expect: Expect,
     bulk_bytes_max: usize,
+    command_bytes_max: usize,
     /// The bytes of the last command without its last word, where the next begins with the same.
     head: Vec<u8>,
 }
@@ -80,10 +81,11 @@ pub(crate) enum ProtocolError {
 }
 
 impl Reader {
-    /// Larger words than `bulk_bytes_max` are refused.
-    pub(crate) const fn new(bulk_bytes_max: usize) -> Self {
+    /// Larger words than the former are refused, and larger commands than the latter.
+    pub(crate) const fn new(bulk_bytes_max: usize, command_bytes_max: usize) -> Self {
         let head = Vec::new();
-        Self { words: Words::new(), expect: Expect::Command, bulk_bytes_max, head }
+        let expect = Expect::Command;
+        Self { words: Words::new(), expect, bulk_bytes_max, command_bytes_max, head }
     }
 
     /// Reads on, until a command is whole.
@@ -91,7 +93,7 @@ impl Reader {
         self.head.clear();
         loop {
             let progress = self.step(input)?;
-            if self.words.cost_bytes() > COMMAND_BYTES_MAX {
+            if self.words.cost_bytes() > self.command_bytes_max {
                 return Err(ProtocolError::LargeCommand);
             }
             if progress != Progress::GoOn {
@@ -180,7 +182,7 @@ impl Reader {
             last = at;
             at += taken;
         }
-        if self.words.cost_bytes() > COMMAND_BYTES_MAX {
+        if self.words.cost_bytes() > self.command_bytes_max {
             return None;
         }
         let (head, rest) = (unread.get(..last)?, unread.get(at..)?);

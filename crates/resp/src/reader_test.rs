@@ -8,7 +8,7 @@ const BULK_BYTES_MAX: usize = 100_000;
 /// What comes out of bytes that arrive in pieces of that size: the words of each command, and how
 /// it ended.
 fn read(bytes: &[u8], size: usize) -> (Vec<Vec<Vec<u8>>>, Option<ProtocolError>) {
-    let mut reader = Reader::new(BULK_BYTES_MAX);
+    let mut reader = Reader::new(BULK_BYTES_MAX, COMMAND_BYTES_MAX);
     let mut input = InputBuffer::new();
     let mut commands = Vec::new();
     for piece in bytes.chunks(size) {
@@ -79,7 +79,7 @@ fn what_is_no_command_is_told_apart() {
 
 #[test]
 fn memory_follows_what_arrived_and_not_what_was_claimed() {
-    let mut reader = Reader::new(usize::MAX);
+    let mut reader = Reader::new(usize::MAX, COMMAND_BYTES_MAX);
     let mut input = InputBuffer::new();
     input.append(b"*1000000\r\n$1000000000\r\nxyz");
     assert_eq!(reader.read(&mut input), Ok(Progress::NeedMore));
@@ -89,7 +89,7 @@ fn memory_follows_what_arrived_and_not_what_was_claimed() {
 
 #[test]
 fn a_command_has_a_limit_as_a_whole() {
-    let mut reader = Reader::new(COMMAND_BYTES_MAX);
+    let mut reader = Reader::new(COMMAND_BYTES_MAX, COMMAND_BYTES_MAX);
     let mut input = InputBuffer::new();
     let word = vec![b'x'; COMMAND_BYTES_MAX / 4];
     let header = alloc::format!("${}\r\n", word.len());
@@ -116,7 +116,7 @@ fn what_follows_is_alike_but_for_its_last_word() {
         (b"", None),
     ];
     for (next, expected) in cases {
-        let (mut reader, mut input) = (Reader::new(1_000), InputBuffer::new());
+        let (mut reader, mut input) = (Reader::new(1_000, COMMAND_BYTES_MAX), InputBuffer::new());
         input.append(one);
         input.append(next);
         assert_eq!(reader.read(&mut input), Ok(Progress::Whole));
@@ -129,7 +129,7 @@ fn what_follows_is_alike_but_for_its_last_word() {
 
 #[test]
 fn what_is_not_wanted_is_left() {
-    let (mut reader, mut input) = (Reader::new(1_000), InputBuffer::new());
+    let (mut reader, mut input) = (Reader::new(1_000, COMMAND_BYTES_MAX), InputBuffer::new());
     input.append(&b"*2\r\n$4\r\nRPOP\r\n$1\r\nl\r\n".repeat(2));
     assert_eq!(reader.read(&mut input), Ok(Progress::Whole));
     assert!(reader.sees_alike());

@@ -11,6 +11,7 @@ use crate::arguments::key;
 use crate::clients::Clients;
 use crate::cursors::Cursors;
 use crate::fault::Fault;
+use crate::reader::COMMAND_BYTES_MAX;
 
 /// One of the two ends of a list, as Redis calls them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,12 @@ pub struct Options {
     pub list_head: Side,
     /// Larger words of commands are refused.
     pub message_bytes_max: usize,
+    /// Larger commands are refused, and more of them between MULTI and EXEC: each word counts with
+    /// what is beside it.
+    pub command_bytes_max: usize,
+    /// Bytes of the names that KEYS lists, and of what EXEC says where it says what the server
+    /// knows by itself.
+    pub reply_bytes_max: usize,
     /// What "persistent" means.
     pub policy: StorePolicy,
     /// Where clients connect.
@@ -44,6 +51,8 @@ impl Default for Options {
         Self {
             list_head: Side::Right,
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
+            command_bytes_max: COMMAND_BYTES_MAX,
+            reply_bytes_max: limits::REPLY_BYTES_MAX,
             policy: StorePolicy::Always,
             port: 6_379,
             connections_max: 10_000,

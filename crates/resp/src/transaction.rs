@@ -7,7 +7,6 @@ use model::{Command, Refusal, Reply, limits};
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::reader::COMMAND_BYTES_MAX;
 use crate::shared::Shared;
 use crate::table::{Does, Say, Spec};
 use crate::wording::{Next, Wording};
@@ -53,7 +52,7 @@ impl Transaction {
     ) -> Result<(), Fault> {
         self.words_bytes += words.cost_bytes();
         let is_full = self.parts.len() >= limits::BATCH_COMMANDS_MAX;
-        if is_full || self.words_bytes > COMMAND_BYTES_MAX {
+        if is_full || self.words_bytes > shared.options.command_bytes_max {
             return Err(Fault::of("ERR too many commands, or too large ones, since MULTI"));
         }
         self.may_store |= spec.may_store();
@@ -93,6 +92,7 @@ impl Parts {
     /// Answers all of them, each that asked the engine with the next of its replies.
     pub(crate) fn word(self, replies: Vec<Reply>, context: &mut Context<'_>) {
         let mut replies = replies.into_iter();
+        let most = context.out.len() + context.shared.options.reply_bytes_max;
         context.answer().array(self.0.len());
         for part in self.0 {
             match part {
@@ -100,6 +100,7 @@ impl Parts {
                     Some(reply) => word_once(wording, reply, context),
                     None => context.refuse(&Fault::INTERNAL),
                 },
+                Part::Said(..) if context.out.len() > most => context.refuse(&TOO_MUCH),
                 Part::Said(say, words) => {
                     if let Err(fault) = say(context, &words) {
                         context.refuse(&fault);
@@ -114,9 +115,11 @@ impl Parts {
 
 fn word_once(wording: Wording, reply: Reply, context: &mut Context<'_>) {
     if let Next::Ask(_) = wording.word(reply, context) {
-        context.refuse(&Fault::of("ERR too much for one transaction"));
+        context.refuse(&TOO_MUCH);
     }
 }
+
+const TOO_MUCH: Fault = Fault::of("ERR too much for one transaction");
 
 /// EXEC was refused as a whole.
 pub(crate) fn aborted(refusal: &Refusal) -> Fault {

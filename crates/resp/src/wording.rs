@@ -89,9 +89,6 @@ pub(crate) enum Next {
     AskEach(Vec<Plan>),
 }
 
-/// Bytes of the names that one answer may list.
-const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
-
 impl Wording {
     /// Words a reply.
     pub(crate) fn word(self, reply: Reply, context: &mut Context<'_>) -> Next {
@@ -300,7 +297,7 @@ impl Listing {
         let found = keys::matching(&self.pattern, names);
         self.bytes += names_bytes(&found);
         self.found.extend(found);
-        if self.bytes > LIST_BYTES_MAX {
+        if self.bytes > context.shared.options.reply_bytes_max {
             return Err(Fault::of("ERR too many keys for one answer: use SCAN"));
         }
         if let Some(after) = next {

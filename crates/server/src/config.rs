@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use disk::Choice;
 use engine::QueuePolicies;
-use model::{QueueName, StorePolicy, limits};
+use model::{QueueName, StorePolicy};
 use resp::Side;
 
 use crate::Log;
@@ -82,12 +82,10 @@ impl Default for Config {
 pub struct Limits {
     /// Open connections; one more is accepted and closed at once.
     pub connections: usize,
-    /// Bytes of one message's body by beanstalkd's protocol; it has an answer for a larger one.
-    pub message_bytes: usize,
-    /// Bytes of one message by AMQP, all of it.
-    pub amqp_message_bytes: usize,
-    /// Bytes of one element of a list, and of any other word, by the Redis protocol.
-    pub redis_message_bytes: usize,
+    /// Bytes of one message: by AMQP all of it, by the Redis protocol one element or any other
+    /// word, else its body. `None`: as many as there is memory for, by beanstalkd's protocol
+    /// [`model::limits::MESSAGE_BYTES_DEFAULT`] of them at most.
+    pub message_bytes: Option<usize>,
     /// Bytes that a connection may leave unread before the server stops reading its commands.
     pub output_bytes: usize,
     /// Bytes in the buffers of all connections: the fuller, the fewer may one leave unread; beyond
@@ -106,9 +104,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
-            message_bytes: limits::MESSAGE_BYTES_DEFAULT,
-            amqp_message_bytes: limits::MESSAGE_BYTES_MAX,
-            redis_message_bytes: limits::MESSAGE_BYTES_MAX,
+            message_bytes: None,
             output_bytes: 1024 * 1024,
             buffered_bytes: 256 * 1024 * 1024,
             half_sent: Some(Duration::from_secs(60)),

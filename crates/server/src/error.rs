@@ -45,6 +45,15 @@ pub enum StartError {
         /// What was asked for.
         asked: usize,
     },
+    /// So large messages would fill the buffers of connections.
+    LargeMessages {
+        /// What was asked for.
+        asked: usize,
+        /// The most that may be.
+        most: usize,
+        /// Bytes of all connections' buffers.
+        buffers: usize,
+    },
     /// A journal whose segments have room for the largest message does not fit into so little.
     DiskLimit {
         /// What was asked for.
@@ -71,6 +80,7 @@ impl StartError {
             | Self::Connections { .. }
             | Self::OutputBytes { .. }
             | Self::MessageBytes { .. }
+            | Self::LargeMessages { .. }
             | Self::DiskLimit { .. }
             | Self::TargetAge { .. } => true,
             Self::Disk(_) | Self::Journal(_) | Self::Listen { .. } | Self::System(_) => false,
@@ -125,6 +135,13 @@ impl fmt::Display for StartError {
                 f,
                 "messages of {asked} bytes are not possible, choose 1 to {}",
                 model::limits::MESSAGE_BYTES_MAX
+            ),
+            Self::LargeMessages { asked, most, buffers } => write!(
+                f,
+                "messages of {asked} bytes are too large for connections' buffers of {buffers} \
+                 bytes, an eighth of --memory-limit unless --max-buffered-bytes is less: choose \
+                 --max-message-bytes {most} at most, or --memory-limit {} at least",
+                32 * *asked as u64
             ),
             Self::TargetAge { queue } => write!(
                 f,

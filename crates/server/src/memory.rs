@@ -1,5 +1,7 @@
 //! How the memory that the server was given is shared out.
 
+use model::limits;
+
 use crate::Config;
 
 /// The least that can be asked for.
@@ -36,6 +38,22 @@ impl MemoryShares {
     /// way, the buffers that are kept, and that buffers are allocated larger than they are filled.
     pub(crate) fn waiting(&self) -> usize {
         usize::try_from(self.log / 8 * 5).unwrap_or(usize::MAX)
+    }
+
+    /// For one message. A connection that sends or is sent one holds it in its buffers, and few
+    /// that do so at once must not fill them.
+    pub(crate) fn message(&self) -> usize {
+        (self.buffers / 4).min(limits::MESSAGE_BYTES_MAX)
+    }
+
+    /// For what one reply shows.
+    pub(crate) fn reply(&self) -> usize {
+        (self.buffers / 4).min(limits::REPLY_BYTES_MAX)
+    }
+
+    /// For one command, which may bring several messages.
+    pub(crate) const fn command(&self) -> usize {
+        self.buffers / 2
     }
 
     /// For files of the log that a start reads ahead: connections, requests and batches have

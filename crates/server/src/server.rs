@@ -243,11 +243,32 @@ fn check(config: &Config) -> Result<(), StartError> {
             return Err(StartError::OutputBytes { asked });
         }
     }
-    let bytes = config.limits.message_bytes;
-    if !(1..=limits::MESSAGE_BYTES_MAX).contains(&bytes) {
-        return Err(StartError::MessageBytes { asked: bytes });
-    }
+    check_message_bytes(config)?;
     check_queues(&config.queues)
+}
+
+fn check_message_bytes(config: &Config) -> Result<(), StartError> {
+    let Some(asked) = config.limits.message_bytes else { return Ok(()) };
+    if !(1..=limits::MESSAGE_BYTES_MAX).contains(&asked) {
+        return Err(StartError::MessageBytes { asked });
+    }
+    let shares = MemoryShares::of(config);
+    let (most, buffers) = (shares.message(), shares.buffers);
+    if asked > most {
+        return Err(StartError::LargeMessages { asked, most, buffers });
+    }
+    Ok(())
+}
+
+/// Bytes of one message by protocols that have no usual bound of their own.
+fn message_bytes(config: &Config) -> usize {
+    config.limits.message_bytes.unwrap_or_else(|| MemoryShares::of(config).message())
+}
+
+/// Bytes of a job.
+fn job_bytes(config: &Config) -> usize {
+    let usual = || limits::MESSAGE_BYTES_DEFAULT.min(message_bytes(config));
+    config.limits.message_bytes.unwrap_or_else(usual)
 }
 
 fn check_queues(queues: &QueuePolicies) -> Result<(), StartError> {
@@ -289,7 +310,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let gauges = Arc::new(JournalGauges::new(segment_bytes));
     let facts = || Box::new(ProcessFacts::new(clock, Arc::clone(&gauges)));
     let commons = Commons::new(
-        Shared::new(config.limits.message_bytes, facts()),
+        Shared::new(job_bytes(config), facts()),
         amqp_options(config, &clock),
         resp::Shared::new(redis_options(config), facts()),
     );
@@ -319,7 +340,7 @@ fn tell_clock(log: Log, clock: &Clock) {
 fn http_options(config: &Config) -> http_api::Options {
     let engine = EngineOptions::new(config.policy);
     http_api::Options {
-        message_bytes_max: config.limits.amqp_message_bytes,
+        message_bytes_max: message_bytes(config),
         buffered_bytes: MemoryShares::of(config).http,
         pace_max: config.pace_max.unwrap_or(std::time::Duration::from_nanos(engine.pace_max.0)),
         half_sent: config.limits.half_sent,
@@ -332,7 +353,7 @@ fn http_options(config: &Config) -> http_api::Options {
 fn amqp_options(config: &Config, clock: &Clock) -> amqp::Options {
     amqp::Options {
         clock_ahead: clock.ahead(),
-        max_message_bytes: config.limits.amqp_message_bytes as u64,
+        max_message_bytes: message_bytes(config) as u64,
         ..amqp::Options::default()
     }
 }
@@ -340,9 +361,12 @@ fn amqp_options(config: &Config, clock: &Clock) -> amqp::Options {
 fn redis_options(config: &Config) -> resp::Options {
     let mut listen = config.listen.iter();
     let port = listen.find(|listen| listen.protocol == Protocol::Redis);
+    let (shares, usual) = (MemoryShares::of(config), resp::Options::default());
     resp::Options {
         list_head: config.list_head,
-        message_bytes_max: config.limits.redis_message_bytes,
+        message_bytes_max: message_bytes(config),
+        command_bytes_max: shares.command().min(usual.command_bytes_max),
+        reply_bytes_max: shares.reply(),
         policy: config.policy,
         port: port.map_or(0, |listen| listen.address.port()),
         connections_max: config.limits.connections,
@@ -357,6 +381,7 @@ fn broker_options(config: &Config) -> BrokerOptions {
     let formats = Formats { property, payload };
     let engine = EngineOptions::new(config.policy);
     let dead_letter_queue = config.dead_letter_queue.clone().unwrap_or(engine.dead_letter_queue);
+    let shares = MemoryShares::of(config);
     let engine = EngineOptions {
         queue_policies,
         formats,
@@ -364,13 +389,11 @@ fn broker_options(config: &Config) -> BrokerOptions {
         send_id_window: config.send_id_window.map_or(engine.send_id_window, nanos),
         send_ids_max: config.send_ids_max.unwrap_or(engine.send_ids_max),
         pace_max: config.pace_max.map_or(engine.pace_max, nanos),
-        memory_limit: MemoryShares::of(config).messages,
+        reply_bytes_max: shares.reply(),
+        memory_limit: shares.messages,
         ..engine
     };
-    let largest = [config.limits.amqp_message_bytes, config.limits.redis_message_bytes]
-        .into_iter()
-        .fold(config.limits.message_bytes, usize::max);
-    let journal = JournalOptions::new(config.policy).with_message_bytes_max(largest);
+    let journal = JournalOptions::new(config.policy).with_message_bytes_max(message_bytes(config));
     let segment_bytes = config.segment_bytes.or(config.disk_limit.map(|most| {
         // So many that one which is nearly empty does not matter, where messages let them.
         (most / SEGMENTS_IN_LIMIT).min(journal.segment_bytes)
@@ -379,10 +402,8 @@ fn broker_options(config: &Config) -> BrokerOptions {
         Some(bytes) => journal.with_segment_bytes(bytes),
         None => journal,
     };
-    let journal = JournalOptions {
-        waiting_bytes_max: MemoryShares::of(config).waiting(),
-        ..journal.with_transactions()
-    };
+    let journal =
+        JournalOptions { waiting_bytes_max: shares.waiting(), ..journal.with_transactions() };
     BrokerOptions { engine, journal: share_disk(journal, config.disk_limit) }
 }
 

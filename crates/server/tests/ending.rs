@@ -63,16 +63,19 @@ fn who_is_closed_for_want_of_memory_failed_at_nothing() {
     assert_eq!(connect(&server).put("x"), "INSERTED 1");
     let mut peer = reader(&server);
     assert_eq!(failed(&peer.message().unwrap()), 0);
-    peer.attach_sender(1, "other");
-    let half = Transfer {
-        handle: 1,
-        delivery_id: Some(0),
-        delivery_tag: Some(&[1]),
-        message_format: Some(0),
-        more: true,
-        ..Transfer::default()
-    };
-    peer.say(&Performative::Transfer(half), &vec![0; 40 * 1024]);
+    // Each may be so large, and all together not.
+    for link in 0..5 {
+        peer.attach_sender(1 + link, "other");
+        let half = Transfer {
+            handle: 1 + link,
+            delivery_id: Some(link),
+            delivery_tag: Some(&[1]),
+            message_format: Some(0),
+            more: true,
+            ..Transfer::default()
+        };
+        peer.say(&Performative::Transfer(half), &[0; 8 * 1024]);
+    }
     assert!(peer.message().is_none(), "closed");
     assert_eq!(failed(&reader(&server).message().unwrap()), 0);
 }

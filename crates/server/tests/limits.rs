@@ -37,7 +37,7 @@ fn one_connection_too_many_is_closed_and_its_place_can_be_had_later() {
 
 #[test]
 fn a_message_too_large_is_refused_and_the_connection_stays_in_step() {
-    let server = start(limited(|limits| limits.message_bytes = 10));
+    let server = start(limited(|limits| limits.message_bytes = Some(10)));
     let mut client = connect(&server);
     assert_eq!(client.put("0123456789"), "INSERTED 1");
     assert_eq!(client.put("0123456789a"), "JOB_TOO_BIG");
@@ -133,10 +133,22 @@ fn impossible_settings_do_not_start() {
     let asked = |threads| Server::start(Config { threads, ..memory() }).map(drop);
     assert!(matches!(asked(0), Err(StartError::Threads { asked: 0 })));
     assert!(matches!(asked(65), Err(StartError::Threads { asked: 65 })));
-    let huge = Server::start(limited(|limits| limits.message_bytes = 1 << 30)).map(drop);
+    let huge = Server::start(limited(|limits| limits.message_bytes = Some(1 << 30))).map(drop);
     let error = huge.unwrap_err();
     assert!(matches!(error, StartError::MessageBytes { .. }));
     assert!(error.to_string().contains("16777216"), "{error}");
+    let (memory_limit, most) = (Some(64 << 20), 2 << 20);
+    let with = |bytes| {
+        let limits = Limits { message_bytes: Some(bytes), ..Limits::default() };
+        Server::start(Config { memory_limit, limits, ..memory() }).map(drop)
+    };
+    let error = with(most + 1).unwrap_err();
+    assert!(matches!(error, StartError::LargeMessages { .. }));
+    let text = error.to_string();
+    let least = 32 * (most + 1);
+    assert!(text.contains(&format!("--max-message-bytes {most} at most")), "{text}");
+    assert!(text.contains(&format!("--memory-limit {least} at least")), "{text}");
+    with(most).unwrap();
 }
 
 fn resident_bytes() -> usize {

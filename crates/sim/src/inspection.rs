@@ -236,15 +236,18 @@ fn dead(shown: &Shown) -> Option<(u64, Rc<[u8]>)> {
 
 /// What is ready in a queue, the head first.
 pub(crate) fn page<F: Clone>(broker: &mut Paged<F>, now: Nanos, queue: QueueName) -> Vec<Shown> {
-    let (state, selector, after) = (Some(MessageState::Ready), None, None);
-    let page =
-        AdminCommand::Browse { queue, state, selector, after, max: limits::PAGE_MESSAGES_MAX };
-    match ask(broker, now, Command::Admin(Box::new(page))) {
-        Reply::Page(page) => {
-            assert_eq!(page.next, None, "there are few");
-            page.messages
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let (state, max) = (Some(MessageState::Ready), limits::PAGE_MESSAGES_MAX);
+        let queue = queue.clone();
+        let page = AdminCommand::Browse { queue, state, selector: None, after, max };
+        let reply = ask(broker, now, Command::Admin(Box::new(page)));
+        let Reply::Page(page) = reply else { return all };
+        all.extend(page.messages);
+        after = page.next;
+        if after.is_none() {
+            return all;
         }
-        _ => Vec::new(),
     }
 }
 

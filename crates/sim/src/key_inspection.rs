@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use model::{Command, End, KeyCommand, KeyKind, Lifetime, ListCommand, Nanos, QueueName, Reply};
+use model::{Command, KeyCommand, KeyKind, Lifetime, Nanos, QueueName, Reply};
 
 use crate::history::DEAD_LETTERS;
 use crate::inspection::{ask, dead_elements, page};
@@ -52,14 +52,11 @@ fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Shown
     }
 }
 
-/// The left end first: the right one is the queue's head.
+/// The left end first: the right one is the queue's head. By pages, which show one message whatever
+/// its size.
 fn list<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Vec<Rc<[u8]>> {
-    let queue = name.clone();
-    let range = ListCommand::Range { queue, origin: End::Tail, first: 0, last: -1 };
-    match ask(broker, now, Command::List(range)) {
-        Reply::Elements(all) => all.iter().map(|element| element.payload().into()).collect(),
-        other => panic!("{name} is a list and {other:?}"),
-    }
+    let all = page(broker, now, name.clone());
+    all.iter().rev().map(|shown| shown.delivery.payload().into()).collect()
 }
 
 fn value<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Rc<[u8]> {

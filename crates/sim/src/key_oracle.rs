@@ -16,7 +16,7 @@ use std::rc::Rc;
 use model::{Nanos, StorePolicy};
 
 use crate::Fall;
-use crate::keyspace::{Ages, Asking, Keyspace, Picture, text};
+use crate::keyspace::{Ages, Asking, Keyspace, Picture, text, too_large};
 use crate::redis_client::{Asked, Meant, Value, Words, summary};
 use chronicle::Chronicle;
 use places::Places;
@@ -58,6 +58,13 @@ impl KeyOracle {
             births: Vec::new(),
             places: Places::default(),
         }
+    }
+
+    /// The same, where no answer shows more than that.
+    #[must_use]
+    pub fn answering(mut self, bytes_max: usize) -> Self {
+        self.keyspace.answers_with(bytes_max);
+        self
     }
 
     /// The session of a client asked the engine for something, whatever it was.
@@ -115,7 +122,8 @@ impl KeyOracle {
         let place = self.waiting.iter().position(|waiting| waiting.client == client);
         let place = place.unwrap_or_else(|| panic!("{client} does not wait and reads {value:?}"));
         let waiting = self.waiting.get(place).expect("invariant: it was just found").clone();
-        let Some(key) = waiting.key_of(value) else {
+        let too_large = (*value == too_large()).then(|| self.unshown(&waiting)).flatten();
+        let Some(key) = too_large.as_ref().or_else(|| waiting.key_of(value)) else {
             let could = waiting.keys().iter().any(|key| self.keyspace.is_list(key));
             assert!(!could || self.turns.are_in_any_order(), "{client} reads what is not so");
             waiting.assert_over(now, value);
@@ -134,6 +142,13 @@ impl KeyOracle {
         let words = waiting.from(key);
         let needs = self.run(Asking { now, client }, &words, value);
         needs.max(settled)
+    }
+
+    /// The list whose turn it is of those for which somebody waits, and whose end no answer shows.
+    fn unshown(&self, waiting: &Waiting) -> Option<Rc<[u8]>> {
+        let all = waiting.keys().iter();
+        let all = all.filter(|key| !self.keyspace.shows_end(key, &waiting.words));
+        all.min_by_key(|key| self.turns.place_of(key)).cloned()
     }
 
     /// Nobody waits for what is there.
@@ -189,7 +204,7 @@ impl KeyOracle {
         // What was due may have happened, though nobody heard of it.
         self.pass(fell);
         let picture = self.chronicle.recover(fall, fell, now, found);
-        self.keyspace = Keyspace::restored(&picture);
+        self.keyspace = self.keyspace.restored(&picture);
         while self.keyspace.pass(now) {}
         self.keyspace.set_ages(ages);
         self.spare_what_is_there();
@@ -245,8 +260,10 @@ impl KeyOracle {
         if is_refusal(value) {
             return 0;
         }
+        self.keyspace.answer_anew();
         let values = all.iter().map(|words| self.apply(asking, words).unwrap_or(Value::Nil));
         let expected = Value::Array(values.collect());
+        self.keyspace.answer_anew();
         let shown: Vec<String> = all.iter().map(summary).collect();
         assert_is(value, &expected, &shown.join("; "));
         self.shed();
@@ -258,10 +275,12 @@ impl KeyOracle {
     }
 
     fn run(&mut self, asking: Asking, words: &Words, value: &Value) -> usize {
-        if is_refusal(value) {
+        let may_refuse = self.keyspace.may_refuse_to_compare(words);
+        if is_refusal(value) || may_refuse && *value == too_large() {
             return 0;
         }
         let expected = self.apply(asking, words);
+        self.keyspace.answer_anew();
         let expected = expected.unwrap_or_else(|| panic!("{} has to wait", summary(words)));
         assert_is(value, &expected, &summary(words));
         self.shed();

@@ -5,6 +5,7 @@
 //! who waits, and what a crash takes away, is not.
 
 mod ages;
+mod answering;
 mod lists;
 mod values;
 
@@ -15,6 +16,8 @@ use model::Nanos;
 
 use crate::redis_client::{Value, Words, brief};
 pub(crate) use ages::{Ages, dead_letter};
+use answering::Answer;
+pub(crate) use answering::too_large;
 use lists::Side;
 
 /// Everything that is found by a name.
@@ -28,6 +31,7 @@ pub(crate) struct Keyspace {
     aged: u64,
     /// The outermost places that elements were given: they lie in the order of these.
     outermost: (i64, i64),
+    answer: Answer,
 }
 
 /// What a name stands for.
@@ -100,6 +104,9 @@ impl Keyspace {
         let words: Vec<&[u8]> = words.iter().map(|word| &**word).collect();
         let (name, arguments) = words.split_first().expect("invariant: a command has a name");
         let (name, now) = (std::str::from_utf8(name).unwrap_or_default(), asking.now);
+        if self.answer.is_too_late_for(name, arguments) {
+            return Some(too_large());
+        }
         let value = match (name, arguments) {
             ("LPUSH", [key, all @ ..]) => self.push(key, Side::Left, all, false),
             ("RPUSH", [key, all @ ..]) => self.push(key, Side::Right, all, false),
@@ -107,14 +114,12 @@ impl Keyspace {
             ("RPUSHX", [key, all @ ..]) => self.push(key, Side::Right, all, true),
             ("LPOP", [key, max @ ..]) => self.pop(asking, key, Side::Left, max),
             ("RPOP", [key, max @ ..]) => self.pop(asking, key, Side::Right, max),
-            ("BLPOP", [keys @ .., _]) => return self.pop_first(asking, keys, Side::Left),
-            ("BRPOP", [keys @ .., _]) => return self.pop_first(asking, keys, Side::Right),
+            ("BLPOP", [keys @ .., _]) => self.pop_first(asking, keys, Side::Left)?,
+            ("BRPOP", [keys @ .., _]) => self.pop_first(asking, keys, Side::Right)?,
             ("LMOVE", [from, to, a, b]) => {
                 self.relocate(from, to, Side::of(a), Side::of(b)).unwrap_or(Value::Nil)
             }
-            ("BLMOVE", [from, to, a, b, _]) => {
-                return self.relocate(from, to, Side::of(a), Side::of(b));
-            }
+            ("BLMOVE", [from, to, a, b, _]) => self.relocate(from, to, Side::of(a), Side::of(b))?,
             ("LLEN", [key]) => self.length(key),
             ("LRANGE", [key, first, last]) => self.range(key, number(first), number(last)),
             ("LINDEX", [key, at]) => self.at(key, number(at)),
@@ -138,7 +143,36 @@ impl Keyspace {
             ("PING", []) => Value::Simple("PONG".into()),
             _ => panic!("the model does not know {words:?}"),
         };
+        self.answer.add(name, &value);
         Some(value)
+    }
+
+    /// The next command is answered for itself, and not together with those before.
+    pub(crate) fn answer_anew(&mut self) {
+        self.answer.start_anew();
+    }
+
+    /// Whether a command may be refused, for it compares more elements than may be brought back
+    /// into memory at once.
+    pub(crate) fn may_refuse_to_compare(&self, words: &Words) -> bool {
+        let [name, key, ..] = &**words else { return false };
+        let compares = matches!(&**name, b"LREM" | b"LPOS" | b"LINSERT");
+        compares && !self.may_show_all(key)
+    }
+
+    /// Whether an answer has room for the element that a command takes from this list.
+    pub(crate) fn shows_end(&self, key: &[u8], words: &Words) -> bool {
+        let side = match words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
+            [b"BRPOP", ..] => Side::Right,
+            [b"BLMOVE", _, _, from, ..] => Side::of(from),
+            _ => Side::Left,
+        };
+        self.may_show_end(key, side)
+    }
+
+    /// No answer shows more than that.
+    pub(crate) fn answers_with(&mut self, bytes_max: usize) {
+        self.answer = Answer::of(bytes_max);
     }
 
     /// The next thing that is due by now happens: a key goes, or an element is taken for good that
@@ -209,8 +243,8 @@ impl Keyspace {
     }
 
     /// What is there after a recovery.
-    pub(crate) fn restored(picture: &Picture) -> Self {
-        let mut keyspace = Self::default();
+    pub(crate) fn restored(&self, picture: &Picture) -> Self {
+        let mut keyspace = Self { answer: self.answer.clone(), ..Self::default() };
         for (name, Shown { content, deadline }) in &picture.0 {
             let content = match content {
                 Shape::Value(value) => Content::Value(value.clone()),

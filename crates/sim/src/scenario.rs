@@ -7,7 +7,7 @@ use engine::{EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use journal::JournalOptions;
 use model::{
     Destination, Durability, Formats, Nanos, Persistence, QueueBounds, QueueName, StorePolicy,
-    WhenFull,
+    WhenFull, limits,
 };
 
 use crate::oracle::ATTEMPTS_MAX;
@@ -68,6 +68,8 @@ pub struct Scenario {
     pub list_bounds: QueueBounds,
     /// Bytes of memory that messages may take.
     pub memory_limit: u64,
+    /// Bytes that one reply may show.
+    pub reply_bytes_max: usize,
     /// How long a line of senders may stand still.
     pub pace_max: Nanos,
     /// Defects for tests of the oracle.
@@ -118,6 +120,7 @@ impl Scenario {
             rules_per_thousand: 0,
             list_bounds: QueueBounds::default(),
             memory_limit: u64::MAX,
+            reply_bytes_max: limits::REPLY_BYTES_MAX,
             pace_max: Nanos::from_secs(30),
             defects: ServerDefects::default(),
             trace: false,
@@ -145,10 +148,10 @@ impl Scenario {
 
     /// The same, and in some of the lives something is scarce: in those without lists in one in
     /// four places in queues, in one in five memory; in those with lists in one in three places
-    /// there, in one in four memory; in those with topics in one in four places in subscriptions.
-    /// More than one thing may be so. In one in sixteen without lists bounds change all the time.
-    /// Beside clients of AMQP there may be some of HTTP, messages that are sent again, and a full
-    /// device.
+    /// there, in one in four memory, in half of the others what a reply shows; in those with topics
+    /// in one in four places in subscriptions. More than one thing may be so. In one in sixteen
+    /// without lists bounds change all the time. Beside clients of AMQP there may be some of HTTP,
+    /// messages that are sent again, and a full device.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
@@ -159,6 +162,9 @@ impl Scenario {
             }
             if rng.chance(1, 4) {
                 scenario.cramp(&mut rng);
+            }
+            if !scenario.is_bounded() && scenario.memory_limit == u64::MAX && rng.coin() {
+                scenario.reply_bytes_max = rng.pick(&[60, 400, 3_000, 14_000]);
             }
         } else if rng.chance(1, 4) {
             scenario.narrow(&mut rng);
@@ -319,6 +325,7 @@ impl Scenario {
                 queue_policies: self.queue_policies(),
                 send_id_window: self.send_id_window,
                 pace_max: self.pace_max,
+                reply_bytes_max: self.reply_bytes_max,
                 formats: Formats { property, payload },
                 log_bodies_max: self.log_bodies_max,
                 memory_limit: self.memory_limit,

@@ -98,6 +98,7 @@ impl<D: Disk + 'static> World<D> {
         let keys = KeyOracle::new(scenario.policy, scenario.lag());
         let keys = keys.bounded(scenario.list_bounds, scenario.pace_max);
         let keys = keys.cramped(scenario.memory_limit < u64::MAX);
+        let keys = keys.answering(scenario.reply_bytes_max);
         Self {
             rng: Rng::new(scenario.seed).fork(),
             operator: Rng::new(scenario.seed ^ OPERATOR),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use model::StorePolicy;
+use model::{StorePolicy, limits};
 use server::{Config, Counters, Limits, Listen, Log, Protocol, Running, Server};
 
 use crate::exit::Error;
@@ -41,7 +41,8 @@ impl Embedded {
             policy: wish.policy,
             listen: vec![Listen { protocol: wish.protocol, address }],
             limits: Limits {
-                message_bytes: defaults.message_bytes.max(wish.body_bytes),
+                message_bytes: (wish.protocol == Protocol::Beanstalkd)
+                    .then_some(wish.body_bytes.max(limits::MESSAGE_BYTES_DEFAULT)),
                 // One more watches.
                 connections: defaults.connections.max(wish.clients + 1),
                 ..defaults

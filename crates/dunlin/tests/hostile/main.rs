@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod amplified;
 mod amqp_peer;
 mod broker;
 mod busy;

@@ -10,7 +10,7 @@ use core::ops::Range;
 
 use model::{End, MessageId, QueueName, Refusal, Reply, limits};
 
-use crate::batches::shown_bytes_of;
+use crate::answering::shown_bytes_of;
 use crate::engine::{Engine, Outcome};
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
@@ -117,8 +117,8 @@ impl Engine {
             elements.push(element);
         }
         self.took_steps(elements.len());
-        if bytes > limits::LIST_REPLY_BYTES_MAX {
-            return Err(Refusal::ListTooLong);
+        if bytes > self.shown.left() {
+            return Err(self.shown.refusal());
         }
         Ok(self.listed(elements))
     }

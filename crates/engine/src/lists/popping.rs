@@ -11,6 +11,7 @@ use model::{
 };
 
 use crate::Effects;
+use crate::answering::shown_bytes_of;
 use crate::engine::{Engine, Outcome};
 use crate::lists::Taken;
 use crate::log::DELETED_BYTES_MAX;
@@ -23,15 +24,8 @@ use crate::session::SessionSlot;
 pub(crate) struct Hand {
     pub(crate) end: End,
     pub(crate) max: u64,
-    /// Bytes of bodies, unless the first alone has more.
+    /// Bytes of what is taken, unless the first alone has more.
     pub(crate) bytes_max: usize,
-}
-
-impl Hand {
-    /// One that takes what one reply holds.
-    pub(crate) const fn new(end: End, max: u64) -> Self {
-        Self { end, max, bytes_max: limits::LIST_REPLY_BYTES_MAX }
-    }
 }
 
 /// Where an element is moved to.
@@ -43,6 +37,11 @@ pub(crate) struct Way {
 }
 
 impl Engine {
+    /// One that takes what the reply has room for.
+    pub(crate) const fn hand(&self, end: End, max: u64) -> Hand {
+        Hand { end, max, bytes_max: self.shown.left() }
+    }
+
     pub(crate) fn pop(
         &mut self,
         by: SessionSlot,
@@ -56,7 +55,7 @@ impl Engine {
         if hand.max == 0 {
             return Ok(Outcome::reply(self.log.after_all(), Reply::Elements(Few::new())));
         }
-        let Taken { elements, after } = self.take_elements(by, slot, hand, effects);
+        let Taken { elements, after } = self.take_elements(by, slot, hand, effects)?;
         Ok(Outcome::reply(after, Reply::Elements(elements)))
     }
 
@@ -78,7 +77,7 @@ impl Engine {
                 && self.may_take(slot)
             {
                 let queue = name.clone();
-                let Taken { elements, after } = self.take_elements(by, slot, hand, effects);
+                let Taken { elements, after } = self.take_elements(by, slot, hand, effects)?;
                 let elements = elements.into_vec();
                 return Ok(Outcome::reply(after, Reply::Popped { queue, elements }));
             }
@@ -115,6 +114,9 @@ impl Engine {
         self.check_is_list(&way.to)?;
         let id = self.elements(from, way.from_end).next();
         let id = id.expect("invariant: it was just seen that there is an element");
+        if shown_bytes_of(&self.element_of(id)) > self.shown.left() {
+            return Err(self.shown.refusal());
+        }
         if !self.may_relocate(id) {
             return Err(Refusal::StoreFull);
         }
@@ -157,14 +159,14 @@ impl Engine {
     }
 
     /// Takes elements from a list that has one: so many as are wanted, and as one frame and one
-    /// reply hold.
+    /// reply hold. None, where the first is too much for that.
     pub(crate) fn take_elements(
         &mut self,
         by: SessionSlot,
         slot: QueueSlot,
         hand: Hand,
         effects: &mut Effects,
-    ) -> Taken {
+    ) -> Result<Taken, Refusal> {
         let max = hand.max.min(limits::FRAME_RECORDS_MAX as u64);
         let mut taken = Taken { elements: Few::new(), after: After::NOTHING };
         let mut bytes = 0;
@@ -173,10 +175,14 @@ impl Engine {
             && let Some(place) = self.element_behind(last, slot, hand.end)
         {
             let id = self.message_of(place.1);
-            bytes += self.living(id).body.len();
-            let is_much = bytes > hand.bytes_max;
-            if !taken.elements.is_empty() && (is_much || !self.log.takes_more(1, DELETED_BYTES_MAX))
-            {
+            let its = limits::BESIDE_ELEMENT_BYTES + self.living(id).body.len();
+            bytes += its;
+            let is_first = taken.elements.is_empty();
+            if is_first && its > self.shown.left() {
+                return Err(self.shown.refusal());
+            }
+            let is_much = bytes > hand.bytes_max || its > self.shown.left();
+            if !is_first && (is_much || !self.log.takes_more(1, DELETED_BYTES_MAX)) {
                 break;
             }
             last = Some(place);
@@ -184,7 +190,7 @@ impl Engine {
             taken.after = taken.after.and(self.take_element(by, id, effects));
         }
         self.took_steps(taken.elements.len());
-        taken
+        Ok(taken)
     }
 
     /// The session's next command, if it is one that [`says_arrived`], says that what it took has

@@ -112,9 +112,12 @@ impl Engine {
         let (after, reply, woken) = match popping.asked {
             Asked::Elements(hand) => {
                 let queue = self.queues.at(slot).name.clone();
-                let Taken { elements, after } =
-                    self.take_elements(key.session, slot, hand, effects);
-                (after, Reply::Popped { queue, elements: elements.into_vec() }, None)
+                match self.take_elements(key.session, slot, hand, effects) {
+                    Ok(Taken { elements, after }) => {
+                        (after, Reply::Popped { queue, elements: elements.into_vec() }, None)
+                    }
+                    Err(refusal) => (After::NOTHING, Reply::Refused(refusal), None),
+                }
             }
             Asked::Move(way) => {
                 let to = way.to.clone();

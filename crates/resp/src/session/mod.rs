@@ -138,10 +138,12 @@ impl Session {
     /// A new connection, which `shared` knows until it is closed.
     #[must_use]
     pub fn new(id: SessionId, ends: Option<Ends>, now: Nanos, shared: &mut Shared) -> Self {
+        let options = &shared.options;
+        let reader = Reader::new(options.message_bytes_max, options.command_bytes_max);
         Self {
             id,
             slot: shared.clients.enter(id, ends, now),
-            reader: Reader::new(shared.options.message_bytes_max),
+            reader,
             awaited: Awaited::Nothing,
             errands: VecDeque::new(),
             subscriptions: Subscriptions::default(),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use http_api::{Events, Figures, Leased, Readiness, SegmentFigures, Token, Trouble, Wanted, Work};
-use model::{Delivery, Nanos, QueueName, Reply};
+use model::{Delivery, Nanos, QueueName, Reply, limits};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::figures;
@@ -82,7 +82,8 @@ impl http_api::Gateway for Gateway {
         if core.commons.draining.has_begun() {
             return Readiness::Draining;
         }
-        let is_full = core.broker.room() < self.hub.limits.message_bytes as u64;
+        let usual = self.hub.limits.message_bytes.unwrap_or(limits::MESSAGE_BYTES_DEFAULT);
+        let is_full = core.broker.room() < usual as u64;
         if is_full { Readiness::Full } else { Readiness::Ready }
     }
 

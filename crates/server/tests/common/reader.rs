@@ -72,7 +72,7 @@ impl Reader {
         let attach = Attach {
             target: Some(AttachTarget::Node(node)),
             initial_delivery_count: Some(0),
-            ..Attach::new("s", handle, Role::Sender)
+            ..Attach::new(format!("s{handle}"), handle, Role::Sender)
         };
         self.say(&Performative::Attach(Box::new(attach)), &[]);
         self.await_credit();

@@ -11,7 +11,7 @@ use crate::common::{memory, start};
 
 #[test]
 fn a_body_that_is_too_large_is_not_read() {
-    let limits = Limits { amqp_message_bytes: 1000, ..Limits::default() };
+    let limits = Limits { message_bytes: Some(1000), ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);
     http.post("/queues/q/messages", &"x".repeat(1000)).says(201, "");
@@ -250,7 +250,7 @@ fn what_is_claimed_and_does_not_come_keeps_nobody_out() {
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut slow = Http::to(&server);
     slow.send("POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n");
-    slow.send("content-length: 65000\r\n\r\n");
+    slow.send("content-length: 16000\r\n\r\n");
     assert_eq!(slow.line(), "HTTP/1.1 100 Continue", "its body is being read");
     Http::to(&server).post("/queues/q/messages", "m").says(201, "");
 }
@@ -264,7 +264,7 @@ fn who_settles_does_not_wait_for_room_of_those_who_send() {
     let mut http = Http::to(&server);
     http.begin("PUT /queues/q/policy", &[], r#"{"max-messages":1}"#).answer().says(200, "");
     http.post("/queues/q/messages", "m").says(201, "");
-    let body = "x".repeat(20_000);
+    let body = "x".repeat(16_000);
     let mut senders: Vec<Http> = (0..5).map(|_| Http::to(&server)).collect();
     for sender in &mut senders {
         sender.begin("POST /queues/q/messages", &[], &body);
@@ -292,7 +292,7 @@ fn a_transaction_that_is_small_as_text_only_is_too_large() {
 /// Answers that nobody reads are in nobody's way but those who want large ones as well.
 #[test]
 fn answers_that_are_not_read_take_a_bounded_room() {
-    let limits = Limits { buffered_bytes: 20 << 20, ..Limits::default() };
+    let limits = Limits { buffered_bytes: 32 << 20, ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);
     http.post("/queues/q/messages", &"x".repeat(8 << 20)).says(201, "");

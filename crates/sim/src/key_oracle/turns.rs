@@ -20,6 +20,15 @@ impl Turns {
         }
     }
 
+    /// Smaller for those whose turn comes sooner.
+    pub(super) fn place_of(&self, list: &Rc<[u8]>) -> usize {
+        if self.serving.as_ref() == Some(list) {
+            return 0;
+        }
+        let place = self.filled.iter().position(|other| other == list);
+        place.map_or(usize::MAX, |place| 1 + place)
+    }
+
     pub(super) const fn lose_order(&mut self) {
         self.in_any_order = true;
     }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::answering::too_large;
 use super::{Asking, Content, Element, Held, Key, Keyspace, POP_LEASE, is_protected, number, text};
 use crate::redis_client::Value;
 
@@ -37,9 +38,19 @@ impl Keyspace {
         if !self.is_list(key) {
             return Value::Nil;
         }
-        let Some(max) = max.first() else { return bulk(self.take(asking, key, side)) };
-        let elements = (0..number(max)).map_while(|_| self.take(asking, key, side));
-        Value::Array(elements.map(Value::Bulk).collect())
+        let max = max.first().map(|max| number(max));
+        if max != Some(0) && !self.may_show_end(key, side) {
+            return too_large();
+        }
+        let Some(max) = max else { return bulk(self.take(asking, key, side)) };
+        let mut taken = Vec::new();
+        while taken.len() < usize::try_from(max).unwrap_or(0)
+            && let Some(next) = self.end_of(key, side)
+            && self.answer.has_room_for(taken.iter().map(|it: &Rc<[u8]>| &**it).chain([next]))
+        {
+            taken.extend(self.take(asking, key, side));
+        }
+        Value::Array(taken.into_iter().map(Value::Bulk).collect())
     }
 
     pub(super) fn pop_first(
@@ -51,6 +62,9 @@ impl Keyspace {
         let key = keys.iter().find(|key| self.keys.contains_key(text(key)))?;
         if self.is_value(key) {
             return Some(wrong_kind());
+        }
+        if !self.may_show_end(key, side) {
+            return Some(too_large());
         }
         let element = self.take(asking, key, side)?;
         Some(Value::Array(vec![Value::Bulk((*key).into()), Value::Bulk(element)]))
@@ -66,6 +80,9 @@ impl Keyspace {
         }
         if self.is_value(to) {
             return Some(wrong_kind());
+        }
+        if !self.may_show_end(from, a) {
+            return Some(too_large());
         }
         let element = self.remove_end(from, a)?;
         // The list that it is put back into keeps its deadline, though it was the last one.
@@ -86,6 +103,9 @@ impl Keyspace {
     pub(super) fn range(&self, key: &[u8], first: i64, last: i64) -> Value {
         self.read(key, Value::Array(Vec::new()), |list| {
             let shown = list.get(places(list.len(), first, last)).unwrap_or_default();
+            if !self.answer.has_room_for(shown.iter().map(|element| &*element.bytes)) {
+                return too_large();
+            }
             Value::Array(shown.iter().map(|element| Value::Bulk(element.bytes.clone())).collect())
         })
     }
@@ -93,6 +113,9 @@ impl Keyspace {
     pub(super) fn at(&self, key: &[u8], at: i64) -> Value {
         self.read(key, Value::Nil, |list| {
             let element = place(list.len(), at).and_then(|at| list.get(at));
+            if !self.answer.has_room_for(element.iter().map(|element| &*element.bytes)) {
+                return too_large();
+            }
             bulk(element.map(|element| element.bytes.clone()))
         })
     }
@@ -231,6 +254,24 @@ impl Keyspace {
             self.held.push(Held { client, until: now + POP_LEASE, name, element });
         }
         Some(bytes)
+    }
+
+    /// The outermost element.
+    fn end_of(&self, key: &[u8], side: Side) -> Option<&[u8]> {
+        let Content::List(list) = &self.keys.get(text(key))?.content else { return None };
+        let end = if side == Side::Left { list.first() } else { list.last() };
+        end.map(|element| &*element.bytes)
+    }
+
+    /// Whether an answer has room for all of a list.
+    pub(super) fn may_show_all(&self, key: &[u8]) -> bool {
+        let all = self.range(key, 0, -1);
+        all != too_large()
+    }
+
+    /// Whether an answer has room for it.
+    pub(super) fn may_show_end(&self, key: &[u8], side: Side) -> bool {
+        self.answer.has_room_for(self.end_of(key, side).into_iter())
     }
 
     fn remove_end(&mut self, key: &[u8], side: Side) -> Option<Element> {

@@ -1,0 +1,87 @@
+//! How much one reply shows: what is read out of memory, or of the log, for one answer.
+
+use model::{Command, Element, KeyCommand, ListCommand, Refusal, Reply, limits};
+
+/// What the replies to one command, or to all of a batch, have shown.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Shown {
+    pub(crate) const fn new(bytes_max: usize) -> Self {
+        Self { bytes: 0, bytes_max }
+    }
+
+    /// The next reply is another command's.
+    pub(crate) const fn start_anew(&mut self) {
+        self.bytes = 0;
+    }
+
+    /// What a batch shows counts together.
+    pub(crate) fn add(&mut self, reply: &Reply) {
+        self.bytes = self.bytes.saturating_add(bytes_of(reply));
+    }
+
+    /// How much a reply may show yet.
+    pub(crate) const fn left(&self) -> usize {
+        self.bytes_max.saturating_sub(self.bytes)
+    }
+
+    /// How much one alone may show.
+    pub(crate) const fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    pub(crate) const fn refusal(&self) -> Refusal {
+        Refusal::TooManyBytes { max: self.bytes_max }
+    }
+
+    /// Whether a command of a batch, which shows something, comes too late for that.
+    pub(crate) const fn is_too_much(&self, command: &Command) -> bool {
+        self.left() == 0 && shows(command)
+    }
+}
+
+/// Whether the reply to this has what others have sent.
+const fn shows(command: &Command) -> bool {
+    match command {
+        Command::List(command) => matches!(
+            command,
+            ListCommand::Pop { .. }
+                | ListCommand::PopFirst { .. }
+                | ListCommand::Move { .. }
+                | ListCommand::Range { .. }
+                | ListCommand::Locate { .. }
+        ),
+        Command::Key(command) => matches!(
+            command,
+            KeyCommand::Value { .. }
+                | KeyCommand::SetValue { want_old: true, .. }
+                | KeyCommand::Names { .. }
+        ),
+        _ => false,
+    }
+}
+
+fn bytes_of(reply: &Reply) -> usize {
+    match reply {
+        Reply::Elements(elements) => elements.iter().map(shown_bytes_of).sum(),
+        Reply::Popped { elements, .. } => elements.iter().map(shown_bytes_of).sum(),
+        Reply::Value(value) | Reply::Replaced { old: value, .. } => {
+            value.as_ref().map_or(0, |value| value.len())
+        }
+        Reply::Names { names, .. } => {
+            names.iter().map(|name| name.as_str().len() + limits::BESIDE_ELEMENT_BYTES).sum()
+        }
+        Reply::Places(places) => places.len() * limits::BESIDE_ELEMENT_BYTES,
+        _ => 0,
+    }
+}
+
+/// The payload, or as much as it may be, and what is beside it.
+pub(crate) fn shown_bytes_of(element: &Element) -> usize {
+    let bytes = element.body.away().map_or(element.payload.len(), |away| away.bytes as usize);
+    limits::BESIDE_ELEMENT_BYTES + bytes
+}

@@ -1,0 +1,80 @@
+//! How much one answer shows: one command's, or those of all commands of a batch together.
+
+use model::limits::{BESIDE_ELEMENT_BYTES, REPLY_BYTES_MAX};
+
+use crate::redis_client::Value;
+
+/// What an answer has shown so far.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self::of(REPLY_BYTES_MAX)
+    }
+}
+
+impl Answer {
+    pub(super) const fn of(bytes_max: usize) -> Self {
+        Self { bytes: 0, bytes_max }
+    }
+
+    pub(super) const fn start_anew(&mut self) {
+        self.bytes = 0;
+    }
+
+    /// Whether all of these elements may still be shown.
+    pub(super) fn has_room_for<'a>(&self, elements: impl Iterator<Item = &'a [u8]>) -> bool {
+        elements.map(cost).sum::<usize>() <= self.left()
+    }
+
+    /// Whether a command would show something, and nothing more may be shown.
+    pub(super) fn is_too_late_for(&self, name: &str, arguments: &[&[u8]]) -> bool {
+        let shows = match name {
+            "SET" => arguments.contains(&b"GET".as_slice()),
+            name => SHOWING.contains(&name),
+        };
+        self.left() == 0 && shows
+    }
+
+    /// This was answered, too.
+    pub(super) fn add(&mut self, name: &str, value: &Value) {
+        self.bytes += match (name, value) {
+            ("GET" | "GETDEL" | "SET", Value::Bulk(bytes)) => bytes.len(),
+            ("BLPOP" | "BRPOP", Value::Array(named)) => named.iter().skip(1).map(shown).sum(),
+            (name, value) if SHOWING.contains(&name) => shown(value),
+            _ => 0,
+        };
+    }
+
+    const fn left(&self) -> usize {
+        self.bytes_max.saturating_sub(self.bytes)
+    }
+}
+
+fn shown(value: &Value) -> usize {
+    match value {
+        Value::Bulk(bytes) => cost(bytes),
+        Value::Integer(_) => BESIDE_ELEMENT_BYTES,
+        Value::Array(all) => all.iter().map(shown).sum(),
+        _ => 0,
+    }
+}
+
+const fn cost(element: &[u8]) -> usize {
+    BESIDE_ELEMENT_BYTES + element.len()
+}
+
+/// What is not shown stays.
+pub(crate) fn too_large() -> Value {
+    Value::error("ERR")
+}
+
+/// Commands that show what others have sent.
+const SHOWING: [&str; 11] = [
+    "LPOP", "RPOP", "BLPOP", "BRPOP", "LMOVE", "BLMOVE", "LRANGE", "LINDEX", "LPOS", "GET",
+    "GETDEL",
+];
