@@ -286,10 +286,17 @@ impl Connection {
     /// Counts what its buffers hold now.
     pub(crate) fn recount(&mut self, buffered: &Buffered) {
         let postponed = self.postponed.as_ref().map_or(0, |command| command.body_bytes());
-        let held = self.peer.input_bytes() + self.peer.held_bytes() + self.outgoing.len();
+        let held = self.peer.input_bytes() + self.peer.held_bytes() + self.outgoing.held_bytes();
         let held = held + postponed;
         buffered.change(self.held, held);
         self.held = held;
+    }
+
+    /// It will be closed: nothing more is sent, and what was to be is no longer in memory.
+    pub(crate) fn drop_answers(&mut self, buffered: &Buffered) {
+        self.broken = true;
+        self.outgoing = Outgoing::default();
+        self.recount(buffered);
     }
 
     /// Bytes in its buffers when they were counted last.

@@ -77,6 +77,13 @@ impl Outgoing {
         self.bytes.len() - self.sent
     }
 
+    /// Bytes of memory that it takes, but for what an empty one keeps. What was sent of a large
+    /// answer stays until half of it was, and a buffer grows to twice of what is in it.
+    pub(crate) const fn held_bytes(&self) -> usize {
+        let all = self.bytes.capacity();
+        if all > KEPT_BYTES_MAX { all } else { self.bytes.len() }
+    }
+
     /// Nothing is left to send.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
@@ -144,5 +151,19 @@ mod tests {
         }
         assert_eq!(outgoing.len(), 100_000);
         assert!(outgoing.bytes.len() < 300_000);
+    }
+
+    #[test]
+    fn what_it_takes_is_what_was_allocated() {
+        let mut outgoing = Outgoing::default();
+        outgoing.say(After::NOTHING, |out| out.extend_from_slice(b"short"));
+        assert_eq!(outgoing.held_bytes(), 5);
+        outgoing.say(After::NOTHING, |out| out.extend(std::iter::repeat_n(0, 100_000)));
+        outgoing.released(durable(0));
+        outgoing.consume(40_000);
+        assert_eq!(outgoing.len(), 60_005);
+        assert!(outgoing.held_bytes() >= 100_005, "{} bytes", outgoing.held_bytes());
+        outgoing.consume(60_005);
+        assert_eq!(outgoing.held_bytes(), 0);
     }
 }

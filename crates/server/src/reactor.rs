@@ -283,27 +283,30 @@ impl<'a> Reactor<'a> {
         }
         // Taken and put back: its memory is used again in each turn.
         self.lists.touched = touched;
-        if self.hub.buffered.is_exceeded() {
-            self.evict();
-        }
+        while self.hub.buffered.is_exceeded() && self.evict() {}
     }
 
-    /// Closes who holds the most, or lets the other reactors look whether they have it.
-    fn evict(&mut self) {
+    /// Closes who holds the most, or lets the other reactors look whether they have it. False:
+    /// nobody more is closed here in this turn.
+    fn evict(&mut self) -> bool {
         let hub = self.hub;
         let mean = hub.buffered.mean(hub.connections.load(Ordering::Relaxed));
         let fullest = self.connections.fullest().filter(|connection| connection.held() >= mean);
         let Some(connection) = fullest else {
             let others = hub.posts().iter().enumerate().filter(|(index, _)| *index != self.index);
-            return others.for_each(|(_, post)| post.notify_mail());
+            others.for_each(|(_, post)| post.notify_mail());
+            return false;
         };
         let (held, most) = (connection.held(), hub.buffered.bytes_max());
+        connection.drop_answers(&hub.buffered);
         self.lists.finish(connection.id(), Parting::Dismissed, connection.marks());
         let text = format_args!(
             "closed a connection that held {held} bytes, the most: all together held more than \
              {most} (--max-buffered-bytes)"
         );
         self.eviction.line(hub.log, self.now, text);
+        // What has come of a body goes with the connection, in the next turn.
+        connection.held() == 0
     }
 
     /// Gives up the connections whose deadline has passed. One that this turn did not reach may

@@ -380,6 +380,36 @@ fn of_those_who_send_half_bodies_who_holds_the_most_is_closed() {
     assert_eq!((turns.open(), hub.buffered.bytes()), (1, 0));
 }
 
+/// A turn answers more of them than one, and all are there before anybody reads.
+#[test]
+fn of_those_who_are_answered_at_once_so_many_are_closed_that_the_rest_fits() {
+    const BODY: usize = 6 << 20;
+    const BYTES_MAX: usize = 20 << 20;
+    let (message_bytes, buffered_bytes) = (Some(BODY), BYTES_MAX);
+    let hub = hub_with(Limits { message_bytes, buffered_bytes, ..Limits::default() });
+    let mut turns = Turns::new(&hub);
+    let mut other = turns.connect();
+    other.send(&format!("put 0 0 60 {BODY}\r\n"));
+    for _ in 0..BODY >> 16 {
+        other.send(&"x".repeat(1 << 16));
+        turns.settle();
+    }
+    other.send("\r\n");
+    turns.settle();
+    assert_eq!(other.lines(), ["INSERTED 1"]);
+    let mut slow: Vec<_> = (0..20).map(|_| turns.connect()).collect();
+    turns.settle();
+    slow.iter_mut().for_each(|client| client.send("peek 1\r\n"));
+    for _ in 0..2 * slow.len() {
+        turns.turn_if_any();
+        assert!(hub.buffered.bytes() <= BYTES_MAX, "{} bytes", hub.buffered.bytes());
+    }
+    assert!((2..10).contains(&turns.open()), "{} are open", turns.open());
+    other.send(PUT);
+    turns.settle();
+    assert_eq!(other.lines(), ["INSERTED 2"]);
+}
+
 /// That a queue is empty may be so by a delete that a crash undoes: nobody hears of it before that
 /// delete is durable. Nobody writes here but the test.
 #[test]

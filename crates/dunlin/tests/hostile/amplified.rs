@@ -77,6 +77,28 @@ fn a_transaction_is_answered_with_as_much_as_there_is_memory_for() {
     assert!(most < MEMORY_BYTES + MEMORY_BYTES / 4, "{most} bytes");
 }
 
+/// A reply each is allowed to everybody, and is there before it is known who reads.
+#[test]
+fn a_crowd_that_asks_for_much_and_reads_nothing_is_closed_until_the_rest_fits() {
+    const PEERS: usize = 60;
+    let broker = Broker::in_memory("crowd", &["--memory-limit", "256M"]);
+    let mut neighbours = Neighbours::of(&broker);
+    neighbours.exchange();
+    let mut peer = Lines::new(broker.socket("redis"));
+    let element = "x".repeat(1_000_000);
+    for length in 1..8 {
+        peer.send(format!("*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$1000000\r\n{element}\r\n"));
+        assert_eq!(peer.line(), format!(":{length}"));
+    }
+    let crowd: Vec<_> = (0..PEERS).map(|_| broker.told("redis", b"LRANGE l 0 -1\r\n")).collect();
+    for _ in 0..50 {
+        neighbours.exchange();
+    }
+    let most = broker.resident_bytes_most();
+    assert!(most < 192 << 20, "{most} bytes for {} who read nothing", crowd.len());
+    assert_eq!(peer.ask("LLEN l"), ":7");
+}
+
 /// What the server says by itself.
 #[test]
 fn a_transaction_of_questions_to_the_server_ends_early() {
