@@ -150,10 +150,10 @@ impl Connection {
     }
 
     /// Reads once, at most as much as `scratch` holds; nothing while `allowance` or more bytes of
-    /// answers are unsent.
-    pub(crate) fn receive(&mut self, scratch: &mut [u8], allowance: usize, now: Nanos) {
+    /// answers are unsent. Tells how many bytes have come.
+    pub(crate) fn receive(&mut self, scratch: &mut [u8], allowance: usize, now: Nanos) -> usize {
         if !self.may_receive(allowance) {
-            return;
+            return 0;
         }
         match retry_on_intr(|| read(&self.socket, &mut *scratch)) {
             Ok(0) => self.note_end(),
@@ -164,10 +164,12 @@ impl Connection {
                 self.active_at = now;
                 self.unfinished = true;
                 self.peer.append(scratch.get(..count).unwrap_or_default());
+                return count;
             }
             Err(Errno::AGAIN) => self.readable = false,
             Err(_) => self.broken = true,
         }
+        0
     }
 
     fn may_receive(&self, allowance: usize) -> bool {
@@ -283,8 +285,11 @@ impl Connection {
         is_free
     }
 
-    /// Counts what its buffers hold now.
+    /// Counts what its buffers hold now, unless it is to be closed.
     pub(crate) fn recount(&mut self, buffered: &Buffered) {
+        if self.marks.finished {
+            return;
+        }
         let postponed = self.postponed.as_ref().map_or(0, |command| command.body_bytes());
         let held = self.peer.input_bytes() + self.peer.held_bytes() + self.outgoing.held_bytes();
         let held = held + postponed;
@@ -292,11 +297,13 @@ impl Connection {
         self.held = held;
     }
 
-    /// It will be closed: nothing more is sent, and what was to be is no longer in memory.
-    pub(crate) fn drop_answers(&mut self, buffered: &Buffered) {
+    /// It will be closed for what it holds, which counts no more: its answers are gone at once,
+    /// what has come in with it.
+    pub(crate) fn let_go(&mut self, buffered: &Buffered) {
         self.broken = true;
         self.outgoing = Outgoing::default();
-        self.recount(buffered);
+        buffered.change(self.held, 0);
+        self.held = 0;
     }
 
     /// Bytes in its buffers when they were counted last.

@@ -243,10 +243,18 @@ impl<'a> Reactor<'a> {
         }
     }
 
+    /// Reads from those in the list until the turn has enough. Who was not reached is first in the
+    /// next.
     fn read(&mut self) {
+        let (mut bytes, mut reached) = (0, 0);
         for session in &self.lists.attention {
+            if bytes >= READ_BYTES_PER_TURN {
+                self.lists.attention.rotate_left(reached);
+                return;
+            }
+            reached += 1;
             if let Some(connection) = self.connections.get_mut(*session) {
-                connection.receive(&mut self.scratch, self.allowance, self.now);
+                bytes += connection.receive(&mut self.scratch, self.allowance, self.now);
             }
         }
     }
@@ -283,7 +291,10 @@ impl<'a> Reactor<'a> {
         }
         // Taken and put back: its memory is used again in each turn.
         self.lists.touched = touched;
-        while self.hub.buffered.is_exceeded() && self.evict() {}
+        let mut closed = 0;
+        while closed < EVICTIONS_PER_TURN && self.hub.buffered.is_exceeded() && self.evict() {
+            closed += 1;
+        }
     }
 
     /// Closes who holds the most, or lets the other reactors look whether they have it. False:
@@ -298,15 +309,17 @@ impl<'a> Reactor<'a> {
             return false;
         };
         let (held, most) = (connection.held(), hub.buffered.bytes_max());
-        connection.drop_answers(&hub.buffered);
+        if held == 0 {
+            return false;
+        }
+        connection.let_go(&hub.buffered);
         self.lists.finish(connection.id(), Parting::Dismissed, connection.marks());
         let text = format_args!(
             "closed a connection that held {held} bytes, the most: all together held more than \
              {most} (--max-buffered-bytes)"
         );
         self.eviction.line(hub.log, self.now, text);
-        // What has come of a body goes with the connection, in the next turn.
-        connection.held() == 0
+        true
     }
 
     /// Gives up the connections whose deadline has passed. One that this turn did not reach may
@@ -454,6 +467,13 @@ const BUSY_TURNS_MAX: u32 = 8;
 
 /// For how long somebody who was answered without the log is expected to ask again.
 const MIXED_SPAN: Nanos = Nanos::from_millis(100);
+
+/// Bytes read in a turn, and what the last connection brought: as many as a turn fills buffers with
+/// by its answers.
+pub(crate) const READ_BYTES_PER_TURN: usize = 8 * 1024 * 1024;
+
+/// Connections closed in a turn for what they hold: each is looked for among all.
+const EVICTIONS_PER_TURN: usize = 256;
 
 /// Bytes read from one connection in a turn: no peer that sends much keeps others waiting.
 const READ_BYTES_MAX: usize = 64 * 1024;

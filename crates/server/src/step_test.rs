@@ -17,6 +17,7 @@ use crate::config::Protocol;
 use crate::core::PATIENCE;
 use crate::events::EventSet;
 use crate::post::Arrival;
+use crate::reactor::READ_BYTES_PER_TURN;
 use crate::{Config, Limits, Log};
 
 /// One reactor of a broker in memory, whose turns are taken by the test.
@@ -378,6 +379,47 @@ fn of_those_who_send_half_bodies_who_holds_the_most_is_closed() {
     drop(halves);
     turns.settle();
     assert_eq!((turns.open(), hub.buffered.bytes()), (1, 0));
+}
+
+/// Each turn closes as many as it takes, however many have come in together.
+#[test]
+fn of_those_who_send_half_bodies_at_once_so_many_are_closed_that_the_rest_fits() {
+    const BYTES_MAX: usize = 1 << 20;
+    let hub = hub_with(Limits { buffered_bytes: BYTES_MAX, ..Limits::default() });
+    let mut turns = Turns::new(&hub);
+    let mut halves: Vec<_> = (0..100).map(|_| turns.connect()).collect();
+    turns.settle();
+    for client in &mut halves {
+        client.send(&format!("put 0 0 60 60000\r\n{}", "x".repeat(40_000)));
+    }
+    for _ in 0..3 {
+        turns.turn_if_any();
+        assert!(hub.buffered.bytes() <= BYTES_MAX, "{} bytes", hub.buffered.bytes());
+    }
+    assert_eq!((turns.open(), hub.buffered.bytes()), (26, 26 * 40_000));
+    let mut other = turns.connect();
+    other.send(PUT);
+    turns.settle();
+    assert_eq!(other.lines(), ["INSERTED 1"]);
+}
+
+#[test]
+fn a_turn_reads_so_much_and_who_was_not_reached_is_first_in_the_next() {
+    const EACH: usize = 60_000;
+    const CLIENTS: usize = 200;
+    let hub = hub_with(Limits { buffered_bytes: 64 << 20, ..Limits::default() });
+    let mut turns = Turns::new(&hub);
+    let mut halves: Vec<_> = (0..CLIENTS).map(|_| turns.connect()).collect();
+    turns.settle();
+    for client in &mut halves {
+        client.send(&format!("put 0 0 60 {}\r\n{}", EACH + 1, "x".repeat(EACH)));
+    }
+    turns.turn();
+    let read = hub.buffered.bytes();
+    let most = READ_BYTES_PER_TURN + EACH + 100;
+    assert!((READ_BYTES_PER_TURN - EACH..most).contains(&read), "{read} bytes");
+    turns.turn();
+    assert_eq!(hub.buffered.bytes(), CLIENTS * EACH);
 }
 
 /// A turn answers more of them than one, and all are there before anybody reads.

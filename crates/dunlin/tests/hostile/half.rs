@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::Shutdown;
 
 use crate::amqp_peer::{begin, encoded, opening};
-use crate::broker::{Broker, PROTOCOLS, rest};
+use crate::broker::{Broker, Fountain, PROTOCOLS, rest};
 use crate::neighbours::{Lines, Neighbours};
 
 /// Beginnings of commands that announce more than comes.
@@ -49,6 +49,28 @@ fn half_sent_commands_cost_what_was_sent() {
     assert!(each <= 32 * 1024, "{each} bytes for a command of which half has come");
     drop(crowd);
     neighbours.exchange();
+}
+
+/// All together send five times the memory that there is, and nobody comes to the end.
+#[test]
+fn a_crowd_that_sends_nearly_all_of_large_bodies_is_closed_until_the_rest_fits() {
+    const PEERS: usize = 200;
+    const EACH: usize = 1_900_000;
+    const MEMORY_BYTES: usize = 64 << 20;
+    let broker = Broker::in_memory("half-bodies", &["--memory-limit", "64M"]);
+    let mut neighbours = Neighbours::of(&broker);
+    neighbours.exchange();
+    let begins = format!("*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n${EACH}\r\n");
+    let peer = || Fountain::new(broker.told("redis", begins.as_bytes()), b"x");
+    let mut crowd: Vec<_> = (0..PEERS).map(|_| peer()).collect();
+    for _ in 0..100 {
+        // A piece may be longer than was asked for.
+        crowd.retain_mut(|peer| peer.sent > EACH - 200_000 || peer.pour(100_000));
+        neighbours.exchange();
+    }
+    assert!(crowd.len() < PEERS / 2, "{} are open", crowd.len());
+    let most = broker.resident_bytes_most();
+    assert!(most < MEMORY_BYTES + MEMORY_BYTES / 4, "{most} bytes");
 }
 
 #[test]
