@@ -177,7 +177,15 @@ fn never_full(error: DiskError) -> DiskError {
 
 /// Fills a file with zeros from `from` to `to` and syncs it: its length, and that every block of
 /// it was written, so that a later sync over them touches no metadata of the file system.
-fn extend<D: Disk>(disk: &D, file: &D::File, from: u64, to: u64) -> Result<(), DiskError> {
+///
+/// # Errors
+/// Any of the disk; full only before anything was synced.
+pub(crate) fn extend<D: Disk>(
+    disk: &D,
+    file: &D::File,
+    from: u64,
+    to: u64,
+) -> Result<(), DiskError> {
     if from >= to {
         return Ok(());
     }

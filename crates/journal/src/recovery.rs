@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use model::{LiveRecords, Lsn, Nanos};
 
 use crate::buffer::AlignedBuffer;
-use crate::chore::{UNFINISHED_NAME, finish, prepare};
+use crate::chore::{UNFINISHED_NAME, extend, finish, prepare};
 use crate::epoch::{read_epoch, write_epoch};
 use crate::format::{
     Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Life, Mark, Opening, SegmentHeader, SegmentNumber,
@@ -21,7 +21,8 @@ use crate::snapshot::{SLOT_NAMES, Slot, Snapshot, SnapshotHeader};
 use crate::spill::is_spill_name;
 use crate::walk::{Extent, SegmentFile, Tail, Walk};
 use crate::{
-    BLOCK_BYTES, Disk, DiskError, Journal, JournalOptions, OpenError, ReadBuffers, WriteMode,
+    BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, ReadBuffers,
+    WriteMode,
 };
 
 /// What a journal is replayed into.
@@ -273,7 +274,8 @@ fn settle<D: Disk>(
         .iter()
         .filter(|name| is_spill_name(name))
         .try_for_each(|name| disk.remove(name))?;
-    let segments = arrange(disk, &options, opening, &reading)?;
+    let mut segments = arrange(disk, &options, opening, &reading)?;
+    fill_reserve(disk, &options, &mut segments)?;
     // The names of what was just created.
     disk.sync_directory()?;
     let (slot, header) = reading.snapshot.unwrap_or_default();
@@ -376,6 +378,30 @@ fn arrange<D: Disk>(
         next_number = SegmentNumber(next_number.0 + 1);
     }
     Ok(Segments::new(table, idle, next_number))
+}
+
+/// A reserve in which the log goes on offers again what it did before. On a full device nothing
+/// else would fill it: neither now, nor once it is a spare again, on which settling relies.
+fn fill_reserve<D: Disk>(
+    disk: &D,
+    options: &JournalOptions,
+    segments: &mut Segments<D::File>,
+) -> Result<(), DiskError> {
+    let active = segments.active();
+    let (number, from) = (active.life.number, active.initialised);
+    let to = active.file_bytes.min(options.reserve_bytes) / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+    if from >= to {
+        return Ok(());
+    }
+    match extend(disk, &active.file, from, to) {
+        // Some of its blocks were never written, and now there are none.
+        Err(error) if error.kind == DiskErrorKind::Full => Ok(()),
+        filled => {
+            filled?;
+            segments.extended(number, to);
+            Ok(())
+        }
+    }
 }
 
 /// A file of which nothing matters. Where it was cut, it counts as far as its whole blocks go; the

@@ -263,6 +263,14 @@ impl Keyspace {
         key.is_some_and(|key| matches!(key.content, Content::List(_)))
     }
 
+    /// How many elements the list of this name has.
+    pub(crate) fn list_len(&self, name: &[u8]) -> usize {
+        match self.keys.get(text(name)).map(|key| &key.content) {
+            Some(Content::List(list)) => list.len(),
+            Some(Content::Value(_)) | None => 0,
+        }
+    }
+
     fn put_back(&mut self, name: &str, element: Element) {
         let list = self.list_mut(name.as_bytes()).expect("invariant: no value is protected");
         let at = list.partition_point(|other| other.place < element.place);

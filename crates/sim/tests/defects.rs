@@ -9,7 +9,7 @@ use sim::{
 };
 
 /// Seeds within which every defect must show.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 1000;
 
 /// A scenario in which much goes wrong; `faults_per_million` calls fail.
 fn rough(seed: u64, policy: StorePolicy, faults_per_million: u64) -> Scenario {

@@ -19,10 +19,15 @@ enum Bound {
 
 const BOUNDS: [Bound; 2] = [Bound::Device, Bound::Limit];
 
+const FALLS: [Fall; 2] = [Fall::Process, Fall::Power];
+
 /// A world that runs, with room for so many bytes.
 fn world(policy: StorePolicy, bound: Bound, bytes: u64) -> (World<FaultyDisk>, FaultyDisk) {
+    bounded(scenario(policy), bound, bytes)
+}
+
+fn bounded(mut scenario: Scenario, bound: Bound, bytes: u64) -> (World<FaultyDisk>, FaultyDisk) {
     let disk = FaultyDisk::new(1);
-    let mut scenario = scenario(policy);
     match bound {
         Bound::Device => disk.set_quota(Some(bytes)),
         Bound::Limit => scenario.journal.disk_bytes_max = Some(bytes),
@@ -103,6 +108,32 @@ fn a_full_disk_of_small_messages_is_drained_oldest_first() {
 fn a_full_disk_of_small_messages_is_drained_crosswise() {
     // Every seventh: no segment is empty before the end.
     drain_one_by_one(100, |ids| ids.sort_by_key(|id| (id % 7, *id)));
+}
+
+/// A reserve in which settling went on is whole again after a restart, though extents of files are
+/// larger than what is left of it: else nothing could be settled any more, nor after the next.
+#[test]
+fn a_full_disk_is_drained_over_restarts() {
+    for (bound, fall) in BOUNDS.into_iter().flat_map(|it| FALLS.map(|fall| (it, fall))) {
+        for between in [1, 3, 10, 40] {
+            let mut scenario = scenario(StorePolicy::Always);
+            scenario.journal.extent_bytes = 2 * scenario.journal.reserve_bytes;
+            let (mut world, _) = bounded(scenario, bound, 1536 * 1024);
+            let mut client = world.connect(Character::Anyone);
+            let mut ids = fill(&mut world, client, 5000);
+            // So that what is nearly dead is compacted, which a restart may cut short.
+            ids.sort_by_key(|id| (id % 7, *id));
+            for some in ids.chunks(between) {
+                some.iter().for_each(|id| delete(&mut world, client, *id));
+                world.fall(fall);
+                world.start();
+                client = world.connect(Character::Anyone);
+            }
+            world.pass(Nanos::SECOND);
+            let again = fill(&mut world, client, 5000).len();
+            assert!(again * 2 > ids.len(), "{bound:?}, {fall:?}: {} then {again}", ids.len());
+        }
+    }
 }
 
 #[test]
