@@ -67,6 +67,8 @@ impl<'a> Answer<'a> {
     }
 
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
+        // At once: else the line end behind a large one might double its memory.
+        self.out.reserve(bytes.len() + AROUND_BYTES_MAX);
         self.length(b'$', bytes.len());
         self.out.extend_from_slice(bytes);
         self.end_line();
@@ -141,6 +143,9 @@ impl<'a> Answer<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 }
+
+/// Of a bulk string beside its own bytes: its length, and two line ends.
+const AROUND_BYTES_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -311,6 +311,11 @@ impl Connection {
         self.held
     }
 
+    /// When its peer sent or took something the last time.
+    pub(crate) const fn active_at(&self) -> Nanos {
+        self.active_at
+    }
+
     /// Bytes of answers that have not left.
     pub(crate) fn unsent(&self) -> usize {
         self.outgoing.len()

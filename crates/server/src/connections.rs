@@ -1,5 +1,7 @@
 //! The connections of one reactor, found by their session's id: the id holds the place.
 
+use std::cmp::Reverse;
+
 use model::SessionId;
 
 use crate::connection::Connection;
@@ -60,12 +62,13 @@ impl Connections {
         self.places.iter().flatten().map(|(id, _)| *id).collect()
     }
 
-    /// Whose buffers hold the most, and may still be closed for it.
+    /// Whose buffers hold the most, and may still be closed for it; of several who hold as much, who
+    /// has been silent the longest.
     pub(crate) fn fullest(&mut self) -> Option<&mut Connection> {
         let all = self.places.iter_mut().flatten().map(|(_, connection)| &mut **connection);
         let open =
             all.filter_map(|connection| (!connection.marks().finished).then_some(connection));
-        open.max_by_key(|connection| connection.held())
+        open.max_by_key(|connection| (connection.held(), Reverse(connection.active_at())))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -21,7 +21,7 @@ pub(crate) struct Core {
     pub(crate) outputs: Vec<Output>,
     pub(crate) latencies: Latencies,
     /// Per reactor: replies for its sessions that others caused.
-    mailboxes: Vec<Vec<Output>>,
+    mailboxes: Vec<VecDeque<Output>>,
     /// Writes that were taken from the broker for the committers.
     handed: VecDeque<Transfer>,
     /// Committers that wait for something to write.
@@ -46,7 +46,7 @@ impl Core {
             commons,
             outputs: Vec::new(),
             latencies: Latencies::new(),
-            mailboxes: std::iter::repeat_with(Vec::new).take(reactors).collect(),
+            mailboxes: std::iter::repeat_with(VecDeque::new).take(reactors).collect(),
             handed: VecDeque::new(),
             committers_idle: 0,
             writes_in_flight: 0,
@@ -61,8 +61,13 @@ impl Core {
     }
 
     /// The replies for the sessions of this reactor that others caused.
-    pub(crate) fn take_mail(&mut self, reactor: usize) -> Vec<Output> {
+    pub(crate) fn take_mail(&mut self, reactor: usize) -> VecDeque<Output> {
         self.mailboxes.get_mut(reactor).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The first of them.
+    pub(crate) fn next_mail(&mut self, reactor: usize) -> Option<Output> {
+        self.mailboxes.get_mut(reactor)?.pop_front()
     }
 
     /// Whether there is mail for a reactor.
@@ -77,7 +82,7 @@ impl Core {
             let reactor = reactor_of(output.session);
             let addressee = self.mailboxes.get_mut(reactor).zip(posts.get(reactor));
             let (mailbox, post) = addressee.expect("invariant: every session has a reactor");
-            mailbox.push(output);
+            mailbox.push_back(output);
             if reactor != own {
                 post.notify_mail();
             }

@@ -36,6 +36,8 @@ pub(crate) struct Reactor<'a> {
     pub(crate) now: Nanos,
     /// Bytes of answers that a connection may leave unread in this turn.
     pub(crate) allowance: usize,
+    /// Bytes of answers that others caused in this turn.
+    pub(crate) mailed: usize,
     /// That connections were closed for what they held.
     eviction: Complaint,
     /// The broker took no commands when so many writes and chores were completed.
@@ -96,6 +98,7 @@ impl<'a> Reactor<'a> {
             lists: Lists::default(),
             now: hub.clock.now(),
             allowance: 0,
+            mailed: 0,
             eviction: Complaint::default(),
             stalled_at: None,
             postponed_at: hub.completions(),

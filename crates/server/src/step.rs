@@ -27,12 +27,15 @@ impl Reactor<'_> {
         }
         let core = &mut *self.hub.lock();
         self.lists.active.clear();
+        self.mailed = 0;
         self.open_arrivals(core);
         self.close_finished(core);
         self.fire_timers(core);
         self.take_mail(core);
         self.run(core);
-        self.take_mail(core);
+        if !self.take_mail(core) {
+            self.hub.post(self.index).notify_mail();
+        }
         self.hub.commit(core, &self.lists.active, self.now)
     }
 
@@ -89,18 +92,20 @@ impl Reactor<'_> {
     }
 
     /// Replies for connections of this reactor that others caused: a put that a waiting consumer
-    /// here receives.
-    fn take_mail(&mut self, core: &mut Core) {
+    /// here receives. So many as a turn may fill buffers with; false: the rest is for the next.
+    fn take_mail(&mut self, core: &mut Core) -> bool {
         let durable = core.broker.durable();
-        while core.has_mail(self.index) {
-            for output in core.take_mail(self.index) {
-                let Some(connection) = self.connections.get_mut(output.session) else { continue };
-                self.lists.touch(output.session, connection.marks());
-                let awaited = connection.reply(output, &mut core.commons, durable);
-                core.note_awaited(awaited);
-                end_waits(core, self.hub, self.now, self.index);
-            }
+        while self.mailed < MAIL_BYTES_PER_TURN {
+            let Some(output) = core.next_mail(self.index) else { return true };
+            let Some(connection) = self.connections.get_mut(output.session) else { continue };
+            self.lists.touch(output.session, connection.marks());
+            let before = connection.unsent();
+            let awaited = connection.reply(output, &mut core.commons, durable);
+            self.mailed += connection.unsent().saturating_sub(before);
+            core.note_awaited(awaited);
+            end_waits(core, self.hub, self.now, self.index);
         }
+        !core.has_mail(self.index)
     }
 
     /// The log has gone on: who could not be served before may be now.
@@ -126,16 +131,14 @@ impl Reactor<'_> {
         let mut served = 0;
         let mut attention = std::mem::take(&mut self.lists.attention);
         for session in &attention {
-            if left == 0 || core.broker.stalled() {
+            // What others caused comes before what it causes itself now.
+            if left == 0 || core.broker.stalled() || !self.take_mail(core) {
                 break;
             }
             served += 1;
             let Some(connection) = self.connections.get_mut(*session) else { continue };
             connection.marks().attention = false;
             self.lists.touch(*session, connection.marks());
-            // What others caused comes before what it causes itself now.
-            self.take_mail(core);
-            let Some(connection) = self.connections.get_mut(*session) else { continue };
             let before = core.broker.steps();
             let share = Share { steps: left.min(STEPS_PER_CONNECTION), allowance: self.allowance };
             let spent = feed(connection, core, self.hub, self.now, share);
@@ -213,6 +216,10 @@ impl Lists {
 
 /// Steps of all connections in a turn: bounds how long the lock is held, to a few milliseconds.
 pub(crate) const STEPS_PER_TURN: u64 = limits::STEPS_PER_TURN_MAX as u64;
+
+/// Bytes of answers that others caused in a turn, and the last one: what is published goes to many
+/// at once, whose peers may read or not.
+const MAIL_BYTES_PER_TURN: usize = 8 * 1024 * 1024;
 
 /// Steps of one connection in a turn, so that a pipelining one shares the broker with others: some
 /// 256 puts.

@@ -452,6 +452,38 @@ fn of_those_who_are_answered_at_once_so_many_are_closed_that_the_rest_fits() {
     assert_eq!(other.lines(), ["INSERTED 2"]);
 }
 
+/// One command speaks to all of them.
+#[test]
+fn what_is_published_to_many_is_told_so_many_in_a_turn() {
+    const BODY: usize = 1 << 20;
+    const BYTES_MAX: usize = 24 << 20;
+    let hub = hub_with(Limits { buffered_bytes: BYTES_MAX, ..Limits::default() });
+    let mut turns = Turns::new(&hub);
+    let mut publisher = turns.connect_by(Protocol::Redis);
+    let mut silent: Vec<_> = (0..40).map(|_| turns.connect_by(Protocol::Redis)).collect();
+    let mut reader = turns.connect_by(Protocol::Redis);
+    silent.iter_mut().chain([&mut reader]).for_each(|client| client.send("SUBSCRIBE t\r\n"));
+    for _ in 0..3 {
+        turns.turn_if_any();
+    }
+    assert_eq!(reader.lines().len(), 6);
+    publisher.send(&format!("*3\r\n$7\r\nPUBLISH\r\n$1\r\nt\r\n${BODY}\r\n"));
+    for _ in 0..BODY >> 16 {
+        publisher.send(&"x".repeat(1 << 16));
+        turns.turn_if_any();
+    }
+    publisher.send("\r\n");
+    let mut told = 0;
+    for _ in 0..2_000 {
+        turns.turn_if_any();
+        assert!(hub.buffered.bytes() <= BYTES_MAX, "{} bytes", hub.buffered.bytes());
+        told += reader.lines().concat().bytes().filter(|byte| *byte == b'x').count();
+    }
+    assert_eq!(told, BODY, "who reads is told all of it");
+    assert_eq!(publisher.lines(), [":41"]);
+    assert!((3..30).contains(&turns.open()), "{} are open", turns.open());
+}
+
 /// That a queue is empty may be so by a delete that a crash undoes: nobody hears of it before that
 /// delete is durable. Nobody writes here but the test.
 #[test]
