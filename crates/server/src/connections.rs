@@ -62,8 +62,8 @@ impl Connections {
         self.places.iter().flatten().map(|(id, _)| *id).collect()
     }
 
-    /// Whose buffers hold the most, and may still be closed for it; of several who hold as much, who
-    /// has been silent the longest.
+    /// Whose buffers hold the most, and may still be closed for it; of several who hold as much,
+    /// who has been silent the longest.
     pub(crate) fn fullest(&mut self) -> Option<&mut Connection> {
         let all = self.places.iter_mut().flatten().map(|(_, connection)| &mut **connection);
         let open =
