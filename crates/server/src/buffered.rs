@@ -38,9 +38,10 @@ impl Buffered {
     }
 
     /// How many bytes of answers one connection may leave unread for now; never fewer than
-    /// [`ALLOWED_BYTES_MIN`], so that who reads always goes on.
+    /// [`ALLOWED_BYTES_MIN`], so that who reads always goes on. Who does not read may take half of
+    /// all: the rest is for what comes in, which has nobody to hold it back.
     pub(crate) fn allowance(&self, output_bytes: usize) -> usize {
-        let free = self.bytes_max.saturating_sub(self.bytes());
+        let free = (self.bytes_max / 2).saturating_sub(self.bytes());
         (free / FREE_SHARE).clamp(ALLOWED_BYTES_MIN, output_bytes)
     }
 
@@ -55,9 +56,9 @@ impl Buffered {
     }
 }
 
-/// One connection may leave unread one part in so many of what is free: so each that comes finds
-/// some free, and the whole is approached but not reached, but for the one answer by which each may
-/// exceed what it was allowed.
+/// One connection may leave unread one part in so many of what is free of that half: so each that
+/// comes finds some free, and the half is approached but not reached, but for the one answer by
+/// which each may exceed what it was allowed.
 const FREE_SHARE: usize = 8;
 
 /// With less room than this even short answers would be held back.
@@ -69,15 +70,18 @@ mod tests {
 
     #[test]
     fn the_fuller_the_whole_the_less_for_each() {
-        let buffered = Buffered::new(800_000);
+        let buffered = Buffered::new(1_600_000);
         assert_eq!(buffered.allowance(50_000), 50_000);
         assert_eq!(buffered.allowance(1_000_000), 100_000);
         buffered.change(0, 400_000);
         assert_eq!(buffered.allowance(1_000_000), 50_000);
-        buffered.change(0, 400_001);
+        buffered.change(0, 400_000);
+        assert_eq!(buffered.allowance(1_000_000), ALLOWED_BYTES_MIN);
+        assert!(!buffered.is_exceeded(), "half of it is for what comes in");
+        buffered.change(400_000, 1_200_001);
         assert!(buffered.is_exceeded());
         assert_eq!(buffered.allowance(1_000_000), ALLOWED_BYTES_MIN);
-        buffered.change(400_001, 1);
+        buffered.change(1_200_001, 1);
         assert!(!buffered.is_exceeded());
         assert_eq!(buffered.mean(0), 400_001);
         assert_eq!(buffered.mean(4), 100_000);
@@ -92,6 +96,6 @@ mod tests {
             *held += 1_000;
         }
         assert!(held.iter().all(|held| *held > 0), "each got something");
-        assert!(buffered.bytes() < 1_000_000, "{} bytes", buffered.bytes());
+        assert!(buffered.bytes() < 500_000, "{} bytes", buffered.bytes());
     }
 }

@@ -260,10 +260,11 @@ impl Connection {
         awaited
     }
 
-    /// Sends what is durable enough, in one call. Whether there was something that had not to wait
+    /// Sends what is durable enough, in one call; deliveries become answers only while those that
+    /// are unsent come to less than `allowance`. Whether there was something that had not to wait
     /// for the log.
-    pub(crate) fn send(&mut self, durable: Durable, now: Nanos) -> bool {
-        self.unfinished |= self.peer.release(durable, &mut self.outgoing);
+    pub(crate) fn send(&mut self, durable: Durable, allowance: usize, now: Nanos) -> bool {
+        self.unfinished |= self.peer.release(durable, allowance, &mut self.outgoing);
         if self.farewell && !self.unfinished && !self.peer.is_holding() {
             self.farewell = false;
             self.peer.say_farewell(&mut self.outgoing);
@@ -461,7 +462,7 @@ mod tests {
 
         /// What has come of it at the other end.
         fn hear(&mut self) -> String {
-            self.connection.send(Durable::default(), Nanos(0));
+            self.connection.send(Durable::default(), usize::MAX, Nanos(0));
             let mut bytes = [0; 1024];
             let count = self.peer.read(&mut bytes).unwrap_or(0);
             String::from_utf8_lossy(&bytes[..count]).into_owned()

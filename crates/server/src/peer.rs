@@ -165,8 +165,14 @@ impl Peer {
     }
 
     /// The log is so durable now: tells what waited for it. Whether that gave it more to do.
-    pub(crate) fn release(&mut self, durable: Durable, outgoing: &mut Outgoing) -> bool {
+    pub(crate) fn release(
+        &mut self,
+        durable: Durable,
+        allowance: usize,
+        outgoing: &mut Outgoing,
+    ) -> bool {
         let Self::Amqp(peer) = self else { return false };
+        peer.connection.allow(allowance);
         peer.held.advance(durable);
         outgoing.say(After::NOTHING, |out| {
             while let Some(event) = peer.held.pop() {

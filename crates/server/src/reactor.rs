@@ -360,7 +360,9 @@ impl<'a> Reactor<'a> {
         let parting = if self.is_stopping() { Parting::Dismissed } else { Parting::Lost };
         let Some(connection) = self.connections.get_mut(session) else { return };
         let limits = &self.hub.limits;
-        if connection.send(self.durable, self.now) {
+        // As of now: others have taken room in this turn.
+        let allowance = self.hub.buffered.allowance(limits.output_bytes);
+        if connection.send(self.durable, allowance, self.now) {
             self.answered_at = self.now;
         }
         connection.recount(&self.hub.buffered);

@@ -4,6 +4,7 @@
 
 mod common;
 
+use amqp::performative::{Performative, Transfer};
 use common::reader::{Reader, Wish};
 use common::{Client, amqp_too, memory, start};
 use server::{Config, Limits};
@@ -34,6 +35,46 @@ fn read_all(wish: &Wish) {
     let mut got = 0;
     while got < JOBS * BODY_BYTES {
         got += consumer.piece().unwrap_or_else(|| panic!("closed after {got} bytes")).len();
+    }
+    server.shutdown().unwrap();
+}
+
+/// Each could be sent a megabyte before it has read a byte of it, and all together not.
+#[test]
+fn many_subscribers_who_do_not_read_are_held_back_and_not_closed() {
+    const SUBSCRIBERS: usize = 12;
+    const MESSAGES: u32 = 8;
+    let limits = Limits { buffered_bytes: 4 << 20, ..Limits::default() };
+    let server = start(amqp_too(Config { limits, ..memory() }));
+    let address = server.addresses()[1].address;
+    let wish = Wish { queue: "t", topic: true, copies: false, credit: 2 * MESSAGES };
+    let mut subscribers: Vec<_> = (0..SUBSCRIBERS).map(|_| Reader::new(address, &wish)).collect();
+    let mut publisher =
+        Reader::new(address, &Wish { queue: "q", topic: false, copies: false, credit: 1 });
+    publisher.attach_sender(1, "topic://t");
+    let body = vec![b'x'; 1_000_000];
+    let message = [&[0, 0x53, 0x75, 0xb0][..], &(body.len() as u32).to_be_bytes(), &body].concat();
+    for id in 0..MESSAGES {
+        let pieces = message.chunks(30_000);
+        let last = pieces.len() - 1;
+        for (index, piece) in pieces.enumerate() {
+            let transfer = Transfer {
+                handle: 1,
+                delivery_id: Some(id),
+                delivery_tag: Some(&[1]),
+                message_format: Some(0),
+                more: index < last,
+                ..Transfer::default()
+            };
+            publisher.say(&Performative::Transfer(transfer), piece);
+        }
+        publisher.outcome().unwrap();
+    }
+    for (index, subscriber) in subscribers.iter_mut().enumerate() {
+        for count in 0..MESSAGES {
+            let message = subscriber.message().unwrap_or_else(|| panic!("{index} after {count}"));
+            assert!(message.len() > body.len(), "{} bytes", message.len());
+        }
     }
     server.shutdown().unwrap();
 }

@@ -95,6 +95,8 @@ pub struct Connection {
     held_bytes: usize,
     /// Deliveries may wait for room in the output.
     congested: bool,
+    /// Bytes of it.
+    room: usize,
     /// The session that filled it last: the next one comes first when there is room again.
     filled_last: SessionKey,
     /// Bytes of input that were left unread.
@@ -167,6 +169,7 @@ impl Connection {
             batch: None,
             held_bytes: 0,
             congested: false,
+            room: limits::OUTPUT_BYTES_MAX,
             filled_last: SessionKey(0),
             unread: 0,
             received_at: now,

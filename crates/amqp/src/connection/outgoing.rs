@@ -18,7 +18,25 @@ use crate::connection::work::settle;
 use crate::message::MESSAGE_FORMAT;
 use crate::performative::{Transfer, TransferFrames};
 
+/// So large are frames, where the peer takes them, however little may wait in the output.
+const FRAME_BYTES_LEAST: u32 = 4_096;
+
+/// How much may be sent.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// Bytes of a frame.
+    frame: u32,
+    /// Bytes that may wait in the output.
+    output: usize,
+}
+
 impl Connection {
+    /// How many bytes of deliveries may wait in `out` until they are sent, but for one frame more,
+    /// which has no more either: from here on, and 1 MiB at most, as at first.
+    pub fn allow(&mut self, bytes: usize) {
+        self.room = bytes.min(OUTPUT_BYTES_MAX);
+    }
+
     pub(super) fn tell_delivery(&mut self, delivery: &Delivery, out: &mut Vec<u8>) {
         // What a link that ends has not sent was given back when it began to end.
         let Some(id) = delivery.link else { return };
@@ -40,7 +58,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> bool {
         let is_first = self.sessions.get(&key).is_some_and(|session| session.waiting.is_empty());
-        if !is_first || self.congested || out.len() >= OUTPUT_BYTES_MAX {
+        if !is_first || self.congested || out.len() >= self.room {
             return false;
         }
         if self.lacks_credit(outgoing) {
@@ -48,7 +66,7 @@ impl Connection {
         }
         self.filled_last = key;
         let is_done = self.send(key, outgoing, out);
-        self.congested = out.len() >= OUTPUT_BYTES_MAX;
+        self.congested = out.len() >= self.room;
         is_done
     }
 
@@ -65,7 +83,7 @@ impl Connection {
     /// Goes on with what found no room. The sessions take turns: one that always has more than fits
     /// does not keep the others from sending.
     pub(super) fn send_congested(&mut self, out: &mut Vec<u8>) {
-        if !self.congested || out.len() >= OUTPUT_BYTES_MAX {
+        if !self.congested || out.len() >= self.room {
             return;
         }
         self.congested = false;
@@ -86,10 +104,10 @@ impl Connection {
     }
 
     fn send_from(&mut self, key: SessionKey, out: &mut Vec<u8>) {
-        if out.len() < OUTPUT_BYTES_MAX {
+        if out.len() < self.room {
             self.filled_last = key;
         }
-        while out.len() < OUTPUT_BYTES_MAX
+        while out.len() < self.room
             && let Some(session) = self.sessions.get_mut(&key)
             && let Some((place, waiting)) = session.waiting.pop_first()
         {
@@ -114,7 +132,7 @@ impl Connection {
             }
             self.held_bytes = self.held_bytes.saturating_sub(bytes);
         }
-        self.congested |= out.len() >= OUTPUT_BYTES_MAX && self.sessions.contains_key(&key);
+        self.congested |= out.len() >= self.room && self.sessions.contains_key(&key);
     }
 
     /// Sends of one delivery what the window allows. Gives whether that was all: of a link that is
@@ -149,7 +167,9 @@ impl Connection {
             ..Transfer::default()
         };
         let session = self.sessions.get_mut(&key)?;
-        if !outgoing.write(transfer, session, self.peer.frame_bytes_max, out) {
+        let own = u32::try_from(self.room).unwrap_or(u32::MAX).max(FRAME_BYTES_LEAST);
+        let room = Room { frame: self.peer.frame_bytes_max.min(own), output: self.room };
+        if !outgoing.write(transfer, session, room, out) {
             return Some(false);
         }
         if settles {
@@ -235,13 +255,13 @@ impl Outgoing {
         &mut self,
         transfer: Transfer<'_>,
         session: &mut Session,
-        frame_bytes_max: u32,
+        room: Room,
         out: &mut Vec<u8>,
     ) -> bool {
         let begin = self.sent;
         let left = self.bytes() - begin;
-        let mut frames = TransferFrames::new(transfer, session.channel, left, frame_bytes_max);
-        let full = OUTPUT_BYTES_MAX.max(out.len() + 1);
+        let mut frames = TransferFrames::new(transfer, session.channel, left, room.frame);
+        let full = room.output.max(out.len() + 1);
         while session.may_send()
             && out.len() < full
             && let Some(part) = frames.write_next(out)
