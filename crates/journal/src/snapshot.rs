@@ -146,6 +146,9 @@ impl<F> Snapshot<F> {
         if header.body_bytes > available {
             return Err(corrupt(*slot, 0, "the file is shorter than its header says"));
         }
+        if header.begin.max(header.end).0.max(header.number) == u64::MAX {
+            return Err(corrupt(*slot, 0, "no frame or snapshot could come after it"));
+        }
         Ok(newest)
     }
 

@@ -102,8 +102,13 @@ impl Parts {
                 },
                 Part::Said(..) if context.out.len() > most => context.refuse(&TOO_MUCH),
                 Part::Said(say, words) => {
+                    let before = context.out.len();
                     if let Err(fault) = say(context, &words) {
                         context.refuse(&fault);
+                    }
+                    if context.out.len() == before {
+                        // CLIENT REPLY SKIP has no answer of its own, but its place has.
+                        context.answer().ok();
                     }
                 }
                 Part::Failed(fault) => context.refuse(&fault),
