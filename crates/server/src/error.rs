@@ -140,8 +140,10 @@ impl fmt::Display for StartError {
                 f,
                 "messages of {asked} bytes are too large for connections' buffers of {buffers} \
                  bytes, an eighth of --memory-limit unless --max-buffered-bytes is less: choose \
-                 --max-message-bytes {most} at most, or --memory-limit {} at least",
-                32 * *asked as u64
+                 --max-message-bytes {most} at most, or --memory-limit {} at least, and \
+                 --max-buffered-bytes {} where that is set",
+                32 * *asked as u64,
+                4 * *asked as u64
             ),
             Self::TargetAge { queue } => write!(
                 f,
