@@ -43,6 +43,11 @@ impl Options {
         (2 * self.buffered_bytes.max(self.message_bytes_max)).min(BATCH_BYTES_MAX)
     }
 
+    /// Memory for the messages that the lines of one request make.
+    pub(crate) fn lines_bytes_max(&self) -> usize {
+        2 * self.batch_bytes_max()
+    }
+
     /// Memory for what one transaction says.
     pub(crate) fn json_bytes_max(&self) -> usize {
         8 * self.batch_bytes_max()

@@ -60,13 +60,15 @@ impl<G: Gateway> App<G> {
         Ok(json(StatusCode::CREATED, &json!({ "count": count })))
     }
 
-    /// Each line that is not empty as a message, all or none of them. They are cut as they come:
-    /// what was read is in memory once.
+    /// Each line that is not empty as a message, all or none of them. They are cut as they come,
+    /// and each has room before the next: of a piece that was read, lines of one byte, the messages
+    /// may take thousands of times as much.
     async fn send_lines(&self, mut reading: Reading<'_>, mut lines: Lines) -> Result<Answer> {
         let mut place = Place::default();
         while let Some(piece) = reading.next().await? {
             for line in lines.cut(&piece) {
                 self.add_line(&mut lines, &line)?;
+                self.reader.sent.extend(&mut place, lines.memory_bytes()).await?;
             }
             if lines.rest.len() > self.options.message_bytes_max {
                 return Err(Problem::too_large("a line", self.options.message_bytes_max, SMALLER));
@@ -91,7 +93,7 @@ impl<G: Gateway> App<G> {
         }
         // Before the next one is made: together they may be far more than the body.
         if lines.steps.len() == limits::TRANSACTION_RECORDS_MAX
-            || lines.bytes > limits::TRANSACTION_BYTES_MAX
+            || lines.memory_bytes() > self.options.lines_bytes_max()
         {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
@@ -151,7 +153,11 @@ impl Lines {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.bytes + self.rest.capacity() + self.steps.capacity() * size_of::<Step>()
+        let key = self.key.as_ref().map_or(0, |key| key.len() + BESIDE_TEXT_BYTES);
+        self.bytes
+            + self.rest.capacity()
+            + self.steps.capacity() * size_of::<Step>()
+            + self.steps.len() * (BESIDE_TEXT_BYTES + key)
     }
 }
 
@@ -182,6 +188,9 @@ fn is_ndjson(content_type: &str) -> bool {
         .iter()
         .any(|known| essence.eq_ignore_ascii_case(known))
 }
+
+/// What a body, or a key with its number, takes in memory beside its own bytes.
+const BESIDE_TEXT_BYTES: usize = 32;
 
 /// Of a text that comes in parts, the number of a part's first line: what JSON can say.
 const FIRST_LINE_MAX: u64 = 1 << 53;

@@ -42,6 +42,41 @@ fn many_batches_at_once_take_no_more_memory_than_there_is() {
     assert!(most < MEMORY_BYTES, "{most} bytes");
 }
 
+/// A line of one byte is a message with all properties that the head names, and a piece of a body
+/// holds thousands of them: each sender that waits for room would have 40 MB beyond it.
+#[test]
+fn lines_are_made_messages_as_far_as_there_is_room() {
+    const SENDERS: usize = 20;
+    let broker = Broker::in_memory("lines", &["--memory-limit", MEMORY_LIMIT]);
+    let property = "x".repeat(8_000);
+    let half = "1\n".repeat(5_000);
+    let head = format!(
+        "POST /queues/q/messages?lines HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
+         dunlin-property-p: {property}\r\ncontent-length: {}\r\n\r\n",
+        2 * half.len()
+    );
+    let mut senders = Vec::new();
+    for _ in 0..SENDERS {
+        let mut sender = Lines::new(broker.socket("http"));
+        assert_eq!(sender.send(&head).line(), "HTTP/1.1 100 Continue");
+        senders.push(sender);
+    }
+    for sender in &mut senders {
+        sender.send(&half);
+    }
+    let mut other = Lines::new(broker.socket("http"));
+    for _ in 0..10 {
+        assert_eq!(other.request("GET", "/health", "").0, 200);
+    }
+    drop(senders);
+    let lines = "1\n".repeat(30_000);
+    let head = head.replace("expect: 100-continue\r\n", "");
+    other.send(head.replace("20000\r\n\r\n", &format!("{}\r\n\r\n", lines.len()))).send(lines);
+    assert_eq!(other.line(), "HTTP/1.1 413 Payload Too Large", "all of them would take 240 MB");
+    let most = broker.resident_bytes_most();
+    assert!(most < MEMORY_BYTES, "{most} bytes");
+}
+
 /// One sender, however it ends.
 struct Sending<'a>(&'a AtomicUsize);
 
