@@ -60,6 +60,8 @@ pub(crate) fn text(out: &mut Vec<u8>, name: &str, text: &str) {
 
 /// `RESERVED 5 3` or `FOUND 5 3`, and the body.
 pub(crate) fn job(out: &mut Vec<u8>, name: &str, message: MessageId, body: &[u8]) {
+    // All at once: growing behind a large body would double it.
+    out.reserve(name.len() + JOB_WORDS_BYTES + body.len());
     word(out, name);
     out.push(b' ');
     decimal(out, message.0);
@@ -76,6 +78,9 @@ pub(crate) fn document(out: &mut Vec<u8>, document: &str) {
     word(out, document);
     word(out, "\r\n");
 }
+
+/// Of a job's answer, the spaces, two numbers and the ends of two lines, at most.
+const JOB_WORDS_BYTES: usize = 46;
 
 /// Without the detour of `core::fmt`, which costs more than the rest of a short answer.
 fn decimal(out: &mut Vec<u8>, number: u64) {

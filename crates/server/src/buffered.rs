@@ -4,6 +4,9 @@
 //! its commands wait. So slow readers settle below the bound, and who reads is served as ever. It
 //! cannot settle where many peers send bodies and stop in the middle: making all others wait for
 //! those who may never go on would be their victory, so that then who holds the most is closed.
+//!
+//! One at a time may go beyond: an answer larger than any message that there is memory for today,
+//! which was stored when there was more, would have whoever asks for it closed, and come again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,14 +15,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Buffered {
     bytes: AtomicUsize,
     bytes_max: usize,
+    /// What the one holds who went beyond; zero: nobody did.
+    beyond: AtomicUsize,
+}
+
+/// What one connection holds of them, as it was counted last.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    bytes: usize,
+    is_beyond: bool,
 }
 
 impl Buffered {
     pub(crate) const fn new(bytes_max: usize) -> Self {
-        Self { bytes: AtomicUsize::new(0), bytes_max }
+        Self { bytes: AtomicUsize::new(0), bytes_max, beyond: AtomicUsize::new(0) }
     }
 
     pub(crate) fn bytes(&self) -> usize {
+        self.bounded() + self.beyond.load(Ordering::Relaxed)
+    }
+
+    /// Without what went beyond.
+    fn bounded(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
@@ -28,7 +45,7 @@ impl Buffered {
     }
 
     /// A connection that held `before` holds `now`.
-    pub(crate) fn change(&self, before: usize, now: usize) {
+    fn change(&self, before: usize, now: usize) {
         if now >= before {
             self.bytes.fetch_add(now - before, Ordering::Relaxed);
         } else {
@@ -41,18 +58,60 @@ impl Buffered {
     /// [`ALLOWED_BYTES_MIN`], so that who reads always goes on. Who does not read may take half of
     /// all: the rest is for what comes in, which has nobody to hold it back.
     pub(crate) fn allowance(&self, output_bytes: usize) -> usize {
-        let free = (self.bytes_max / 2).saturating_sub(self.bytes());
+        let free = (self.bytes_max / 2).saturating_sub(self.bounded());
         (free / FREE_SHARE).clamp(ALLOWED_BYTES_MIN, output_bytes)
     }
 
     /// Back-pressure did not suffice.
     pub(crate) fn is_exceeded(&self) -> bool {
-        self.bytes() > self.bytes_max
+        self.bounded() > self.bytes_max
     }
 
     /// What each of so many connections holds in the mean: who holds the most holds no less.
     pub(crate) fn mean(&self, connections: usize) -> usize {
-        self.bytes() / connections.max(1)
+        self.bounded() / connections.max(1)
+    }
+
+    /// No answer is so large but with a message that was stored when there was more memory.
+    const fn is_oversized(&self, answer_bytes: usize) -> bool {
+        answer_bytes > self.bytes_max / 2
+    }
+}
+
+impl Held {
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) const fn is_beyond(&self) -> bool {
+        self.is_beyond
+    }
+
+    /// It holds so much now, of which so much are answers.
+    pub(crate) fn recount(&mut self, bytes: usize, answer_bytes: usize, buffered: &Buffered) {
+        if self.is_beyond && !buffered.is_oversized(answer_bytes) {
+            *self = Self::default();
+            buffered.beyond.store(0, Ordering::Relaxed);
+        }
+        if self.is_beyond {
+            buffered.beyond.store(bytes, Ordering::Relaxed);
+        } else {
+            buffered.change(self.bytes, bytes);
+        }
+        self.bytes = bytes;
+    }
+
+    /// Leaves the bound to the others, where it holds an answer for which that was not made and
+    /// nobody else has done so.
+    pub(crate) fn go_beyond(&mut self, answer_bytes: usize, buffered: &Buffered) -> bool {
+        let (order, beyond) = (Ordering::Relaxed, &buffered.beyond);
+        let goes = buffered.is_oversized(answer_bytes)
+            && beyond.compare_exchange(0, self.bytes, order, order).is_ok();
+        if goes {
+            buffered.change(self.bytes, 0);
+            self.is_beyond = true;
+        }
+        goes
     }
 }
 
@@ -85,6 +144,36 @@ mod tests {
         assert!(!buffered.is_exceeded());
         assert_eq!(buffered.mean(0), 400_001);
         assert_eq!(buffered.mean(4), 100_000);
+    }
+
+    #[test]
+    fn one_answer_larger_than_any_of_today_goes_beyond() {
+        let buffered = Buffered::new(1_000);
+        let mut all = [Held::default(), Held::default(), Held::default()];
+        let [first, second, third] = &mut all;
+        first.recount(5_000, 5_000, &buffered);
+        second.recount(4_000, 4_000, &buffered);
+        third.recount(600, 500, &buffered);
+        assert!(!third.go_beyond(500, &buffered), "it holds none");
+        assert!(first.go_beyond(5_000, &buffered));
+        assert!(!second.go_beyond(4_000, &buffered), "one at a time");
+        assert!(buffered.is_exceeded());
+        second.recount(0, 0, &buffered);
+        assert!(!buffered.is_exceeded());
+        assert_eq!(buffered.bytes(), 5_600);
+        first.recount(900, 700, &buffered);
+        assert_eq!((first.is_beyond(), buffered.bytes()), (true, 1_500));
+        first.recount(400, 400, &buffered);
+        assert_eq!(
+            (first.is_beyond(), buffered.bounded(), buffered.bytes()),
+            (false, 1_000, 1_000)
+        );
+        second.recount(4_000, 4_000, &buffered);
+        assert!(second.go_beyond(4_000, &buffered), "the next");
+        for held in &mut all {
+            held.recount(0, 0, &buffered);
+        }
+        assert_eq!((buffered.bounded(), buffered.bytes()), (0, 0));
     }
 
     #[test]

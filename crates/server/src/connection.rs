@@ -11,7 +11,7 @@ use model::{After, Command, Nanos, Output, Reply, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{SendFlags, send};
 
-use crate::buffered::Buffered;
+use crate::buffered::{Buffered, Held};
 use crate::config::Limits;
 use crate::outgoing::Outgoing;
 use crate::peer::{Commons, Peer};
@@ -35,8 +35,8 @@ pub(crate) struct Connection {
     unfinished: bool,
     active_at: Nanos,
     half_sent_since: Option<Nanos>,
-    /// Bytes in its buffers, as they were counted last.
-    held: usize,
+    /// What is in its buffers.
+    held: Held,
     /// A command that the broker cannot take before the log has gone on.
     postponed: Option<Box<Command>>,
     /// The server stops, and the peer is to be told when all that came before is answered.
@@ -110,7 +110,7 @@ impl Connection {
             unfinished: true,
             active_at: now,
             half_sent_since: None,
-            held: 0,
+            held: Held::default(),
             postponed: None,
             farewell: false,
             is_free: false,
@@ -292,10 +292,19 @@ impl Connection {
             return;
         }
         let postponed = self.postponed.as_ref().map_or(0, |command| command.body_bytes());
-        let held = self.peer.input_bytes() + self.peer.held_bytes() + self.outgoing.held_bytes();
-        let held = held + postponed;
-        buffered.change(self.held, held);
-        self.held = held;
+        let answers = self.outgoing.held_bytes();
+        let held = self.peer.input_bytes() + self.peer.held_bytes() + answers + postponed;
+        self.held.recount(held, answers, buffered);
+    }
+
+    /// Is not closed for what it holds, where that is an answer which may go beyond all bounds.
+    pub(crate) fn go_beyond(&mut self, buffered: &Buffered) -> bool {
+        self.held.go_beyond(self.outgoing.held_bytes(), buffered)
+    }
+
+    /// Its answer has gone beyond them.
+    pub(crate) const fn is_beyond(&self) -> bool {
+        self.held.is_beyond()
     }
 
     /// It will be closed for what it holds, which counts no more: its answers are gone at once,
@@ -303,13 +312,12 @@ impl Connection {
     pub(crate) fn let_go(&mut self, buffered: &Buffered) {
         self.broken = true;
         self.outgoing = Outgoing::default();
-        buffered.change(self.held, 0);
-        self.held = 0;
+        self.held.recount(0, 0, buffered);
     }
 
     /// Bytes in its buffers when they were counted last.
     pub(crate) const fn held(&self) -> usize {
-        self.held
+        self.held.bytes()
     }
 
     /// When its peer sent or took something the last time.
@@ -367,8 +375,8 @@ impl Connection {
     }
 
     /// Ends the session's part; the broker's is the reactor's to end.
-    pub(crate) fn close(self, commons: &mut Commons, buffered: &Buffered) {
-        buffered.change(self.held, 0);
+    pub(crate) fn close(mut self, commons: &mut Commons, buffered: &Buffered) {
+        self.held.recount(0, 0, buffered);
         self.peer.close(commons);
     }
 }

@@ -300,8 +300,8 @@ impl<'a> Reactor<'a> {
         }
     }
 
-    /// Closes who holds the most, or lets the other reactors look whether they have it. False:
-    /// nobody more is closed here in this turn.
+    /// Closes who holds the most, unless it may go beyond all bounds, or lets the other reactors
+    /// look whether they have it. False: nobody more is closed here in this turn.
     fn evict(&mut self) -> bool {
         let hub = self.hub;
         let mean = hub.buffered.mean(hub.connections.load(Ordering::Relaxed));
@@ -314,6 +314,9 @@ impl<'a> Reactor<'a> {
         let (held, most) = (connection.held(), hub.buffered.bytes_max());
         if held == 0 {
             return false;
+        }
+        if connection.go_beyond(&hub.buffered) {
+            return true;
         }
         connection.let_go(&hub.buffered);
         self.lists.finish(connection.id(), Parting::Dismissed, connection.marks());

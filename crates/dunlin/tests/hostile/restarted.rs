@@ -1,4 +1,5 @@
-//! What a start takes of memory, with a log that is larger than all of that.
+//! What a start takes of memory, with a log that is larger than all of that, and what becomes of
+//! messages that were stored when there was more.
 
 use crate::broker::Broker;
 use crate::common::{Directory, dunlin};
@@ -33,4 +34,41 @@ fn a_start_keeps_to_the_memory_that_it_was_given() {
     Neighbours::of(&broker).exchange();
     let mut receiver = Lines::new(broker.socket("redis"));
     assert_eq!(receiver.ask("LLEN q"), format!(":{MESSAGES}"));
+}
+
+/// All buffers together hold 8 MiB of the least memory. Who asks for more than that gets it, one at
+/// a time: to close it would only bring the message to the next.
+#[test]
+fn what_was_stored_when_there_was_more_memory_is_delivered() {
+    const LARGE_BYTES: usize = 12 << 20;
+    let directory = Directory::new("larger");
+    let mut command = dunlin(&directory);
+    command.args(["serve", "--memory-limit", "1G"]);
+    let broker = Broker::start(directory, command);
+    let mut sender = Lines::new(broker.socket("http"));
+    let large = "x".repeat(LARGE_BYTES);
+    for body in [&large, &large, "small"] {
+        assert_eq!(sender.request("POST", "/queues/q/messages", body).0, 201);
+    }
+    let broker = broker.killed_and_started(&LIMIT);
+    let mut neighbours = Neighbours::of(&broker);
+    let worker = || {
+        let mut worker = Lines::new(broker.socket("beanstalkd"));
+        assert_eq!(worker.ask("watch q"), "WATCHING 2");
+        worker
+    };
+    let mut slow = worker();
+    assert_eq!(slow.ask("reserve"), format!("RESERVED 1 {LARGE_BYTES}"));
+    neighbours.exchange();
+    let mut other = worker();
+    assert_eq!(other.ask("reserve"), format!("RESERVED 2 {LARGE_BYTES}"));
+    assert!(other.line().len() < LARGE_BYTES, "closed: one at a time");
+    slow.skip(LARGE_BYTES + 2);
+    assert_eq!(slow.ask("delete 1"), "DELETED");
+    let mut other = worker();
+    assert_eq!(other.ask("reserve"), format!("RESERVED 2 {LARGE_BYTES}"));
+    other.skip(LARGE_BYTES + 2);
+    assert_eq!(other.ask("delete 2"), "DELETED");
+    assert_eq!(other.ask("reserve"), "RESERVED 3 5");
+    neighbours.exchange();
 }
