@@ -23,7 +23,7 @@ pub struct Options {
     /// Bytes of one message, with what stands around it.
     pub message_bytes_max: usize,
     /// Bytes of what requests hold, and answers that are not read yet: half of it for what is
-    /// sent, an eighth for all else that is said, three eighths for answers.
+    /// sent, an eighth for all else that is said, a quarter for answers, an eighth for events.
     pub buffered_bytes: usize,
     /// How long who finds no room there waits for it.
     pub pace_max: Duration,
@@ -61,6 +61,8 @@ pub(crate) struct App<G> {
     pub(crate) options: Arc<Options>,
     /// For large answers that were not read yet.
     pub(crate) unread: Room,
+    /// For events that were not: their readers may be silent for long, in nobody else's way.
+    pub(crate) followed: Room,
     pub(crate) reader: Reader,
 }
 
@@ -79,8 +81,8 @@ impl<G: Gateway> App<G> {
         let sent = Rooms { small: sent, large: Room::new(3 * part), wait_max };
         let said = Rooms { small: said.clone(), large: said, wait_max };
         let reader = Reader { sent, said, idle: options.half_sent };
-        let unread = Room::new(3 * part);
-        Self { gateway, options: Arc::new(options), unread, reader }
+        let (unread, followed) = (Room::new(2 * part), Room::new(part));
+        Self { gateway, options: Arc::new(options), unread, followed, reader }
     }
 
     /// Answers one request, whatever it is.

@@ -1,6 +1,9 @@
 //! A stream whose peer goes on with what it has begun, or is given up: the first bytes, which say
 //! whether it speaks HTTP/1.1 or HTTP/2, and each frame of the latter. Heads of HTTP/1.1 are timed
 //! by hyper and bodies where they are read. A connection that has nothing half sent may be idle.
+//!
+//! And one that takes what it is answered, or is given up: what it leaves unread has a part of the
+//! room that all answers share.
 
 use std::io;
 use std::pin::Pin;
@@ -10,20 +13,24 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Reading ends with an error where something stays half sent for too long. It counts only while
-/// somebody waits for more: what lies unread here is not its peer's fault.
+/// Reading ends with an error where something stays half sent for too long, and writing where
+/// nothing is taken for as long. It counts only while somebody waits for more: what lies unread
+/// here is not its peer's fault.
 pub(crate) struct Prompt<S> {
     stream: S,
-    /// How long something may stay half sent, if not for ever.
+    /// How long something may stay half sent, or not taken, if not for ever.
     most: Option<Duration>,
     progress: Progress,
     /// When what is half sent now has been so for too long.
     deadline: Option<Pin<Box<Sleep>>>,
+    /// When what is being written has not been taken for too long.
+    untaken: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Prompt<S> {
     pub(crate) const fn new(stream: S, most: Option<Duration>) -> Self {
-        Self { stream, most, progress: Progress::Undecided { seen: 0 }, deadline: None }
+        let progress = Progress::Undecided { seen: 0 };
+        Self { stream, most, progress, deadline: None, untaken: None }
     }
 
     /// Ends when the peer is to be given up.
@@ -31,10 +38,33 @@ impl<S> Prompt<S> {
         let Some(most) = self.most.filter(|_| self.progress.is_half_sent()) else {
             return Poll::Pending;
         };
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(most)));
-        ready!(deadline.as_mut().poll(context));
-        Poll::Ready(io::ErrorKind::TimedOut.into())
+        poll_over(&mut self.deadline, most, context)
     }
+
+    /// What came of a write: where nothing was taken, and for how long that has been so.
+    fn taken(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.untaken = None;
+            return written;
+        }
+        let Some(most) = self.most else { return Poll::Pending };
+        poll_over(&mut self.untaken, most, context).map(Err)
+    }
+}
+
+/// Ends with an error when so much time is over, which begins now if it has not yet.
+fn poll_over(
+    deadline: &mut Option<Pin<Box<Sleep>>>,
+    most: Duration,
+    context: &mut Context<'_>,
+) -> Poll<io::Error> {
+    let deadline = deadline.get_or_insert_with(|| Box::pin(sleep(most)));
+    ready!(deadline.as_mut().poll(context));
+    Poll::Ready(io::ErrorKind::TimedOut.into())
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Prompt<S> {
@@ -63,7 +93,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Prompt<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.taken(written, context)
     }
 
     fn poll_write_vectored(
@@ -71,7 +102,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Prompt<S> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.taken(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -237,6 +269,24 @@ mod tests {
         }
         assert!(is_half_sent(&[PREFACE, SETTINGS, HEADERS]), "its end has yet to come");
         assert!(!is_half_sent(&[PREFACE, SETTINGS, HEADERS, CONTINUATION]));
+    }
+
+    #[test]
+    fn who_takes_nothing_is_given_up() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (near, mut far) = tokio::io::duplex(4);
+            let mut prompt = Prompt::new(near, Some(Duration::from_millis(1)));
+            prompt.write_all(b"took").await.unwrap();
+            far.read_exact(&mut [0; 4]).await.unwrap();
+            prompt.write_all(b"left").await.unwrap();
+            let error = prompt.write_all(b"more").await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            far.read_exact(&mut [0; 4]).await.unwrap();
+            prompt.write_all(b"then").await.unwrap();
+            assert!(prompt.untaken.is_none(), "the next time begins anew");
+        });
     }
 
     #[test]

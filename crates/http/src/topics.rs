@@ -21,7 +21,7 @@ impl<G: Gateway> App<G> {
         let events = self.gateway.follow(topic).await?;
         // What is on its way to the connection; all else waits where the credit bounds it.
         let (to, pieces) = mpsc::channel(1);
-        tokio::spawn(pass_on(events, self.options.envelopes, self.unread.clone(), to));
+        tokio::spawn(pass_on(events, self.options.envelopes, self.followed.clone(), to));
         Ok(text("text/event-stream", Bytes::new()).map(|_| Body::Stream(pieces)))
     }
 }

@@ -1,5 +1,7 @@
 //! Topics: publishing, and following as server-sent events.
 
+use server::Limits;
+
 use crate::client::{Http, http_too};
 use crate::common::{memory, start};
 
@@ -56,4 +58,24 @@ fn a_stop_ends_followers() {
         rest.push_str(&line);
     }
     assert!(!rest.contains("data"), "{rest}");
+}
+
+/// What they leave unread has a bounded room, which is theirs: others are answered.
+#[test]
+fn followers_who_do_not_read_are_in_nobodys_way() {
+    let limits = Limits { buffered_bytes: 32 << 20, ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let mut http = Http::to(&server);
+    // Far more than fits into the buffers of a socket.
+    let large = "x".repeat(8 << 20);
+    http.post("/queues/q/messages", &large).says(201, "");
+    let mut silent: Vec<Http> = (0..4).map(|_| Http::to(&server)).collect();
+    for follower in &mut silent {
+        follow(follower, "news");
+    }
+    http.post("/topics/news/messages", &large).says(201, "");
+    for _ in 0..3 {
+        http.ask("GET /queues/q/messages?browse").says(200, "\"id\":1");
+        http.post("/topics/news/messages", "m").says(201, "");
+    }
 }
