@@ -52,6 +52,7 @@ impl Engine {
                 self.change_policy(&queue, &change, effects)
             }
             AdminCommand::ListPolicies { after, max } => self.list_policies(after.as_ref(), max),
+            AdminCommand::ListQueues { after, max } => self.page_of_queues(after.as_ref(), max),
             AdminCommand::ListSubscriptions => self.list_subscriptions(),
             AdminCommand::NextMessage => {
                 let message = MessageId(self.next.message);

@@ -4,6 +4,7 @@
 //! shows counts or an absence waits for all that was changed.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use model::{
@@ -13,7 +14,7 @@ use model::{
 
 use crate::engine::{Engine, Outcome};
 use crate::message::Message;
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueSlot};
 use crate::session::SessionSlot;
 
 impl Engine {
@@ -57,8 +58,32 @@ impl Engine {
 
     pub(crate) fn queue_statistics(&self, name: &QueueName) -> Outcome {
         let Some(slot) = self.queues.find(name.as_str()) else { return self.not_found() };
+        let reply = Reply::QueueStatistics(Box::new(self.statistics_of(slot)));
+        Outcome::reply(self.log.after_all(), reply)
+    }
+
+    pub(crate) fn broker_statistics(&self) -> Outcome {
+        let reply = Reply::BrokerStatistics(Box::new(self.statistics()));
+        Outcome::reply(self.log.after_all(), reply)
+    }
+
+    pub(crate) fn list_queues(&mut self) -> Outcome {
+        self.took_steps(self.queues.count());
+        let names = self.queues.names().cloned().collect();
+        Outcome::reply(self.log.after_all(), Reply::Queues(names))
+    }
+
+    /// Looks at those of the page, however many there are.
+    pub(crate) fn page_of_queues(&mut self, after: Option<&QueueName>, max: usize) -> Outcome {
+        let page = self.queues.entries_after(after).take(max);
+        let page: Vec<_> = page.map(|(_, slot)| self.statistics_of(slot)).collect();
+        self.took_steps(page.len());
+        Outcome::reply(self.log.after_all(), Reply::QueuePage(page))
+    }
+
+    fn statistics_of(&self, slot: QueueSlot) -> QueueStatistics {
         let queue = self.queues.at(slot);
-        let statistics = QueueStatistics {
+        QueueStatistics {
             queue: queue.name.clone(),
             urgent: queue.counts.urgent,
             ready: queue.counts.ready,
@@ -75,20 +100,7 @@ impl Engine {
             body_bytes: queue.body_bytes,
             paced: queue.line.tickets.len() as u64,
             pause_left: queue.pause.map_or(Nanos::ZERO, |pause| pause.until.since(self.latest)),
-        };
-        let reply = Reply::QueueStatistics(Box::new(statistics));
-        Outcome::reply(self.log.after_all(), reply)
-    }
-
-    pub(crate) fn broker_statistics(&self) -> Outcome {
-        let reply = Reply::BrokerStatistics(Box::new(self.statistics()));
-        Outcome::reply(self.log.after_all(), reply)
-    }
-
-    pub(crate) fn list_queues(&mut self) -> Outcome {
-        self.took_steps(self.queues.count());
-        let names = self.queues.names().cloned().collect();
-        Outcome::reply(self.log.after_all(), Reply::Queues(names))
+        }
     }
 
     /// Which bytes of a body other protocols see; none of one that is away.

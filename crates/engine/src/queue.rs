@@ -433,8 +433,17 @@ impl Queues {
 
     /// All behind this name, ascending; all where none is given.
     pub(crate) fn names_after(&self, name: Option<&QueueName>) -> impl Iterator<Item = &QueueName> {
+        self.entries_after(name).map(|(name, _)| name)
+    }
+
+    /// The same, and where each is.
+    pub(crate) fn entries_after(
+        &self,
+        name: Option<&QueueName>,
+    ) -> impl Iterator<Item = (&QueueName, QueueSlot)> {
         let from = name.map_or(Bound::Unbounded, Bound::Excluded);
-        self.names.range::<QueueName, _>((from, Bound::Unbounded)).map(|(name, _)| name)
+        let entries = self.names.range::<QueueName, _>((from, Bound::Unbounded));
+        entries.map(|(name, slot)| (name, *slot))
     }
 
     /// Those that are lists, by name.

@@ -134,6 +134,33 @@ fn name(text: &str) -> QueueName {
     QueueName::new(text).unwrap()
 }
 
+/// All are listed once, by name, and a page looks at no queue but its own.
+#[test]
+fn a_page_of_queues_looks_at_no_others() {
+    const PAGE: usize = 100;
+    let mut house = House::new();
+    let names: Vec<_> = (0..2_500).map(|number| format!("{number:04}")).collect();
+    names.iter().rev().for_each(|name| house.put(name, b"m"));
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let before = house.engine.steps();
+        let Reply::QueuePage(page) = house.admin(AdminCommand::ListQueues { after, max: PAGE })
+        else {
+            panic!()
+        };
+        let steps = house.engine.steps() - before;
+        assert_eq!(steps, (limits::COMMAND_STEPS + page.len()) as u64);
+        assert!(page.len() <= PAGE && page.iter().all(|queue| queue.ready == 1));
+        after = page.last().map(|queue| queue.queue.clone());
+        if after.is_none() {
+            break;
+        }
+        listed.extend(page);
+    }
+    let listed: Vec<_> = listed.iter().map(|queue| queue.queue.as_str()).collect();
+    assert_eq!(listed, names);
+}
+
 #[test]
 fn a_page_has_so_many_messages_and_a_selector_sees_so_many() {
     let mut house = House::new();

@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::app::{App, Asked, json, no_content};
 use crate::body::Answer;
 use crate::cursor::{Cursor, state_named, state_word};
-use crate::gateway::{Gateway, Step, Work};
+use crate::gateway::Gateway;
 use crate::problem::{Problem, Result};
 use crate::query::Query;
 use crate::route::name;
@@ -24,7 +24,7 @@ impl<G: Gateway> App<G> {
         let after = asked.query.text("after").map(|after| name(&after)).transpose()?;
         let max = page_max(&mut asked.query)?;
         asked.query.finish()?;
-        let (queues, more) = self.queue_page(after.as_ref(), max).await?;
+        let (queues, more) = self.queue_page(after, max).await?;
         let next = queues.last().filter(|_| more).map(|queue| queue.queue.as_str().to_owned());
         let queues: Vec<Json> = queues.iter().map(statistics).map(Json::Object).collect();
         Ok(json(StatusCode::OK, &json!({ "queues": queues, "next": next })))
@@ -33,25 +33,17 @@ impl<G: Gateway> App<G> {
     /// Some queues in the order of their names, and whether there are more.
     pub(crate) async fn queue_page(
         &self,
-        after: Option<&QueueName>,
+        after: Option<QueueName>,
         max: usize,
     ) -> Result<(Vec<QueueStatistics>, bool)> {
-        let Reply::Queues(mut names) = self.command(Command::ListQueues).await? else {
+        // One more, to know whether there is one.
+        let command = AdminCommand::ListQueues { after, max: max + 1 };
+        let Reply::QueuePage(mut queues) = self.admin(command).await? else {
             return Err(unexpected());
         };
-        if let Some(after) = after {
-            names.retain(|name| name > after);
-        }
-        let more = names.len() > max;
-        names.truncate(max);
-        let ask = |queue| Step::Command(Command::QueueStatistics { queue });
-        let replies = self.gateway.ask(Work::steps(names.into_iter().map(ask).collect())).await?;
-        let found = replies.into_iter().filter_map(|reply| match reply {
-            Reply::QueueStatistics(statistics) => Some(*statistics),
-            // It went meanwhile.
-            _ => None,
-        });
-        Ok((found.collect(), more))
+        let more = queues.len() > max;
+        queues.truncate(max);
+        Ok((queues, more))
     }
 
     pub(crate) async fn queue(&self, queue: QueueName, asked: Asked) -> Result<Answer> {

@@ -92,6 +92,13 @@ pub enum AdminCommand {
         /// The most.
         max: usize,
     },
+    /// Queues and their figures, by name. → `QueuePage`
+    ListQueues {
+        /// Behind this one.
+        after: Option<QueueName>,
+        /// The most.
+        max: usize,
+    },
     /// All subscriptions, by topic and name. → `Subscriptions`
     ListSubscriptions,
     /// The number that the next message will have. → `Stored` with that number

@@ -99,6 +99,8 @@ pub enum Reply {
     BrokerStatistics(Box<BrokerStatistics>),
     /// The names of all queues, ascending.
     Queues(Vec<QueueName>),
+    /// Some queues, ascending by name.
+    QueuePage(Vec<QueueStatistics>),
     /// Elements of a list.
     Elements(Few<Element>),
     /// Elements taken from one of several lists.

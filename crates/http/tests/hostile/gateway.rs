@@ -8,8 +8,8 @@ use http_api::{
     Wanted, Work,
 };
 use model::{
-    Command, Delivery, MessageId, Nanos, QueueName, Reply, SessionId, Settlement, StorePolicy,
-    limits,
+    AdminCommand, Command, Delivery, MessageId, Nanos, QueueName, Reply, SessionId, Settlement,
+    StorePolicy, limits,
 };
 
 /// Its clones are one.
@@ -68,7 +68,7 @@ impl Ours {
                 return Err(Trouble::LeaseOver(token));
             }
             Step::Settle { token: Token { message, .. }, settling } => settle(message, settling),
-            Step::Command(command) => command,
+            Step::Command(command) => bounded(command),
         };
         match self.perform(command) {
             Some(Reply::Refused(refusal)) => Err(Trouble::Refused(refusal)),
@@ -76,6 +76,17 @@ impl Ours {
             None => panic!("a command that waits"),
         }
     }
+}
+
+/// One that looks at a page of queues, not at all of them.
+fn bounded(command: Command) -> Command {
+    assert!(command != Command::ListQueues, "nobody asks for all names");
+    if let Command::Admin(admin) = &command
+        && let AdminCommand::ListQueues { max, .. } = **admin
+    {
+        assert!(max <= limits::PAGE_MESSAGES_MAX + 1, "a page, and one to know of more");
+    }
+    command
 }
 
 fn settle(message: MessageId, settling: Settling) -> Command {
