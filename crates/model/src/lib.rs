@@ -24,6 +24,7 @@ mod live;
 mod message;
 mod output;
 mod policy;
+mod refusal;
 mod rules;
 mod settlement;
 mod statistics;
@@ -50,8 +51,9 @@ pub use live::LiveRecords;
 pub use message::{
     Format, Formats, NewMessage, PRIORITY_DEFAULT, PayloadReader, PropertyReader, Value,
 };
-pub use output::{Bound, Delivery, Output, QueueFull, Refusal, Reply};
+pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
+pub use refusal::{Bound, QueueFull, Refusal};
 pub use rules::{OwnPolicies, OwnPolicy, PolicyChange, QueueRule, RuleKey, StatedPolicy};
 pub use settlement::{DeadLetter, DeadReason, Settlement};
 pub use statistics::{BrokerStatistics, MessageState, MessageStatistics, QueueStatistics};
