@@ -34,7 +34,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> &'static str {
         Refusal::StoreFull
         | Refusal::QueueFull(_)
         | Refusal::MemoryFull
-        | Refusal::TooManyQueues
+        | Refusal::TooManyQueues { .. }
         | Refusal::TooManyWatched => OUT_OF_MEMORY,
         Refusal::Draining => DRAINING,
         // Such a name is nobody's to choose, or another client's: to this one it is none.

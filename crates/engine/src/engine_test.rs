@@ -23,7 +23,7 @@ fn one_queue_too_many_is_refused() {
     let mut pair = Pair::new();
     pair.engine.queues.count_max = 2;
     assert_eq!(pair.watch("b"), Reply::Done);
-    let refused = Reply::Refused(Refusal::TooManyQueues);
+    let refused = Reply::Refused(Refusal::TooManyQueues { max: 2 });
     assert_eq!(pair.watch("c"), refused);
     assert_eq!(pair.produce("c"), refused);
     assert_eq!(pair.produce("b"), Reply::Done, "those that exist are no more");
@@ -38,7 +38,7 @@ fn dead_letters_have_a_queue_though_there_are_too_many() {
     pair.engine.queues.count_max = 1;
     let message = NewMessage { expires: Some(Nanos(2)), ..new_message() };
     pair.run(Command::Put { link: LINK, message, transaction: None });
-    assert_eq!(pair.produce("another"), Reply::Refused(Refusal::TooManyQueues));
+    assert_eq!(pair.produce("another"), Reply::Refused(Refusal::TooManyQueues { max: 1 }));
     pair.engine.handle_timeout(Nanos(2), &mut Effects::default());
     pair.engine.check();
     assert_eq!(pair.engine.statistics().queues, 2);

@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::ops::Bound;
 
-use model::{MessageId, Nanos, QueueName, QueuePolicy, limits};
+use model::{MessageId, Nanos, QueueName, QueuePolicy, Refusal, limits};
 
 use crate::draining::Drain;
 use crate::key_records::Over;
@@ -461,8 +461,15 @@ impl Queues {
         self.slots.len() as u64 * QUEUE_BYTES
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.count() >= self.count_max || self.slots.len() as u64 >= self.slots_max
+    /// Whether there may be another one.
+    pub(crate) fn takes_another(&self) -> Result<(), Refusal> {
+        if self.count() >= self.count_max {
+            return Err(Refusal::TooManyQueues { max: self.count_max });
+        }
+        if self.slots.len() as u64 >= self.slots_max {
+            return Err(Refusal::TooManyQueues { max: self.slots_max as usize });
+        }
+        Ok(())
     }
 
     /// Whether there is no memory for another of a subscription, beside what these take themselves:

@@ -31,9 +31,7 @@ impl Engine {
         if is_reserved(&name) {
             return Err(Refusal::NoSuchDestination);
         }
-        if self.queues.is_full() {
-            return Err(Refusal::TooManyQueues);
-        }
+        self.queues.takes_another()?;
         let policy = self.policy_for(&name);
         Ok(self.queues.create(name, policy))
     }
@@ -46,9 +44,7 @@ impl Engine {
         if is_reserved(&name) {
             return Err(Refusal::NoSuchDestination);
         }
-        if self.topics.is_full() {
-            return Err(Refusal::TooManyQueues);
-        }
+        self.topics.takes_another()?;
         Ok(self.topics.create(name, None))
     }
 

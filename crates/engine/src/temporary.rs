@@ -11,9 +11,12 @@ use crate::session::SessionSlot;
 
 impl Engine {
     pub(crate) fn create_temporary(&mut self, by: SessionSlot, topic: bool) -> Outcome {
-        let is_full = if topic { self.topics.is_full() } else { self.queues.is_full() };
-        if is_full || self.sessions.at(by).temporary.len() >= limits::SESSION_TEMPORARY_MAX {
-            return Outcome::refused(Refusal::TooManyQueues);
+        if self.sessions.at(by).temporary.len() >= limits::SESSION_TEMPORARY_MAX {
+            return Outcome::refused(Refusal::TooManyTemporary);
+        }
+        let room = if topic { self.topics.takes_another() } else { self.queues.takes_another() };
+        if let Err(refusal) = room {
+            return Outcome::refused(refusal);
         }
         let name = self.temporary_name(topic);
         let made = if topic {

@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use model::{QueueName, limits};
+use model::{QueueName, Refusal, limits};
 
 use crate::session::SessionSlot;
 use crate::slab::Slab;
@@ -100,7 +100,9 @@ impl Topics {
         self.slots.iter().map(|(slot, topic)| (TopicSlot(slot), topic))
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.names.len() >= limits::QUEUES_MAX
+    /// Whether there may be another one.
+    pub(crate) fn takes_another(&self) -> Result<(), Refusal> {
+        let max = limits::QUEUES_MAX;
+        if self.names.len() < max { Ok(()) } else { Err(Refusal::TooManyQueues { max }) }
     }
 }

@@ -182,7 +182,7 @@ impl From<Refusal> for Problem {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too-large",
                 "It is too large",
-                "all of it together is more than one transaction may hold; send it in parts",
+                format!("all of it together is too much: {refusal}"),
             ),
             Refusal::InvalidSelector { position, reason } => {
                 Self::bad_request(format!("selector: {reason}, at byte {position}"))
@@ -193,33 +193,14 @@ impl From<Refusal> for Problem {
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::conflict(
                 "names that begin with temporary/ are for those who made them; choose another",
             ),
-            refusal => Self::conflict(refused(&refusal)),
+            Refusal::TransactionFailed | Refusal::NoSuchTransaction => Self::conflict(
+                "a part of the transaction was refused, so that nothing of it was done",
+            ),
+            Refusal::TooManyPolicies => Self::conflict(format!(
+                "{refusal}; GET /policies lists them, DELETE /queues/NAME/policy ends one"
+            )),
+            refusal => Self::conflict(refusal.to_string()),
         }
-    }
-}
-
-/// The rest, which tell what limit was reached or what is in the way.
-fn refused(refusal: &Refusal) -> &'static str {
-    match refusal {
-        Refusal::TooManyQueues => "there are as many queues or topics as there may be",
-        Refusal::TooManySubscriptions => "there are as many subscriptions as there may be",
-        Refusal::QueueInUse => {
-            "the queue has consumers, somebody holds messages of it, or it is temporary: end them, \
-             or purge it"
-        }
-        Refusal::TransactionFailed | Refusal::NoSuchTransaction => {
-            "a part of the transaction was refused, so that nothing of it was done"
-        }
-        Refusal::TooManyPolicies => {
-            "there are as many queues with rules of their own as there may be; GET /policies lists \
-             them, DELETE /queues/NAME/policy ends one"
-        }
-        Refusal::PolicyAtOdds => {
-            "target-age holds senders off, so that when-full has to be pace or reject: say that as \
-             well, or target-age as none"
-        }
-        Refusal::WrongKind => "the name stands for a value, not for a queue",
-        _ => "the broker does not allow it in this state",
     }
 }
 
@@ -253,7 +234,11 @@ mod tests {
             (Trouble::Refused(Refusal::StoreFull), 507, "delete messages"),
             (Trouble::Refused(Refusal::MemoryFull), 507, "--memory-limit"),
             (Trouble::Refused(Refusal::TransactionTooLarge), 413, "in parts"),
-            (Trouble::Refused(Refusal::TooManyQueues), 409, "queues"),
+            (Trouble::Refused(Refusal::BatchTooLarge), 413, "in parts"),
+            (Trouble::Refused(Refusal::TooManyQueues { max: 9 }), 409, "9 queues"),
+            (Trouble::Refused(Refusal::TooManySubscriptions), 409, "100000 subscriptions at most"),
+            (Trouble::Refused(Refusal::TooManySelectors), 409, "256 different selectors"),
+            (Trouble::Refused(Refusal::TooManyPolicies), 409, "10000 queues have rules"),
             (Trouble::Refused(Refusal::TooManyPolicies), 409, "DELETE /queues/NAME/policy"),
             (Trouble::Refused(Refusal::PolicyAtOdds), 409, "when-full has to be"),
             (Trouble::Busy, 503, "try again"),

@@ -1,9 +1,10 @@
-//! Why the engine does not do what it was told.
+//! Why the engine does not do what it was told, in a line that says which limit was reached and
+//! what mends it. A protocol that has words of its own for one of these says those.
 
 use alloc::boxed::Box;
 use core::fmt;
 
-use crate::{Nanos, QueueName};
+use crate::{Nanos, QueueName, limits};
 
 /// Why the engine refuses a command. Every one leaves the engine as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,10 +14,15 @@ pub enum Refusal {
     StoreFull,
     /// The broker's memory is full of what cannot leave it; deletes still work.
     MemoryFull,
-    /// There are [`crate::limits::QUEUES_MAX`] queues, or topics, or this session has
-    /// [`crate::limits::SESSION_TEMPORARY_MAX`] temporary ones.
-    TooManyQueues,
-    /// The consumer watches [`crate::limits::CONSUMER_QUEUES_MAX`] queues.
+    /// There are as many queues, or topics, as there may be.
+    TooManyQueues {
+        /// So many: [`limits::QUEUES_MAX`], or of queues and subscriptions together as there is
+        /// memory for.
+        max: usize,
+    },
+    /// The session has [`limits::SESSION_TEMPORARY_MAX`] temporary queues and topics.
+    TooManyTemporary,
+    /// The consumer watches [`limits::CONSUMER_QUEUES_MAX`] queues.
     TooManyWatched,
     /// The link was not opened.
     NoSuchLink,
@@ -30,10 +36,11 @@ pub enum Refusal {
     ClientInUse,
     /// The subscription has a consumer and is not shared, or not shared in this way.
     SubscriptionInUse,
-    /// There are [`crate::limits::SUBSCRIPTIONS_MAX`] subscriptions, so many of one topic as fit
-    /// into one frame, or [`crate::limits::PATTERN_SUBSCRIPTIONS_MAX`] of patterns.
+    /// There are [`limits::SUBSCRIPTIONS_MAX`] subscriptions, or as many as there is memory for,
+    /// [`limits::TOPIC_SUBSCRIPTIONS_MAX`] of the topic, or
+    /// [`limits::PATTERN_SUBSCRIPTIONS_MAX`] of patterns.
     TooManySubscriptions,
-    /// Consumers of the queue use [`crate::limits::QUEUE_SELECTORS_MAX`] different selectors.
+    /// Consumers of the queue use [`limits::QUEUE_SELECTORS_MAX`] different selectors.
     TooManySelectors,
     /// Not a selector.
     InvalidSelector {
@@ -44,13 +51,13 @@ pub enum Refusal {
     },
     /// The session has no such transaction.
     NoSuchTransaction,
-    /// The session has [`crate::limits::SESSION_TRANSACTIONS_MAX`] transactions, or the number is
+    /// The session has [`limits::SESSION_TRANSACTIONS_MAX`] transactions, or the number is
     /// in use.
     TooManyTransactions,
-    /// The transaction holds more than [`crate::limits::TRANSACTION_RECORDS_MAX`] messages or
-    /// [`crate::limits::TRANSACTION_BYTES_MAX`] bytes, would come to more than
-    /// [`crate::limits::TRANSACTION_COPIES_MAX`] messages, or all that are open hold more than
-    /// [`crate::limits::UNCOMMITTED_BYTES_MAX`] bytes.
+    /// The transaction holds more than [`limits::TRANSACTION_RECORDS_MAX`] messages or
+    /// [`limits::TRANSACTION_BYTES_MAX`] bytes, would come to more than
+    /// [`limits::TRANSACTION_COPIES_MAX`] messages, or all that are open hold more than
+    /// [`limits::UNCOMMITTED_BYTES_MAX`] bytes.
     TransactionTooLarge,
     /// A part of the transaction was refused before, so that it can only be rolled back.
     TransactionFailed,
@@ -58,30 +65,30 @@ pub enum Refusal {
     WrongKind,
     /// The list has no such place.
     NoSuchPlace,
-    /// It would have to look at, or move, more than [`crate::limits::LIST_SCAN_MAX`] elements.
+    /// It would have to look at, or move, more than [`limits::LIST_SCAN_MAX`] elements.
     ListTooLong,
     /// It would have to answer with more than so many bytes, or to compare more that left memory.
     TooManyBytes {
-        /// So many: [`crate::limits::REPLY_BYTES_MAX`], or fewer where there is little memory.
+        /// So many: [`limits::REPLY_BYTES_MAX`], or fewer where there is little memory.
         max: usize,
     },
     /// The commands of a batch may change more than fits into one frame.
     BatchTooLarge,
     /// Not allowed in a batch.
     NotInBatch,
-    /// A value is larger than [`crate::limits::VALUE_BYTES_MAX`], or all are larger than
-    /// [`crate::limits::VALUES_BYTES_MAX`], or there are [`crate::limits::VALUES_MAX`] of them.
+    /// A value is larger than [`limits::VALUE_BYTES_MAX`], or all are larger than
+    /// [`limits::VALUES_BYTES_MAX`], or there are [`limits::VALUES_MAX`] of them.
     TooManyValues,
-    /// The session observes [`crate::limits::SESSION_OBSERVED_MAX`] keys.
+    /// The session observes [`limits::SESSION_OBSERVED_MAX`] keys.
     TooManyObserved,
     /// The name that a sender gives a message is longer than
-    /// [`crate::limits::SEND_ID_BYTES_MAX`] bytes.
+    /// [`limits::SEND_ID_BYTES_MAX`] bytes.
     SendIdTooLong,
     /// The queue has consumers, or somebody holds messages of it, or it goes with a session.
     QueueInUse,
     /// A queue, or a subscription of a topic, holds as much as its rules allow.
     QueueFull(Box<QueueFull>),
-    /// There are [`crate::limits::OWN_POLICIES_MAX`] queues with rules of their own.
+    /// There are [`limits::OWN_POLICIES_MAX`] queues with rules of their own.
     TooManyPolicies,
     /// The rules contradict each other: [`crate::QueueBounds::are_at_odds`].
     PolicyAtOdds,
@@ -109,6 +116,162 @@ pub enum Bound {
     Age(Nanos),
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StoreFull => f.write_str(
+                "the store is full (the device, or --disk-limit): settle or delete messages, or \
+                 give it more",
+            ),
+            Self::MemoryFull => f.write_str(
+                "the broker's memory is full (--memory-limit): receive and settle messages, or \
+                 give it more",
+            ),
+            Self::TooManyQueues { max } => too_many_queues(*max, f),
+            Self::TooManyTemporary => write!(
+                f,
+                "a connection has {} temporary queues and topics at most: delete some",
+                limits::SESSION_TEMPORARY_MAX
+            ),
+            Self::TooManyWatched => write!(
+                f,
+                "one consumer waits for {} queues at most: name fewer, or use several connections",
+                limits::CONSUMER_QUEUES_MAX
+            ),
+            Self::TooManySubscriptions => write!(
+                f,
+                "there are {} subscriptions at most, {} of one topic and {} of patterns, fewer \
+                 with a small --memory-limit: end some, or raise that",
+                limits::SUBSCRIPTIONS_MAX,
+                limits::TOPIC_SUBSCRIPTIONS_MAX,
+                limits::PATTERN_SUBSCRIPTIONS_MAX
+            ),
+            Self::TooManySelectors => write!(
+                f,
+                "consumers of one queue have {} different selectors at most: close some, or let \
+                 them use the same",
+                limits::QUEUE_SELECTORS_MAX
+            ),
+            Self::TooManyTransactions => write!(
+                f,
+                "a connection has {} open transactions at most: commit or roll back some",
+                limits::SESSION_TRANSACTIONS_MAX
+            ),
+            Self::QueueFull(full) => {
+                write!(f, "{full}; receive and settle messages of it, or let it hold more")
+            }
+            Self::InvalidSelector { position, reason } => {
+                write!(f, "selector, at byte {position}: {reason}")
+            }
+            other => other.too_much(f),
+        }
+    }
+}
+
+impl Refusal {
+    /// What was asked is more than may be at once.
+    fn too_much(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TransactionTooLarge => write!(
+                f,
+                "a transaction takes at most {} messages, {} with the copies for subscriptions, \
+                 and {} MiB, all that are open {} MiB: send it in parts",
+                limits::TRANSACTION_RECORDS_MAX,
+                limits::TRANSACTION_COPIES_MAX,
+                limits::TRANSACTION_BYTES_MAX >> 20,
+                limits::UNCOMMITTED_BYTES_MAX >> 20
+            ),
+            Self::ListTooLong => write!(
+                f,
+                "the list is too long for that: one command looks at {} elements at most, removes \
+                 {} and moves {}; do it in parts, or nearer to an end",
+                limits::LIST_SCAN_MAX,
+                limits::TRANSACTION_RECORDS_MAX,
+                limits::FRAME_RECORDS_MAX
+            ),
+            Self::TooManyBytes { max } => write!(
+                f,
+                "too large for one reply: a command, or a transaction, answers with {max} bytes \
+                 at most, and compares no more that left memory; ask for fewer elements, or give \
+                 the server more memory (--memory-limit)"
+            ),
+            Self::BatchTooLarge => write!(
+                f,
+                "too much at once: a push, or the {} commands of a transaction at most, may store \
+                 and delete {} elements, and bytes as one frame of the journal takes \
+                 (--segment-bytes); do it in parts",
+                limits::BATCH_COMMANDS_MAX,
+                limits::TRANSACTION_RECORDS_MAX
+            ),
+            Self::TooManyValues => write!(
+                f,
+                "no room for this value: strings are few and small here ({} KiB each; {} and {} \
+                 MiB in all, less with a small --memory-limit); delete some, or raise that",
+                limits::VALUE_BYTES_MAX >> 10,
+                limits::VALUES_MAX,
+                limits::VALUES_BYTES_MAX >> 20
+            ),
+            Self::TooManyObserved => write!(
+                f,
+                "a connection watches {} keys at most: watch fewer",
+                limits::SESSION_OBSERVED_MAX
+            ),
+            Self::SendIdTooLong => write!(
+                f,
+                "a send id has {} bytes at most: use a shorter one",
+                limits::SEND_ID_BYTES_MAX
+            ),
+            Self::TooManyPolicies => write!(
+                f,
+                "{} queues have rules of their own, as many as may: take those of some away",
+                limits::OWN_POLICIES_MAX
+            ),
+            other => f.write_str(other.state()),
+        }
+    }
+
+    /// What is in the way where that is no limit.
+    const fn state(&self) -> &'static str {
+        match self {
+            Self::NoSuchDestination | Self::NoSuchLink => "the destination is gone",
+            Self::OfAnotherSession => "the temporary destination is another connection's",
+            Self::ClientInUse => "the container id is in use",
+            Self::SubscriptionInUse => "the subscription is in use",
+            Self::NoSuchTransaction => "no such transaction",
+            Self::TransactionFailed => {
+                "a part of the transaction was refused, so that it can only be rolled back"
+            }
+            Self::WrongKind => "the name stands for a value, not for a queue",
+            Self::NoSuchPlace => "the list has no such place",
+            Self::QueueInUse => {
+                "the queue has consumers, somebody holds messages of it, or it is temporary: end \
+                 them, or purge it"
+            }
+            Self::PolicyAtOdds => {
+                "target-age holds senders off, so that when-full has to be pace or reject: say \
+                 that as well, or target-age as none"
+            }
+            Self::Draining => {
+                "the server is draining and stores nothing more until it is started anew"
+            }
+            _ => "the broker does not allow it in this state",
+        }
+    }
+}
+
+fn too_many_queues(max: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let one_goes = "one goes with its last message, producer and consumer";
+    if max < limits::QUEUES_MAX {
+        write!(
+            f,
+            "there are {max} queues and subscriptions, as many as --memory-limit has room for: \
+             raise it, or let some go; {one_goes}"
+        )
+    } else {
+        write!(f, "there are {max} queues, or topics, as many as may be: let some go; {one_goes}")
+    }
+}
+
 impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "queue {} is full: {}", self.queue, self.bound)
@@ -121,6 +284,43 @@ impl fmt::Display for Bound {
             Self::Messages(count) => write!(f, "max-messages={count}"),
             Self::Bytes(bytes) => write!(f, "max-bytes={bytes}"),
             Self::Age(age) => write!(f, "target-age={}ms", age.0 / 1_000_000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn limits_are_told_with_their_numbers_and_what_to_do() {
+        let full = QueueFull { queue: QueueName::new("jobs").unwrap(), bound: Bound::Bytes(9) };
+        let cases = [
+            (Refusal::StoreFull, "--disk-limit", "settle or delete"),
+            (Refusal::MemoryFull, "--memory-limit", "receive and settle"),
+            (Refusal::TooManyQueues { max: 1_000_000 }, "1000000 queues", "let some go"),
+            (Refusal::TooManyQueues { max: 17_000 }, "17000 queues", "raise it"),
+            (Refusal::TooManyTemporary, "1024 temporary", "delete some"),
+            (Refusal::TooManyWatched, "10000 queues", "name fewer"),
+            (Refusal::TooManySubscriptions, "100000 subscriptions", "end some"),
+            (Refusal::TooManySelectors, "256 different", "close some"),
+            (Refusal::TooManyTransactions, "1024 open", "commit or roll back"),
+            (Refusal::TransactionTooLarge, "200000 messages", "in parts"),
+            (Refusal::ListTooLong, "250000 elements", "in parts"),
+            (Refusal::TooManyBytes { max: 7 }, "7 bytes", "ask for fewer"),
+            (Refusal::BatchTooLarge, "200000 elements", "in parts"),
+            (Refusal::TooManyValues, "64 KiB", "delete some"),
+            (Refusal::TooManyObserved, "1024 keys", "watch fewer"),
+            (Refusal::SendIdTooLong, "255 bytes", "a shorter one"),
+            (Refusal::QueueFull(Box::new(full)), "queue jobs is full: max-bytes=9", "hold more"),
+            (Refusal::TooManyPolicies, "10000 queues", "away"),
+        ];
+        for (refusal, limit, mend) in cases {
+            let text = refusal.to_string();
+            assert!(text.contains(limit) && text.contains(mend), "{text}");
+            assert!(!text.contains("  ") && text.chars().all(|it| !it.is_control()), "{text}");
         }
     }
 }

@@ -2,9 +2,8 @@
 
 use alloc::borrow::Cow;
 use alloc::format;
-use alloc::vec::Vec;
 
-use model::{Refusal, limits};
+use model::Refusal;
 
 /// What a command is refused with: its code and the sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +44,11 @@ impl Fault {
         Self::about("ERR invalid expire time in '", name.as_bytes(), "' command")
     }
 
+    /// The refusal's own words behind a code.
+    fn said(code: &str, refusal: &Refusal) -> Self {
+        Self(Cow::Owned(format!("{code} {refusal}").into_bytes()))
+    }
+
     pub(crate) fn refused(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::WrongKind => {
@@ -54,34 +58,24 @@ impl Fault {
                 "OOM command not allowed when used memory > 'maxmemory': the journal is full \
                  (the device, or --disk-limit), and takes only what deletes",
             ),
-            Refusal::QueueFull(full) => Self(Cow::Owned(Vec::from(format!("OOM {full}")))),
+            Refusal::QueueFull(_) => Self::said("OOM", refusal),
             Refusal::MemoryFull => Self::of(
                 "OOM command not allowed when used memory > 'maxmemory': see --memory-limit; take \
                  or delete messages",
             ),
             Refusal::Draining => Self::DRAINING,
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
-            Refusal::TooManyQueues => Self::of("ERR too many queues"),
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(
                 "ERR names that begin with temporary/ belong to connections of another protocol",
             ),
-            Refusal::TooManySubscriptions => Self::of("ERR too many subscriptions"),
-            Refusal::ListTooLong => Self(Cow::Owned(Vec::from(format!(
-                "ERR the list is too long for that: one command looks at {} elements at most",
-                limits::LIST_SCAN_MAX
-            )))),
-            Refusal::TooManyBytes { max } => Self(Cow::Owned(Vec::from(format!(
-                "ERR too large for one reply: a command, or a transaction, answers with {max} \
-                 bytes at most, and compares no more that left memory; ask for fewer elements, or \
-                 give the server more memory (--memory-limit)"
-            )))),
-            Refusal::BatchTooLarge => Self::of("ERR too much for one frame of the journal"),
-            Refusal::TooManyValues => Self::of(
-                "ERR no room for this value: strings are few and small here (64 KiB each; 100000 \
-                 and 64 MiB in all, less with a small --memory-limit)",
-            ),
-            Refusal::TooManyWatched => Self::of("ERR too many lists to wait for"),
-            Refusal::TooManyObserved => Self::of("ERR too many keys are watched"),
+            Refusal::TooManyQueues { .. }
+            | Refusal::TooManySubscriptions
+            | Refusal::ListTooLong
+            | Refusal::TooManyBytes { .. }
+            | Refusal::BatchTooLarge
+            | Refusal::TooManyValues
+            | Refusal::TooManyWatched
+            | Refusal::TooManyObserved => Self::said("ERR", refusal),
             _ => Self::INTERNAL,
         }
     }
@@ -120,5 +114,12 @@ mod tests {
         starts(Refusal::MemoryFull, "OOM command not allowed");
         starts(Refusal::NoSuchPlace, "ERR index out of range");
         starts(Refusal::ListTooLong, "ERR the list is too long");
+        starts(Refusal::BatchTooLarge, "ERR too much at once");
+        starts(Refusal::TooManyQueues { max: 9 }, "ERR there are 9 queues");
+        starts(Refusal::TooManySubscriptions, "ERR there are 100000 subscriptions at most");
+        starts(Refusal::TooManyBytes { max: 9 }, "ERR too large for one reply");
+        starts(Refusal::TooManyValues, "ERR no room for this value");
+        starts(Refusal::TooManyWatched, "ERR one consumer waits for 10000 queues at most");
+        starts(Refusal::TooManyObserved, "ERR a connection watches 1024 keys at most");
     }
 }

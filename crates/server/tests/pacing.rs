@@ -69,14 +69,17 @@ fn who_goes_takes_what_waits_along() {
     assert_eq!(take(&mut worker), "c");
 }
 
+/// What a full queue says by the Redis protocol.
+const FULL: &str = "-OOM queue default is full: max-messages=1; receive and settle messages of it, \
+                    or let it hold more";
+
 #[test]
 fn who_waits_too_long_is_refused_by_name() {
     let server = start(Config { pace_max: Some(Duration::from_millis(1)), ..narrow() });
     let (mut first, mut second) = senders(&server);
     assert_eq!(first.put("a"), "INSERTED 1");
     assert_eq!(first.put("b"), "OUT_OF_MEMORY");
-    let full = "-OOM queue default is full: max-messages=1";
-    assert_eq!(second.ask("RPUSH default c"), full);
+    assert_eq!(second.ask("RPUSH default c"), FULL);
     assert_eq!(second.ask("MULTI"), "+OK");
     assert_eq!(second.ask("RPUSH default c"), "+QUEUED");
     let aborted = "-EXECABORT Transaction discarded because of: OOM queue default is full";
@@ -92,8 +95,7 @@ fn who_sends_no_more_waits_for_no_place_and_hears_all_the_rest() {
     first.send("put 0 0 60 1\r\nb\r\nput 0 0 60 1\r\nc\r\nuse d\r\n");
     assert_eq!(rest(&mut first), "OUT_OF_MEMORY\r\nOUT_OF_MEMORY\r\nUSING d\r\n");
     second.send("RPUSH default b\r\nRPUSH default c\r\nPING\r\n");
-    let full = "-OOM queue default is full: max-messages=1\r\n";
-    assert_eq!(rest(&mut second), format!("{full}{full}+PONG\r\n"));
+    assert_eq!(rest(&mut second), format!("{FULL}\r\n{FULL}\r\n+PONG\r\n"));
 }
 
 #[test]
@@ -106,7 +108,7 @@ fn a_push_that_waits_can_be_unblocked() {
     second.send("RPUSH default b\r\n");
     wait_for_line(&server, 1);
     assert_eq!(other.ask("CLIENT UNBLOCK 1"), ":1");
-    assert_eq!(second.line(), "-OOM queue default is full: max-messages=1");
+    assert_eq!(second.line(), FULL);
     assert_eq!(second.ask("RPUSH full b"), ":1");
     second.send("BLMOVE full default LEFT RIGHT 0\r\n");
     wait_for_line(&server, 1);

@@ -238,7 +238,7 @@ fn reply(text: &str) -> Reply {
 fn refusal(text: &str) -> Refusal {
     match text {
         "store-full" => Refusal::StoreFull,
-        "too-many-queues" => Refusal::TooManyQueues,
+        "too-many-queues" => Refusal::TooManyQueues { max: 1_000_000 },
         "no-such-destination" => Refusal::NoSuchDestination,
         "of-another-session" => Refusal::OfAnotherSession,
         "too-many-watched" => Refusal::TooManyWatched,
