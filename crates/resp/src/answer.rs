@@ -68,7 +68,7 @@ impl<'a> Answer<'a> {
 
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         // At once: else the line end behind a large one might double its memory.
-        self.out.reserve(bytes.len() + AROUND_BYTES_MAX);
+        self.out.reserve(bulk_bytes(bytes.len()));
         self.length(b'$', bytes.len());
         self.out.extend_from_slice(bytes);
         self.end_line();
@@ -93,6 +93,11 @@ impl<'a> Answer<'a> {
     /// Nothing where an array might be.
     pub(crate) fn null_array(&mut self) {
         self.by_version(b"*-1\r\n", b"_\r\n");
+    }
+
+    /// So many bytes are to be said.
+    pub(crate) fn make_room(&mut self, bytes: usize) {
+        self.out.reserve(bytes);
     }
 
     pub(crate) fn array(&mut self, length: usize) {
@@ -144,8 +149,19 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Of a bulk string beside its own bytes: its length, and two line ends.
-const AROUND_BYTES_MAX: usize = 32;
+/// What a bulk string of so many bytes takes.
+pub(crate) const fn bulk_bytes(length: usize) -> usize {
+    header_bytes(length) + length + b"\r\n".len()
+}
+
+/// What a number behind a mark takes.
+pub(crate) const fn header_bytes(number: usize) -> usize {
+    let digits = match number.checked_ilog10() {
+        Some(log) => log as usize + 1,
+        None => 1,
+    };
+    1 + digits + b"\r\n".len()
+}
 
 #[cfg(test)]
 mod tests {

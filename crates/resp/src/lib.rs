@@ -42,6 +42,7 @@ mod number;
 mod parameters;
 mod plan;
 mod reader;
+mod room;
 mod runs;
 mod server_commands;
 mod session;

@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::information::{self, Sections};
 use crate::keys::{self, Clock, Names};
 use crate::plan::Plan;
+use crate::room;
 use crate::runs::Run;
 use crate::topics;
 
@@ -327,6 +328,7 @@ impl Scan {
 }
 
 fn say_names(names: &[QueueName], answer: &mut Answer<'_>) {
+    answer.make_room(room::of_bulks(names.iter().map(|name| name.as_str().len())));
     answer.array(names.len());
     names.iter().for_each(|name| answer.bulk(name.as_str().as_bytes()));
 }

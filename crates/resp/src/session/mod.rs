@@ -25,6 +25,7 @@ use crate::context::Context;
 use crate::fault::Fault;
 use crate::plan::Plan;
 use crate::reader::{Progress, ProtocolError, Reader};
+use crate::room;
 use crate::runs;
 use crate::shared::{Shared, cancel_wait};
 use crate::subscriptions::{Subscriptions, Target};
@@ -547,6 +548,7 @@ impl Session {
         let is_in_vain = matches!(reply, Reply::TimedOut { .. });
         self.drops_input |=
             self.half_closed && is_in_vain && matches!(awaited, Awaited::Blocked(..));
+        out.reserve(room::of_reply(&reply));
         let before = out.len();
         match awaited {
             Awaited::Nothing => unreachable!("invariant: a reply answers a command"),

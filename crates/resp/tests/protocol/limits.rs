@@ -1,6 +1,6 @@
 //! What one command may cost: each is bounded, and what is beyond is refused in words.
 
-use model::{Command, KeyCommand, Nanos, PRIORITY_DEFAULT};
+use model::{Command, Element, Few, KeyCommand, Nanos, PRIORITY_DEFAULT, QueueName, Reply};
 use resp::Options;
 
 use crate::connection::Connection;
@@ -64,4 +64,50 @@ fn an_answer_about_commands_is_not_longer_than_all_of_them() {
 fn what_is_published_is_as_urgent_as_what_names_no_priority() {
     let Command::Publish { message, .. } = asked("PUBLISH topic message") else { panic!() };
     assert_eq!(message.priority, PRIORITY_DEFAULT);
+}
+
+/// The answer to what was asked with these lines, the last of which asks the engine, where it
+/// replies so; and how much memory that takes.
+fn answered(lines: &str, reply: Reply) -> (usize, usize) {
+    let mut shared = facts::shared(Options::default());
+    let mut connection = Connection::new(1, Nanos::ZERO, &mut shared);
+    connection.receive(lines.as_bytes());
+    connection.poll(Nanos::ZERO, &mut shared).expect("a question");
+    let queued = connection.take_out().len();
+    connection.reply(reply, &mut shared);
+    assert!(connection.poll(Nanos::ZERO, &mut shared).is_none(), "{queued} bytes were said before");
+    let out = connection.take_out();
+    connection.close(&mut shared);
+    (out.len(), out.capacity())
+}
+
+/// Grown by and by they would take up to twice their bytes.
+#[test]
+fn answers_of_many_parts_take_no_more_memory_than_they_have_bytes() {
+    let elements = |count: usize, bytes: usize| {
+        let element = |_| Element::raw(vec![b'x'; bytes].into());
+        (0..count).map(element).collect::<Vec<_>>()
+    };
+    let shown = |count, bytes| Reply::Elements(Few::Many(elements(count, bytes)));
+    let name = |number: usize| QueueName::new(&format!("name-{number}")).unwrap();
+    let names = || Reply::Names { names: (0..1_000).map(name).collect(), next: None };
+    let popped = Reply::Popped { queue: name(1), elements: elements(1_000, 9) };
+    let transaction = format!("MULTI\r\n{}EXEC\r\n", "LRANGE l 0 -1\r\n".repeat(100));
+    let values = format!("MULTI\r\n{}EXEC\r\n", "GET k\r\n".repeat(100));
+    let value = || Reply::Value(Some(vec![b'x'; 1_000].into()));
+    let cases = [
+        ("LRANGE l 0 -1\r\n", shown(1_000, 1)),
+        ("LRANGE l 0 -1\r\n", shown(1_025, 1_025)),
+        ("LPOP l 9\r\n", shown(99, 10_000)),
+        ("LMPOP 1 l LEFT COUNT 1000\r\n", popped),
+        ("LPOS l x COUNT 0\r\n", Reply::Places((0..10_000).collect())),
+        ("KEYS *\r\n", names()),
+        (&transaction, Reply::Batch((0..100).map(|_| shown(1, 1_000)).collect())),
+        (&transaction, Reply::Batch((0..100).map(|_| shown(100, 10)).collect())),
+        (&values, Reply::Batch((0..100).map(|_| value()).collect())),
+    ];
+    for (asked, reply) in cases {
+        let (bytes, capacity) = answered(asked, reply);
+        assert!(bytes > 2_000 && capacity == bytes, "{asked}: {capacity} for {bytes}");
+    }
 }

@@ -1,0 +1,45 @@
+//! The room that an answer of many parts takes, so that it is made at once: a large one that grows
+//! by and by takes up to twice its bytes, and a client that holds the most is closed for them.
+
+use model::{Element, Reply};
+
+use crate::answer::{bulk_bytes, header_bytes};
+
+/// What the answer to one command takes, or to all of a batch; of what is short by itself nothing.
+pub(crate) fn of_reply(reply: &Reply) -> usize {
+    match reply {
+        Reply::Elements(elements) if elements.len() > 1 => of_elements(elements),
+        Reply::Popped { queue, elements } => {
+            header_bytes(2) + bulk_bytes(queue.as_str().len()) + of_elements(elements)
+        }
+        Reply::Places(places) => {
+            let each = places.iter().map(|place| header_bytes(*place as usize));
+            header_bytes(places.len()) + each.sum::<usize>()
+        }
+        Reply::Batch(replies) => {
+            header_bytes(replies.len()) + replies.iter().map(of_part).sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
+/// The same of one of a batch, where what is short adds up.
+fn of_part(reply: &Reply) -> usize {
+    match reply {
+        Reply::Elements(elements) => of_elements(elements),
+        Reply::Value(Some(value)) | Reply::Replaced { old: Some(value), .. } => {
+            bulk_bytes(value.len())
+        }
+        Reply::Names { names, .. } => of_bulks(names.iter().map(|name| name.as_str().len())),
+        other => of_reply(other),
+    }
+}
+
+fn of_elements(elements: &[Element]) -> usize {
+    of_bulks(elements.iter().map(|element| element.payload().len()))
+}
+
+/// An array of bulk strings of these lengths.
+pub(crate) fn of_bulks(lengths: impl ExactSizeIterator<Item = usize>) -> usize {
+    header_bytes(lengths.len()) + lengths.map(bulk_bytes).sum::<usize>()
+}
