@@ -66,6 +66,8 @@ pub(crate) struct Lists {
     pub(crate) arrivals: Vec<Arrival>,
     /// To be read from and stepped in this turn.
     pub(crate) attention: Vec<SessionId>,
+    /// To be read from for the last time, since the server stops.
+    pub(crate) unread: VecDeque<SessionId>,
     /// Gave a command that waits until the log has gone on.
     pub(crate) postponed: Vec<SessionId>,
     /// Changed in this turn: to be sent to and looked at.
@@ -215,7 +217,8 @@ impl<'a> Reactor<'a> {
         let missed = holds && self.completions != completions
             || postpones && self.postponed_at != completions
             || self.hub.phase() > Phase::Serving && self.stopping_until.is_none();
-        if !quiet || !waits || missed || self.accept_more || lists.have_leaving() {
+        let unread = !lists.unread.is_empty();
+        if !quiet || !waits || missed || unread || self.accept_more || lists.have_leaving() {
             return Some(Nanos::ZERO);
         }
         let accepting = self.acceptor.as_ref().and_then(Acceptor::deadline);
@@ -249,7 +252,7 @@ impl<'a> Reactor<'a> {
     /// Reads from those in the list until the turn has enough. Who was not reached is first in the
     /// next.
     fn read(&mut self) {
-        let (mut bytes, mut reached) = (0, 0);
+        let (mut bytes, mut reached) = (self.read_the_last(), 0);
         for session in &self.lists.attention {
             if bytes >= READ_BYTES_PER_TURN {
                 self.lists.attention.rotate_left(reached);
@@ -260,6 +263,21 @@ impl<'a> Reactor<'a> {
                 bytes += connection.receive(&mut self.scratch, self.allowance, self.now);
             }
         }
+    }
+
+    /// The server stops: reads what its peers have sent, from as many as the turn has enough with.
+    /// Tells how many bytes have come.
+    fn read_the_last(&mut self) -> usize {
+        let mut bytes = 0;
+        while bytes < READ_BYTES_PER_TURN
+            && let Some(session) = self.lists.unread.pop_front()
+        {
+            let Some(connection) = self.connections.get_mut(session) else { continue };
+            bytes += connection.receive(&mut self.scratch, self.allowance, self.now);
+            connection.abandon_input();
+            self.lists.attend(session, connection.marks());
+        }
+        bytes
     }
 
     /// Writes here what no committer shall write. Blocks for as long as the device takes.
@@ -383,13 +401,14 @@ impl<'a> Reactor<'a> {
         self.deadlines.watch(session, &mut connection.marks().watched, deadline);
     }
 
-    /// The server stops: reads for the last time, and gives up on the peers who do not read their
-    /// answers when their time is over.
+    /// The server stops: reads for the last time, turn by turn, and gives up on the peers who do
+    /// not read their answers when their time is over.
     fn stop(&mut self) {
         let Some(until) = self.stopping_until else { return self.begin_stop() };
         if until > self.now {
             return;
         }
+        self.lists.unread.clear();
         for session in self.connections.ids() {
             if let Some(connection) = self.connections.get_mut(session) {
                 self.lists.finish(session, Parting::Dismissed, connection.marks());
@@ -401,12 +420,7 @@ impl<'a> Reactor<'a> {
         self.stopping_until = Some(self.now + crate::clock::nanos(self.hub.limits.stop));
         self.acceptor = None;
         self.accept_more = false;
-        for session in self.connections.ids() {
-            let Some(connection) = self.connections.get_mut(session) else { continue };
-            connection.receive(&mut self.scratch, self.allowance, self.now);
-            connection.abandon_input();
-            self.lists.attend(session, connection.marks());
-        }
+        self.lists.unread = self.connections.ids().into();
     }
 
     /// Whether what has not yet come in is too late.

@@ -423,6 +423,31 @@ fn a_turn_reads_so_much_and_who_was_not_reached_is_first_in_the_next() {
     assert_eq!(hub.buffered.bytes(), CLIENTS * EACH);
 }
 
+/// What was sent before is read, and answered, though it is more than a turn reads.
+#[test]
+fn who_stops_reads_for_the_last_time_in_turns() {
+    const EACH: usize = 60_000;
+    const CLIENTS: usize = 200;
+    let hub = hub_with(Limits { buffered_bytes: 64 << 20, ..Limits::default() });
+    let mut turns = Turns::new(&hub);
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| turns.connect()).collect();
+    turns.settle();
+    for client in &mut clients {
+        client.send(&format!("put 0 0 60 {EACH}\r\n{}\r\n", "x".repeat(EACH)));
+    }
+    hub.enter(crate::hub::Phase::Stopping);
+    turns.turn();
+    let read = (CLIENTS - turns.reactor.lists.unread.len()) * EACH;
+    let most = READ_BYTES_PER_TURN + EACH;
+    assert!((READ_BYTES_PER_TURN - EACH..most).contains(&read), "{read} bytes");
+    while turns.open() > 0 {
+        turns.turn();
+    }
+    for client in &mut clients {
+        assert!(client.lines().join("").starts_with("INSERTED"));
+    }
+}
+
 /// A turn answers more of them than one, and all are there before anybody reads.
 #[test]
 fn of_those_who_are_answered_at_once_so_many_are_closed_that_the_rest_fits() {
