@@ -35,11 +35,17 @@ pub struct QueueShare {
 }
 
 /// Looks into a log that nobody uses, as a process that recovers would find it; changes nothing.
+/// Tells of bytes that were read. What lives in the log is in memory meanwhile, without bodies.
 ///
 /// # Errors
 /// [`OpenError`]: it is not what was written.
-pub fn explain<D: Disk>(disk: &D, options: EngineOptions) -> Result<Vec<Explained>, OpenError> {
-    let mut replay = Replay::new(Engine::new(options));
+pub fn explain<D: Disk>(
+    disk: &D,
+    options: EngineOptions,
+    read: &mut dyn FnMut(usize),
+) -> Result<Vec<Explained>, OpenError> {
+    let options = EngineOptions { log_bodies_max: 0, ..options };
+    let mut replay = Replay::new(Engine::new(options), read);
     let mut explaining = Explaining::new(journal::explain(disk, &mut replay)?, Lsn(u64::MAX));
     while explaining.go_on(replay.engine()) {}
     Ok(explaining.end())

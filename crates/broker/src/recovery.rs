@@ -19,12 +19,17 @@ pub struct Recovery {
     pub latest: Nanos,
 }
 
-/// Reads a log without changing anything and replays it into an engine that is thrown away.
+/// Reads a log without changing anything and replays it into an engine that is thrown away. Tells
+/// of bytes that were read.
 ///
 /// # Errors
 /// [`OpenError`]: it is not what was written.
-pub fn verify<D: Disk>(disk: &D, options: BrokerOptions) -> Result<Recovery, OpenError> {
-    let mut replay = Replay { engine: Engine::new(options.engine) };
+pub fn verify<D: Disk>(
+    disk: &D,
+    options: BrokerOptions,
+    read: &mut dyn FnMut(usize),
+) -> Result<Recovery, OpenError> {
+    let mut replay = Replay::new(Engine::new(options.engine), read);
     let log = journal::verify(disk, &mut replay)?;
     Ok(replay.recovery(log))
 }
@@ -36,19 +41,22 @@ pub(crate) fn recover<D: Disk>(
     let frame_bytes_max = options.journal.frame_payload_bytes_max;
     let spills = options.journal.spill_bytes_max > 0;
     let engine = EngineOptions { frame_bytes_max, spills, ..options.engine };
-    let mut replay = Replay { engine: Engine::new(engine) };
+    let read = &mut |_| {};
+    let mut replay = Replay::new(Engine::new(engine), read);
     let (journal, log) = Journal::open(disk, options.journal, &mut replay)?;
     let recovery = replay.recovery(log);
     Ok((replay.engine, journal, recovery))
 }
 
-pub(crate) struct Replay {
+pub(crate) struct Replay<'r> {
     engine: Engine,
+    /// Is told of bytes that were read.
+    read: &'r mut dyn FnMut(usize),
 }
 
-impl Replay {
-    pub(crate) const fn new(engine: Engine) -> Self {
-        Self { engine }
+impl<'r> Replay<'r> {
+    pub(crate) const fn new(engine: Engine, read: &'r mut dyn FnMut(usize)) -> Self {
+        Self { engine, read }
     }
 
     pub(crate) const fn engine(&self) -> &Engine {
@@ -62,12 +70,14 @@ impl Replay {
     }
 }
 
-impl Recover for Replay {
+impl Recover for Replay<'_> {
     fn load(&mut self, chunk: &[u8]) -> Result<(), String> {
+        (self.read)(chunk.len());
         self.engine.load(chunk).map_err(|error| error.to_string())
     }
 
     fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), String> {
+        (self.read)(payload.len());
         self.engine.replay(lsn, payload, fuzzy).map_err(|error| error.to_string())
     }
 
@@ -76,6 +86,7 @@ impl Recover for Replay {
     }
 
     fn restore(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), String> {
+        (self.read)(payload.len());
         self.engine.restore_body(lsn, payload).map_err(|error| error.to_string())
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::client::table::print;
 use crate::client::web::Web;
 use crate::exit::Error;
-use crate::journal_open::open;
+use crate::journal_open::{Reading, open};
 
 /// Prints a line for each file.
 pub(crate) fn run(place: &str, as_json: bool) -> Result<(), Error> {
@@ -36,7 +36,9 @@ fn of_directory(directory: &Path) -> Result<Vec<Map<String, Json>>, Error> {
     let disk = open(directory)?;
     // What is stored does not depend on any option.
     let options = EngineOptions::new(StorePolicy::Always);
-    let explained = explain(&disk, options).map_err(|error| failed(&error))?;
+    let reading = Reading::begin();
+    let explained = explain(&disk, options, &mut |bytes| reading.read(bytes))
+        .map_err(|error| failed(&error))?;
     Ok(explained.iter().map(segment_json).filter_map(object).collect())
 }
 

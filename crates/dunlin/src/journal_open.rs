@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use disk::RealDisk;
+use indicatif::{ProgressBar, ProgressStyle};
 use journal::Disk as _;
 
 use crate::exit::Error;
@@ -20,4 +21,26 @@ pub(crate) fn open(directory: &Path) -> Result<RealDisk, Error> {
         return Err(Error::Other(text));
     }
     Ok(disk)
+}
+
+/// How much of it was read, on standard error, if that is a terminal: a large one takes a while.
+pub(crate) struct Reading(ProgressBar);
+
+impl Reading {
+    pub(crate) fn begin() -> Self {
+        let style = ProgressStyle::with_template("reading {bytes} {bytes_per_sec} {elapsed}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+        Self(ProgressBar::new_spinner().with_style(style))
+    }
+
+    /// So many bytes more.
+    pub(crate) fn read(&self, bytes: usize) {
+        self.0.inc(bytes as u64);
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
 }

@@ -8,13 +8,16 @@ use journal::JournalOptions;
 use model::{BrokerStatistics, StorePolicy};
 
 use crate::exit::Error;
-use crate::journal_open::open;
+use crate::journal_open::{Reading, open};
 
 /// Recovers into nothing and tells what it would have been.
 pub(crate) fn run(directory: &Path) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
     let disk = open(directory)?;
-    let recovery = verify(&disk, options()).map_err(|error| failed(&error))?;
+    let reading = Reading::begin();
+    let recovery = verify(&disk, options(), &mut |bytes| reading.read(bytes))
+        .map_err(|error| failed(&error))?;
+    drop(reading);
     let BrokerStatistics { ready, delayed, buried, queues, .. } = recovery.statistics;
     println!(
         "sound: {ready} ready, {delayed} delayed and {buried} buried messages in {queues} queues"

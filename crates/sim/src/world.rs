@@ -698,7 +698,7 @@ impl<D: Disk + 'static> World<D> {
             return Ok(Broker::in_memory(options.engine));
         }
         self.used_at_start = self.faulty.used();
-        let look = || broker::verify(&*self.disk, options.clone());
+        let look = || broker::verify(&*self.disk, options.clone(), &mut |_| {});
         let seen = self.faulty.undisturbed(look);
         let (broker, recovery) = Broker::open(&*self.disk, options)?;
         assert_eq!(seen.ok(), Some(recovery), "who verifies sees what recovery finds");

@@ -219,7 +219,7 @@ struct Left {
 
 /// What is there, which is all of the commit or nothing; with another one behind it.
 fn recover(disk: &FaultyDisk, seed: u64) -> Left {
-    let commits_cut = broker::verify(disk, options()).unwrap().commits_cut;
+    let commits_cut = broker::verify(disk, options(), &mut |_| {}).unwrap().commits_cut;
     let mut process = Process::open(disk, seed % 4 > 1).unwrap();
     let found = process.ready();
     let all = found == BEFORE - 1 + COMMITTED;
@@ -243,7 +243,7 @@ fn a_power_cut_while_a_cut_commit_is_recovered_leaves_nothing_of_it() {
     for call in calls {
         let (disk, _) = run(3, Some((call, Fault::Crash(Moment::During))));
         disk.cut_power();
-        if broker::verify(&disk.fork(), options()).unwrap().commits_cut == 0 {
+        if broker::verify(&disk.fork(), options(), &mut |_| {}).unwrap().commits_cut == 0 {
             continue;
         }
         let from = disk.calls() + 1;

@@ -43,7 +43,7 @@ fn store() -> FaultyDisk {
 
 /// Opens a store, of which `verify` must have said the same before.
 fn open(disk: &FaultyDisk) -> Result<BTreeMap<u64, Kept>, OpenError> {
-    let seen = disk.undisturbed(|| broker::verify(disk, scenario().options()));
+    let seen = disk.undisturbed(|| broker::verify(disk, scenario().options(), &mut |_| {}));
     let opened = Broker::open(disk, scenario().options());
     let recovery = opened.as_ref().map(|(_, recovery)| recovery);
     assert_eq!(seen.as_ref().ok(), recovery.as_ref().ok().copied());
