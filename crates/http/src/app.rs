@@ -1,6 +1,7 @@
 //! From a request to its answer.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use hyper::body::{Body as _, Incoming};
@@ -10,6 +11,7 @@ use model::{Command, Envelopes, Reply};
 use serde_json::Value as Json;
 
 use crate::body::{Answer, Body, Reader};
+use crate::counted::{Counted, REQUEST_BYTES};
 use crate::gateway::{Gateway, Work};
 use crate::origin;
 use crate::problem::{Problem, Result};
@@ -35,6 +37,8 @@ pub struct Options {
     pub any_host: bool,
     /// How to look into messages, and to make those that have properties.
     pub envelopes: Envelopes,
+    /// Where bytes that requests and answers hold are counted.
+    pub held_bytes: Arc<AtomicUsize>,
 }
 
 impl Options {
@@ -77,16 +81,18 @@ impl<G: Gateway> App<G> {
     pub(crate) fn new(gateway: G, options: Options) -> Self {
         let part = options.buffered_bytes / 8;
         let wait_max = options.pace_max;
-        let (sent, said) = (Room::new(part), Room::new(part));
-        let sent = Rooms { small: sent, large: Room::new(3 * part), wait_max };
+        let room = |bytes| Room::new(bytes, &options.held_bytes);
+        let (sent, said) = (room(part), room(part));
+        let sent = Rooms { small: sent, large: room(3 * part), wait_max };
         let said = Rooms { small: said.clone(), large: said, wait_max };
         let reader = Reader { sent, said, idle: options.half_sent };
-        let (unread, followed) = (Room::new(2 * part), Room::new(part));
+        let (unread, followed) = (room(2 * part), room(part));
         Self { gateway, options: Arc::new(options), unread, followed, reader }
     }
 
     /// Answers one request, whatever it is.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let _counted = Counted::new(&self.options.held_bytes, REQUEST_BYTES);
         let is_head = request.method() == Method::HEAD;
         let answer = self.try_answer(request).await.and_then(|answer| self.hold(answer));
         let mut answer = match answer {

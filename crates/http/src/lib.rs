@@ -11,6 +11,7 @@
 mod app;
 mod base64;
 mod body;
+mod counted;
 mod cursor;
 mod draft;
 mod gateway;

@@ -5,12 +5,14 @@
 //! always one who goes on.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use crate::counted::Counted;
 use crate::problem::{Problem, Result};
 
 /// So many bytes for all.
@@ -18,6 +20,7 @@ use crate::problem::{Problem, Result};
 pub(crate) struct Room {
     permits: Arc<Semaphore>,
     beyond: Arc<Semaphore>,
+    held_bytes: Arc<AtomicUsize>,
 }
 
 /// A part of it, until it is dropped.
@@ -26,12 +29,18 @@ pub(crate) struct Taken {
     permits: Option<OwnedSemaphorePermit>,
     /// It may take any more.
     beyond: Option<OwnedSemaphorePermit>,
+    counted: Option<Counted>,
 }
 
 impl Room {
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    /// What is taken is counted in `held_bytes`.
+    pub(crate) fn new(bytes_max: usize, held_bytes: &Arc<AtomicUsize>) -> Self {
         let permits = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
-        Self { permits: Arc::new(Semaphore::new(permits)), beyond: Arc::new(Semaphore::new(1)) }
+        Self {
+            permits: Arc::new(Semaphore::new(permits)),
+            beyond: Arc::new(Semaphore::new(1)),
+            held_bytes: Arc::clone(held_bytes),
+        }
     }
 
     /// Room for so many bytes, at once or not at all.
@@ -46,10 +55,11 @@ impl Room {
         let permits = taken.lacks(bytes);
         if let Ok(permits) = Arc::clone(&self.permits).try_acquire_many_owned(permits) {
             taken.add(permits);
-            return Ok(());
+        } else {
+            let beyond = Arc::clone(&self.beyond).try_acquire_owned();
+            taken.beyond = Some(beyond.map_err(|_| Problem::busy())?);
         }
-        let beyond = Arc::clone(&self.beyond).try_acquire_owned();
-        taken.beyond = Some(beyond.map_err(|_| Problem::busy())?);
+        self.count(taken, bytes);
         Ok(())
     }
 
@@ -71,7 +81,13 @@ impl Room {
                 Ok(beyond) = beyond => taken.beyond = Some(beyond),
             }
         };
-        timeout(most, either).await.map_err(|_| Problem::busy())
+        timeout(most, either).await.map_err(|_| Problem::busy())?;
+        self.count(taken, bytes);
+        Ok(())
+    }
+
+    fn count(&self, taken: &mut Taken, bytes: usize) {
+        taken.counted.get_or_insert_with(|| Counted::new(&self.held_bytes, 0)).set(bytes);
     }
 
     /// The same bytes, which take room until the last who has them drops them. A few need none,
@@ -177,11 +193,15 @@ const FEW_BYTES: usize = 4096;
 mod tests {
     use super::*;
 
+    fn room(bytes_max: usize) -> Room {
+        Room::new(bytes_max, &Arc::default())
+    }
+
     const LARGE: usize = 10 * PERMIT_BYTES;
 
     #[test]
     fn room_is_taken_at_once_or_not_at_all_but_by_one() {
-        let room = Room::new(LARGE);
+        let room = room(LARGE);
         let mut first = room.take(8 * PERMIT_BYTES - 1).unwrap();
         assert_eq!(first.bytes(), 8 * PERMIT_BYTES);
         let beyond = room.take(3 * PERMIT_BYTES).unwrap();
@@ -203,7 +223,7 @@ mod tests {
 
     #[test]
     fn of_those_who_hold_a_part_and_wait_one_always_goes_on() {
-        let room = Room::new(LARGE);
+        let room = room(LARGE);
         let work = |room: Room| async move {
             let mut taken = Taken::default();
             for part in 1..=8 {
@@ -224,8 +244,8 @@ mod tests {
     #[test]
     fn who_sends_little_does_not_wait_for_those_who_send_much() {
         let rooms = Rooms {
-            small: Room::new(2 * SMALL_BYTES),
-            large: Room::new(2 * SMALL_BYTES),
+            small: room(2 * SMALL_BYTES),
+            large: room(2 * SMALL_BYTES),
             wait_max: Duration::ZERO,
         };
         let place = |bytes: &[usize]| {
@@ -247,8 +267,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_is_counted() {
+        let all = Arc::new(AtomicUsize::new(0));
+        let room = Room::new(LARGE, &all);
+        let held = || all.load(std::sync::atomic::Ordering::Relaxed);
+        let mut first = room.take(100).unwrap();
+        room.extend(&mut first, 1_000).unwrap();
+        let beyond = room.take(10 * LARGE).unwrap();
+        assert_eq!(held(), 1_000 + 10 * LARGE);
+        assert_eq!(room.take(LARGE).unwrap_err().kind, "busy");
+        assert_eq!(held(), 1_000 + 10 * LARGE, "nothing was taken");
+        drop((first, beyond));
+        assert_eq!(held(), 0);
+        let bytes = Bytes::from(vec![b'x'; FEW_BYTES]);
+        let bytes = room.hold_in(room.take(LARGE).unwrap(), bytes).unwrap();
+        assert_eq!(held(), FEW_BYTES);
+        drop(bytes);
+        assert_eq!(held(), 0);
+    }
+
+    #[test]
     fn who_waits_too_long_is_refused() {
-        let room = Room::new(LARGE);
+        let room = room(LARGE);
         let (_all, _beyond) = (room.take(LARGE).unwrap(), room.take(1).unwrap());
         let mut taken = Taken::default();
         let waited = room.await_more(&mut taken, 1, Duration::from_millis(1));
@@ -258,7 +298,7 @@ mod tests {
 
     #[test]
     fn bytes_take_room_until_the_last_is_dropped() {
-        let room = Room::new(FEW_BYTES);
+        let room = room(FEW_BYTES);
         let _beyond = room.take(2 * FEW_BYTES).unwrap();
         let large = Bytes::from(vec![b'x'; FEW_BYTES]);
         let held = room.hold(large.clone()).unwrap();
@@ -273,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_too_much_is_left_to_others() {
-        let room = Room::new(4 * FEW_BYTES);
+        let room = room(4 * FEW_BYTES);
         let large = Bytes::from(vec![b'x'; FEW_BYTES]);
         let held = room.hold_in(room.take(4 * FEW_BYTES).unwrap(), large.clone()).unwrap();
         let others = room.take(3 * FEW_BYTES).unwrap();

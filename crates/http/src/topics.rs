@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use crate::app::{App, Asked, text};
 use crate::body::{Answer, Body};
+use crate::counted::{Counted, REQUEST_BYTES};
 use crate::gateway::{Events, Gateway};
 use crate::problem::Result;
 use crate::room::Room;
@@ -21,7 +22,12 @@ impl<G: Gateway> App<G> {
         let events = self.gateway.follow(topic).await?;
         // What is on its way to the connection; all else waits where the credit bounds it.
         let (to, pieces) = mpsc::channel(1);
-        tokio::spawn(pass_on(events, self.options.envelopes, self.followed.clone(), to));
+        let following = pass_on(events, self.options.envelopes, self.followed.clone(), to);
+        let counted = Counted::new(&self.options.held_bytes, REQUEST_BYTES);
+        tokio::spawn(async move {
+            following.await;
+            drop(counted);
+        });
         Ok(text("text/event-stream", Bytes::new()).map(|_| Body::Stream(pieces)))
     }
 }

@@ -16,6 +16,7 @@ use crate::core::{Core, Transfer};
 use crate::counters::Counters;
 use crate::facts::JournalGauges;
 use crate::gateway::Inbox;
+use crate::memory::receives_max;
 use crate::post::Post;
 use crate::{Failure, Log};
 
@@ -50,6 +51,8 @@ pub(crate) struct Hub {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) connections: AtomicUsize,
     pub(crate) buffered: Buffered,
+    /// What requests and answers of HTTP hold.
+    pub(crate) http_bytes: Arc<AtomicUsize>,
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
@@ -121,6 +124,7 @@ impl Hub {
             gauges,
             connections: AtomicUsize::new(0),
             buffered: Buffered::new(limits.buffered_bytes),
+            http_bytes: Arc::default(),
             disk,
             clock,
             limits,
@@ -358,6 +362,16 @@ impl Hub {
         core.deadline(self.clock.now()).unwrap_or(Nanos::MAX).0
     }
 
+    /// What connections hold, those of HTTP too.
+    fn connections_bytes(&self) -> usize {
+        self.buffered.bytes() + self.http_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many receives of HTTP may wait.
+    pub(crate) fn receives_max(&self) -> usize {
+        receives_max(self.memory_limit)
+    }
+
     /// Everything that was counted.
     pub(crate) fn counters(&self) -> Counters {
         let core = self.lock();
@@ -368,7 +382,7 @@ impl Hub {
             connections: self.connections.load(Ordering::Relaxed),
             buffered_bytes: self.buffered.bytes(),
             memory_limit: self.memory_limit,
-            memory_bytes: core.broker.memory_bytes() + self.buffered.bytes() as u64,
+            memory_bytes: core.broker.memory_bytes() + self.connections_bytes() as u64,
             memory_waits: core.broker.memory_waits(),
             bodies_away: core.broker.away(),
             spill: core.broker.spill_counters(),

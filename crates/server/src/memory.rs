@@ -63,6 +63,12 @@ impl MemoryShares {
     }
 }
 
+/// How many receives of HTTP may wait, or collect more: they take a quarter of all memory at most.
+pub(crate) fn receives_max(memory_limit: u64) -> usize {
+    usize::try_from(memory_limit / 4 / RECEIVE_BYTES)
+        .map_or(RECEIVES_MAX, |it| it.min(RECEIVES_MAX))
+}
+
 fn quarter_of_machine() -> u64 {
     let system = rustix::system::sysinfo();
     let unit = u64::from(system.mem_unit.max(1));
@@ -72,12 +78,24 @@ fn quarter_of_machine() -> u64 {
     total.saturating_mul(unit) / 4
 }
 
+/// One on each connection, and as many more: by HTTP/2 there may be a hundred on one.
+const RECEIVES_MAX: usize = 20_000;
+
+/// What one takes that waits, about.
+const RECEIVE_BYTES: u64 = 7 * 1024;
+
 /// More than this makes no batch larger.
 const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn with_little_memory_fewer_receives_wait() {
+        let counts = [64 << 20, 256 << 20, 1 << 30, u64::MAX].map(receives_max);
+        assert_eq!(counts, [2_340, 9_362, RECEIVES_MAX, RECEIVES_MAX]);
+    }
 
     #[test]
     fn all_of_it_is_shared_out() {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread::{Builder, JoinHandle};
 
 use beanstalk::{Shared, default_tube};
@@ -160,7 +161,8 @@ impl Running {
             return Ok(());
         }
         let listeners = listeners.into_iter().map(Listener::into_socket).collect();
-        let http = HttpThread::new(listeners, http_options(config)).map_err(StartError::System)?;
+        let options = http_options(config, Arc::clone(&self.hub.http_bytes));
+        let http = HttpThread::new(listeners, options).map_err(StartError::System)?;
         let hub = Arc::clone(&self.hub);
         self.reactors.push(self.spawn("http".into(), move |_| http.run(&hub))?);
         Ok(())
@@ -337,7 +339,7 @@ fn tell_clock(log: Log, clock: &Clock) {
     }
 }
 
-fn http_options(config: &Config) -> http_api::Options {
+fn http_options(config: &Config, held_bytes: Arc<AtomicUsize>) -> http_api::Options {
     let engine = EngineOptions::new(config.policy);
     http_api::Options {
         message_bytes_max: message_bytes(config),
@@ -347,6 +349,7 @@ fn http_options(config: &Config) -> http_api::Options {
         stop: config.limits.stop,
         any_host: config.insecure,
         envelopes: amqp::envelopes(),
+        held_bytes,
     }
 }
 

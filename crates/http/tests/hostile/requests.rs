@@ -42,6 +42,7 @@ async fn converse(ours: &Ours, bytes: &[u8], ends: bool) -> Vec<u8> {
         stop: std::time::Duration::ZERO,
         any_host: true,
         envelopes: amqp::envelopes(),
+        held_bytes: std::sync::Arc::default(),
     };
     let (mut answers, mut requests) = tokio::io::split(client);
     let ask = async {

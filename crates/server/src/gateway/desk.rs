@@ -52,13 +52,13 @@ impl<'a> Locked<'a> {
 
 impl Desk {
     /// A desk whose sessions are numbered as those of reactor `index`.
-    pub(crate) fn new(index: usize, instance: u64) -> Self {
+    pub(crate) fn new(index: usize, instance: u64, receives_max: usize) -> Self {
         Self {
             index,
             sessions: 2,
             session: numbered_densely(index, 1),
             asking: numbered_densely(index, 2),
-            receives: Receives::default(),
+            receives: Receives::new(receives_max),
             works: Works::new(),
             followers: Followers::default(),
             leases: Leases::new(instance),

@@ -13,7 +13,6 @@ use super::*;
 use crate::by_hand::{journal_hub_with, write_all};
 use crate::gateway::handle::Gateway;
 use crate::gateway::inbox::WISHES_MAX;
-use crate::gateway::receives::RECEIVES_MAX;
 
 /// What is asked of the gateway, and the pump whose turns the test takes.
 struct Turns {
@@ -279,15 +278,15 @@ fn what_nobody_waits_for_any_more_goes_back_uncounted() {
 
 #[test]
 fn no_more_receives_wait_than_may() {
-    let mut turns = Turns::new("receives");
+    let mut turns = Turns::with_memory("receives", Some(64 << 20));
+    let most = turns.hub.receives_max();
     let gateway = turns.gateway.clone();
-    let mut waiting: Vec<_> =
-        (0..RECEIVES_MAX).map(|_| Box::pin(gateway.receive(wanted(60)))).collect();
+    let mut waiting: Vec<_> = (0..most).map(|_| Box::pin(gateway.receive(wanted(60)))).collect();
     for some in waiting.chunks_mut(WISHES_MAX) {
         assert!(some.iter_mut().all(|receive| poll(receive.as_mut()).is_none()));
         turns.settle();
     }
-    assert_eq!(turns.hub.lock().broker.statistics().waiting, RECEIVES_MAX as u64);
+    assert_eq!(turns.hub.lock().broker.statistics().waiting, most as u64);
     assert_eq!(turns.done(gateway.receive(wanted(60))).unwrap_err(), Trouble::Busy);
     // Who goes makes room.
     waiting.pop();

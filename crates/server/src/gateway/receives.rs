@@ -10,8 +10,10 @@ use crate::gateway::desk::{Desk, Locked};
 use crate::gateway::inbox::{ReceiveReply, Ticket};
 
 /// Those that wait or collect more.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Receives {
+    /// So many may be.
+    most: usize,
     by_link: BTreeMap<LinkId, Receiving>,
     links: BTreeMap<Ticket, LinkId>,
     free: Vec<LinkId>,
@@ -38,6 +40,12 @@ impl Receiving {
 }
 
 impl Receives {
+    /// None yet, and `most` of them at once.
+    pub(crate) fn new(most: usize) -> Self {
+        let (by_link, links) = (BTreeMap::new(), BTreeMap::new());
+        Self { most, by_link, links, free: Vec::new(), due: VecDeque::new() }
+    }
+
     fn begin(&mut self, ticket: Ticket, wanted: Wanted, reply: ReceiveReply) -> LinkId {
         let unused = || LinkId(u32::try_from(self.by_link.len()).unwrap_or(u32::MAX));
         let link = self.free.pop().unwrap_or_else(unused);
@@ -96,7 +104,7 @@ impl Desk {
         if reply.is_closed() {
             return;
         }
-        if self.receives.by_link.len() >= RECEIVES_MAX {
+        if self.receives.by_link.len() >= self.receives.most {
             let answer = Answer::Received(reply, Err(Trouble::Busy));
             return self.answers.push(Waits::default(), answer);
         }
@@ -150,10 +158,6 @@ impl Desk {
         self.answers.push(receiving.waits, Answer::Received(receiving.reply, result));
     }
 }
-
-/// Receives that wait, or collect more, at once: one on each connection and as many more. By HTTP/2
-/// there may be a hundred on one, and each takes some 6 KiB.
-pub(crate) const RECEIVES_MAX: usize = 20_000;
 
 /// Bytes of messages after which an answer gets no more of them.
 const ANSWER_BYTES: usize = 1024 * 1024;

@@ -1,0 +1,35 @@
+//! What requests and answers take in memory, as operators are told of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A part of all those bytes, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    all: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Counted {
+    pub(crate) fn new(all: &Arc<AtomicUsize>, bytes: usize) -> Self {
+        all.fetch_add(bytes, Ordering::Relaxed);
+        Self { all: Arc::clone(all), bytes }
+    }
+
+    /// It is so many now.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        self.all.fetch_add(bytes, Ordering::Relaxed);
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// What a request takes beside its body while it is not answered, and a follower of a topic: by
+/// HTTP/2, where a hundred may wait on one connection, 20,000 receives took 7 KiB each.
+pub(crate) const REQUEST_BYTES: usize = 7 * 1024;
