@@ -20,7 +20,7 @@ const PATTERNS_MAX: usize = 100;
 /// CONFIG GET
 pub(crate) fn get(context: &mut Context<'_>, words: &Words) -> Said {
     if words.len() - 2 > PATTERNS_MAX {
-        return Err(Fault::of("ERR too many patterns at once"));
+        return Err(Fault::of("ERR too many patterns: 100 at most at once"));
     }
     words.from(2).try_for_each(|word| pattern(word).map(drop))?;
     let patterns: Vec<String> = (2..words.len()).map(|at| words.lower(at)).collect();

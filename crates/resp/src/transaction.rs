@@ -1,5 +1,7 @@
 //! MULTI: commands that wait for EXEC, and what becomes of them then.
 
+use alloc::borrow::Cow;
+use alloc::format;
 use alloc::vec::Vec;
 
 use model::{Command, Refusal, Reply, limits};
@@ -51,9 +53,13 @@ impl Transaction {
         shared: &Shared,
     ) -> Result<(), Fault> {
         self.words_bytes += words.cost_bytes();
-        let is_full = self.parts.len() >= limits::BATCH_COMMANDS_MAX;
-        if is_full || self.words_bytes > shared.options.command_bytes_max {
-            return Err(Fault::of("ERR too many commands, or too large ones, since MULTI"));
+        let (commands, bytes) = (limits::BATCH_COMMANDS_MAX, shared.options.command_bytes_max);
+        if self.parts.len() >= commands || self.words_bytes > bytes {
+            let text = format!(
+                "ERR a transaction has {commands} commands and {bytes} bytes at most: send it in \
+                 parts"
+            );
+            return Err(Fault(Cow::Owned(text.into_bytes())));
         }
         self.may_store |= spec.may_store();
         self.parts.push(match spec.does {

@@ -1,5 +1,6 @@
 //! A message of a peer becomes one of the engine.
 
+use alloc::format;
 use alloc::sync::Arc;
 
 use model::{Destination, Nanos, NewMessage, Persistence, priority_of_jms};
@@ -61,7 +62,10 @@ pub(crate) fn read(
     }
     let message = Message::scan(&body)?;
     if message.application_properties().is_some_and(|map| map.len() > APPLICATION_PROPERTIES_MAX) {
-        return Err(Error::new(condition::RESOURCE_LIMIT_EXCEEDED, "too many properties"));
+        let why = format!(
+            "a message has {APPLICATION_PROPERTIES_MAX} application properties at most: send fewer"
+        );
+        return Err(Error::new(condition::RESOURCE_LIMIT_EXCEEDED, why));
     }
     let header = message.header();
     let persistence =

@@ -2,6 +2,8 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use model::{Command, ConsumerMode, Destination, LinkId};
@@ -118,15 +120,20 @@ impl Connection {
             let error = Error::new(condition::CONNECTION_FRAMING_ERROR, "handle above the maximum");
             return Err(Fault::Connection(error));
         }
-        let fault = |condition, why| Err(Fault::Session(key, Error::new(condition, why)));
+        let fault = |condition, why: String| Err(Fault::Session(key, Error::new(condition, why)));
         if session.handles.contains_key(&attach.handle) {
-            return fault(condition::SESSION_HANDLE_IN_USE, "the handle is in use");
+            return fault(condition::SESSION_HANDLE_IN_USE, "the handle is in use".into());
         }
         if attach.name.len() > LINK_NAME_BYTES_MAX {
-            return fault(condition::INVALID_FIELD, "the link's name is too long");
+            let why = format!("a link's name has {LINK_NAME_BYTES_MAX} bytes at most");
+            return fault(condition::INVALID_FIELD, why);
         }
-        if self.links.len() >= self.options.links_max as usize || self.links_attached == LAST_LINK {
-            return fault(condition::RESOURCE_LIMIT_EXCEEDED, "too many links");
+        let max = self.options.links_max;
+        if self.links.len() >= max as usize || self.links_attached == LAST_LINK {
+            let why = format!(
+                "a connection has {max} links at most: close some, or use several connections"
+            );
+            return fault(condition::RESOURCE_LIMIT_EXCEEDED, why);
         }
         Ok(())
     }
