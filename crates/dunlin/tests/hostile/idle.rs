@@ -12,9 +12,9 @@ use crate::neighbours::{Lines, Neighbours};
 /// What docs/limits.md promises.
 const BYTES_EACH_MAX: usize = 32 * 1024;
 
-/// The allocator keeps what is free for a while, more of it where the processor is busy elsewhere;
-/// after so many exchanges of the neighbours that is over.
-const EXCHANGES_MAX: usize = 1_000;
+/// The allocator keeps what is free until a thread has needed more some thousand times, more of it
+/// where the processor is busy elsewhere; after so many exchanges of the neighbours that is over.
+const EXCHANGES_MAX: usize = 30_000;
 
 /// How a connection comes to be idle: by protocol, and with what came before.
 type Prelude = (&'static str, fn(TcpStream) -> TcpStream);

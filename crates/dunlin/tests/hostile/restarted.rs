@@ -1,5 +1,5 @@
-//! What a start takes of memory, with a log that is larger than all of that, and what becomes of
-//! messages that were stored when there was more.
+//! What a start takes of memory, and leaves, with a log that is larger than all of that, and what
+//! becomes of messages that were stored when there was more.
 
 use crate::broker::Broker;
 use crate::common::{Directory, dunlin};
@@ -9,31 +9,55 @@ use crate::neighbours::{Lines, Neighbours};
 const LIMIT: [&str; 2] = ["--memory-limit", "64M"];
 const MEMORY_BYTES: usize = 80 << 20;
 
-const BODY_BYTES: usize = 8_000;
-const MESSAGES: usize = 16_000;
+/// What is stored before it is killed: twice the memory and more.
+const BYTES: usize = 128_000_000;
 /// Sent before the answers are read.
-const BATCH: usize = 100;
+const BATCH: usize = 20;
 
 #[test]
 fn a_start_keeps_to_the_memory_that_it_was_given() {
-    let directory = Directory::new("restarted");
-    let mut command = dunlin(&directory);
-    command.arg("serve").args(LIMIT);
-    let broker = Broker::start(directory, command);
-    let mut sender = Lines::new(broker.socket("redis"));
-    let body = "x".repeat(BODY_BYTES);
-    for _ in 0..MESSAGES / BATCH {
-        sender.send(
-            format!("*3\r\n$5\r\nLPUSH\r\n$1\r\nq\r\n${BODY_BYTES}\r\n{body}\r\n").repeat(BATCH),
-        );
-        (0..BATCH).for_each(|_| assert!(sender.line().starts_with(':')));
-    }
-    let broker = broker.killed_and_started(&LIMIT);
+    let broker = restarted_with("restarted", 8_000);
     let most = broker.resident_bytes_most();
     assert!(most < MEMORY_BYTES, "{most} bytes");
     Neighbours::of(&broker).exchange();
     let mut receiver = Lines::new(broker.socket("redis"));
-    assert_eq!(receiver.ask("LLEN q"), format!(":{MESSAGES}"));
+    assert_eq!(receiver.ask("LLEN q"), ":16000");
+}
+
+#[test]
+fn what_a_start_brought_into_memory_makes_room_for_what_comes_in() {
+    let body_bytes = 100_000;
+    let broker = restarted_with("restarted-large", body_bytes);
+    let mut client = Lines::new(broker.socket("redis"));
+    for _ in 0..2 {
+        for _ in 0..BYTES / body_bytes {
+            assert_eq!(client.ask("RPOP q"), format!("${body_bytes}"));
+            client.skip(body_bytes + 2);
+        }
+        assert_eq!(client.ask("LLEN q"), ":0");
+        fill(&mut client, body_bytes);
+    }
+    let most = broker.resident_bytes_most();
+    assert!(most < MEMORY_BYTES, "{most} bytes");
+}
+
+/// One that was killed with so much in the list `q`, in elements of this size.
+fn restarted_with(test: &str, body_bytes: usize) -> Broker {
+    let directory = Directory::new(test);
+    let mut command = dunlin(&directory);
+    command.arg("serve").args(LIMIT);
+    let broker = Broker::start(directory, command);
+    fill(&mut Lines::new(broker.socket("redis")), body_bytes);
+    broker.killed_and_started(&LIMIT)
+}
+
+fn fill(sender: &mut Lines, body_bytes: usize) {
+    let body = "x".repeat(body_bytes);
+    let push = format!("*3\r\n$5\r\nLPUSH\r\n$1\r\nq\r\n${body_bytes}\r\n{body}\r\n");
+    for _ in 0..BYTES / body_bytes / BATCH {
+        sender.send(push.repeat(BATCH));
+        (0..BATCH).for_each(|_| assert!(sender.line().starts_with(':')));
+    }
 }
 
 /// All buffers together hold 8 MiB of the least memory. Who asks for more than that gets it, one at
