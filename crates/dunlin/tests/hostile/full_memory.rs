@@ -86,7 +86,7 @@ fn who_waits_for_memory_too_long_is_refused_by_the_limits_name() {
     let mut peers = Peers::of(&broker);
     peers.send();
     assert_eq!(peers.beanstalkd.line(), "OUT_OF_MEMORY");
-    let named = "see --memory-limit";
+    let named = "--memory-limit";
     let refused = |line: String, with: &str| {
         assert!(line.starts_with(with) && line.contains(named), "{line}");
     };
