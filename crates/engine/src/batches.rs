@@ -31,9 +31,8 @@ impl Engine {
         commands: Vec<Command>,
         effects: &mut Effects,
     ) -> Outcome {
-        self.notice_observed(by, effects);
-        if self.stop_observing(by).is_some_and(|observing| observing.stale) {
-            return Outcome::reply(self.log.after_all(), Reply::Stale);
+        if let Some(stale) = self.stale_batch(by, effects) {
+            return stale;
         }
         if let Err(refusal) = self.check_batch(&commands) {
             return Outcome::refused(refusal);
@@ -60,6 +59,18 @@ impl Engine {
         self.shown.start_anew();
         self.log.end_batch();
         batch.answering(after.and(self.log.after_open()), Reply::Batch(replies))
+    }
+
+    /// The answer to a batch if anything has changed that its session observes, which it does no
+    /// more.
+    pub(crate) fn stale_batch(
+        &mut self,
+        by: SessionSlot,
+        effects: &mut Effects,
+    ) -> Option<Outcome> {
+        self.notice_observed(by, effects);
+        let is_stale = self.stop_observing(by).is_some_and(|observing| observing.stale);
+        is_stale.then(|| Outcome::reply(self.log.after_all(), Reply::Stale))
     }
 
     /// What a session observes and whose time is over goes before its batch, as a change.

@@ -138,9 +138,9 @@ impl Engine {
             Command::Commit { transaction } => {
                 self.refuse_commit(by, *transaction, refusal, effects)
             }
+            // What it was to be done with is no more: that goes before what it lacks.
             Command::Batch { .. } => {
-                self.stop_observing(by);
-                Outcome::refused(refusal)
+                self.stale_batch(by, effects).unwrap_or_else(|| Outcome::refused(refusal))
             }
             _ => self.refuse_part(by, transaction_of(command), refusal),
         }

@@ -494,3 +494,18 @@ fn a_batch_refused_for_too_many_bodies_observes_nothing_more() {
     replies.append(&mut store.settle());
     assert_eq!(replies, [Reply::Batch(vec![Reply::Count(1)])]);
 }
+
+/// As where it is not too much: who asks again after a look at what has changed may fit.
+#[test]
+fn a_batch_of_too_many_bodies_hears_first_that_what_it_observes_has_changed() {
+    let mut store = Store::bare();
+    for _ in 0..70 {
+        store.push("l", &[&[b'x'; 1_000_000]]);
+    }
+    store.write();
+    assert_eq!(store.ask(ONE, Command::Observe { names: vec![name("w")] }), [Reply::Done]);
+    store.push("w", &[b"changed"]);
+    let too_much = || batch(vec![remove("l", End::Head, &[b'y'; 10])]);
+    assert_eq!(store.ask(ONE, too_much()), [Reply::Stale]);
+    assert_eq!(store.ask(ONE, too_much()), [Reply::Refused(TOO_MANY_BYTES)], "once");
+}
