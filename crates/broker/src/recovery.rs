@@ -82,7 +82,10 @@ impl Recover for Replay<'_> {
     }
 
     fn wanted(&self) -> Vec<Lsn> {
-        self.engine.live().map(|(lsn, _)| lsn).collect()
+        // Of the many messages that one frame may have, one is enough to name it.
+        let mut last = None;
+        let frames = self.engine.live().map(|(lsn, _)| lsn);
+        frames.filter(|lsn| last.replace(*lsn) != Some(*lsn)).collect()
     }
 
     fn restore(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), String> {
