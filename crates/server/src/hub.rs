@@ -348,7 +348,7 @@ impl Hub {
 
     /// Reactors sleep until the deadline that they saw last. One that this thread made is seen by
     /// none, so the first is woken to see it.
-    fn publish_deadline(&self, core: &Core) {
+    pub(crate) fn publish_deadline(&self, core: &Core) {
         let deadline = self.next_deadline(core);
         let before = self.deadline.swap(deadline, Ordering::SeqCst);
         if deadline < before

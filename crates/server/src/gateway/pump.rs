@@ -99,6 +99,9 @@ impl Pump {
         self.postponed_at = completions;
         if core.broker.steps() > before {
             self.hub.commit_elsewhere(core, self.desk.session(), now);
+        } else {
+            // What came to wait took no step, and has its time.
+            self.hub.publish_deadline(core);
         }
     }
 

@@ -116,6 +116,12 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
     }
 }
 
+fn poll_settled<F: Future>(turns: &mut Turns, mut future: Pin<&mut F>) -> Option<F::Output> {
+    let first = poll(future.as_mut());
+    turns.settle();
+    first.or_else(|| poll(future))
+}
+
 fn queue() -> QueueName {
     QueueName::new("q").unwrap()
 }
@@ -292,6 +298,35 @@ fn no_more_receives_wait_than_may() {
     waiting.pop();
     turns.settle();
     assert_eq!(turns.done(gateway.receive(wanted(0))).unwrap().len(), 0);
+}
+
+/// Who waits takes no step of the broker, and has a time: where nothing else happens a reactor has
+/// to know of it.
+#[test]
+fn whoever_waits_for_memory_is_refused_in_time_though_nothing_happens() {
+    let mut turns = Turns::with_memory("quiet", Some(64 << 20));
+    let gateway = turns.gateway.clone();
+    let many = || {
+        let Step::Put { to, message, .. } = put_in_memory("m") else { unreachable!() };
+        Work::atomic(vec![Step::Put { to, message, count: 20_000 }])
+    };
+    let mut seconds = 0;
+    let mut is_full = false;
+    while !is_full {
+        let mut waits = pin!(gateway.ask(many()));
+        is_full = poll_settled(&mut turns, waits.as_mut()).is_none();
+    }
+    for _ in 0..2 {
+        let mut waits = pin!(gateway.ask(Work::steps(vec![put_in_memory("m")])));
+        assert!(poll_settled(&mut turns, waits.as_mut()).is_none());
+        let due = turns.hub.lock().broker.poll_timeout();
+        assert_eq!(Some(turns.hub.deadline()), due, "reactors sleep until then");
+        seconds += 31;
+        turns.fire_timers_in(seconds);
+        turns.settle();
+        let refused = Trouble::Refused(model::Refusal::MemoryFull);
+        assert_eq!(poll(waits.as_mut()), Some(Err(refused)));
+    }
 }
 
 #[test]
