@@ -7,6 +7,7 @@
 //!
 //! One at a time may go beyond: an answer larger than any message that there is memory for today,
 //! which was stored when there was more, would have whoever asks for it closed, and come again.
+//! That is for the answer alone: what comes to be held beside it counts as ever.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,7 +24,8 @@ pub(crate) struct Buffered {
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     bytes: usize,
-    is_beyond: bool,
+    /// Of these, what has gone beyond the bound.
+    beyond: usize,
 }
 
 impl Buffered {
@@ -79,37 +81,32 @@ impl Buffered {
 }
 
 impl Held {
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub(crate) const fn is_beyond(&self) -> bool {
-        self.is_beyond
+    /// What counts against the bound.
+    pub(crate) const fn bounded(&self) -> usize {
+        self.bytes - self.beyond
     }
 
     /// It holds so much now, of which so much are answers.
     pub(crate) fn recount(&mut self, bytes: usize, answer_bytes: usize, buffered: &Buffered) {
-        if self.is_beyond && !buffered.is_oversized(answer_bytes) {
-            *self = Self::default();
-            buffered.beyond.store(0, Ordering::Relaxed);
+        let answer = Some(self.beyond.min(answer_bytes));
+        let beyond = answer.filter(|left| buffered.is_oversized(*left)).unwrap_or(0);
+        buffered.change(self.bounded(), bytes - beyond);
+        if self.beyond > 0 {
+            buffered.beyond.store(beyond, Ordering::Relaxed);
         }
-        if self.is_beyond {
-            buffered.beyond.store(bytes, Ordering::Relaxed);
-        } else {
-            buffered.change(self.bytes, bytes);
-        }
-        self.bytes = bytes;
+        *self = Self { bytes, beyond };
     }
 
     /// Leaves the bound to the others, where it holds an answer for which that was not made and
     /// nobody else has done so.
     pub(crate) fn go_beyond(&mut self, answer_bytes: usize, buffered: &Buffered) -> bool {
         let (order, beyond) = (Ordering::Relaxed, &buffered.beyond);
-        let goes = buffered.is_oversized(answer_bytes)
-            && beyond.compare_exchange(0, self.bytes, order, order).is_ok();
+        let answer = answer_bytes.min(self.bytes);
+        let goes = buffered.is_oversized(answer)
+            && beyond.compare_exchange(0, answer, order, order).is_ok();
         if goes {
-            buffered.change(self.bytes, 0);
-            self.is_beyond = true;
+            buffered.change(answer, 0);
+            self.beyond = answer;
         }
         goes
     }
@@ -157,17 +154,18 @@ mod tests {
         assert!(!third.go_beyond(500, &buffered), "it holds none");
         assert!(first.go_beyond(5_000, &buffered));
         assert!(!second.go_beyond(4_000, &buffered), "one at a time");
+        first.recount(8_100, 8_000, &buffered);
+        assert_eq!(first.bounded(), 3_100, "what comes behind it counts");
+        assert!(!first.go_beyond(8_000, &buffered), "and goes nowhere");
+        first.recount(5_000, 5_000, &buffered);
         assert!(buffered.is_exceeded());
         second.recount(0, 0, &buffered);
         assert!(!buffered.is_exceeded());
         assert_eq!(buffered.bytes(), 5_600);
         first.recount(900, 700, &buffered);
-        assert_eq!((first.is_beyond(), buffered.bytes()), (true, 1_500));
+        assert_eq!((first.bounded(), buffered.bytes()), (200, 1_500));
         first.recount(400, 400, &buffered);
-        assert_eq!(
-            (first.is_beyond(), buffered.bounded(), buffered.bytes()),
-            (false, 1_000, 1_000)
-        );
+        assert_eq!((first.bounded(), buffered.bounded(), buffered.bytes()), (400, 1_000, 1_000));
         second.recount(4_000, 4_000, &buffered);
         assert!(second.go_beyond(4_000, &buffered), "the next");
         for held in &mut all {

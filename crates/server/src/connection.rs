@@ -302,11 +302,6 @@ impl Connection {
         self.held.go_beyond(self.outgoing.held_bytes(), buffered)
     }
 
-    /// Its answer has gone beyond them.
-    pub(crate) const fn is_beyond(&self) -> bool {
-        self.held.is_beyond()
-    }
-
     /// It will be closed for what it holds, which counts no more: its answers are gone at once,
     /// what has come in with it.
     pub(crate) fn let_go(&mut self, buffered: &Buffered) {
@@ -315,9 +310,9 @@ impl Connection {
         self.held.recount(0, 0, buffered);
     }
 
-    /// Bytes in its buffers when they were counted last.
+    /// Bytes in its buffers that count against the bound, as they were counted last.
     pub(crate) const fn held(&self) -> usize {
-        self.held.bytes()
+        self.held.bounded()
     }
 
     /// When its peer sent or took something the last time.

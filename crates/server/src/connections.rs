@@ -66,10 +66,8 @@ impl Connections {
     /// who has been silent the longest.
     pub(crate) fn fullest(&mut self) -> Option<&mut Connection> {
         let all = self.places.iter_mut().flatten().map(|(_, connection)| &mut **connection);
-        let open = all.filter_map(|connection| {
-            let may_be = !connection.marks().finished && !connection.is_beyond();
-            may_be.then_some(connection)
-        });
+        let open =
+            all.filter_map(|connection| (!connection.marks().finished).then_some(connection));
         open.max_by_key(|connection| (connection.held(), Reverse(connection.active_at())))
     }
 

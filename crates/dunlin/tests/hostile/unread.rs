@@ -83,6 +83,30 @@ fn subscribers_who_do_not_read_cost_a_bounded_number_of_messages() {
     neighbours.exchange();
 }
 
+/// What one is sent ahead is bounded for each subscription, and the sum by all buffers.
+#[test]
+fn one_with_many_subscriptions_who_does_not_read_is_closed() {
+    const TOPICS: usize = 100;
+    let broker = Broker::in_memory("many-topics", &["--memory-limit", "64M"]);
+    let mut neighbours = Neighbours::of(&broker);
+    let mut silent = Lines::new(broker.socket("redis"));
+    for topic in 0..TOPICS {
+        assert_eq!(silent.ask(&format!("SUBSCRIBE t{topic}")), "*3");
+        (0..5).for_each(|_| _ = silent.line());
+    }
+    let mut publisher = Lines::new(broker.socket("redis"));
+    let body = "x".repeat(1_000_000);
+    for topic in 0..TOPICS {
+        let name = format!("t{topic}");
+        publisher.send(format!("*3\r\n$7\r\nPUBLISH\r\n${}\r\n{name}\r\n", name.len()));
+        publisher.send("$1000000\r\n");
+        assert!(publisher.ask(&body).starts_with(':'));
+    }
+    neighbours.exchange();
+    let most = broker.resident_bytes_most();
+    assert!(most < 80 << 20, "{most} bytes for one who does not read");
+}
+
 /// Credit for a million messages, of which none is read.
 #[test]
 fn consumers_with_much_credit_who_do_not_read_cost_little() {
