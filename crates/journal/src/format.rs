@@ -293,7 +293,10 @@ impl Mark {
         };
         let bytes = usize::try_from(mark.batch_bytes).ok()?;
         let fits = bytes >= BLOCK_BYTES && bytes % BLOCK_BYTES == 0 && bytes <= bytes_left;
-        (segment == life.number && salt == life.salt && fits).then_some(mark)
+        // Behind its frames others have to find a position.
+        let last = mark.lsn.0.saturating_add(u64::from(mark.frames));
+        let own = segment == life.number && salt == life.salt;
+        (own && fits && last < u64::MAX).then_some(mark)
     }
 }
 
