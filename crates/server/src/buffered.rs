@@ -74,7 +74,8 @@ impl Buffered {
         self.bounded() / connections.max(1)
     }
 
-    /// No answer is so large but with a message that was stored when there was more memory.
+    /// No answer to a command is so large but with a message that was stored when there was more
+    /// memory; what others say to one who does not read may be.
     const fn is_oversized(&self, answer_bytes: usize) -> bool {
         answer_bytes > self.bytes_max / 2
     }
