@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 
 use crate::body::{Answer, Body, Reader};
 use crate::counted::{Counted, REQUEST_BYTES};
+use crate::followed::{Followed, Hangup};
 use crate::gateway::{Gateway, Work};
 use crate::origin;
 use crate::problem::{Problem, Result};
@@ -66,7 +67,7 @@ pub(crate) struct App<G> {
     /// For large answers that were not read yet.
     pub(crate) unread: Room,
     /// For events that were not: their readers may be silent for long, in nobody else's way.
-    pub(crate) followed: Room,
+    pub(crate) followed: Followed,
     pub(crate) reader: Reader,
 }
 
@@ -74,6 +75,8 @@ pub(crate) struct App<G> {
 pub(crate) struct Asked {
     pub(crate) query: Query,
     pub(crate) headers: hyper::HeaderMap,
+    /// Of its connection.
+    pub(crate) hangup: Hangup,
     body: Incoming,
 }
 
@@ -86,15 +89,17 @@ impl<G: Gateway> App<G> {
         let sent = Rooms { small: sent, large: room(3 * part), wait_max };
         let said = Rooms { small: said.clone(), large: said, wait_max };
         let reader = Reader { sent, said, idle: options.half_sent };
-        let (unread, followed) = (room(2 * part), room(part));
+        let unread = room(2 * part);
+        let followed = Followed::new(part, &options.held_bytes);
         Self { gateway, options: Arc::new(options), unread, followed, reader }
     }
 
-    /// Answers one request, whatever it is.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
+    /// Answers one request, whatever it is; what closes its connection is for answers that are not
+    /// taken.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, hangup: Hangup) -> Answer {
         let _counted = Counted::new(&self.options.held_bytes, REQUEST_BYTES);
         let is_head = request.method() == Method::HEAD;
-        let answer = self.try_answer(request).await.and_then(|answer| self.hold(answer));
+        let answer = self.try_answer(request, hangup).await.and_then(|answer| self.hold(answer));
         let mut answer = match answer {
             Ok(answer) => answer,
             Err(problem) => problem.answer(),
@@ -108,13 +113,13 @@ impl<G: Gateway> App<G> {
         Ok(Answer::from_parts(head, body.held(&self.unread)?))
     }
 
-    async fn try_answer(&self, request: Request<Incoming>) -> Result<Answer> {
+    async fn try_answer(&self, request: Request<Incoming>, hangup: Hangup) -> Result<Answer> {
         let (head, body) = request.into_parts();
         origin::check(&head, self.options.any_host)?;
         let resource = Resource::of(&segments(head.uri.path())?)?;
         resource.check(&head.method)?;
         let query = Query::parse(head.uri.query())?;
-        let asked = Asked { query, headers: head.headers, body };
+        let asked = Asked { query, headers: head.headers, hangup, body };
         // The rest of the head is not kept for as long as the answer takes.
         let method = if head.method == Method::HEAD { Method::GET } else { head.method };
         drop(head.uri);

@@ -14,6 +14,7 @@ mod body;
 mod counted;
 mod cursor;
 mod draft;
+mod followed;
 mod gateway;
 mod half_sent;
 mod journal;

@@ -90,13 +90,9 @@ impl Room {
         taken.counted.get_or_insert_with(|| Counted::new(&self.held_bytes, 0)).set(bytes);
     }
 
-    /// The same bytes, which take room until the last who has them drops them. A few need none,
-    /// so that small answers are given also where large ones are left unread.
-    pub(crate) fn hold(&self, bytes: Bytes) -> Result<Bytes> {
-        self.hold_in(Taken::default(), bytes)
-    }
-
-    /// The same where some was taken for them before: what they do not need is left to others.
+    /// The same bytes, which take room until the last who has them drops them. Of what was taken
+    /// for them before, what they do not need is left to others. A few need none, so that small
+    /// answers are given also where large ones are left unread.
     pub(crate) fn hold_in(&self, mut taken: Taken, bytes: Bytes) -> Result<Bytes> {
         if bytes.len() < FEW_BYTES {
             return Ok(bytes);
@@ -187,7 +183,7 @@ const PERMIT_BYTES: usize = 512;
 const SMALL_BYTES: usize = 64 * 1024;
 
 /// As few as these need no room.
-const FEW_BYTES: usize = 4096;
+pub(crate) const FEW_BYTES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -301,14 +297,14 @@ mod tests {
         let room = room(FEW_BYTES);
         let _beyond = room.take(2 * FEW_BYTES).unwrap();
         let large = Bytes::from(vec![b'x'; FEW_BYTES]);
-        let held = room.hold(large.clone()).unwrap();
+        let held = room.hold_in(Taken::default(), large.clone()).unwrap();
         assert_eq!(held, large);
         let part = held.slice(1..2);
         drop(held);
-        assert_eq!(room.hold(large.clone()).unwrap_err().kind, "busy");
-        assert!(room.hold(Bytes::from_static(b"few")).is_ok());
+        assert_eq!(room.hold_in(Taken::default(), large.clone()).unwrap_err().kind, "busy");
+        assert!(room.hold_in(Taken::default(), Bytes::from_static(b"few")).is_ok());
         drop(part);
-        assert!(room.hold(large).is_ok());
+        assert!(room.hold_in(Taken::default(), large).is_ok());
     }
 
     #[test]

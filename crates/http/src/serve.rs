@@ -1,6 +1,7 @@
 //! Connections: HTTP/1.1 and HTTP/2 with prior knowledge, each a task; and how they end.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -16,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::app::{App, Options};
 use crate::body::Body;
+use crate::followed::Hangup;
 use crate::gateway::Gateway;
 use crate::half_sent::Prompt;
 
@@ -98,9 +100,11 @@ async fn converse<G: Gateway>(
     mut stage: watch::Receiver<Stage>,
 ) {
     let half_sent = app.options.half_sent;
+    let hangup = Hangup::default();
+    let closing = Arc::clone(&hangup);
     let service = service_fn(move |request: Request<Incoming>| {
-        let app = app.clone();
-        async move { Ok::<Response<Body>, Infallible>(app.answer(request).await) }
+        let (app, hangup) = (app.clone(), Arc::clone(&hangup));
+        async move { Ok::<Response<Body>, Infallible>(app.answer(request, hangup).await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(half_sent);
@@ -117,6 +121,7 @@ async fn converse<G: Gateway>(
         tokio::select! {
             // How a connection ended is its peer's business: what it asked was done or was not.
             _ = connection.as_mut() => return,
+            () = closing.notified() => return,
             () = reach(&mut stage, Stage::Stopping), if !is_stopping => {
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();

@@ -11,9 +11,9 @@ use tokio::time::sleep;
 use crate::app::{App, Asked, text};
 use crate::body::{Answer, Body};
 use crate::counted::{Counted, REQUEST_BYTES};
+use crate::followed::Follower;
 use crate::gateway::{Events, Gateway};
 use crate::problem::Result;
-use crate::room::Room;
 use crate::shown;
 
 impl<G: Gateway> App<G> {
@@ -22,7 +22,8 @@ impl<G: Gateway> App<G> {
         let events = self.gateway.follow(topic).await?;
         // What is on its way to the connection; all else waits where the credit bounds it.
         let (to, pieces) = mpsc::channel(1);
-        let following = pass_on(events, self.options.envelopes, self.followed.clone(), to);
+        let following =
+            pass_on(events, self.options.envelopes, self.followed.follower(asked.hangup), to);
         let counted = Counted::new(&self.options.held_bytes, REQUEST_BYTES);
         tokio::spawn(async move {
             following.await;
@@ -36,17 +37,16 @@ impl<G: Gateway> App<G> {
 async fn pass_on(
     mut events: impl Events,
     envelopes: Envelopes,
-    unread: Room,
+    follower: Follower,
     to: mpsc::Sender<Bytes>,
 ) {
     let mut piece = Bytes::from_static(b": follows\n\n");
     while to.send(piece).await.is_ok() {
         piece = tokio::select! {
             event = events.next() => match event {
-                // Where others leave too much unread it ends here, and its client comes again.
-                Some(delivery) => match unread.hold(event_text(&delivery, &envelopes)) {
-                    Ok(piece) => piece,
-                    Err(_) => return,
+                Some(delivery) => tokio::select! {
+                    event = held_event(delivery, &envelopes, &follower) => event,
+                    () = to.closed() => return,
                 },
                 None => {
                     if let Some(why) = events.end() {
@@ -58,6 +58,17 @@ async fn pass_on(
             () = sleep(HEARTBEAT) => Bytes::from_static(b": still there\n\n"),
             () = to.closed() => return,
         };
+    }
+}
+
+/// The text of an event, as soon as there is room for it.
+async fn held_event(delivery: Delivery, envelopes: &Envelopes, follower: &Follower) -> Bytes {
+    // About, before it is there.
+    let place = follower.place(delivery.body.len() / 3 * 4).await;
+    let text = event_text(&delivery, envelopes);
+    match place {
+        Some(place) => place.hold(text),
+        None => text,
     }
 }
 

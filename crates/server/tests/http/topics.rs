@@ -1,5 +1,7 @@
 //! Topics: publishing, and following as server-sent events.
 
+use std::io::BufRead as _;
+
 use server::Limits;
 
 use crate::client::{Http, http_too};
@@ -8,7 +10,9 @@ use crate::common::{memory, start};
 /// The data of the next event.
 fn event(http: &mut Http) -> String {
     loop {
+        assert!(!http.socket.fill_buf().unwrap().is_empty(), "the stream goes on");
         let line = http.line();
+        assert_ne!(line, "0", "the stream goes on");
         if let Some(data) = line.strip_prefix("data: ") {
             return data.to_owned();
         }
@@ -78,4 +82,26 @@ fn followers_who_do_not_read_are_in_nobodys_way() {
         http.ask("GET /queues/q/messages?browse").says(200, "\"id\":1");
         http.post("/topics/news/messages", "m").says(201, "");
     }
+}
+
+/// However much room they would need who read nothing: they go, and who reads gets all.
+#[test]
+fn who_reads_is_served_whoever_does_not() {
+    let limits = Limits { buffered_bytes: 32 << 20, ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let mut http = Http::to(&server);
+    let mut silent: Vec<Http> = (0..4).map(|_| Http::to(&server)).collect();
+    let mut reader = Http::to(&server);
+    for follower in silent.iter_mut().chain([&mut reader]) {
+        follow(follower, "news");
+    }
+    // Far more than fits into the buffers of a socket.
+    let large = "x".repeat(8 << 20);
+    for _ in 0..3 {
+        http.post("/topics/news/messages", &large).says(201, "message");
+        assert!(event(&mut reader).contains(&large));
+    }
+    while !http.ask("GET /topics").body.contains("\"subscriptions\":1") {}
+    http.post("/topics/news/messages", "last").says(201, "message");
+    assert!(event(&mut reader).contains("last"));
 }

@@ -1,0 +1,333 @@
+//! Room for events that followers of topics have not taken yet, of all of them together.
+//!
+//! Who finds none waits, and who took an event last goes first: so those who read are served,
+//! however many do not. While somebody waits, who has left an event for [`SILENT_MAX`] is closed,
+//! the oldest event first: with the connection, for its buffers are where that event is.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use crate::counted::Counted;
+use crate::room::FEW_BYTES;
+
+/// So many bytes for all.
+#[derive(Clone, Debug)]
+pub(crate) struct Followed {
+    state: Arc<Mutex<State>>,
+    bytes_max: usize,
+    silent_max: Duration,
+    held_bytes: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Bytes of events that were not taken.
+    bytes: usize,
+    /// What has happened so far, in numbers that grow.
+    moments: u64,
+    waiting: BTreeMap<Rank, Waiting>,
+    /// Those of whom an event was not taken, as they came, but for who was told to close.
+    untaken: BTreeMap<u64, Untaken>,
+}
+
+/// Who took an event last comes first, and of those who never did who came first.
+type Rank = (Reverse<u64>, u64);
+
+#[derive(Debug)]
+struct Waiting {
+    bytes: usize,
+    follower: Follower,
+    place: oneshot::Sender<Place>,
+}
+
+#[derive(Debug)]
+struct Untaken {
+    since: Instant,
+    hangup: Hangup,
+}
+
+/// Closes a connection.
+pub(crate) type Hangup = Arc<Notify>;
+
+/// One who follows.
+#[derive(Clone, Debug)]
+pub(crate) struct Follower {
+    all: Followed,
+    hangup: Hangup,
+    /// When it took an event.
+    took: Arc<AtomicU64>,
+}
+
+/// Room for one event, until it was taken.
+#[derive(Debug)]
+pub(crate) struct Place {
+    follower: Follower,
+    number: u64,
+    bytes: usize,
+    counted: Counted,
+}
+
+impl Followed {
+    /// What is taken is counted in `held_bytes`.
+    pub(crate) fn new(bytes_max: usize, held_bytes: &Arc<AtomicUsize>) -> Self {
+        let held_bytes = Arc::clone(held_bytes);
+        Self { state: Arc::default(), bytes_max, silent_max: SILENT_MAX, held_bytes }
+    }
+
+    /// One more, by the connection that this closes.
+    pub(crate) fn follower(&self, hangup: Hangup) -> Follower {
+        Follower { all: self.clone(), hangup, took: Arc::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("invariant: nobody panics with the room")
+    }
+
+    /// Lets in who waits first, as far as there is room.
+    fn grant(&self) {
+        while let Some((to, place)) = self.next_place() {
+            // Whoever waits leaves the line before it lets go of what is sent here.
+            let _ = to.send(place);
+        }
+    }
+
+    /// One whose event is larger than all goes alone.
+    fn next_place(&self) -> Option<(oneshot::Sender<Place>, Place)> {
+        let mut state = self.state();
+        let first = state.waiting.first_entry()?;
+        let bytes = first.get().bytes;
+        if state.bytes > 0 && state.bytes + bytes > self.bytes_max {
+            return None;
+        }
+        let Waiting { follower, place: to, .. } = state.waiting.pop_first()?.1;
+        state.bytes += bytes;
+        let number = state.next_moment();
+        let untaken = Untaken { since: Instant::now(), hangup: Arc::clone(&follower.hangup) };
+        state.untaken.insert(number, untaken);
+        let counted = Counted::new(&self.held_bytes, bytes);
+        Some((to, Place { follower, number, bytes, counted }))
+    }
+
+    /// When the oldest event has been left for too long.
+    fn patience(&self) -> Instant {
+        let state = self.state();
+        let oldest = state.untaken.first_key_value();
+        oldest.map_or_else(Instant::now, |(_, untaken)| untaken.since) + self.silent_max
+    }
+
+    /// Closes whose it is.
+    fn close_oldest(&self) {
+        let mut state = self.state();
+        let Some(oldest) = state.untaken.first_entry() else { return };
+        if oldest.get().since.elapsed() >= self.silent_max {
+            oldest.remove().hangup.notify_one();
+        }
+    }
+}
+
+impl State {
+    const fn next_moment(&mut self) -> u64 {
+        self.moments += 1;
+        self.moments
+    }
+}
+
+impl Follower {
+    /// Room for an event of so many bytes, when there is some; a few need none.
+    pub(crate) async fn place(&self, bytes: usize) -> Option<Place> {
+        if bytes < FEW_BYTES {
+            return None;
+        }
+        let mut line = self.line_up(bytes);
+        loop {
+            tokio::select! {
+                biased;
+                place = &mut line.place => return place.ok(),
+                () = sleep_until(self.all.patience()) => self.all.close_oldest(),
+            }
+        }
+    }
+
+    fn line_up(&self, bytes: usize) -> Line<'_> {
+        let (to, place) = oneshot::channel();
+        let mut state = self.all.state();
+        let rank = (Reverse(self.took.load(Ordering::Relaxed)), state.next_moment());
+        let waiting = Waiting { bytes, follower: self.clone(), place: to };
+        state.waiting.insert(rank, waiting);
+        drop(state);
+        self.all.grant();
+        Line { all: &self.all, rank, place }
+    }
+}
+
+/// A wait, which ends when it is dropped.
+struct Line<'f> {
+    all: &'f Followed,
+    rank: Rank,
+    place: oneshot::Receiver<Place>,
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        let waited = self.all.state().waiting.remove(&self.rank);
+        if waited.is_some() {
+            self.all.grant();
+        }
+    }
+}
+
+impl Place {
+    /// The same bytes, which have it until the connection has let go of them, however many they
+    /// became.
+    pub(crate) fn hold(mut self, bytes: Bytes) -> Bytes {
+        let mut state = self.follower.all.state();
+        state.bytes = state.bytes - self.bytes + bytes.len();
+        drop(state);
+        self.bytes = bytes.len();
+        self.counted.set(bytes.len());
+        Bytes::from_owner(Held { bytes, _place: self })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let all = &self.follower.all;
+        let mut state = all.state();
+        state.bytes -= self.bytes;
+        state.untaken.remove(&self.number);
+        let now = state.next_moment();
+        drop(state);
+        self.follower.took.store(now, Ordering::Relaxed);
+        all.grant();
+    }
+}
+
+struct Held {
+    bytes: Bytes,
+    _place: Place,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// How long an event may be left while others wait for its room.
+const SILENT_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    const ALL: usize = 2 * FEW_BYTES;
+
+    fn followed(silent_max: Duration) -> Followed {
+        Followed { silent_max, ..Followed::new(ALL, &Arc::default()) }
+    }
+
+    /// Within a runtime whose timers this never waits for.
+    fn patiently(test: impl FnOnce(Followed)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let _entered = runtime.enter();
+        test(followed(Duration::from_secs(3600)));
+    }
+
+    fn now<F: Future>(future: F) -> Option<F::Output> {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
+    fn place(follower: &Follower, bytes: usize) -> Option<Place> {
+        now(follower.place(bytes)).flatten()
+    }
+
+    fn held(followed: &Followed) -> usize {
+        let held = followed.held_bytes.load(Ordering::Relaxed);
+        assert_eq!(held, followed.state().bytes);
+        held
+    }
+
+    #[test]
+    fn events_take_room_until_they_are_taken() {
+        patiently(|followed| {
+            let follower = followed.follower(Hangup::default());
+            assert!(now(follower.place(FEW_BYTES - 1)).unwrap().is_none(), "a few need none");
+            let first = place(&follower, FEW_BYTES).unwrap();
+            assert!(now(follower.place(FEW_BYTES + 1)).is_none());
+            let event = first.hold(vec![b'x'; 3 * ALL].into());
+            assert_eq!(held(&followed), 3 * ALL, "it is as long as it became");
+            assert!(now(follower.place(FEW_BYTES)).is_none());
+            drop(event);
+            assert_eq!(held(&followed), 0);
+            let larger_than_all = place(&follower, 2 * ALL).unwrap();
+            assert!(now(follower.place(FEW_BYTES)).is_none());
+            drop(larger_than_all);
+            assert_eq!(held(&followed), 0);
+            assert!(followed.state().waiting.is_empty() && followed.state().untaken.is_empty());
+        });
+    }
+
+    #[test]
+    fn who_took_an_event_last_goes_first() {
+        patiently(|followed| {
+            let [never, first, last] = [(); 3].map(|()| followed.follower(Hangup::default()));
+            drop(place(&first, ALL));
+            drop(place(&last, ALL));
+            let all = place(&never, ALL).unwrap();
+            let mut context = Context::from_waker(Waker::noop());
+            let mut lines = [&never, &first, &last].map(|it| Box::pin(it.place(ALL)));
+            let mut asked = || lines.each_mut().map(|it| it.as_mut().poll(&mut context));
+            assert!(asked().iter().all(Poll::is_pending));
+            drop(all);
+            let granted = asked();
+            assert_eq!(granted.each_ref().map(Poll::is_ready), [false, false, true]);
+        });
+    }
+
+    #[test]
+    fn who_is_gone_waits_no_longer() {
+        patiently(|followed| {
+            let follower = followed.follower(Hangup::default());
+            let half = place(&follower, FEW_BYTES).unwrap();
+            let mut context = Context::from_waker(Waker::noop());
+            let mut large = Box::pin(follower.place(ALL));
+            assert!(large.as_mut().poll(&mut context).is_pending());
+            let mut small = Box::pin(follower.place(FEW_BYTES));
+            assert!(small.as_mut().poll(&mut context).is_pending(), "it would pass by");
+            drop(large);
+            assert!(small.as_mut().poll(&mut context).is_ready());
+            drop(half);
+        });
+    }
+
+    #[test]
+    fn while_somebody_waits_who_left_an_event_longest_is_closed() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let followed = followed(Duration::ZERO);
+            let [first, second, reader] = [(); 3].map(|()| followed.follower(Hangup::default()));
+            let left = first.place(FEW_BYTES).await.unwrap();
+            let _left = second.place(FEW_BYTES).await.unwrap();
+            let closed = async {
+                first.hangup.notified().await;
+                drop(left);
+            };
+            let (place, ()) = tokio::join!(reader.place(FEW_BYTES), closed);
+            assert!(place.is_some());
+        });
+    }
+}
