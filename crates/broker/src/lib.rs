@@ -27,4 +27,5 @@ pub use journal::{
     Counters, Durable, Gate, JournalFailed, OpenError, SpillCounters, Unwritten, Write,
 };
 pub use recovery::{Recovery, verify};
+pub use spilling::SPILL_FILE_BYTES;
 pub use work::{Chore, ChoreDone, Fetch, FetchDone};

@@ -60,7 +60,7 @@ impl<F: Clone> Spilling<F> {
     /// `None` where nothing may lie in it.
     pub(crate) fn new(options: &JournalOptions) -> Option<Self> {
         let bytes_max = options.spill_bytes_max;
-        let segment_bytes = (bytes_max / SEGMENTS_IN_LIMIT).min(SEGMENT_BYTES);
+        let segment_bytes = (bytes_max / SEGMENTS_IN_LIMIT).min(SPILL_FILE_BYTES);
         (bytes_max > 0).then(|| Self {
             spill: Spill::new(segment_bytes, bytes_max),
             writing: None,
@@ -321,8 +321,8 @@ impl<F: Clone> Broker<F> {
     }
 }
 
-/// A file of the spill is closed with so much, and keeps as much where one body stays.
-const SEGMENT_BYTES: u64 = 256 * 1024 * 1024;
+/// Bytes with which a file of the spill is closed at most: it keeps as much where one body stays.
+pub const SPILL_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// What the spill may take is so many files at least, unless they are smaller than a body.
 const SEGMENTS_IN_LIMIT: u64 = 16;

@@ -10,7 +10,6 @@ use rustix::fs::{
     mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Resource, getrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::failed;
@@ -32,6 +31,8 @@ pub struct RealDisk {
     counts: Counts,
     /// What files that are read ahead may take of memory.
     ahead_bytes_max: u64,
+    /// Descriptors that there are for files.
+    descriptors: usize,
     _lock: Option<Lock>,
 }
 
@@ -54,11 +55,23 @@ impl RealDisk {
         let directory = open_existing(path)?;
         let lock = Lock::take(&directory, path)?;
         let probe = measure(&directory, path, choice)?;
-        let disk = Self::new(path, directory, Some(lock), probe)?;
-        let files = disk.file_names().map_err(|errno| OpenError::io("list", path, errno))?.len();
-        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let probe = disk.probe.clone().within(files, descriptors);
-        Ok(Self { probe, ..disk })
+        Self::new(path, directory, Some(lock), probe)
+    }
+
+    /// The same with so many descriptors for its files; two for each, which direct writes take,
+    /// only where that leaves room for half as many files again.
+    ///
+    /// # Errors
+    /// [`OpenError::Files`]: it has more files than could be open then.
+    pub fn with_descriptors(self, descriptors: usize) -> Result<Self, OpenError> {
+        let names = self.file_names().map_err(|errno| OpenError::io("list", &self.path, errno))?;
+        let files = names.len();
+        let probe = self.probe.clone().within(files, descriptors);
+        let (each, path) = (probe.method.descriptors(), self.path.clone());
+        if files.saturating_mul(each) > descriptors {
+            return Err(OpenError::Files { path, files, each, descriptors });
+        }
+        Ok(Self { probe, descriptors, ..self })
     }
 
     /// Opens a directory that must exist, to look into it: writes nothing, so that a copy on a
@@ -88,6 +101,7 @@ impl RealDisk {
             salt,
             counts: Counts::default(),
             ahead_bytes_max: u64::MAX,
+            descriptors: usize::MAX,
             _lock: lock,
         })
     }
@@ -96,6 +110,12 @@ impl RealDisk {
     #[must_use]
     pub fn reading_ahead_within(self, bytes: u64) -> Self {
         Self { ahead_bytes_max: bytes, ..self }
+    }
+
+    /// Files that can be open with the descriptors there are for them.
+    #[must_use]
+    pub const fn files_max(&self) -> usize {
+        self.descriptors / self.probe.method.descriptors()
     }
 
     /// How this directory is written to, and why.

@@ -31,6 +31,17 @@ pub enum OpenError {
         /// What the system said.
         cause: io::Error,
     },
+    /// It has more files than the system lets be open.
+    Files {
+        /// The directory.
+        path: PathBuf,
+        /// How many.
+        files: usize,
+        /// Descriptors that each takes.
+        each: usize,
+        /// Descriptors that there are for files.
+        descriptors: usize,
+    },
     /// A call failed.
     Io {
         /// What was being done: `create`, `open` …
@@ -65,6 +76,16 @@ impl fmt::Display for OpenError {
                 "the file system of {} does no direct I/O ({cause}), use --journal-io auto",
                 path.display()
             ),
+            Self::Files { path, files, each, descriptors } => {
+                let more = (files * each).saturating_sub(*descriptors);
+                write!(
+                    f,
+                    "{} has {files} files, which take {each} open files each",
+                    path.display()
+                )?;
+                write!(f, ", and the system leaves {descriptors} for them: ")?;
+                write!(f, "raise `ulimit -n` by {} or more", (2 * more).next_multiple_of(1024))
+            }
             Self::Io { operation, path, cause } => {
                 write!(f, "cannot {operation} {}: {cause}", path.display())?;
                 if cause.kind() == io::ErrorKind::PermissionDenied {
@@ -79,7 +100,7 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::InUse { .. } | Self::Served { .. } => None,
+            Self::InUse { .. } | Self::Served { .. } | Self::Files { .. } => None,
             Self::DirectRefused { cause, .. } | Self::Io { cause, .. } => Some(cause),
         }
     }

@@ -25,6 +25,16 @@ pub enum Method {
     Buffered,
 }
 
+impl Method {
+    /// Descriptors of a file that is open.
+    pub(crate) const fn descriptors(self) -> usize {
+        match self {
+            Self::Direct => 2,
+            Self::Buffered => 1,
+        }
+    }
+}
+
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -76,10 +86,11 @@ impl Probe {
         Self { method: Method::Buffered, reason, direct_micros: None, buffered_micros: None }
     }
 
-    /// Where the journal has so many files that the system does not allow two descriptors for each,
-    /// which direct writes take, one has to do: or a start could not open what a buffered one made.
-    pub(crate) fn within(self, files: usize, descriptors: u64) -> Self {
-        let wanted = 2 * files as u64 + DESCRIPTORS_BESIDE;
+    /// Where the journal has so many files that there are not two descriptors for each, which
+    /// direct writes take, and for half as many more, one has to do: or a start could not open what
+    /// a buffered one made, or add nothing to it.
+    pub(crate) fn within(self, files: usize, descriptors: usize) -> Self {
+        let wanted = (files + files / 2).max(FILES_FEW) * Method::Direct.descriptors();
         if self.method == Method::Buffered || self.reason == FORCED || wanted <= descriptors {
             return self;
         }
@@ -101,11 +112,11 @@ impl fmt::Display for Probe {
     }
 }
 
+/// Room for as many files there is to be at least where each takes two descriptors.
+const FILES_FEW: usize = 64;
+
 /// The reason where the operator wants a method.
 const FORCED: &str = "forced";
-
-/// Descriptors of a process beside those of the journal's files: more than a start has open.
-const DESCRIPTORS_BESIDE: u64 = 32;
 
 /// The scratch file: there only while the probe runs.
 pub(crate) const SCRATCH_NAME: &str = "probe.tmp";
@@ -279,10 +290,10 @@ mod tests {
             decide(Path::new("d"), choice, direct, buffered).unwrap()
         };
         let method = |choice, files| probe(choice).within(files, 270).method;
-        assert_eq!(method(Choice::Auto, 119), Method::Direct);
-        assert_eq!(method(Choice::Auto, 120), Method::Buffered);
-        assert_eq!(method(Choice::Force(Method::Direct), 120), Method::Direct);
-        assert_eq!(probe(Choice::Auto).within(1_000_000, u64::MAX), probe(Choice::Auto));
+        assert_eq!(method(Choice::Auto, 90), Method::Direct);
+        assert_eq!(method(Choice::Auto, 91), Method::Buffered);
+        assert_eq!(method(Choice::Force(Method::Direct), 91), Method::Direct);
+        assert_eq!(probe(Choice::Auto).within(1_000_000, usize::MAX), probe(Choice::Auto));
     }
 
     #[test]

@@ -104,7 +104,8 @@ impl Problem {
             StatusCode::INSUFFICIENT_STORAGE,
             "store-full",
             "The store is full",
-            "nothing was stored; delete messages, or give it more device or --disk-limit",
+            "nothing was stored; delete messages, or give it more device, --disk-limit or open \
+             files (`ulimit -n`)",
         )
     }
 

@@ -33,8 +33,9 @@ impl<G: Gateway> App<G> {
             Readiness::Draining => Err(Problem::unready("draining", DRAINING)),
             Readiness::Full => Err(Problem::unready(
                 "store-full",
-                "the device is full, or the journal as large as --disk-limit lets it be: receive \
-                 and delete messages or let it have more",
+                "the device is full, or the journal as large as --disk-limit lets it be, or it has \
+                 as many files as `ulimit -n` lets it: receive and delete messages or let it have \
+                 more",
             )),
         }
     }

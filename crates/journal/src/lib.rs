@@ -55,7 +55,7 @@ pub use gate::{Durable, Gate};
 pub use housekeeping::OldFrames;
 pub use inspect::{Found, inspect};
 pub use journal::{Journal, Unwritten, Write};
-pub use options::JournalOptions;
+pub use options::{JournalOptions, SEGMENTS_MIN};
 pub use recovery::{Recover, Recovered, verify};
 pub use room::{Allowance, Ease};
 pub use spill::{

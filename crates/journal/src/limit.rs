@@ -1,4 +1,5 @@
-//! The room that an operator grants the log: at its end it is as if the device was full.
+//! The room that an operator, and the system by its bound of open files, grant the log: at its end
+//! it is as if the device was full.
 //!
 //! Puts are refused then, settling goes on in what was set aside, and both ask again for more room
 //! a little later: nothing else in the journal has to know why there is none.
@@ -11,12 +12,16 @@ impl<F: Clone> Journal<F> {
     pub(crate) fn exceeds_limit(&self, work: &Work<F>) -> bool {
         let grows = self.growth(work);
         let limit = self.options.disk_bytes_max;
-        limit.is_some_and(|most| grows > 0 && self.disk_bytes() + grows > most)
+        let is_new = matches!(work, Work::Prepare { old: None, .. });
+        is_new && self.options.segments_max.is_some_and(|most| self.segments.count() >= most)
+            || limit.is_some_and(|most| grows > 0 && self.disk_bytes() + grows > most)
     }
 
     /// Whether they take more already: the limit is lower than it was.
     pub(crate) fn is_over_limit(&self) -> bool {
-        self.options.disk_bytes_max.is_some_and(|most| self.disk_bytes() > most)
+        let options = &self.options;
+        options.disk_bytes_max.is_some_and(|most| self.disk_bytes() > most)
+            || options.segments_max.is_some_and(|most| self.segments.count() > most)
     }
 
     /// Bytes of the files of all segments and snapshots.

@@ -6,6 +6,12 @@ use crate::BLOCK_BYTES;
 use crate::format::MARK_BYTES;
 use crate::segments::RESERVED_SPARES;
 
+/// Segments that a log takes at least: what holds messages, what is being compacted, what follows.
+const IN_USE_MIN: usize = 4;
+
+/// The fewest segments that a log can be held to: these, and the reserves for settling.
+pub const SEGMENTS_MIN: usize = IN_USE_MIN + RESERVED_SPARES;
+
 /// Sizes and policy of a journal. They may differ from one opening to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalOptions {
@@ -31,6 +37,10 @@ pub struct JournalOptions {
     /// Bytes that segments and snapshots may take together; beyond, it is as if the device was
     /// full. At least [`JournalOptions::disk_bytes_min`]; `None`: as many as the device has.
     pub disk_bytes_max: Option<u64>,
+    /// Segments that there may be, spare ones included; beyond, it is as if the device was full:
+    /// each takes open files as long as it is there. At least [`SEGMENTS_MIN`]; `None`: as many as
+    /// come to be.
+    pub segments_max: Option<usize>,
     /// Bytes that bodies may take beside these which left memory without being in the log: see
     /// [`crate::Spill`]. Zero: they stay in memory.
     pub spill_bytes_max: u64,
@@ -50,6 +60,7 @@ impl JournalOptions {
             writes_in_flight_max: 2,
             waiting_bytes_max: WAITING_BYTES_MAX,
             disk_bytes_max: None,
+            segments_max: None,
             spill_bytes_max: 0,
         }
     }
@@ -92,7 +103,7 @@ impl JournalOptions {
     /// compacted, what follows, and the reserves for settling.
     #[must_use]
     pub fn disk_bytes_min(&self) -> u64 {
-        self.segment_bytes * 4 + self.reserve_bytes * RESERVED_SPARES as u64
+        self.segment_bytes * IN_USE_MIN as u64 + self.reserve_bytes * RESERVED_SPARES as u64
     }
 
     /// Bytes that a batch with only the largest frame takes.
@@ -145,6 +156,7 @@ impl JournalOptions {
         assert!(self.writes_in_flight_max > 0, "something can be written");
         let least = self.disk_bytes_min();
         assert!(self.disk_bytes_max.is_none_or(|most| most >= least), "the log has to fit");
+        assert!(self.segments_max.is_none_or(|most| most >= SEGMENTS_MIN), "the log has to fit");
     }
 }
 

@@ -271,6 +271,11 @@ impl<F: Clone> Segments<F> {
         self.table.values().map(|segment| segment.initialised).sum()
     }
 
+    /// How many segment files there are.
+    pub(crate) fn count(&self) -> usize {
+        self.table.len() + self.spares.len() + self.retired.len()
+    }
+
     /// Bytes of all segment files.
     pub(crate) fn file_bytes(&self) -> u64 {
         let idle = self.spares.iter().chain(&self.retired).map(|spare| spare.file_bytes);

@@ -120,8 +120,8 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StoreFull => f.write_str(
-                "the store is full (the device, or --disk-limit): settle or delete messages, or \
-                 give it more",
+                "the store is full (the device, --disk-limit, or open files by `ulimit -n`): \
+                 settle or delete messages, or give it more",
             ),
             Self::MemoryFull => f.write_str(
                 "the broker's memory is full (--memory-limit): receive and settle messages, or \

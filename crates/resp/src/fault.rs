@@ -56,7 +56,8 @@ impl Fault {
             }
             Refusal::StoreFull => Self::of(
                 "OOM command not allowed when used memory > 'maxmemory': the journal is full \
-                 (the device, or --disk-limit), and takes only what deletes",
+                 (the device, --disk-limit, or open files by `ulimit -n`), and takes only what \
+                 deletes",
             ),
             Refusal::QueueFull(_) => Self::said("OOM", refusal),
             Refusal::MemoryFull => Self::of(

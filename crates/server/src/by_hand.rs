@@ -16,7 +16,7 @@ pub(crate) fn journal_hub_with(test: &str, memory_limit: Option<u64>) -> (PathBu
     let (threads, log, listen) = (1, Log::Quiet, Vec::new());
     let config =
         Config { data: data.clone(), threads, log, listen, memory_limit, ..Config::default() };
-    let disk = crate::server::open_disk(&config).unwrap();
+    let disk = crate::server::open_disk(&config, usize::MAX).unwrap();
     let hub = crate::server::build(&config, disk).unwrap();
     keep_house(&hub);
     (data, hub)

@@ -66,6 +66,13 @@ pub enum StartError {
         /// Which; `None`: all that are not named.
         queue: Option<QueueName>,
     },
+    /// The system lets so few files be open that there can be no store.
+    Descriptors {
+        /// How many are left for files of the store.
+        files: usize,
+        /// The least that are needed.
+        least: usize,
+    },
     /// The system refuses what every server needs: threads, descriptors.
     System(io::Error),
 }
@@ -83,7 +90,11 @@ impl StartError {
             | Self::LargeMessages { .. }
             | Self::DiskLimit { .. }
             | Self::TargetAge { .. } => true,
-            Self::Disk(_) | Self::Journal(_) | Self::Listen { .. } | Self::System(_) => false,
+            Self::Disk(_)
+            | Self::Journal(_)
+            | Self::Listen { .. }
+            | Self::Descriptors { .. }
+            | Self::System(_) => false,
         }
     }
 }
@@ -130,6 +141,11 @@ impl fmt::Display for StartError {
                 f,
                 "{asked} bytes are too few for the journal: let it have {least} (--disk-limit), or \
                  allow smaller messages (--max-message-bytes) and segments (--segment-bytes)"
+            ),
+            Self::Descriptors { files, least } => write!(
+                f,
+                "the system leaves {files} open files for the journal, which takes {least} at \
+                 least: raise `ulimit -n` (1024 will do), or keep nothing (--store none)"
             ),
             Self::MessageBytes { asked } => write!(
                 f,

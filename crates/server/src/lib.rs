@@ -25,6 +25,7 @@ mod connections;
 mod core;
 mod counters;
 mod deadlines;
+mod descriptors;
 mod error;
 mod events;
 mod facts;

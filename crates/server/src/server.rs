@@ -11,7 +11,6 @@ use disk::{File, RealDisk};
 use engine::{EngineOptions, QueuePolicies};
 use journal::JournalOptions;
 use model::{BrokerStatistics, Formats, Nanos, StorePolicy, limits};
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::buffered::ALLOWED_BYTES_MIN;
 use crate::clock::{Clock, nanos};
@@ -19,6 +18,7 @@ use crate::committer::{COMMITTERS, commit, keep_house, read_back};
 use crate::config::{CONNECTIONS_MAX, Config, Limits, Listen, Protocol, THREADS_MAX};
 use crate::core::Core;
 use crate::counters::Counters;
+use crate::descriptors;
 use crate::events::EventSet;
 use crate::facts::{JournalGauges, ProcessFacts};
 use crate::gateway::{HttpThread, Inbox};
@@ -42,11 +42,11 @@ impl Server {
     /// [`StartError`]; nothing is left running then.
     pub fn start(mut config: Config) -> Result<Running, StartError> {
         check(&config)?;
-        raise_descriptor_limit();
+        let descriptors = descriptors::raised();
         if config.policy != StorePolicy::Memory {
-            bound_connections(&mut config.limits, &config.log);
+            descriptors::bound_connections(&mut config, descriptors);
         }
-        let disk = open_disk(&config)?;
+        let disk = open_disk(&config, descriptors)?;
         let listeners: Vec<Listener> =
             config.listen.iter().copied().map(Listener::bind).collect::<Result<_, _>>()?;
         config.listen = listeners.iter().map(Listener::bound).collect();
@@ -290,20 +290,29 @@ fn check_disk_limit(journal: &JournalOptions) -> Result<(), StartError> {
     }
 }
 
-pub(crate) fn open_disk(config: &Config) -> Result<Option<RealDisk>, StartError> {
+/// With so many descriptors for the whole process.
+pub(crate) fn open_disk(
+    config: &Config,
+    descriptors: usize,
+) -> Result<Option<RealDisk>, StartError> {
     if config.policy == StorePolicy::Memory {
         return Ok(None);
     }
     let disk = RealDisk::open(&config.data, config.journal_io).map_err(StartError::Disk)?;
     let disk = disk.reading_ahead_within(MemoryShares::of(config).start());
+    let of_store = descriptors::of_store(config, descriptors);
+    let disk = disk.with_descriptors(of_store).map_err(StartError::Disk)?;
     config.log.line(format_args!("journal in {}: {}", config.data.display(), disk.probe()));
     Ok(Some(disk))
 }
 
 /// Recovers the broker and puts around it what the threads share.
 pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
-    let options = broker_options(config);
+    let mut options = broker_options(config);
     check_disk_limit(&options.journal)?;
+    if let Some(disk) = &disk {
+        options.journal = descriptors::share_files(options.journal, disk.files_max())?;
+    }
     let segment_bytes = disk.as_ref().map_or(0, |_| options.journal.segment_bytes);
     let clock = Clock::new();
     let broker = open_broker(config, disk.as_ref(), options, &clock)?;
@@ -420,8 +429,7 @@ fn share_disk(journal: JournalOptions, limit: Option<u64>) -> JournalOptions {
     JournalOptions { disk_bytes_max: Some(limit - spill_bytes_max), spill_bytes_max, ..journal }
 }
 
-/// Its files are open as long as they are there, and so they are some hundred at most: half of the
-/// descriptors that are kept for files.
+/// Its files are open as long as they are there, and so they are some hundred at most.
 const SPILL_BYTES_MAX: u64 = 32 * 1024 * 1024 * 1024;
 
 /// Segments that a limit of the disk has room for, unless they have to be larger.
@@ -462,28 +470,3 @@ fn join(threads: &mut Vec<JoinHandle<()>>) -> Result<(), Failure> {
     }
     end
 }
-
-/// Every connection is a descriptor, and the customary limit of 1,024 is a soft one.
-fn raise_descriptor_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Where it cannot be raised, accepting pauses at the limit there is.
-    let _ = setrlimit(Resource::Nofile, limit);
-}
-
-/// Connections that would leave no descriptors for the journal's files are not allowed.
-fn bound_connections(limits: &mut Limits, log: &Log) {
-    let Some(descriptors) = getrlimit(Resource::Nofile).current else { return };
-    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
-    let possible = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(1);
-    if possible < limits.connections {
-        log.line(format_args!(
-            "at most {possible} connections: the system allows {descriptors} open files, of which \
-             {DESCRIPTORS_RESERVED} are kept for the journal (raise `ulimit -n`)"
-        ));
-        limits.connections = possible;
-    }
-}
-
-/// Descriptors for the journal's segments, snapshots and the server itself.
-const DESCRIPTORS_RESERVED: usize = 256;

@@ -133,6 +133,14 @@ impl FaultyDisk {
         self.0.borrow().used()
     }
 
+    /// How many segments there are.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        let state = self.0.borrow();
+        let names = state.inodes.values().filter_map(|inode| inode.name.as_deref());
+        names.filter(|name| name.ends_with(".segment")).count()
+    }
+
     /// Prints each call to standard error.
     pub fn set_trace(&self, on: bool) {
         self.0.borrow_mut().trace = on;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use broker::BrokerOptions;
 use engine::{EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
-use journal::JournalOptions;
+use journal::{JournalOptions, SEGMENTS_MIN};
 use model::{
     Destination, Durability, Formats, Nanos, Persistence, QueueBounds, QueueName, StorePolicy,
     WhenFull, limits,
@@ -142,6 +142,11 @@ impl Scenario {
             scenario.log_bodies_max = rng.pick(&[0, 0, 4, 32]) * 1024;
             let kib = rng.pick(&[0, 16, 16, 16, 64, 256, 256, 1024]);
             scenario.journal.spill_bytes_max = kib * 1024;
+        }
+        if scenario.journal.disk_bytes_max.is_some() && rng.coin() {
+            // The same once more: so many files, however long they are.
+            scenario.journal.disk_bytes_max = None;
+            scenario.journal.segments_max = Some(SEGMENTS_MIN + rng.pick(&[0, 0, 1, 4]));
         }
         scenario
     }
@@ -287,6 +292,7 @@ impl Scenario {
     /// The device is never full.
     pub fn have_room(&mut self) {
         (self.quota, self.journal.disk_bytes_max) = (None, None);
+        self.journal.segments_max = None;
         self.faults.retain(|fault| *fault != Fault::Full);
     }
 
@@ -337,8 +343,11 @@ impl Scenario {
 
     /// Whether the device is full at times.
     pub(crate) fn may_lack_room(&self) -> bool {
-        let is_bounded = self.quota.is_some() || self.journal.disk_bytes_max.is_some();
-        is_bounded || self.faults_per_million > 0 && self.faults.contains(&Fault::Full)
+        let is_bounded =
+            self.journal.disk_bytes_max.is_some() || self.journal.segments_max.is_some();
+        is_bounded
+            || self.quota.is_some()
+            || self.faults_per_million > 0 && self.faults.contains(&Fault::Full)
     }
 
     /// Whether queues, topics or lists may have bounds.

@@ -536,6 +536,10 @@ impl<D: Disk + 'static> World<D> {
             let allowed = most.max(self.used_at_start) + spill + EPOCH_BYTES;
             assert!(used <= allowed, "{used} bytes instead of {allowed}");
         }
+        if let Some(most) = self.scenario.journal.segments_max {
+            let segments = self.faulty.segments();
+            assert!(segments <= most, "{segments} segments instead of {most}");
+        }
     }
 
     /// The disk performs a call, or the broker hears of one.

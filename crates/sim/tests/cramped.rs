@@ -56,6 +56,7 @@ fn transactions_and_topics_wait_whole() {
         scenario.steps = 1500;
         // Full devices are another matter: see scarcity.rs.
         (scenario.quota, scenario.journal.disk_bytes_max) = (None, None);
+        scenario.journal.segments_max = None;
         scenario.faults.retain(|fault| *fault != Fault::Full);
     });
     assert!(total.spilled > 2 * SEEDS, "{total}");
@@ -178,6 +179,7 @@ fn world_on(disk: &FaultyDisk, policy: StorePolicy, memory_limit: u64) -> World<
     let mut scenario = Scenario::new(1);
     (scenario.policy, scenario.journal.policy) = (policy, policy);
     (scenario.quota, scenario.journal.disk_bytes_max) = (None, None);
+    scenario.journal.segments_max = None;
     scenario.faults_per_million = 0;
     scenario.journal.spill_bytes_max = 0;
     scenario.memory_limit = memory_limit;

@@ -36,6 +36,7 @@ fn scenario() -> Scenario {
     scenario.journal.reserve_bytes = 8 * 1024;
     scenario.journal.batch_bytes = 8 * 1024;
     scenario.journal.disk_bytes_max = None;
+    scenario.journal.segments_max = None;
     scenario.quota = None;
     scenario.faults_per_million = 0;
     scenario

@@ -60,6 +60,7 @@ fn script(clients: Clients, seed: u64, policy: StorePolicy) -> Scenario {
     scenario.journal.reserve_bytes = 32 * 1024;
     scenario.journal.batch_bytes = 16 * 1024;
     scenario.journal.disk_bytes_max = None;
+    scenario.journal.segments_max = None;
     scenario.faults_per_million = 0;
     scenario.falls_per_thousand = 0;
     scenario.quota = None;

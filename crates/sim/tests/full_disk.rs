@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use journal::SEGMENTS_MIN;
 use model::{Nanos, Persistence, StorePolicy};
 use sim::{Character, Fall, FaultyDisk, Scenario, Wish, World};
 
@@ -15,9 +16,11 @@ const POLICIES: [StorePolicy; 3] =
 enum Bound {
     Device,
     Limit,
+    /// Files that may be open.
+    Segments,
 }
 
-const BOUNDS: [Bound; 2] = [Bound::Device, Bound::Limit];
+const BOUNDS: [Bound; 3] = [Bound::Device, Bound::Limit, Bound::Segments];
 
 const FALLS: [Fall; 2] = [Fall::Process, Fall::Power];
 
@@ -31,6 +34,10 @@ fn bounded(mut scenario: Scenario, bound: Bound, bytes: u64) -> (World<FaultyDis
     match bound {
         Bound::Device => disk.set_quota(Some(bytes)),
         Bound::Limit => scenario.journal.disk_bytes_max = Some(bytes),
+        Bound::Segments => {
+            let fit = usize::try_from(bytes / scenario.journal.segment_bytes).expect("a few");
+            scenario.journal.segments_max = Some(fit.max(SEGMENTS_MIN));
+        }
     }
     let mut world = World::new(scenario, disk.clone(), disk.clone());
     world.start();

@@ -75,6 +75,7 @@ fn the_oldest_goes_on_a_full_device_too() {
             // A frame takes as many as are renamed.
             scenario.bound_lists(QueueBounds { messages_max: Some(20), ..bounds });
             (scenario.journal.segment_bytes, scenario.journal.disk_bytes_max) = (64 * 1024, None);
+            scenario.journal.segments_max = None;
             scenario.quota = Some(scenario.journal.segment_bytes * rng.between(4, 6));
             scenario.persistences = vec![Persistent, Persistent, NonPersistent];
         });
@@ -102,6 +103,7 @@ fn consumers_and_transactions_go_on_with_a_full_device() {
             scenario.journal.segment_bytes = 128 * 1024;
             scenario.journal.frame_payload_bytes_max = 48 * 1024;
             scenario.journal.disk_bytes_max = None;
+            scenario.journal.segments_max = None;
             scenario.quota = Some(scenario.journal.segment_bytes * rng.between(4, 6));
             scenario.persistences = vec![Persistent, Persistent, NonPersistent];
         });

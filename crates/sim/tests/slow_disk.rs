@@ -19,6 +19,7 @@ fn world_of(seed: u64, policy: StorePolicy) -> (World<FaultyDisk>, FaultyDisk) {
     scenario.policy = policy;
     scenario.journal.policy = policy;
     scenario.journal.disk_bytes_max = None;
+    scenario.journal.segments_max = None;
     scenario.quota = None;
     scenario.faults_per_million = 0;
     scenario.stalls = true;

@@ -14,6 +14,7 @@ fn lives(spill_bytes_max: u64, adapt: impl Fn(&mut Scenario)) -> Tally {
         scenario.log_bodies_max = 0;
         scenario.journal.spill_bytes_max = spill_bytes_max;
         (scenario.quota, scenario.journal.disk_bytes_max) = (None, None);
+        scenario.journal.segments_max = None;
         (scenario.steps, scenario.falls_per_thousand) = (600, 5);
         scenario.faults_per_million = 0;
         adapt(&mut scenario);
