@@ -439,6 +439,7 @@ impl Engine {
             }
             Command::CancelReceive { link } => self.cancel_receive(by, link),
             Command::CancelSends => self.cancel_sends(by, effects),
+            Command::CancelSend { ticket } => self.cancel_send(by, ticket, effects),
             Command::Lease { message } => self.lease(by, message, effects),
             Command::Delete { message } => self.delete(by, message, effects),
             Command::Release { message, priority, delay } => {

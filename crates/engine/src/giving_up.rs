@@ -31,6 +31,19 @@ impl Engine {
         Outcome::NOTHING
     }
 
+    /// The same of one of them.
+    pub(crate) fn cancel_send(
+        &mut self,
+        by: SessionSlot,
+        ticket: u64,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if self.sessions.at(by).paced.contains(&ticket) {
+            self.give_up_waiting(ticket, effects);
+        }
+        Outcome::NOTHING
+    }
+
     /// It is not done: as if nothing had come in time, where it might have waited for that too.
     pub(crate) fn give_up_waiting(&mut self, ticket: u64, effects: &mut Effects) {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");

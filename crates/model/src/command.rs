@@ -182,6 +182,11 @@ pub enum Command {
     /// own: each is answered `Late` with `Refused`, or with `TimedOut` where it is a
     /// [`ListCommand::Move`] that may wait; no effect where none waits
     CancelSends,
+    /// The same of one of them; no effect where it waits no longer.
+    CancelSend {
+        /// The one that was told that it waits for this.
+        ticket: u64,
+    },
     /// Lease this very message if it is ready, delayed or buried. → `Delivered`, `NotFound`
     Lease {
         /// The message.

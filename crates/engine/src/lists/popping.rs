@@ -271,7 +271,8 @@ impl Engine {
 /// subscriptions bring and gives credit by itself, and others end its waits in its name.
 pub(crate) fn says_arrived(command: &Command) -> bool {
     match command {
-        Command::Settle { .. } | Command::Credit { .. } | Command::CancelSends => false,
+        Command::Settle { .. } | Command::Credit { .. } => false,
+        Command::CancelSends | Command::CancelSend { .. } => false,
         Command::List(command) => !matches!(command, ListCommand::CancelPop),
         _ => true,
     }

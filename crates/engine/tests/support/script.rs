@@ -306,6 +306,7 @@ impl<'a> Words<'a> {
                 drain: drain == ["drain"],
             },
             ["cancel-sends"] => Command::CancelSends,
+            ["cancel-send", ticket] => Command::CancelSend { ticket: ticket.parse().unwrap() },
             ["cancel", link] => Command::CancelReceive { link: self::link(link) },
             ["release", id] => Command::Release {
                 message: message(id),

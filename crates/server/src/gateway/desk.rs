@@ -134,12 +134,15 @@ impl Desk {
     fn grant_next(&mut self, locked: &mut Locked<'_>, inbox: &Inbox) -> bool {
         let Some(wish) = inbox.pop() else { return false };
         match wish {
-            Wish::Work(work, reply) => self.begin_work(locked, work, reply),
+            Wish::Work(ticket, work, reply) => self.begin_work(locked, ticket, work, reply),
             Wish::Receive(_, _, reply) if self.stopping => drop(reply.send(Err(Trouble::Stopping))),
             Wish::Receive(ticket, wanted, reply) => {
                 self.begin_receive(locked, ticket, wanted, reply);
             }
-            Wish::Abandon(ticket) => self.abandon(locked, ticket),
+            Wish::Abandon(ticket) => {
+                self.abandon_receive(locked, ticket);
+                self.abandon_work(locked, ticket);
+            }
             Wish::GiveBack(tokens) => tokens.into_iter().for_each(|token| {
                 self.give_back(locked, token);
             }),

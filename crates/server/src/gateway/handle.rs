@@ -46,16 +46,21 @@ impl http_api::Gateway for Gateway {
 
     async fn ask(&self, work: Work) -> Result<Vec<Reply>, Trouble> {
         let (reply, answer) = oneshot::channel();
-        self.hub.inbox.push(Wish::Work(work, reply))?;
-        answer.await.unwrap_or(Err(Trouble::Stopping))
+        let ticket = self.ticket();
+        self.hub.inbox.push(Wish::Work(ticket, work, reply))?;
+        Waiting { inbox: &self.hub.inbox, ticket, answer: Some(answer), untaken: |_, _| {} }
+            .end()
+            .await
     }
 
     async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, Trouble> {
         let (reply, answer) = oneshot::channel();
         let ticket = self.ticket();
         self.hub.inbox.push(Wish::Receive(ticket, wanted, reply))?;
-        let mut waiting = Waiting { inbox: &self.hub.inbox, ticket, answer: Some(answer) };
-        waiting.end().await
+        let untaken = |inbox: &Inbox, leased: Vec<Leased>| {
+            give_back(inbox, leased.iter().map(|leased| leased.token).collect());
+        };
+        Waiting { inbox: &self.hub.inbox, ticket, answer: Some(answer), untaken }.end().await
     }
 
     fn give_back(&self, tokens: Vec<Token>) {
@@ -101,15 +106,17 @@ impl http_api::Gateway for Gateway {
     }
 }
 
-/// A receive that waits. Whoever drops it gets nothing, and loses nothing for others.
-struct Waiting<'a> {
+/// A work or a receive that waits. Whoever drops it gets nothing, and loses nothing for others.
+struct Waiting<'a, T> {
     inbox: &'a Inbox,
     ticket: Ticket,
-    answer: Option<oneshot::Receiver<Result<Vec<Leased>, Trouble>>>,
+    answer: Option<oneshot::Receiver<Result<T, Trouble>>>,
+    /// What becomes of an answer that came too late.
+    untaken: fn(&Inbox, T),
 }
 
-impl Waiting<'_> {
-    async fn end(&mut self) -> Result<Vec<Leased>, Trouble> {
+impl<T> Waiting<'_, T> {
+    async fn end(mut self) -> Result<T, Trouble> {
         let answer = self.answer.as_mut().expect("invariant: it is waited for once");
         let result = answer.await.unwrap_or(Err(Trouble::Stopping));
         self.answer = None;
@@ -117,12 +124,12 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl<T> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
         let Some(mut answer) = self.answer.take() else { return };
         answer.close();
-        if let Ok(Ok(leased)) = answer.try_recv() {
-            give_back(self.inbox, leased.iter().map(|leased| leased.token).collect());
+        if let Ok(Ok(answer)) = answer.try_recv() {
+            (self.untaken)(self.inbox, answer);
         }
         // Never refused: it ends something that was let in.
         let _ = self.inbox.push(Wish::Abandon(self.ticket));

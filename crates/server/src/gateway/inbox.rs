@@ -14,16 +14,16 @@ pub(crate) type WorkReply = oneshot::Sender<Result<Vec<Reply>, Trouble>>;
 /// Who gets what was received.
 pub(crate) type ReceiveReply = oneshot::Sender<Result<Vec<Leased>, Trouble>>;
 
-/// Tells one receive or follower of this process from all others.
+/// Tells one work, receive or follower of this process from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
 
 /// What a task asks of the pump.
 #[derive(Debug)]
 pub(crate) enum Wish {
-    Work(Work, WorkReply),
+    Work(Ticket, Work, WorkReply),
     Receive(Ticket, Wanted, ReceiveReply),
-    /// Whoever waited for this receive is gone.
+    /// Whoever waited for this work or receive is gone.
     Abandon(Ticket),
     /// Nobody saw these.
     GiveBack(Vec<Token>),
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn work() -> Wish {
-        Wish::Work(Work::steps(Vec::new()), oneshot::channel().0)
+        Wish::Work(Ticket(0), Work::steps(Vec::new()), oneshot::channel().0)
     }
 
     #[test]

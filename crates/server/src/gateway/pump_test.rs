@@ -385,6 +385,43 @@ fn however_many_transactions_wait_for_a_place_others_are_done() {
 }
 
 #[test]
+fn what_waits_for_a_place_is_not_done_when_who_asked_is_gone() {
+    let mut turns = Turns::new("left");
+    let gateway = turns.gateway.clone();
+    turns.fill_queue();
+    let waits = |turns: &mut Turns, work| {
+        let mut waits = Box::pin(gateway.ask(work));
+        assert!(poll_settled(turns, waits.as_mut()).is_none());
+        waits
+    };
+    let paced = |turns: &mut Turns| {
+        let ask = gateway.ask(Work::command(Command::QueueStatistics { queue: queue() }));
+        let replies = turns.done_meanwhile(ask).unwrap();
+        let [Reply::QueueStatistics(queue)] = replies.as_slice() else { panic!("{replies:?}") };
+        queue.paced
+    };
+    let steps = vec![put_in_memory("m"), put_in_memory("q")];
+    let first = waits(&mut turns, Work::atomic(steps.clone()));
+    let second = waits(&mut turns, Work::steps(vec![put_in_memory("q")]));
+    let mut last = waits(&mut turns, Work::steps(vec![put_in_memory("q")]));
+    assert_eq!(paced(&mut turns), 3);
+    drop((first, second));
+    turns.settle();
+    assert_eq!(paced(&mut turns), 1);
+    // One that is gone before its turn does not line up.
+    assert!(poll(pin!(gateway.ask(Work::atomic(steps)))).is_none());
+    turns.settle();
+    assert_eq!(paced(&mut turns), 1);
+    let Leased { token, .. } = only(turns.done_meanwhile(gateway.receive(wanted(0))));
+    let settle = Step::Settle { token, settling: Settling::Accept };
+    turns.done_meanwhile(gateway.ask(Work::steps(vec![settle]))).unwrap();
+    turns.fire_timers();
+    turns.settle();
+    poll(last.as_mut()).unwrap().unwrap();
+    assert_eq!(turns.ready(), 1, "and nothing else, in no queue");
+}
+
+#[test]
 fn who_would_wait_after_a_stop_began_is_told_that() {
     let mut turns = Turns::new("stopping");
     let gateway = turns.gateway.clone();

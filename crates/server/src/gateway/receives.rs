@@ -119,7 +119,7 @@ impl Desk {
     }
 
     /// Who waited is gone.
-    pub(crate) fn abandon(&mut self, locked: &mut Locked<'_>, ticket: Ticket) {
+    pub(crate) fn abandon_receive(&mut self, locked: &mut Locked<'_>, ticket: Ticket) {
         if let Some(link) = self.receives.links.get(&ticket).copied() {
             self.call(locked, Command::CancelReceive { link });
         }

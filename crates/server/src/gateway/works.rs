@@ -10,7 +10,7 @@ use model::{
 
 use crate::gateway::answer::{Answer, Waits};
 use crate::gateway::desk::{Desk, Locked};
-use crate::gateway::inbox::{WISHES_MAX, WorkReply};
+use crate::gateway::inbox::{Ticket, WISHES_MAX, WorkReply};
 
 /// What is under way.
 #[derive(Debug)]
@@ -20,8 +20,10 @@ pub(crate) struct Works {
     /// Commits, and commands of operators, whose answers come later, by session. There is one at
     /// most of each: nothing in such an answer says what it is for.
     late: BTreeMap<SessionId, Working>,
-    /// What waits for a place in a queue or for memory, by ticket.
+    /// What waits for a place in a queue or for memory, by the engine's ticket.
     paced: BTreeMap<u64, Working>,
+    /// The same tickets by who asked.
+    paced_by_asker: BTreeMap<Ticket, u64>,
     /// What waited for one, or for the log, and can go on.
     admitted: VecDeque<Working>,
     /// What adds to the log and goes on once that is not behind.
@@ -39,6 +41,7 @@ pub(crate) struct Works {
 
 #[derive(Debug)]
 struct Working {
+    asker: Ticket,
     /// Whose commands these are: see [`Desk::session_for`].
     session: SessionId,
     steps: VecDeque<Step>,
@@ -79,6 +82,7 @@ impl Works {
             begun: None,
             late: BTreeMap::new(),
             paced: BTreeMap::new(),
+            paced_by_asker: BTreeMap::new(),
             admitted: VecDeque::new(),
             postponed: VecDeque::new(),
             parked: BTreeMap::new(),
@@ -120,6 +124,17 @@ impl Works {
         first
     }
 
+    fn pace(&mut self, ticket: u64, working: Working) {
+        self.paced_by_asker.insert(working.asker, ticket);
+        self.paced.insert(ticket, working);
+    }
+
+    fn take_paced(&mut self, ticket: u64) -> Option<Working> {
+        let working = self.paced.remove(&ticket)?;
+        self.paced_by_asker.remove(&working.asker);
+        Some(working)
+    }
+
     /// The sessions of transactions, where all is to end.
     pub(crate) fn take_sessions(&mut self) -> BTreeSet<SessionId> {
         self.ended.clear();
@@ -138,11 +153,18 @@ impl Works {
 }
 
 impl Desk {
-    pub(crate) fn begin_work(&mut self, locked: &mut Locked<'_>, work: Work, reply: WorkReply) {
+    pub(crate) fn begin_work(
+        &mut self,
+        locked: &mut Locked<'_>,
+        asker: Ticket,
+        work: Work,
+        reply: WorkReply,
+    ) {
         let Some(session) = self.session_for(locked, &work) else {
             return self.answers.push(Waits::default(), Answer::Work(reply, Err(Trouble::Busy)));
         };
         let mut working = Working {
+            asker,
             session,
             steps: work.steps.into(),
             transaction: None,
@@ -219,7 +241,7 @@ impl Desk {
     /// The answer to what was said to wait. Whom it is for may have been told that the server
     /// stops.
     pub(crate) fn note_admitted(&mut self, ticket: u64, after: After, reply: Reply) {
-        let Some(mut working) = self.works.paced.remove(&ticket) else { return };
+        let Some(mut working) = self.works.take_paced(ticket) else { return };
         if working.commits {
             return self.committed(working, after, reply);
         }
@@ -238,9 +260,18 @@ impl Desk {
 
     /// Nobody waits any longer: what the next start finds of it is what was stored.
     pub(crate) fn stop_paced(&mut self) {
+        self.works.paced_by_asker.clear();
         for (_, working) in std::mem::take(&mut self.works.paced) {
             self.end_work(working, Err(Trouble::Stopping));
         }
+    }
+
+    /// Who waited is gone: what waits for a place or for memory is not done.
+    pub(crate) fn abandon_work(&mut self, locked: &mut Locked<'_>, asker: Ticket) {
+        let Some(ticket) = self.works.paced_by_asker.get(&asker).copied() else { return };
+        let session = self.works.paced.get(&ticket).map(|working| working.session);
+        let session = session.expect("invariant: who asked is known while it waits");
+        self.call_as(locked, session, Command::CancelSend { ticket });
     }
 
     /// A lease among these that is over, before anything is done.
@@ -279,7 +310,7 @@ impl Desk {
                     self.works.late.insert(working.session, working);
                     return;
                 }
-                Ok(Pace::Wait { ticket }) => return self.wait(ticket, working),
+                Ok(Pace::Wait { ticket }) => return self.wait(locked, ticket, working),
                 Err(trouble) => return self.give_up(locked, working, trouble),
             }
         }
@@ -316,12 +347,16 @@ impl Desk {
         Ok(())
     }
 
-    /// It goes on when there is a place or memory, unless the server stops.
-    fn wait(&mut self, ticket: u64, working: Working) {
+    /// It goes on when there is a place or memory, unless the server stops or who asked is gone.
+    fn wait(&mut self, locked: &mut Locked<'_>, ticket: u64, working: Working) {
         if self.is_stopping() {
             return self.end_work(working, Err(Trouble::Stopping));
         }
-        self.works.paced.insert(ticket, working);
+        let (asker, is_gone) = (working.asker, working.reply.is_closed());
+        self.works.pace(ticket, working);
+        if is_gone {
+            self.abandon_work(locked, asker);
+        }
     }
 
     /// It goes on when the log has, unless as many wait for that as wishes may.
@@ -449,7 +484,7 @@ impl Desk {
             return self.postpone(locked, working);
         }
         match self.call_as(locked, working.session, commit) {
-            Some((_, Reply::Waits { ticket })) => self.wait(ticket, working),
+            Some((_, Reply::Waits { ticket })) => self.wait(locked, ticket, working),
             Some((after, reply)) => self.committed(working, after, reply),
             None => drop(self.works.late.insert(working.session, working)),
         }

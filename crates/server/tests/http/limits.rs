@@ -310,3 +310,22 @@ fn answers_that_are_not_read_take_a_bounded_room() {
     drop(silent);
     while http.ask("GET /queues/q/messages?browse").status == 503 {}
 }
+
+#[test]
+fn a_send_that_waits_ends_with_its_connection() {
+    let pace_max = Some(Duration::from_secs(3600));
+    let server = start(http_too(server::Config { pace_max, ..memory() }));
+    let mut http = Http::to(&server);
+    http.begin("PUT /queues/q/policy", &[], "{\"max-messages\":1}").answer().says(200, "");
+    http.post("/queues/q/messages", "first").says(201, "");
+    let mut gone = Http::to(&server);
+    gone.begin("POST /queues/q/messages", &[], "gone");
+    while !http.ask("GET /queues/q").body.contains("\"paced\":1") {}
+    drop(gone);
+    while !http.ask("GET /queues/q").body.contains("\"paced\":0") {}
+    let (body, lease) = http.receive("q");
+    assert_eq!(body, "first");
+    http.ask(&format!("DELETE /leases/{lease}"));
+    http.post("/queues/q/messages", "second").says(201, "");
+    assert_eq!(http.receive("q").0, "second");
+}
