@@ -35,6 +35,7 @@ mod token;
 mod topics;
 mod transactions;
 mod unique;
+mod untaken;
 
 pub use app::Options;
 pub use gateway::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,10 +16,10 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::app::{App, Options};
-use crate::body::Body;
 use crate::followed::Hangup;
 use crate::gateway::Gateway;
 use crate::half_sent::Prompt;
+use crate::untaken::{Pieces, Untaken};
 
 /// How far the life of a server has come. Ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,9 +102,15 @@ async fn converse<G: Gateway>(
     let half_sent = app.options.half_sent;
     let hangup = Hangup::default();
     let closing = Arc::clone(&hangup);
+    let untaken = Arc::new(Untaken::default());
+    let watched = Arc::clone(&untaken);
     let service = service_fn(move |request: Request<Incoming>| {
         let (app, hangup) = (app.clone(), Arc::clone(&hangup));
-        async move { Ok::<Response<Body>, Infallible>(app.answer(request, hangup).await) }
+        let untaken = (request.version() == Version::HTTP_2).then(|| Arc::clone(&untaken));
+        async move {
+            let answer = app.answer(request, hangup).await;
+            Ok::<_, Infallible>(answer.map(|body| Pieces::new(body, untaken)))
+        }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(half_sent);
@@ -122,6 +128,7 @@ async fn converse<G: Gateway>(
             // How a connection ended is its peer's business: what it asked was done or was not.
             _ = connection.as_mut() => return,
             () = closing.notified() => return,
+            () = watched.reach(half_sent) => return,
             () = reach(&mut stage, Stage::Stopping), if !is_stopping => {
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();

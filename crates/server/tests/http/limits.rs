@@ -1,6 +1,6 @@
 //! What is refused, and that it costs nobody else anything.
 
-use std::io::{ErrorKind, Read as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -68,6 +68,31 @@ fn a_connection_that_begins_and_does_not_go_on_is_closed() {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{half:?}: {heard:?}");
         });
     }
+}
+
+/// Its windows say that it takes nothing, and it asks again and again whether anybody is there.
+#[test]
+fn who_takes_no_answer_by_http_2_is_closed_however_lively_it_is() {
+    const PREFACE: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const NO_WINDOW: &str = "\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
+    const PING: &str = "\0\0\x08\x06\0\0\0\0\0pingpong";
+    let get = b"\0\0\x16\x01\x05\0\0\0\x01\x82\x86\x04\x07/health\x01\x09localhost";
+    let limits = Limits { half_sent: Some(Duration::from_millis(50)), ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let mut http = Http::to(&server);
+    http.send(PREFACE).send(NO_WINDOW);
+    http.socket.get_mut().write_all(get).unwrap();
+    let mut heard = 0;
+    // A reset is an end as well.
+    while http.socket.get_mut().write_all(PING.as_bytes()).is_ok() {
+        let count = http.socket.read(&mut [0; 1024]).unwrap_or(0);
+        heard += count;
+        assert!(heard < 100_000_000, "it is served for ever");
+        if count == 0 {
+            break;
+        }
+    }
+    assert!(heard > 0);
 }
 
 #[test]
