@@ -14,6 +14,7 @@ use crate::body::{Answer, Body, Reader};
 use crate::counted::{Counted, REQUEST_BYTES};
 use crate::followed::{Followed, Hangup};
 use crate::gateway::{Gateway, Work};
+use crate::open::Open;
 use crate::origin;
 use crate::problem::{Problem, Result};
 use crate::query::{Query, segments};
@@ -64,6 +65,7 @@ impl Options {
 pub(crate) struct App<G> {
     pub(crate) gateway: G,
     pub(crate) options: Arc<Options>,
+    pub(crate) open: Open,
     /// For large answers that were not read yet.
     pub(crate) unread: Room,
     /// For events that were not: their readers may be silent for long, in nobody else's way.
@@ -83,6 +85,9 @@ pub(crate) struct Asked {
 impl<G: Gateway> App<G> {
     pub(crate) fn new(gateway: G, options: Options) -> Self {
         let part = options.buffered_bytes / 8;
+        // As much again as all that they say and are answered, and half of the receives that may
+        // wait: so many connections of one request each find a place.
+        let open = Open::new(options.buffered_bytes);
         let wait_max = options.pace_max;
         let room = |bytes| Room::new(bytes, &options.held_bytes);
         let (sent, said) = (room(part), room(part));
@@ -91,7 +96,7 @@ impl<G: Gateway> App<G> {
         let reader = Reader { sent, said, idle: options.half_sent };
         let unread = room(2 * part);
         let followed = Followed::new(part, &options.held_bytes);
-        Self { gateway, options: Arc::new(options), unread, followed, reader }
+        Self { gateway, options: Arc::new(options), open, unread, followed, reader }
     }
 
     /// Answers one request, whatever it is; what closes its connection is for answers that are not

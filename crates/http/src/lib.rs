@@ -18,6 +18,7 @@ mod followed;
 mod gateway;
 mod half_sent;
 mod journal;
+mod open;
 mod operate;
 mod origin;
 mod policies;

@@ -19,6 +19,7 @@ use crate::app::{App, Options};
 use crate::followed::Hangup;
 use crate::gateway::Gateway;
 use crate::half_sent::Prompt;
+use crate::problem::Problem;
 use crate::untaken::{Pieces, Untaken};
 
 /// How far the life of a server has come. Ordered.
@@ -104,12 +105,21 @@ async fn converse<G: Gateway>(
     let closing = Arc::clone(&hangup);
     let untaken = Arc::new(Untaken::default());
     let watched = Arc::clone(&untaken);
+    let asking = app.open.connection();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (app, hangup) = (app.clone(), Arc::clone(&hangup));
         let untaken = (request.version() == Version::HTTP_2).then(|| Arc::clone(&untaken));
+        let admitted = asking.admit();
+        // Apart: hyper keeps as much as the future takes until the answer is taken.
+        let answer = admitted.is_some().then(|| {
+            let (app, hangup) = (app.clone(), Arc::clone(&hangup));
+            Box::pin(async move { app.answer(request, hangup).await })
+        });
         async move {
-            let answer = app.answer(request, hangup).await;
-            Ok::<_, Infallible>(answer.map(|body| Pieces::new(body, untaken)))
+            let answer = match answer {
+                Some(answer) => answer.await,
+                None => Problem::busy().answer(),
+            };
+            Ok::<_, Infallible>(answer.map(|body| Pieces::new(body, untaken, admitted)))
         }
     });
     let mut builder = Builder::new(TokioExecutor::new());

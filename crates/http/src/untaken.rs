@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::body::Body;
+use crate::open::Admitted;
 
 /// What one connection has not taken, since when.
 #[derive(Debug, Default)]
@@ -85,6 +86,8 @@ pub(crate) struct Pieces {
     rest: Bytes,
     /// Until it is asked for more.
     wait: Option<Wait>,
+    /// Its request.
+    _admitted: Option<Admitted>,
 }
 
 struct Piece {
@@ -99,10 +102,14 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Pieces {
-    pub(crate) fn new(body: Body, untaken: Option<Arc<Untaken>>) -> Self {
+    pub(crate) fn new(
+        body: Body,
+        untaken: Option<Arc<Untaken>>,
+        admitted: Option<Admitted>,
+    ) -> Self {
         let has_more = !body.is_end_stream();
         let wait = untaken.as_ref().filter(|_| has_more).map(Untaken::wait);
-        Self { body, untaken, rest: Bytes::new(), wait }
+        Self { body, untaken, rest: Bytes::new(), wait, _admitted: admitted }
     }
 }
 
@@ -167,7 +174,7 @@ mod tests {
     fn a_body_waits_for_its_peer_until_all_pieces_are_taken() {
         let untaken = Arc::new(Untaken::default());
         let bytes = Bytes::from(vec![b'x'; 2 * PIECE_BYTES + 1]);
-        let mut pieces = Pieces::new(bytes.clone().into(), Some(Arc::clone(&untaken)));
+        let mut pieces = Pieces::new(bytes.clone().into(), Some(Arc::clone(&untaken)), None);
         assert_eq!(pieces.size_hint().exact(), Some(bytes.len() as u64));
         assert_eq!(waiting(&untaken), 1, "for being asked");
         let mut taken = Vec::new();
@@ -185,9 +192,9 @@ mod tests {
     #[test]
     fn a_body_that_has_nothing_to_say_waits_for_nobody() {
         let untaken = Arc::new(Untaken::default());
-        let empty = Pieces::new(Body::Sent, Some(Arc::clone(&untaken)));
+        let empty = Pieces::new(Body::Sent, Some(Arc::clone(&untaken)), None);
         let (_to, stream) = tokio::sync::mpsc::channel(1);
-        let mut stream = Pieces::new(Body::Stream(stream), Some(Arc::clone(&untaken)));
+        let mut stream = Pieces::new(Body::Stream(stream), Some(Arc::clone(&untaken)), None);
         assert_eq!(waiting(&untaken), 1, "the stream for being asked");
         assert!(next(&mut stream).is_pending());
         assert_eq!(waiting(&untaken), 0);

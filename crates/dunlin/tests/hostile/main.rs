@@ -22,4 +22,5 @@ mod idle;
 mod neighbours;
 mod restarted;
 mod spilled;
+mod streams;
 mod unread;
