@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::patience::until;
 use common::{ANY, Directory, Server, dunlin, run};
 use serde_json::Value;
 
@@ -206,9 +207,7 @@ fn a_signal_ends_it_with_what_was_measured_so_far() {
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
     // It has its signal handler before it has a directory.
-    while std::fs::read_dir(&directory.0).unwrap().count() == 0 {
-        std::thread::yield_now();
-    }
+    until("it has a directory", || std::fs::read_dir(&directory.0).unwrap().count() > 0);
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -229,9 +228,7 @@ fn a_broker_is_left_empty_also_by_who_is_called_off() {
     command.args(["--clients", "2", "--operations", "3"]);
     command.stdout(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
-    while waiting(&directory, &server) < 100 {
-        std::thread::yield_now();
-    }
+    until("a hundred wait", || waiting(&directory, &server) >= 100);
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

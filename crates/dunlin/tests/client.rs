@@ -8,6 +8,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
+use common::patience::until;
 use common::{Directory, Server, dunlin, run};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -158,7 +159,7 @@ fn what_is_written_after_its_lease_is_told_and_comes_again() {
     let mut out = BufReader::new(child.stdout.take().unwrap());
     out.read_line(&mut String::new()).unwrap();
     let leased = "\"leased\":0,\"name\":\"q\"";
-    while !broker.says(&directory, &["queues", "--json"]).contains(leased) {}
+    until("its lease ends", || broker.says(&directory, &["queues", "--json"]).contains(leased));
     assert_eq!(out.lines().count(), 1);
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
@@ -257,7 +258,8 @@ fn dead_letters_are_shown_and_sent_again() {
     let header = broker.says(&directory, &["dead", "ls"]);
     assert_eq!(header.lines().count(), 1, "{header}");
     broker.says(&directory, &["send", "a", "late", "--ttl", "1ms"]);
-    while broker.says(&directory, &["dead", "ls", "--json"]).is_empty() {}
+    let letters = || broker.says(&directory, &["dead", "ls", "--json"]);
+    until("it is a dead letter", || !letters().is_empty());
     let list = broker.says(&directory, &["dead", "ls"]);
     assert!(list.contains("1   expired  a     0       late"), "{list}");
     let letter = broker.says(&directory, &["dead", "show", "1"]);

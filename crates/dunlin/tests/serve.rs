@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
+use common::patience::until;
 use common::{ANY, Client, Directory, Server, dunlin, dunlin_after, run};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
@@ -205,10 +206,11 @@ fn sigusr1_drains_and_sighup_shows_the_counters() {
     let mut client = server.connect();
     assert_eq!(client.put("x"), "INSERTED 1");
     server.signal(Signal::USR1);
-    let mut next = 2;
-    while client.put("y") != "DRAINING" {
+    let mut next = 1;
+    until("it drains", || {
         next += 1;
-    }
+        client.put("y") == "DRAINING"
+    });
     assert_eq!(client.ask(&format!("peek {next}")), "NOT_FOUND");
     server.signal(Signal::HUP).signal(Signal::TERM);
     let (status, stderr) = server.end();
@@ -226,13 +228,14 @@ fn a_log_that_nobody_reads_holds_up_nothing() {
     let mut client = server.connect();
     // Until the pipe, of 64 KiB, has taken nothing for a while.
     let (mut unread, mut unheard) = (0, 0);
-    while unheard < 100 {
+    until("the pipe is full", || {
         server.signal(Signal::HUP);
         assert!(client.put("x").starts_with("INSERTED "));
         let now = server.unread_log();
         unheard = if now > unread || now < 40_000 { 0 } else { unheard + 1 };
         unread = now;
-    }
+        unheard == 100
+    });
     server.signal(Signal::TERM);
     assert!(client.is_closed());
     let (status, log) = server.end();
@@ -351,7 +354,7 @@ fn a_disk_limit_holds_and_deleting_makes_room() {
         assert_eq!(client.ask(&format!("delete {id}")), "DELETED");
     }
     // It takes messages again by itself; until then it says that it does not.
-    while client.put(&body) == "OUT_OF_MEMORY" {}
+    until("it takes messages again", || client.put(&body) != "OUT_OF_MEMORY");
     assert!(journal_bytes(&directory) <= most, "{} bytes", journal_bytes(&directory));
     server.signal(Signal::TERM);
     assert_eq!(server.end().0.code(), Some(0));

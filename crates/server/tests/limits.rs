@@ -5,6 +5,7 @@ mod common;
 
 use std::time::Duration;
 
+use common::patience::until_some;
 use common::{Client, connect, memory, start};
 use server::{Config, Limits, Running, Server, StartError};
 
@@ -16,13 +17,12 @@ fn limited(limits: impl FnOnce(&mut Limits)) -> Config {
 
 /// Connects until the server lets somebody in.
 fn admitted(server: &Running) -> Client {
-    loop {
+    until_some("it lets somebody in", || {
         let mut client = connect(server);
         // A refused connection may be reset before the question is sent.
-        if client.try_ask("list-tube-used") == Some("USING default".into()) {
-            return client;
-        }
-    }
+        let used = client.try_ask("list-tube-used");
+        (used == Some("USING default".into())).then_some(client)
+    })
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod common;
 
 use std::time::Duration;
 
+use common::patience::until;
 use common::{Client, connect, connect_second, memory, redis_too, start};
 use engine::{QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{Nanos, QueueName};
@@ -199,12 +200,10 @@ fn http(server: &Running) -> Client {
 fn wait_for_line(server: &Running, count: u64) {
     let asked = "GET /queues/default HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let expected = format!("\"paced\":{count},");
-    loop {
+    until(&format!("{count} wait for a place"), || {
         let answer = http(server).send(asked).rest();
         let answer = String::from_utf8(answer).unwrap();
         assert!(answer.contains("\"paced\":"), "{answer}");
-        if answer.contains(&expected) {
-            return;
-        }
-    }
+        answer.contains(&expected)
+    });
 }

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::patience::until;
 use common::{Client, Directory, connect, connect_second, journal, memory, redis_too, start};
 use model::StorePolicy;
 use server::{Config, Side};
@@ -75,13 +76,11 @@ fn somebody_else_ends_a_wait() {
 }
 
 fn wait_for_blocked(client: &mut Client, count: usize) {
-    loop {
+    until(&format!("{count} are blocked"), || {
         client.send("INFO clients\r\n");
         let lines: Vec<_> = (0..7).map(|_| client.line()).collect();
-        if lines.contains(&format!("blocked_clients:{count}")) {
-            return;
-        }
-    }
+        lines.contains(&format!("blocked_clients:{count}"))
+    });
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::patience::until;
 use common::reader::{Reader, Wish};
 use common::{Directory, amqp_too, connect, journal, memory, start};
 use model::{Nanos, StorePolicy};
@@ -240,9 +241,7 @@ fn stopping_two_reactors_keeps_what_either_confirmed() {
         })
     });
     let clients: Vec<_> = clients.collect();
-    while server.counters().journal.frames < 200 {
-        std::thread::yield_now();
-    }
+    until("both have stored a hundred", || server.counters().journal.frames >= 200);
     server.shutdown().unwrap();
     let confirmed: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
     assert!(confirmed.iter().all(|ids| !ids.is_empty()), "both reactors served");
@@ -309,9 +308,10 @@ fn a_periodic_store_syncs_although_traffic_stops() {
     let policy = StorePolicy::Periodic(Nanos::from_millis(10));
     let server = start(journal(&directory, policy));
     assert_eq!(connect(&server).put("x"), "INSERTED 1");
-    while server.counters().journal.unsynced_bytes > 0 || server.counters().journal.syncs == 0 {
-        std::thread::yield_now();
-    }
+    until("all is synced", || {
+        let journal = server.counters().journal;
+        journal.unsynced_bytes == 0 && journal.syncs > 0
+    });
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! The binary as a child process.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+#[path = "../../../server/tests/common/patience.rs"]
+pub(crate) mod patience;
+
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use patience::within;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A directory of this test's own, removed when it ends.
@@ -59,7 +63,8 @@ fn clean(mut command: Command, directory: &Directory) -> Command {
 /// A server that is ready.
 pub(crate) struct Server {
     child: Child,
-    stdout: BufReader<ChildStdout>,
+    /// From when it is ready until it ends.
+    stdout: Option<BufReader<ChildStdout>>,
     pub(crate) lines: Vec<String>,
 }
 
@@ -72,15 +77,14 @@ impl Server {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut lines = Vec::new();
-        while lines.last().is_none_or(|line| line != "ready") {
-            let mut line = String::new();
-            if stdout.read_line(&mut line).unwrap() == 0 {
-                panic!("it did not start: {}", read_all(child.stderr.take().unwrap()));
-            }
-            lines.push(line.trim_end().to_owned());
+        let mut server = Self { child, stdout: None, lines: Vec::new() };
+        let (lines, stdout) =
+            within("it is ready", move || (lines_until_ready(&mut stdout), stdout));
+        if lines.last().is_none_or(|line| line != "ready") {
+            panic!("it did not start: {}", read_all(server.child.stderr.take().unwrap()));
         }
-        Self { child, stdout, lines }
+        (server.lines, server.stdout) = (lines, Some(stdout));
+        server
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -118,8 +122,8 @@ impl Server {
 
     /// Waits for its end: how, and what it wrote to standard error.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
-        let stderr = read_all(self.child.stderr.take().unwrap());
-        let rest = read_all(&mut self.stdout);
+        let (stderr, stdout) = (self.child.stderr.take().unwrap(), self.stdout.take().unwrap());
+        let (stderr, rest) = within("it ends", move || (read_all(stderr), read_all(stdout)));
         assert_eq!(rest, "", "standard output ends with `ready`");
         (self.child.wait().unwrap(), stderr)
     }
@@ -135,6 +139,18 @@ impl Drop for Server {
     }
 }
 
+/// What it says until it is ready, or ends.
+fn lines_until_ready(stdout: &mut impl BufRead) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in stdout.lines() {
+        lines.push(line.unwrap());
+        if lines.last().is_some_and(|line| line == "ready") {
+            break;
+        }
+    }
+    lines
+}
+
 fn read_all(mut source: impl std::io::Read) -> String {
     let mut text = String::new();
     source.read_to_string(&mut text).unwrap();
@@ -143,7 +159,7 @@ fn read_all(mut source: impl std::io::Read) -> String {
 
 /// Runs to the end: exit code, standard output, standard error.
 pub(crate) fn run(mut command: Command) -> (Option<i32>, String, String) {
-    let output = command.output().unwrap();
+    let output = within(&format!("{command:?} ends"), move || command.output().unwrap());
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

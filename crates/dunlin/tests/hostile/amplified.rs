@@ -2,6 +2,7 @@
 
 use crate::amqp_peer::{AmqpPeer, sender};
 use crate::broker::Broker;
+use crate::common::patience::until;
 use crate::neighbours::{Lines, Neighbours};
 use amqp::performative::Performative;
 
@@ -110,15 +111,18 @@ fn a_transaction_of_questions_to_the_server_ends_early() {
     assert_eq!(peer.ask("LLEN q"), "+QUEUED");
     assert_eq!(peer.ask("EXEC"), "*5001");
     let (mut bytes, mut refused) = (0, 0);
-    while refused == 0 {
+    until("one is refused", || {
         let line = peer.line();
         bytes += line.len() + 2;
         refused += usize::from(line.starts_with("-ERR too much for one transaction"));
-    }
+        refused > 0
+    });
     // What asks the queues is answered all the same.
-    while peer.line() != ":0" {
+    until("the length is told", || {
         refused += 1;
-    }
+        peer.line() == ":0"
+    });
+    refused -= 1;
     assert!((4_000..5_000).contains(&refused), "{refused} refused");
     assert!(bytes < MESSAGE_BYTES + (1 << 20), "{bytes} bytes");
     neighbours.exchange();

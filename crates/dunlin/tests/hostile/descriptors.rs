@@ -2,6 +2,7 @@
 //! free are given away.
 
 use crate::broker::{Broker, PROTOCOLS};
+use crate::common::patience::until;
 use crate::common::{Directory, dunlin_after};
 use crate::neighbours::{Lines, Neighbours};
 
@@ -67,7 +68,7 @@ fn a_journal_without_descriptors_refuses_and_recovers() {
         assert_eq!(client.ask(&format!("delete {id}")), "DELETED");
     }
     // It stores again by itself; until then it says that it does not.
-    while client.ask(&put) == "OUT_OF_MEMORY" {}
+    until("it stores again", || client.ask(&put) != "OUT_OF_MEMORY");
     server.signal(rustix::process::Signal::TERM);
     let (status, log) = server.end();
     assert_eq!(status.code(), Some(0), "{log}");

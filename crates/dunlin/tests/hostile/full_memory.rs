@@ -9,6 +9,7 @@ use amqp::state::{DeliveryState, Outcome};
 
 use crate::amqp_peer::{AmqpPeer, sender};
 use crate::broker::Broker;
+use crate::common::patience::until;
 use crate::neighbours::Lines;
 
 /// The least that a server can be given, and a quarter more.
@@ -112,12 +113,11 @@ fn who_is_let_in_late_unblocks_others_and_not_itself() {
     let mut sender = Lines::new(broker.socket("redis"));
     let ids = [&mut blocked, &mut sender].map(|peer| peer.ask("CLIENT ID")[1..].to_owned());
     blocked.send("BLPOP empty 0\r\n");
-    while !worker.ask("INFO clients").is_empty() {
+    until("it is blocked", || {
+        worker.send("INFO clients\r\n");
         let lines = std::iter::repeat_with(|| worker.line()).take_while(|line| !line.is_empty());
-        if lines.collect::<Vec<_>>().contains(&"blocked_clients:1".to_owned()) {
-            break;
-        }
-    }
+        lines.collect::<Vec<_>>().contains(&"blocked_clients:1".to_owned())
+    });
     let unblock = ids.map(|id| format!("CLIENT UNBLOCK {id}\r\n")).concat();
     sender.send(format!("MULTI\r\nRPUSH late x\r\n{unblock}EXEC\r\nPING\r\n"));
     await_waits(&broker, 1..2);
@@ -185,13 +185,17 @@ fn fill(broker: &Broker, worker: &mut Lines) -> usize {
     let mut filler = Lines::new(broker.socket("redis"));
     for count in 0.. {
         filler.send(format!("*3\r\n$5\r\nRPUSH\r\n$4\r\nfill\r\n${FILLING_BYTES}\r\n{body}\r\n"));
-        while worker.ask("LLEN fill") == format!(":{count}") {
-            if waits(broker) > 0 {
-                // Who goes takes what waits along.
-                drop(filler);
-                await_waits(broker, 0..1);
-                return count;
-            }
+        let stored = |worker: &mut Lines| worker.ask("LLEN fill") != format!(":{count}");
+        let mut is_full = false;
+        until("it is stored, or waits", || {
+            is_full = waits(broker) > 0;
+            is_full || stored(worker)
+        });
+        if is_full {
+            // Who goes takes what waits along.
+            drop(filler);
+            await_waits(broker, 0..1);
+            return count;
         }
     }
     unreachable!("memory is not without limit")
@@ -220,7 +224,7 @@ fn outcome(heard: Performative<'_>) -> Option<Result<(), String>> {
 
 /// Until so many wait for memory.
 fn await_waits(broker: &Broker, counts: Range<u64>) {
-    while !counts.contains(&waits(broker)) {}
+    until(&format!("{counts:?} wait"), || counts.contains(&waits(broker)));
 }
 
 fn waits(broker: &Broker) -> u64 {

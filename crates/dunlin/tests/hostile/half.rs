@@ -5,6 +5,7 @@ use std::net::Shutdown;
 
 use crate::amqp_peer::{begin, encoded, opening};
 use crate::broker::{Broker, Fountain, PROTOCOLS, rest};
+use crate::common::patience::until;
 use crate::neighbours::{Lines, Neighbours};
 
 /// Beginnings of commands that announce more than comes.
@@ -134,7 +135,7 @@ fn the_system_looks_whether_silent_peers_are_still_there() {
     for protocol in PROTOCOLS {
         let local = format!("0100007F:{:04X}", broker.address(protocol).port());
         // Until what was said last is acknowledged, there is another timer.
-        while timer_of(&local) == RETRANSMISSION {}
+        until("all is acknowledged", || timer_of(&local) != RETRANSMISSION);
         assert_eq!(timer_of(&local), KEEPALIVE, "of the neighbour by {protocol}");
     }
 }

@@ -1,6 +1,7 @@
 //! A server of a test's own and a client that speaks lines to it.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod patience;
 pub(crate) mod reader;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::common::patience::until;
 use server::{Config, Listen, Protocol, Running};
 
 /// The same configuration with a second listener, for HTTP.
@@ -109,4 +110,15 @@ impl Answer {
         assert_eq!(self.status, status, "{self:?}");
         assert!(self.body.contains(part), "{part} in {self:?}");
     }
+}
+
+/// Until so many wait for a message of the queue.
+pub(crate) fn await_waiting(http: &mut Http, queue: &str, count: u64) {
+    let (asked, waiting) = (format!("GET /queues/{queue}"), format!("\"waiting\":{count}"));
+    until("they wait for a message", || http.ask(&asked).body.contains(&waiting));
+}
+
+/// Until the stream says that it follows its topic.
+pub(crate) fn await_follows(http: &mut Http) {
+    until("it follows", || http.line() == ": follows");
 }

@@ -3,7 +3,8 @@
 
 use std::io::Read as _;
 
-use crate::client::{Http, http_too};
+use crate::client::{Http, await_follows, http_too};
+use crate::common::patience::{until, until_some};
 use crate::common::reader::{Reader, Wish};
 use crate::common::{Client, amqp_too, memory, redis_too, start};
 use server::{Protocol, Running};
@@ -32,7 +33,7 @@ fn who_receives_by_amqp_is_detached() {
     let wish = |credit| Wish { queue: "news", topic: true, copies: false, credit };
     let amqp = address(&server, Protocol::Amqp);
     let mut slow = Reader::new(amqp, &wish(3));
-    while subscriptions(&mut http) < 1 {}
+    until("it subscribes", || subscriptions(&mut http) > 0);
     for number in 0..11 {
         http.post("/topics/news/messages", &number.to_string()).says(201, "");
     }
@@ -41,7 +42,7 @@ fn who_receives_by_amqp_is_detached() {
         why,
         "amqp:resource-limit-exceeded (messages were not taken in time: max-messages=10)"
     );
-    while subscriptions(&mut http) > 0 {}
+    until("its subscription ends", || subscriptions(&mut http) == 0);
     // The connection goes on, and so does another subscriber.
     slow.attach_sender(1, "default");
     server.shutdown().unwrap();
@@ -80,7 +81,7 @@ fn who_follows_by_http_is_told_at_the_end() {
     let (server, mut http) = ruled(r#"{"max-messages":100,"when-full":"disconnect"}"#);
     let mut slow = Http::to(&server);
     slow.begin("GET /topics/news/events", &[], "").head();
-    while slow.line() != ": follows" {}
+    await_follows(&mut slow);
     let body = "x".repeat(BODY_BYTES);
     let mut published = 0;
     while subscriptions(&mut http) > 0 {
@@ -106,9 +107,5 @@ fn who_follows_by_http_is_told_at_the_end() {
 
 /// Of the next event.
 fn next_data(http: &mut Http) -> String {
-    loop {
-        if let Some(data) = http.line().strip_prefix("data: ") {
-            return data.to_owned();
-        }
-    }
+    until_some("an event", || http.line().strip_prefix("data: ").map(str::to_owned))
 }

@@ -1,6 +1,6 @@
 //! Leases: whose they are, when they are over, and that nobody loses a message by going away.
 
-use crate::client::{Http, http_too};
+use crate::client::{Http, await_waiting, http_too};
 use crate::common::{connect, memory, start};
 
 #[test]
@@ -59,7 +59,7 @@ fn who_goes_away_while_waiting_takes_nothing_along() {
     for _ in 0..20 {
         let mut leaving = Http::to(&server);
         leaving.begin("GET /queues/q/messages?wait=1h", &[], "");
-        while !http.ask("GET /queues/q").body.contains("\"waiting\":1") {}
+        await_waiting(&mut http, "q", 1);
         drop(leaving);
         http.post("/queues/q/messages", "m").says(201, "");
         let (_, lease) = http.receive("q");
@@ -75,7 +75,7 @@ fn a_beanstalkd_client_gets_what_a_lease_gives_back() {
     let (_, lease) = http.receive("default");
     let mut worker = connect(&server);
     worker.send("reserve\r\n");
-    while !http.ask("GET /queues/default").body.contains("\"waiting\":1") {}
+    await_waiting(&mut http, "default", 1);
     assert_eq!(http.post(&format!("/leases/{lease}/release"), "").status, 204);
     assert_eq!(worker.line(), "RESERVED 1 1");
     worker.line();
@@ -87,7 +87,7 @@ fn a_stop_answers_who_waits() {
     let server = start(http_too(memory()));
     let (mut waiting, mut http) = (Http::to(&server), Http::to(&server));
     waiting.begin("GET /queues/q/messages?wait=1h", &[], "");
-    while !http.ask("GET /queues/q").body.contains("\"waiting\":1") {}
+    await_waiting(&mut http, "q", 1);
     server.shutdown().unwrap();
     assert_eq!(waiting.answer().status, 204);
 }

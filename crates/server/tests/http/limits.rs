@@ -7,6 +7,7 @@ use std::time::Duration;
 use server::{Limits, Server, StartError};
 
 use crate::client::{Http, http_too};
+use crate::common::patience::until;
 use crate::common::{memory, start};
 
 #[test]
@@ -226,7 +227,7 @@ fn too_many_connections_are_closed() {
     let mut third = Http::to(&server);
     assert_eq!(third.line(), "", "it is closed");
     drop(second);
-    while server.counters().connections > 1 {}
+    until("it is closed", || server.counters().connections <= 1);
     Http::to(&server).ask("GET /health").says(200, "");
 }
 
@@ -333,7 +334,7 @@ fn answers_that_are_not_read_take_a_bounded_room() {
     assert!(statuses.contains(&200) && statuses.contains(&503), "{statuses:?}");
     http.ask("GET /queues/q").says(200, "\"ready\":1");
     drop(silent);
-    while http.ask("GET /queues/q/messages?browse").status == 503 {}
+    until("it is shown", || http.ask("GET /queues/q/messages?browse").status != 503);
 }
 
 #[test]
@@ -345,9 +346,9 @@ fn a_send_that_waits_ends_with_its_connection() {
     http.post("/queues/q/messages", "first").says(201, "");
     let mut gone = Http::to(&server);
     gone.begin("POST /queues/q/messages", &[], "gone");
-    while !http.ask("GET /queues/q").body.contains("\"paced\":1") {}
+    until("it waits", || http.ask("GET /queues/q").body.contains("\"paced\":1"));
     drop(gone);
-    while !http.ask("GET /queues/q").body.contains("\"paced\":0") {}
+    until("it waits no longer", || http.ask("GET /queues/q").body.contains("\"paced\":0"));
     let (body, lease) = http.receive("q");
     assert_eq!(body, "first");
     http.ask(&format!("DELETE /leases/{lease}"));

@@ -2,7 +2,7 @@
 
 use model::StorePolicy;
 
-use crate::client::{Http, http_too};
+use crate::client::{Http, await_waiting, http_too};
 use crate::common::{Directory, connect, journal, memory, start};
 
 #[test]
@@ -24,7 +24,7 @@ fn a_receive_waits_for_a_message_of_any_protocol() {
     let mut waiting = Http::to(&server);
     waiting.begin("GET /queues/default/messages?wait=20s", &[], "");
     let mut http = Http::to(&server);
-    while !http.ask("GET /queues/default").body.contains("\"waiting\":1") {}
+    await_waiting(&mut http, "default", 1);
     connect(&server).put("by beanstalkd");
     assert_eq!(waiting.answer().body, "by beanstalkd");
     http.post("/queues/default/messages", "by HTTP").says(201, "message");

@@ -3,6 +3,7 @@
 use model::StorePolicy;
 
 use crate::client::{Answer, Http, http_too};
+use crate::common::patience::until;
 use crate::common::{Directory, connect, journal, memory, start};
 
 impl Http {
@@ -56,7 +57,7 @@ fn who_waits_goes_on_when_a_bound_goes() {
     waiting.begin("POST /queues/default/messages", &[], "2");
     let mut worker = connect(&server);
     worker.send("put 0 0 60 1\r\n3\r\n");
-    while !http.ask("GET /queues/default").body.contains("\"paced\":2") {}
+    until("two wait for a place", || http.ask("GET /queues/default").body.contains("\"paced\":2"));
     http.rule("DELETE", "default", "").says(200, "");
     waiting.answer().says(201, "message");
     assert!(worker.line().starts_with("INSERTED "));

@@ -4,7 +4,8 @@ use std::io::BufRead as _;
 
 use server::Limits;
 
-use crate::client::{Http, http_too};
+use crate::client::{Http, await_follows, http_too};
+use crate::common::patience::until;
 use crate::common::{memory, start};
 
 /// The data of the next event.
@@ -23,7 +24,7 @@ fn follow(http: &mut Http, topic: &str) {
     let head = http.begin(&format!("GET /topics/{topic}/events"), &[], "").head();
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
     // The comment that says so comes when it follows.
-    while http.line() != ": follows" {}
+    await_follows(http);
 }
 
 #[test]
@@ -46,7 +47,7 @@ fn followers_get_what_is_published_from_then_on() {
     }
     http.ask("GET /topics").says(200, "\"subscriptions\":2,\"topic\":\"news\"");
     drop(followers);
-    while http.ask("GET /topics").body.contains("news") {}
+    until("nobody follows", || !http.ask("GET /topics").body.contains("news"));
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn who_reads_is_served_whoever_does_not() {
         http.post("/topics/news/messages", &large).says(201, "message");
         assert!(event(&mut reader).contains(&large));
     }
-    while !http.ask("GET /topics").body.contains("\"subscriptions\":1") {}
+    until("one follows", || http.ask("GET /topics").body.contains("\"subscriptions\":1"));
     http.post("/topics/news/messages", "last").says(201, "message");
     assert!(event(&mut reader).contains("last"));
 }

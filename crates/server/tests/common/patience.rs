@@ -1,0 +1,36 @@
+//! How long a test waits for what has to happen: then it fails and says what did not, and does not
+//! hang.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Far longer than anything takes that a test waits for, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks until `it` is so.
+pub(crate) fn until(what: &str, mut it: impl FnMut() -> bool) {
+    until_some(what, || it().then_some(()));
+}
+
+/// Asks until there is something.
+pub(crate) fn until_some<T>(what: &str, mut it: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = it() {
+            return found;
+        }
+        assert!(Instant::now() < end, "after {} s still not: {what}", PATIENCE.as_secs());
+        std::thread::yield_now();
+    }
+}
+
+/// What `work` gives, which something else might keep from its end.
+pub(crate) fn within<T: Send + 'static>(
+    what: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (sender, receiver) = mpsc::channel();
+    // Who gave up listens no more.
+    std::thread::spawn(move || sender.send(work()).ok());
+    receiver.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{error}: {what}"))
+}
