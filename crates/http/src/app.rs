@@ -20,6 +20,7 @@ use crate::problem::{Problem, Result};
 use crate::query::{Query, segments};
 use crate::room::{Room, Rooms};
 use crate::route::Resource;
+use crate::silent::{SILENT_MAX, Silent};
 
 /// What an operator chooses.
 #[derive(Clone, Debug)]
@@ -91,8 +92,9 @@ impl<G: Gateway> App<G> {
         let wait_max = options.pace_max;
         let room = |bytes| Room::new(bytes, &options.held_bytes);
         let (sent, said) = (room(part), room(part));
-        let sent = Rooms { small: sent, large: room(3 * part), wait_max };
-        let said = Rooms { small: said.clone(), large: said, wait_max };
+        let silent = || Silent::new(SILENT_MAX);
+        let sent = Rooms { small: sent, large: room(3 * part), wait_max, silent: silent() };
+        let said = Rooms { small: said.clone(), large: said, wait_max, silent: silent() };
         let reader = Reader { sent, said, idle: options.half_sent };
         let unread = room(2 * part);
         let followed = Followed::new(part, &options.held_bytes);

@@ -1,6 +1,7 @@
 //! Bodies: of answers as they leave, of requests as they are read.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::Response;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, timeout};
 
 use crate::problem::{Problem, Result};
 use crate::room::{Place, Room, Rooms, Taken};
@@ -121,11 +122,19 @@ pub(crate) struct Reader {
 /// A body that is being read, piece by piece.
 pub(crate) struct Reading<'r> {
     reader: &'r Reader,
+    /// Where it takes room.
+    rooms: &'r Rooms,
     body: Incoming,
     /// Bytes that may still come.
     left: usize,
     max: usize,
     mend: &'static str,
+    /// Told to end: others wait for its room.
+    end: Arc<Notify>,
+    /// When its first bytes came, or as many as [`STEP_BYTES`] more.
+    since: Instant,
+    /// Bytes that have come since then.
+    came: usize,
 }
 
 /// A body, and the room that it takes.
@@ -138,29 +147,31 @@ pub(crate) struct Read {
 impl Reader {
     /// Begins to read a body of `max` bytes at most; one that says that it is larger is not read.
     /// `mend` is what helps then.
-    pub(crate) fn begin(
-        &self,
+    pub(crate) fn begin<'r>(
+        &'r self,
+        rooms: &'r Rooms,
         body: Incoming,
         max: usize,
         mend: &'static str,
-    ) -> Result<Reading<'_>> {
+    ) -> Result<Reading<'r>> {
         if body.size_hint().lower() > max as u64 {
             return Err(Problem::too_large("the body", max, mend));
         }
-        Ok(Reading { reader: self, body, left: max, max, mend })
+        let (end, since) = (Arc::default(), Instant::now());
+        Ok(Reading { reader: self, rooms, body, left: max, max, mend, end, since, came: 0 })
     }
 }
 
 impl Reading<'_> {
     /// All of it. What is claimed takes no room from others: only what has come does.
-    pub(crate) async fn whole(mut self, rooms: &Rooms) -> Result<Read> {
+    pub(crate) async fn whole(mut self) -> Result<Read> {
         let mut place = Place::default();
         let mut bytes = BytesMut::new();
         while let Some(piece) = self.next().await? {
             let needed = bytes.len() + piece.len();
             if needed > bytes.capacity() {
                 let larger = needed.max(2 * bytes.len());
-                rooms.extend(&mut place, larger).await?;
+                self.extend(&mut place, larger).await?;
                 bytes.reserve(larger - bytes.len());
             }
             bytes.extend_from_slice(&piece);
@@ -168,9 +179,29 @@ impl Reading<'_> {
         Ok(Read { bytes: bytes.freeze(), place })
     }
 
-    /// The next piece.
+    /// Makes it room for so many bytes in all. To wait for that is not to be silent.
+    pub(crate) async fn extend(&mut self, place: &mut Place, bytes: usize) -> Result<()> {
+        let before = Instant::now();
+        self.rooms.extend(place, bytes).await?;
+        self.since += before.elapsed();
+        Ok(())
+    }
+
+    /// The next piece; who is silent while others wait for the room that it has is given up.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
-        let Some(piece) = self.reader.next_piece(&mut self.body).await? else { return Ok(None) };
+        let has_room = self.left < self.max;
+        let silence = has_room.then(|| self.rooms.silent.begin(self.since, &self.end));
+        let piece = tokio::select! {
+            biased;
+            piece = self.reader.next_piece(&mut self.body) => piece?,
+            () = self.end.notified() => return Err(Problem::too_slow()),
+        };
+        drop(silence);
+        let Some(piece) = piece else { return Ok(None) };
+        self.came += piece.len();
+        if self.came >= STEP_BYTES || !has_room {
+            (self.came, self.since) = (0, Instant::now());
+        }
         let left = self.left.checked_sub(piece.len());
         self.left = left.ok_or_else(|| Problem::too_large("the body", self.max, self.mend))?;
         Ok(Some(piece))
@@ -199,6 +230,9 @@ impl Reader {
         }
     }
 }
+
+/// Who sends less than this at a time is as good as silent, where others wait.
+const STEP_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {

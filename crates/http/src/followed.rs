@@ -1,28 +1,29 @@
 //! Room for events that followers of topics have not taken yet, of all of them together.
 //!
 //! Who finds none waits, and who took an event last goes first: so those who read are served,
-//! however many do not. While somebody waits, who has left an event for [`SILENT_MAX`] is closed,
-//! the oldest event first: with the connection, for its buffers are where that event is.
+//! however many do not. While somebody waits, who has left an event for [`SILENT_MAX`] is closed:
+//! with the connection, for its buffers are where that event is.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::counted::Counted;
 use crate::room::FEW_BYTES;
+use crate::silent::{SILENT_MAX, Silence, Silent};
 
 /// So many bytes for all.
 #[derive(Clone, Debug)]
 pub(crate) struct Followed {
     state: Arc<Mutex<State>>,
     bytes_max: usize,
-    silent_max: Duration,
+    /// Those of whom an event was not taken.
+    silent: Silent,
     held_bytes: Arc<AtomicUsize>,
 }
 
@@ -33,8 +34,6 @@ struct State {
     /// What has happened so far, in numbers that grow.
     moments: u64,
     waiting: BTreeMap<Rank, Waiting>,
-    /// Those of whom an event was not taken, as they came, but for who was told to close.
-    untaken: BTreeMap<u64, Untaken>,
 }
 
 /// Who took an event last comes first, and of those who never did who came first.
@@ -45,12 +44,6 @@ struct Waiting {
     bytes: usize,
     follower: Follower,
     place: oneshot::Sender<Place>,
-}
-
-#[derive(Debug)]
-struct Untaken {
-    since: Instant,
-    hangup: Hangup,
 }
 
 /// Closes a connection.
@@ -69,16 +62,16 @@ pub(crate) struct Follower {
 #[derive(Debug)]
 pub(crate) struct Place {
     follower: Follower,
-    number: u64,
     bytes: usize,
     counted: Counted,
+    _silence: Silence,
 }
 
 impl Followed {
     /// What is taken is counted in `held_bytes`.
     pub(crate) fn new(bytes_max: usize, held_bytes: &Arc<AtomicUsize>) -> Self {
         let held_bytes = Arc::clone(held_bytes);
-        Self { state: Arc::default(), bytes_max, silent_max: SILENT_MAX, held_bytes }
+        Self { state: Arc::default(), bytes_max, silent: Silent::new(SILENT_MAX), held_bytes }
     }
 
     /// One more, by the connection that this closes.
@@ -108,27 +101,9 @@ impl Followed {
         }
         let Waiting { follower, place: to, .. } = state.waiting.pop_first()?.1;
         state.bytes += bytes;
-        let number = state.next_moment();
-        let untaken = Untaken { since: Instant::now(), hangup: Arc::clone(&follower.hangup) };
-        state.untaken.insert(number, untaken);
+        let silence = self.silent.begin(Instant::now(), &follower.hangup);
         let counted = Counted::new(&self.held_bytes, bytes);
-        Some((to, Place { follower, number, bytes, counted }))
-    }
-
-    /// When the oldest event has been left for too long.
-    fn patience(&self) -> Instant {
-        let state = self.state();
-        let oldest = state.untaken.first_key_value();
-        oldest.map_or_else(Instant::now, |(_, untaken)| untaken.since) + self.silent_max
-    }
-
-    /// Closes whose it is.
-    fn close_oldest(&self) {
-        let mut state = self.state();
-        let Some(oldest) = state.untaken.first_entry() else { return };
-        if oldest.get().since.elapsed() >= self.silent_max {
-            oldest.remove().hangup.notify_one();
-        }
+        Some((to, Place { follower, bytes, counted, _silence: silence }))
     }
 }
 
@@ -146,12 +121,10 @@ impl Follower {
             return None;
         }
         let mut line = self.line_up(bytes);
-        loop {
-            tokio::select! {
-                biased;
-                place = &mut line.place => return place.ok(),
-                () = sleep_until(self.all.patience()) => self.all.close_oldest(),
-            }
+        tokio::select! {
+            biased;
+            place = &mut line.place => place.ok(),
+            never = self.all.silent.end_them() => match never {},
         }
     }
 
@@ -201,7 +174,6 @@ impl Drop for Place {
         let all = &self.follower.all;
         let mut state = all.state();
         state.bytes -= self.bytes;
-        state.untaken.remove(&self.number);
         let now = state.next_moment();
         drop(state);
         self.follower.took.store(now, Ordering::Relaxed);
@@ -220,21 +192,19 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// How long an event may be left while others wait for its room.
-const SILENT_MAX: Duration = Duration::from_secs(1);
-
 #[cfg(test)]
 mod tests {
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
 
     use super::*;
 
     const ALL: usize = 2 * FEW_BYTES;
 
     fn followed(silent_max: Duration) -> Followed {
-        Followed { silent_max, ..Followed::new(ALL, &Arc::default()) }
+        Followed { silent: Silent::new(silent_max), ..Followed::new(ALL, &Arc::default()) }
     }
 
     /// Within a runtime whose timers this never waits for.
@@ -277,7 +247,7 @@ mod tests {
             assert!(now(follower.place(FEW_BYTES)).is_none());
             drop(larger_than_all);
             assert_eq!(held(&followed), 0);
-            assert!(followed.state().waiting.is_empty() && followed.state().untaken.is_empty());
+            assert!(followed.state().waiting.is_empty());
         });
     }
 

@@ -31,6 +31,7 @@ mod route;
 mod send;
 mod serve;
 mod shown;
+mod silent;
 mod status;
 mod token;
 mod topics;

@@ -30,8 +30,9 @@ impl<G: Gateway> App<G> {
         asked: Asked,
     ) -> Result<Answer> {
         let body = asked.into_body()?;
-        let reading = self.reader.begin(body, POLICY_BYTES_MAX, "send only the rules")?;
-        let read = reading.whole(&self.reader.said).await?;
+        let reading =
+            self.reader.begin(&self.reader.said, body, POLICY_BYTES_MAX, "send only the rules")?;
+        let read = reading.whole().await?;
         let object = unique::object(&read.bytes).map_err(|error| {
             Problem::bad_request(format!("the body is no JSON object of rules: {error}"))
         })?;

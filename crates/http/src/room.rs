@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::counted::Counted;
 use crate::problem::{Problem, Result};
+use crate::silent::Silent;
 
 /// So many bytes for all.
 #[derive(Clone, Debug)]
@@ -140,6 +141,8 @@ pub(crate) struct Rooms {
     pub(crate) small: Room,
     pub(crate) large: Room,
     pub(crate) wait_max: Duration,
+    /// Those who have a part and do not send on.
+    pub(crate) silent: Silent,
 }
 
 /// A part of them, until it is dropped.
@@ -152,6 +155,14 @@ pub(crate) struct Place {
 impl Rooms {
     /// Makes it room for so many bytes in all.
     pub(crate) async fn extend(&self, place: &mut Place, bytes: usize) -> Result<()> {
+        tokio::select! {
+            biased;
+            extended = self.extend_in_turn(place, bytes) => extended,
+            never = self.silent.end_them() => match never {},
+        }
+    }
+
+    async fn extend_in_turn(&self, place: &mut Place, bytes: usize) -> Result<()> {
         if bytes <= SMALL_BYTES {
             return self.small.await_more(&mut place.small, bytes, self.wait_max).await;
         }
@@ -243,6 +254,7 @@ mod tests {
             small: room(2 * SMALL_BYTES),
             large: room(2 * SMALL_BYTES),
             wait_max: Duration::ZERO,
+            silent: Silent::new(Duration::from_secs(3600)),
         };
         let place = |bytes: &[usize]| {
             let mut place = Place::default();

@@ -34,11 +34,13 @@ impl<G: Gateway> App<G> {
         }
         let body = asked.into_body()?;
         if by_line {
-            let reading = self.reader.begin(body, self.options.batch_bytes_max(), IN_PARTS)?;
+            let max = self.options.batch_bytes_max();
+            let reading = self.reader.begin(&self.reader.sent, body, max, IN_PARTS)?;
             return self.send_lines(reading, Lines::new(to, draft, first_line, is_ndjson)).await;
         }
-        let reading = self.reader.begin(body, self.options.message_bytes_max, SMALLER)?;
-        let Read { bytes, place: _place } = reading.whole(&self.reader.sent).await?;
+        let max = self.options.message_bytes_max;
+        let reading = self.reader.begin(&self.reader.sent, body, max, SMALLER)?;
+        let Read { bytes, place: _place } = reading.whole().await?;
         let message = self.engine_message(&draft, &bytes)?;
         drop(bytes);
         self.send_message(to, message, count).await
@@ -68,12 +70,12 @@ impl<G: Gateway> App<G> {
         while let Some(piece) = reading.next().await? {
             for line in lines.cut(&piece) {
                 self.add_line(&mut lines, &line)?;
-                self.reader.sent.extend(&mut place, lines.memory_bytes()).await?;
+                reading.extend(&mut place, lines.memory_bytes()).await?;
             }
             if lines.rest.len() > self.options.message_bytes_max {
                 return Err(Problem::too_large("a line", self.options.message_bytes_max, SMALLER));
             }
-            self.reader.sent.extend(&mut place, lines.memory_bytes()).await?;
+            reading.extend(&mut place, lines.memory_bytes()).await?;
         }
         let last = std::mem::take(&mut lines.rest);
         self.add_line(&mut lines, &last)?;

@@ -20,8 +20,9 @@ impl<G: Gateway> App<G> {
     pub(crate) async fn transact(&self, asked: Asked) -> Result<Answer> {
         refuse_headers(&asked.headers)?;
         let body = asked.into_body()?;
-        let reading = self.reader.begin(body, self.options.batch_bytes_max(), IN_PARTS)?;
-        let mut read = reading.whole(&self.reader.said).await?;
+        let reading =
+            self.reader.begin(&self.reader.said, body, self.options.batch_bytes_max(), IN_PARTS)?;
+        let mut read = reading.whole().await?;
         let json_bytes = json_bytes(&read.bytes);
         if json_bytes > self.options.json_bytes_max() {
             return Err(model::Refusal::TransactionTooLarge.into());

@@ -281,6 +281,23 @@ fn what_is_claimed_and_does_not_come_keeps_nobody_out() {
     Http::to(&server).post("/queues/q/messages", "m").says(201, "");
 }
 
+/// What has come of their bodies has all the room that there is for what is sent.
+#[test]
+fn who_stops_in_the_middle_keeps_nobody_out() {
+    let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
+    let server = start(http_too(server::Config { limits, ..memory() }));
+    let half = "x".repeat(8_000);
+    let mut stopped: Vec<Http> = (0..20).map(|_| Http::to(&server)).collect();
+    for stopped in &mut stopped {
+        stopped.send("POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\n");
+        stopped.send(&format!("content-length: 16000\r\n\r\n{half}"));
+    }
+    let mut http = Http::to(&server);
+    for _ in 0..20 {
+        http.post("/queues/q/messages", "m").says(201, "");
+    }
+}
+
 /// Senders who wait have all the room that there is for what is sent. Whoever comes waits for it,
 /// and who settles waits for nobody: by that they go on.
 #[test]

@@ -1,0 +1,121 @@
+//! Those who hold what others wait for and do not go on: as long as somebody waits, one after the
+//! other is told to end, the longest silent first.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep_until};
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Silent {
+    /// For how long they may be.
+    most: Duration,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    count: u64,
+    ends: BTreeMap<Key, Arc<Notify>>,
+}
+
+/// Since when, and a number.
+type Key = (Instant, u64);
+
+/// One who is silent, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Silence {
+    all: Silent,
+    key: Key,
+}
+
+impl Silent {
+    pub(crate) fn new(most: Duration) -> Self {
+        Self { most, state: Arc::default() }
+    }
+
+    /// One more, who is told by `end`.
+    pub(crate) fn begin(&self, since: Instant, end: &Arc<Notify>) -> Silence {
+        let mut state = self.state();
+        state.count += 1;
+        let key = (since, state.count);
+        state.ends.insert(key, Arc::clone(end));
+        drop(state);
+        Silence { all: self.clone(), key }
+    }
+
+    /// For who waits for what they hold, as long as it does.
+    pub(crate) async fn end_them(&self) -> Infallible {
+        loop {
+            sleep_until(self.next_end()).await;
+            self.end_longest();
+            // It leaves, and others may have what they wait for.
+            yield_now().await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("invariant: nobody panics with the list")
+    }
+
+    fn next_end(&self) -> Instant {
+        let state = self.state();
+        state.ends.first_key_value().map_or_else(Instant::now, |((since, _), _)| *since) + self.most
+    }
+
+    fn end_longest(&self) {
+        let mut state = self.state();
+        let Some(longest) = state.ends.first_entry() else { return };
+        if longest.key().0.elapsed() >= self.most {
+            longest.remove().notify_one();
+        }
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        self.all.state().ends.remove(&self.key);
+    }
+}
+
+/// How long one may be silent while others wait.
+pub(crate) const SILENT_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_somebody_waits_who_is_silent_longest_is_told_first() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let silent = Silent::new(Duration::from_millis(1));
+            let [first, second, gone] = [(); 3].map(|()| Arc::new(Notify::new()));
+            let now = Instant::now();
+            let _second = silent.begin(now, &second);
+            let first_silence = silent.begin(now - Duration::from_secs(1), &first);
+            drop(silent.begin(now - Duration::from_secs(2), &gone));
+            let told = async {
+                first.notified().await;
+                drop(first_silence);
+            };
+            tokio::select! {
+                biased;
+                () = told => {}
+                () = second.notified() => panic!("the other first"),
+                never = silent.end_them() => match never {},
+            }
+            tokio::select! {
+                biased;
+                () = gone.notified() => panic!("it is silent no more"),
+                () = second.notified() => {}
+                never = silent.end_them() => match never {},
+            }
+        });
+    }
+}
