@@ -17,6 +17,8 @@ pub struct Counters {
     pub batch_frames_max: u64,
     /// Segments whose live rest was copied forward.
     pub compactions: u64,
+    /// Records that were appended anew for that.
+    pub restated_records: u64,
     /// Snapshots completed.
     pub snapshots: u64,
     /// Bytes of the snapshots completed.

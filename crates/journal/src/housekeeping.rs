@@ -634,6 +634,7 @@ impl<F: Clone> Journal<F> {
     pub fn takes_restated(&mut self, live: LiveRecords) -> bool {
         let bytes = self.restated_bytes(live);
         if self.fits_restated(bytes) {
+            self.counters.restated_records += live.count;
             return true;
         }
         if let Some(piece) = self.house.last_piece.take() {

@@ -53,6 +53,7 @@ struct Memory {
 pub(crate) struct JournalGauges {
     segments: AtomicU64,
     segments_recycled: AtomicU64,
+    restated_records: AtomicU64,
     frames: AtomicU64,
     segment_bytes: AtomicU64,
 }
@@ -65,6 +66,7 @@ impl JournalGauges {
     pub(crate) fn note(&self, counters: &Counters) {
         self.segments.store(counters.segments, Ordering::Relaxed);
         self.segments_recycled.store(counters.segments_recycled, Ordering::Relaxed);
+        self.restated_records.store(counters.restated_records, Ordering::Relaxed);
         self.frames.store(counters.frames, Ordering::Relaxed);
     }
 }
@@ -219,7 +221,7 @@ impl beanstalk::Facts for ProcessFacts {
         JournalFacts {
             oldest_segment: oldest,
             current_segment: recycled + gauge(&self.journal.segments),
-            records_migrated: 0,
+            records_migrated: gauge(&self.journal.restated_records),
             records_written: gauge(&self.journal.frames),
             segment_bytes: gauge(&self.journal.segment_bytes),
         }

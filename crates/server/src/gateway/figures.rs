@@ -84,6 +84,7 @@ fn samples(counters: &Counters) -> Vec<Sample> {
         gauge("log_segments", "Segments of the log that hold frames.", journal.segments),
         gauge("log_disk_bytes", "Bytes of all files of the log.", journal.disk_bytes),
         sum("log_compactions_total", "Segments whose live rest was copied.", journal.compactions),
+        sum("log_restated_records_total", "Records copied by that.", journal.restated_records),
         sum("log_snapshots_total", "Snapshots completed.", journal.snapshots),
         sum("disk_writes_total", "Writes to the disk.", disk.writes),
         sum("disk_written_bytes_total", "Bytes of these.", disk.written_bytes),
