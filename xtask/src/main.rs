@@ -1,8 +1,9 @@
-//! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench`, `bench-jms`,
-//! `bench-redis`, `instructions`, `soak`.
+//! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench`,
+//! `bench-compaction`, `bench-jms`, `bench-redis`, `instructions`, `soak`.
 
 mod amqp;
 mod bench;
+mod bench_compaction;
 mod bench_jms;
 mod bench_redis;
 mod children;
@@ -73,7 +74,8 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
     let wants_help = words.is_empty() || words.contains(&"--help") || words.contains(&"-h");
     match words {
         _ if wants_help => {
-            let benches = [soak::HELP, &bench::help(), bench_jms::HELP, bench_redis::HELP].concat();
+            let (help, of) = (bench::help(), bench_compaction::HELP);
+            let benches = [soak::HELP, &help, bench_jms::HELP, bench_redis::HELP, of].concat();
             print!("{HELP}{benches}\nSteps of the test:\n{}", steps::list());
             Ok(Tally::default())
         }
@@ -84,6 +86,10 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
         ["amqp", brokers @ ..] => counted(amqp(brokers)?),
         ["bench", document, options @ ..] => {
             counted(bench::run_all(&Bench::new()?, document, options)?)
+        }
+        ["bench-compaction", options @ ..] => {
+            let options = bench_compaction::Options::read(options)?;
+            counted(bench_compaction::run_all(&Bench::new()?, &options)?)
         }
         ["bench-jms", options @ ..] => {
             counted(bench_jms::run_all(&Bench::new()?, &bench_jms::Options::read(options)?)?)
