@@ -88,7 +88,8 @@ fn measure(
     });
     let mut server = program.start(&bench.log("bench-compaction"))?;
     let address = server.wait_ready()?;
-    let jobs = Mutex::new(fill(address, options)?);
+    let jobs = fill(address, options)?;
+    let jobs = Mutex::new(churn(address, options, order, jobs)?);
     let ends = AtomicBool::new(false);
     let (answers, looks) = thread::scope(|scope| {
         let watch = scope.spawn(|| look(address, &ends));
@@ -131,6 +132,33 @@ fn fill(address: SocketAddr, options: &Options) -> io::Result<VecDeque<u64>> {
     Ok(ids)
 }
 
+/// Stores and deletes by many at once until something is copied, or would have to be. Gives the ids
+/// of what is stored then.
+fn churn(
+    address: SocketAddr,
+    options: &Options,
+    order: Order,
+    mut ids: VecDeque<u64>,
+) -> io::Result<VecDeque<u64>> {
+    let mut connection = Connection::open(address)?;
+    let (put, mut random, mut stored) = (put(options.bytes), Random::new(0), 0);
+    while copied(&mut connection)? == 0 && stored < CHURN * options.kept {
+        connection.send(&put.repeat(PIPELINE))?;
+        let mut old = Vec::new();
+        for _ in 0..PIPELINE {
+            let new = inserted(&mut connection)?;
+            old.push(exchanged(&mut ids, new, order, &mut random));
+        }
+        let deletes = old.iter().map(|id| format!("delete {id}\r\n"));
+        connection.send(deletes.collect::<String>().as_bytes())?;
+        for _ in 0..PIPELINE {
+            deleted(&mut connection)?;
+        }
+        stored += PIPELINE;
+    }
+    Ok(ids)
+}
+
 /// Stores one and deletes another until it ends; gives when that was, of both.
 fn exchange(
     address: SocketAddr,
@@ -148,20 +176,19 @@ fn exchange(
         connection.send(&put)?;
         let new = inserted(&mut connection)?;
         answers.push((asked, Instant::now()));
-        let old = exchanged(jobs, new, order, &mut random);
+        let mut ids = jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = exchanged(&mut ids, new, order, &mut random);
+        drop(ids);
         let asked = Instant::now();
-        let reply = connection.ask(&format!("delete {old}"))?;
+        connection.send(format!("delete {old}\r\n").as_bytes())?;
+        deleted(&mut connection)?;
         answers.push((asked, Instant::now()));
-        if reply.line != "DELETED" {
-            return Err(io::Error::other(reply.line));
-        }
     }
     Ok(answers)
 }
 
 /// Takes the new job in, and one out.
-fn exchanged(jobs: &Mutex<VecDeque<u64>>, new: u64, order: Order, random: &mut Random) -> u64 {
-    let mut jobs = jobs.lock().unwrap_or_else(PoisonError::into_inner);
+fn exchanged(jobs: &mut VecDeque<u64>, new: u64, order: Order, random: &mut Random) -> u64 {
     if order == Order::Random {
         let place = random.below(jobs.len() as u64) as usize;
         jobs.swap(0, place);
@@ -175,12 +202,17 @@ fn look(address: SocketAddr, ends: &AtomicBool) -> io::Result<Vec<Look>> {
     let mut connection = Connection::open(address)?;
     let mut looks = Vec::new();
     while !ends.load(Ordering::Relaxed) {
-        let stats = connection.ask("stats")?;
-        let copied = stats.value("binlog-records-migrated").and_then(|value| value.parse().ok());
-        looks.push((Instant::now(), copied.ok_or(io::ErrorKind::InvalidData)?));
+        let copied = copied(&mut connection)?;
+        looks.push((Instant::now(), copied));
         thread::sleep(LOOK_EVERY);
     }
     Ok(looks)
+}
+
+/// Records that compaction has copied.
+fn copied(connection: &mut Connection) -> io::Result<u64> {
+    let copied = connection.ask("stats")?.value("binlog-records-migrated");
+    copied.and_then(|value| value.parse().ok()).ok_or(io::ErrorKind::InvalidData.into())
 }
 
 fn put(bytes: usize) -> Vec<u8> {
@@ -191,6 +223,14 @@ fn inserted(connection: &mut Connection) -> io::Result<u64> {
     let reply = connection.reply()?;
     reply.id().filter(|_| reply.word() == "INSERTED").ok_or_else(|| io::Error::other(reply.line))
 }
+
+fn deleted(connection: &mut Connection) -> io::Result<()> {
+    let reply = connection.reply()?;
+    if reply.line == "DELETED" { Ok(()) } else { Err(io::Error::other(reply.line)) }
+}
+
+/// So many times what is kept is stored before anything is measured, unless it is copied earlier.
+const CHURN: usize = 20;
 
 /// Jobs that are stored at once before anything is measured.
 const PIPELINE: usize = 500;
@@ -205,11 +245,11 @@ mod tests {
     #[test]
     fn as_many_jobs_are_kept() {
         for (order, oldest) in [(Order::Oldest, true), (Order::Random, false)] {
-            let jobs = Mutex::new((1..=100).collect::<VecDeque<u64>>());
+            let mut jobs = (1..=100).collect::<VecDeque<u64>>();
             let mut random = Random::new(1);
             let gone: Vec<_> =
-                (101..=150).map(|new| exchanged(&jobs, new, order, &mut random)).collect();
-            assert_eq!(jobs.lock().unwrap().len(), 100);
+                (101..=150).map(|new| exchanged(&mut jobs, new, order, &mut random)).collect();
+            assert_eq!(jobs.len(), 100);
             assert_eq!(gone == (1..=50).collect::<Vec<_>>(), oldest, "{order:?}: {gone:?}");
         }
     }
