@@ -1,5 +1,6 @@
 //! Runs a program to its end with its output in a log.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -30,16 +31,32 @@ pub(crate) struct Outcome {
 /// # Errors
 /// When it cannot be started.
 pub(crate) fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Outcome> {
+    run_while_it_talks(command, log, limit, limit)
+}
+
+/// The same, and no longer than while it prints something at least every `silence`.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_while_it_talks(
+    command: &mut Command,
+    log: &Path,
+    limit: Duration,
+    silence: Duration,
+) -> Result<Outcome> {
     let file = File::create(log)?;
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     // A group of its own, so that a program that hangs ends with its children.
     command.process_group(0);
     let mut child = children::spawn(command)
         .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
-    let ended_well = wait(&mut child, limit);
+    let ended_well = wait(&mut child, log, limit, silence);
     children::end(&mut child);
     let ended_well = ended_well?;
     let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
+    if !ended_well {
+        unended(&output).iter().for_each(|test| println!("has not ended: {test}"));
+    }
     Ok(Outcome { ended_well, output })
 }
 
@@ -78,15 +95,31 @@ fn tells_of_failure(line: &str) -> bool {
     words.iter().any(|word| line.contains(word)) || line.starts_with("FAIL: ")
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Result<bool> {
-    let end = Instant::now() + limit;
-    while Instant::now() < end {
+/// The tests that libtest told to take long and not to have ended.
+fn unended(output: &str) -> Vec<&str> {
+    let named = |end| {
+        let tests = output.lines().filter_map(|line| line.strip_prefix("test "));
+        tests.filter_map(move |line| line.split_once(end)).map(|(name, _)| name)
+    };
+    let ended: BTreeSet<_> = named(" ... ").collect();
+    named(" has been running for over ").filter(|name| !ended.contains(name)).collect()
+}
+
+fn wait(child: &mut Child, log: &Path, limit: Duration, silence: Duration) -> Result<bool> {
+    let begun = Instant::now();
+    let (mut printed, mut heard) = (0, begun);
+    while begun.elapsed() < limit && heard.elapsed() < silence {
         if let Some(status) = child.try_wait()? {
             return Ok(status.success());
         }
+        let bytes = fs::metadata(log)?.len();
+        if bytes != printed {
+            (printed, heard) = (bytes, Instant::now());
+        }
         thread::sleep(Duration::from_millis(20));
     }
-    println!("still running after {} s, killed", limit.as_secs());
+    let (all, silent) = (begun.elapsed().as_secs(), heard.elapsed().as_secs());
+    println!("still running after {all} s, the last {silent} without a word: killed");
     children::end_group(child);
     Ok(false)
 }
@@ -94,6 +127,26 @@ fn wait(child: &mut Child, limit: Duration) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_falls_silent_is_killed() {
+        let log = std::env::temp_dir().join(format!("dunlin-xtask-{}-silent", std::process::id()));
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000"]);
+        let (limit, silence) = (Duration::from_secs(900), Duration::from_secs(1));
+        let outcome = run_while_it_talks(&mut command, &log, limit, silence).unwrap();
+        fs::remove_file(&log).unwrap();
+        assert!(!outcome.ended_well);
+    }
+
+    #[test]
+    fn tests_that_have_not_ended_are_named() {
+        let output = "running 3 tests\ntest quick ... ok\n\
+            test slow has been running for over 60 seconds\n\
+            test hangs has been running for over 60 seconds\n\
+            test slow ... ok\n";
+        assert_eq!(unended(output), ["hangs"]);
+    }
 
     #[test]
     fn what_failed_long_before_the_end_is_shown() {

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::house::{House, root};
-use crate::run::run;
+use crate::run::{run, run_while_it_talks};
 use crate::server::{Dunlin, Program};
 use crate::tally::{Runner, Tally};
 use crate::{Result, amqp, clients, crash, http, setup, tidy};
@@ -17,6 +17,11 @@ const SEEDS: &str = "10000";
 
 /// Kills under JMS in the test command; the rest is for `cargo xtask crash --jms`.
 const JMS_KILLS: u64 = 12;
+
+/// How long cargo may take for a step, and how long it may print nothing meanwhile: several times
+/// what the longest test takes, so a test that hangs is named long before the step is over.
+const CARGO_MAX: Duration = Duration::from_secs(3600);
+const SILENCE_MAX: Duration = Duration::from_secs(900);
 
 /// One step: its name, what it does, how.
 struct Step {
@@ -84,7 +89,8 @@ impl Bench {
     }
 
     fn cargo(&self, name: &str, arguments: &[&str], runner: Runner) -> Result<Tally> {
-        let outcome = run(&mut cargo(arguments), &self.log(name), Duration::from_secs(3600))?;
+        let log = self.log(name);
+        let outcome = run_while_it_talks(&mut cargo(arguments), &log, CARGO_MAX, SILENCE_MAX)?;
         Ok(outcome.tally(runner))
     }
 }
