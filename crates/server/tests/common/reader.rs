@@ -102,7 +102,13 @@ impl Reader {
 
     /// Waits until it may send.
     fn await_credit(&mut self) {
-        while !matches!(self.hear(), Heard::Credit) {}
+        loop {
+            match self.hear() {
+                Heard::Credit => return,
+                Heard::End => panic!("it may send first"),
+                _ => {}
+            }
+        }
     }
 
     /// Sends a message by the link with handle 1.
