@@ -3,6 +3,9 @@
 //! Who finds none waits, and who took an event last goes first: so those who read are served,
 //! however many do not. While somebody waits, who has left an event for [`SILENT_MAX`] is closed:
 //! with the connection, for its buffers are where that event is.
+//!
+//! What waits takes memory too. As many bytes may wait as may be untaken, or a few events however
+//! large; then who is last in the line is refused, who took an event longest ago.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -34,6 +37,8 @@ struct State {
     /// What has happened so far, in numbers that grow.
     moments: u64,
     waiting: BTreeMap<Rank, Waiting>,
+    /// Bytes of their events.
+    waiting_bytes: usize,
 }
 
 /// Who took an event last comes first, and of those who never did who came first.
@@ -45,6 +50,10 @@ struct Waiting {
     follower: Follower,
     place: oneshot::Sender<Place>,
 }
+
+/// Too many wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Crowded;
 
 /// Closes a connection.
 pub(crate) type Hangup = Arc<Notify>;
@@ -100,6 +109,7 @@ impl Followed {
             return None;
         }
         let Waiting { follower, place: to, .. } = state.waiting.pop_first()?.1;
+        state.waiting_bytes -= bytes;
         state.bytes += bytes;
         let silence = self.silent.begin(Instant::now(), &follower.hangup);
         let counted = Counted::new(&self.held_bytes, bytes);
@@ -112,18 +122,38 @@ impl State {
         self.moments += 1;
         self.moments
     }
+
+    fn line_up(&mut self, rank: Rank, waiting: Waiting) {
+        self.waiting_bytes += waiting.bytes;
+        self.waiting.insert(rank, waiting);
+    }
+
+    fn leave(&mut self, rank: Rank) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&rank)?;
+        self.waiting_bytes -= waiting.bytes;
+        Some(waiting)
+    }
+
+    /// Those in the line whom it has no room for; the last first.
+    fn refuse_last(&mut self, bytes_max: usize) {
+        while self.waiting.len() > WAITING_MIN && self.waiting_bytes > bytes_max {
+            let Some(last) = self.waiting.last_key_value().map(|(rank, _)| *rank) else { return };
+            // It hears of it by the end of its channel.
+            self.leave(last);
+        }
+    }
 }
 
 impl Follower {
     /// Room for an event of so many bytes, when there is some; a few need none.
-    pub(crate) async fn place(&self, bytes: usize) -> Option<Place> {
+    pub(crate) async fn place(&self, bytes: usize) -> Result<Option<Place>, Crowded> {
         if bytes < FEW_BYTES {
-            return None;
+            return Ok(None);
         }
         let mut line = self.line_up(bytes);
         tokio::select! {
             biased;
-            place = &mut line.place => place.ok(),
+            place = &mut line.place => place.map(Some).map_err(|_| Crowded),
             never = self.all.silent.end_them() => match never {},
         }
     }
@@ -133,9 +163,10 @@ impl Follower {
         let mut state = self.all.state();
         let rank = (Reverse(self.took.load(Ordering::Relaxed)), state.next_moment());
         let waiting = Waiting { bytes, follower: self.clone(), place: to };
-        state.waiting.insert(rank, waiting);
+        state.line_up(rank, waiting);
         drop(state);
         self.all.grant();
+        self.all.state().refuse_last(self.all.bytes_max);
         Line { all: &self.all, rank, place }
     }
 }
@@ -149,7 +180,7 @@ struct Line<'f> {
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
-        let waited = self.all.state().waiting.remove(&self.rank);
+        let waited = self.all.state().leave(self.rank);
         if waited.is_some() {
             self.all.grant();
         }
@@ -192,6 +223,9 @@ impl AsRef<[u8]> for Held {
     }
 }
 
+/// So many may wait, however large their events are.
+const WAITING_MIN: usize = 8;
+
 #[cfg(test)]
 mod tests {
     use std::future::Future;
@@ -222,7 +256,7 @@ mod tests {
     }
 
     fn place(follower: &Follower, bytes: usize) -> Option<Place> {
-        now(follower.place(bytes)).flatten()
+        now(follower.place(bytes)).and_then(|place| place.unwrap())
     }
 
     fn held(followed: &Followed) -> usize {
@@ -235,7 +269,10 @@ mod tests {
     fn events_take_room_until_they_are_taken() {
         patiently(|followed| {
             let follower = followed.follower(Hangup::default());
-            assert!(now(follower.place(FEW_BYTES - 1)).unwrap().is_none(), "a few need none");
+            assert_eq!(
+                now(follower.place(FEW_BYTES - 1)).map(|it| it.is_ok_and(|it| it.is_none())),
+                Some(true)
+            );
             let first = place(&follower, FEW_BYTES).unwrap();
             assert!(now(follower.place(FEW_BYTES + 1)).is_none());
             let event = first.hold(vec![b'x'; 3 * ALL].into());
@@ -269,6 +306,33 @@ mod tests {
     }
 
     #[test]
+    fn where_too_much_waits_who_took_an_event_longest_ago_is_refused() {
+        patiently(|followed| {
+            let [reader, other] = [(); 2].map(|()| followed.follower(Hangup::default()));
+            drop(place(&reader, ALL));
+            let all = place(&other, ALL).unwrap();
+            let mut context = Context::from_waker(Waker::noop());
+            let mut others: Vec<_> = (0..WAITING_MIN).map(|_| Box::pin(other.place(ALL))).collect();
+            for other in &mut others {
+                assert!(other.as_mut().poll(&mut context).is_pending());
+            }
+            assert_eq!(now(other.place(ALL)).map(|place| place.is_err()), Some(true));
+            let mut reading = Box::pin(reader.place(ALL));
+            assert!(reading.as_mut().poll(&mut context).is_pending());
+            let asked = others.iter_mut().map(|it| it.as_mut().poll(&mut context));
+            assert_eq!(asked.map(|it| it.is_ready()).collect::<Vec<_>>(), {
+                let mut refused = vec![false; WAITING_MIN];
+                refused[WAITING_MIN - 1] = true;
+                refused
+            });
+            drop(all);
+            assert!(matches!(reading.as_mut().poll(&mut context), Poll::Ready(Ok(Some(_)))));
+            drop((others, reading));
+            assert_eq!((held(&followed), followed.state().waiting_bytes), (0, 0));
+        });
+    }
+
+    #[test]
     fn who_is_gone_waits_no_longer() {
         patiently(|followed| {
             let follower = followed.follower(Hangup::default());
@@ -290,14 +354,14 @@ mod tests {
         runtime.block_on(async {
             let followed = followed(Duration::ZERO);
             let [first, second, reader] = [(); 3].map(|()| followed.follower(Hangup::default()));
-            let left = first.place(FEW_BYTES).await.unwrap();
-            let _left = second.place(FEW_BYTES).await.unwrap();
+            let left = first.place(FEW_BYTES).await.unwrap().unwrap();
+            let _left = second.place(FEW_BYTES).await.unwrap().unwrap();
             let closed = async {
                 first.hangup.notified().await;
                 drop(left);
             };
             let (place, ()) = tokio::join!(reader.place(FEW_BYTES), closed);
-            assert!(place.is_some());
+            assert!(place.unwrap().is_some());
         });
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use crate::app::{App, Asked, text};
 use crate::body::{Answer, Body};
 use crate::counted::{Counted, REQUEST_BYTES};
-use crate::followed::Follower;
+use crate::followed::{Crowded, Follower};
 use crate::gateway::{Events, Gateway};
 use crate::problem::Result;
 use crate::shown;
@@ -45,7 +45,11 @@ async fn pass_on(
         piece = tokio::select! {
             event = events.next() => match event {
                 Some(delivery) => tokio::select! {
-                    event = held_event(delivery, &envelopes, &follower) => event,
+                    event = held_event(delivery, &envelopes, &follower) => match event {
+                        Ok(event) => event,
+                        // Its client comes again.
+                        Err(Crowded) => return,
+                    },
                     () = to.closed() => return,
                 },
                 None => {
@@ -62,14 +66,18 @@ async fn pass_on(
 }
 
 /// The text of an event, as soon as there is room for it.
-async fn held_event(delivery: Delivery, envelopes: &Envelopes, follower: &Follower) -> Bytes {
+async fn held_event(
+    delivery: Delivery,
+    envelopes: &Envelopes,
+    follower: &Follower,
+) -> std::result::Result<Bytes, Crowded> {
     // About, before it is there.
-    let place = follower.place(delivery.body.len() / 3 * 4).await;
+    let place = follower.place(delivery.body.len() / 3 * 4).await?;
     let text = event_text(&delivery, envelopes);
-    match place {
+    Ok(match place {
         Some(place) => place.hold(text),
         None => text,
-    }
+    })
 }
 
 /// An event: its data is one line of JSON.

@@ -83,6 +83,32 @@ fn subscribers_who_do_not_read_cost_a_bounded_number_of_messages() {
     neighbours.exchange();
 }
 
+/// Each waits with a message that nobody else has.
+#[test]
+fn followers_of_topics_of_their_own_who_do_not_read_cost_little() {
+    const TOPICS: usize = 40;
+    let broker = Broker::in_memory("own-topics", &["--memory-limit", "64M"]);
+    let follower = |topic| {
+        let mut peer = Lines::new(broker.socket("http"));
+        peer.send(format!("GET /topics/t{topic}/events HTTP/1.1\r\nhost: localhost\r\n\r\n"));
+        assert_eq!(peer.line(), "HTTP/1.1 200 OK");
+        peer
+    };
+    let silent: Vec<_> = (0..TOPICS).map(follower).collect();
+    let mut publisher = Lines::new(broker.socket("http"));
+    let body = "x".repeat(900_000);
+    // Beyond what the system's buffers hold.
+    for _ in 0..12 {
+        for topic in 0..TOPICS {
+            let path = format!("/topics/t{topic}/messages");
+            assert_eq!(publisher.request("POST", &path, &body).0, 201);
+        }
+    }
+    drop(silent);
+    let most = broker.resident_bytes_most();
+    assert!(most < 88 << 20, "{most} bytes");
+}
+
 /// What one is sent ahead is bounded for each subscription, and the sum by all buffers.
 #[test]
 fn one_with_many_subscriptions_who_does_not_read_is_closed() {
