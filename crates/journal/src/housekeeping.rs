@@ -464,8 +464,14 @@ impl<F: Clone> Journal<F> {
 
     /// On a full device a compaction uses one of the two reserved spares, and is begun only if it
     /// can be ended: then it gives back more than it took. Half done it would only pin the spare.
+    ///
+    /// Where settling has begun one of them, what is left of that takes it, and the largest frame
+    /// that settles besides: otherwise segments of which little lives would stay until all of it
+    /// is gone, and nothing would be stored meanwhile.
     fn fits_whole(&self, live: LiveRecords) -> bool {
-        self.segments.spares() >= RESERVED_SPARES && self.fits(self.restated_bytes(live), 1)
+        let bytes = self.restated_bytes(live);
+        let is_begun = self.segments.spares() < RESERVED_SPARES;
+        self.fits(if is_begun { bytes + self.settle_payload_bytes_max() } else { bytes }, 1)
     }
 
     /// Whether the live rest of that segment is being copied forward.

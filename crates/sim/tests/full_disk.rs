@@ -117,6 +117,23 @@ fn a_full_disk_of_small_messages_is_drained_crosswise() {
     drain_one_by_one(100, |ids| ids.sort_by_key(|id| (id % 7, *id)));
 }
 
+/// What is left in each segment is put together, also once settling has begun the reserve.
+#[test]
+fn messages_are_stored_again_long_before_a_full_disk_is_empty() {
+    for (bound, bytes) in BOUNDS.into_iter().flat_map(|it| [500, 2000, 5000].map(|n| (it, n))) {
+        let (mut world, _) = world(StorePolicy::Always, bound, 3 * 1024 * 1024);
+        let client = world.connect(Character::Anyone);
+        let mut ids = fill(&mut world, client, bytes);
+        ids.sort_by_key(|id| (id % 11, *id));
+        let (gone, rest) = ids.split_at(ids.len() * 9 / 10);
+        gone.iter().for_each(|id| delete(&mut world, client, *id));
+        world.pass(Nanos::SECOND);
+        let again = fill(&mut world, client, bytes).len();
+        assert!(again * 4 > ids.len(), "{bound:?}, {bytes}: {} then {again}", ids.len());
+        rest.iter().for_each(|id| delete(&mut world, client, *id));
+    }
+}
+
 /// A reserve in which settling went on is whole again after a restart, though extents of files are
 /// larger than what is left of it: else nothing could be settled any more, nor after the next.
 #[test]
