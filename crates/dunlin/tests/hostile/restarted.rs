@@ -64,7 +64,7 @@ fn fill(sender: &mut Lines, body_bytes: usize) {
 /// a time: to close it would only bring the message to the next.
 #[test]
 fn what_was_stored_when_there_was_more_memory_is_delivered() {
-    const LARGE_BYTES: usize = 12 << 20;
+    const LARGE_BYTES: usize = 16 << 20;
     let directory = Directory::new("larger");
     let mut command = dunlin(&directory);
     command.args(["serve", "--memory-limit", "1G"]);
@@ -82,6 +82,9 @@ fn what_was_stored_when_there_was_more_memory_is_delivered() {
         worker
     };
     let mut slow = worker();
+    // The system would hold most of one message by itself.
+    let socket = slow.socket.get_ref();
+    rustix::net::sockopt::set_socket_recv_buffer_size(socket, 256 * 1024).unwrap();
     assert_eq!(slow.ask("reserve"), format!("RESERVED 1 {LARGE_BYTES}"));
     neighbours.exchange();
     let mut other = worker();
