@@ -328,6 +328,7 @@ impl<F: Clone> Journal<F> {
 
     fn allocate_work(&mut self) -> Option<Work<F>> {
         self.extend_active_work()
+            .or_else(|| self.extend_reserve_work())
             .or_else(|| {
                 let few = self.segments.spares() <= RESERVED_SPARES;
                 few.then(|| self.prepare_work(None, self.options.reserve_bytes))
@@ -366,6 +367,20 @@ impl<F: Clone> Journal<F> {
             return None;
         }
         self.extend_work(spare.life.number, &spare.file, spare.initialised)
+    }
+
+    /// Makes each part of the reserve a quarter of a segment, once the log is so long that this
+    /// matters: on a full device what is deleted here and there gives something back when so little
+    /// is left of a segment that it can be copied there.
+    fn extend_reserve_work(&self) -> Option<Work<F>> {
+        if self.segments.count() < RESERVE_SEGMENTS_MIN {
+            return None;
+        }
+        let wanted = self.options.segment_bytes / 4;
+        let mut spares = self.segments.iter_spares().take(RESERVED_SPARES);
+        let spare = spares.find(|spare| spare.initialised < wanted)?;
+        let work = self.extend_work(spare.life.number, &spare.file, spare.initialised)?;
+        (!self.exceeds_limit(&work)).then_some(work)
     }
 
     pub(crate) fn extend_work(
@@ -706,6 +721,9 @@ const RETIRED_KEPT: usize = 2;
 
 /// Spares that are kept beyond the reserved ones.
 const SPARES_KEPT: usize = 2;
+
+/// In a log of so many segments the reserve may take half of one.
+const RESERVE_SEGMENTS_MIN: usize = 8;
 
 /// How long a full device is left alone.
 pub(crate) const FULL_DEVICE_RETRY: Nanos = Nanos::from_millis(250);

@@ -120,8 +120,14 @@ fn a_full_disk_of_small_messages_is_drained_crosswise() {
 /// What is left in each segment is put together, also once settling has begun the reserve.
 #[test]
 fn messages_are_stored_again_long_before_a_full_disk_is_empty() {
-    for (bound, bytes) in BOUNDS.into_iter().flat_map(|it| [500, 2000, 5000].map(|n| (it, n))) {
-        let (mut world, _) = world(StorePolicy::Always, bound, 3 * 1024 * 1024);
+    let cases = BOUNDS.into_iter().flat_map(|bound| {
+        // Also of a reserve that is much smaller than a segment, as it usually is.
+        [(500, 64), (2000, 64), (5000, 64), (500, 16), (2000, 16)].map(|(n, kib)| (bound, n, kib))
+    });
+    for (bound, bytes, reserve_kib) in cases {
+        let mut scenario = scenario(StorePolicy::Always);
+        scenario.journal.reserve_bytes = reserve_kib * 1024;
+        let (mut world, _) = bounded(scenario, bound, 3 * 1024 * 1024);
         let client = world.connect(Character::Anyone);
         let mut ids = fill(&mut world, client, bytes);
         ids.sort_by_key(|id| (id % 11, *id));
