@@ -18,10 +18,6 @@ use clap::Parser as _;
 
 use crate::cli::{Cli, Command, Journal};
 
-/// A message takes a handful of allocations, made in one thread and freed in another.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let end = match Cli::parse().command {
         Command::Serve(serve) => serve::run(serve),

@@ -26,7 +26,7 @@ impl MemoryShares {
     /// What is left when the log has what it needs for batches, and connections and HTTP what they
     /// may have: an eighth each, unless they were given less.
     pub(crate) fn of(config: &Config) -> Self {
-        let limit = config.memory_limit.unwrap_or_else(quarter_of_machine).max(MEMORY_LIMIT_MIN);
+        let limit = config.memory_bytes();
         let buffers = (limit / 8).min(config.limits.buffered_bytes as u64);
         let log = (limit / 4).min(LOG_BYTES_MAX);
         let messages = limit - 2 * buffers - log;
@@ -67,6 +67,14 @@ impl MemoryShares {
 pub(crate) fn receives_max(memory_limit: u64) -> usize {
     usize::try_from(memory_limit / 4 / RECEIVE_BYTES)
         .map_or(RECEIVES_MAX, |it| it.min(RECEIVES_MAX))
+}
+
+impl Config {
+    /// Bytes of memory that the process is to keep to: what was asked for, or a quarter of the
+    /// machine's, and [`MEMORY_LIMIT_MIN`] at least.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_limit.unwrap_or_else(quarter_of_machine).max(MEMORY_LIMIT_MIN)
+    }
 }
 
 fn quarter_of_machine() -> u64 {

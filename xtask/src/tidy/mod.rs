@@ -26,7 +26,7 @@ const RULES: [Rule; 10] = [
     ("crates import only whom they may", edges::check),
     ("engine, journal and broker use no protocol's words", words::protocol_words),
     ("the journal uses no words of queues", words::queue_words),
-    ("only the disk crate is unsafe", words::unsafe_code),
+    ("only the disk and the allocator are unsafe", words::unsafe_code),
     ("only the disk crate syncs", words::syncs),
     ("leftovers name an issue", words::leftovers),
     ("lines are at most 100 columns", layout::columns),
