@@ -1,6 +1,6 @@
 //! The allocator of whatever links this crate, and how soon it gives back what was freed.
 //!
-//! mimalloc keeps freed memory for a second, since a broker that is busy wants it again at once. With
+//! mimalloc keeps freed memory for a second, since whoever is busy wants it again at once. With
 //! little memory that second is worth more than the page faults that it saves: see ADR 20.
 
 use std::ffi::c_long;
