@@ -36,6 +36,8 @@ pub(crate) struct Housekeeping<F> {
     compaction: Option<Compaction>,
     /// Where it stood before the frames that were read back last.
     last_piece: Option<Compaction>,
+    /// The last frame that a compaction appended.
+    restated: Lsn,
     shutting_down: bool,
     /// The room that a chain waits for: see `chain.rs`.
     pub(crate) wanted: Option<ChainRoom>,
@@ -106,6 +108,7 @@ impl<F> Housekeeping<F> {
             bytes_since_snapshot: bytes_since,
             compaction: None,
             last_piece: None,
+            restated: Lsn(0),
             shutting_down: false,
             wanted: None,
             overtaken: 0,
@@ -428,9 +431,12 @@ impl<F: Clone> Journal<F> {
         }
         let compaction = self.house.compaction.as_ref()?;
         let Some(segment) = self.segments.numbered(compaction.number) else {
-            self.house.compaction = None;
+            self.compacted();
             return None;
         };
+        if self.waits_for_restated() {
+            return None;
+        }
         if !self.fits_compaction(compaction, segment.live) {
             if self.house.device_is_full() {
                 // Everybody waits for it, and it can't go on: it was begun before.
@@ -447,11 +453,19 @@ impl<F: Clone> Journal<F> {
         })
     }
 
+    /// Pieces go one after the other with the batches of others, so that none becomes much larger
+    /// by them; unless copying falls behind what comes in.
+    fn waits_for_restated(&self) -> bool {
+        let falls_behind = self.held_alive_bytes()
+            > self.allowed_bytes() + self.options.segment_bytes * PACED_SEGMENTS;
+        let is_paced = !falls_behind && !self.house.device_is_full();
+        is_paced && self.durable().written < self.house.restated
+    }
+
     fn next_compaction(&self) -> Option<Compaction> {
         let pressed = self.house.device_is_full() && !self.segments.has_dead();
         // What is dead already goes with the next snapshot, for which nothing has to be copied.
-        let held = self.segments.held_bytes() - self.segments.dead_bytes();
-        if held <= self.allowed_bytes() && !pressed {
+        if self.held_alive_bytes() <= self.allowed_bytes() && !pressed {
             return None;
         }
         let full = self.house.device_is_full();
@@ -506,6 +520,10 @@ impl<F: Clone> Journal<F> {
 
     fn holds_too_much(&self) -> bool {
         self.segments.held_bytes() > self.allowed_bytes()
+    }
+
+    fn held_alive_bytes(&self) -> u64 {
+        self.segments.held_bytes() - self.segments.dead_bytes()
     }
 
     /// What segments with frames may take before something is done about it.
@@ -598,7 +616,7 @@ impl<F: Clone> Journal<F> {
     ) -> Result<OldFrames, JournalFailed> {
         // Traffic may have used the room meanwhile; the same piece is read again later.
         let Some(segment) = self.segments.numbered(number) else {
-            self.house.compaction = None;
+            self.compacted();
             return Ok(OldFrames::default());
         };
         let (life, live) = (segment.life, segment.live);
@@ -656,6 +674,7 @@ impl<F: Clone> Journal<F> {
         let bytes = self.restated_bytes(live);
         if self.fits_restated(bytes) {
             self.counters.restated_records += live.count;
+            self.house.restated = self.next;
             return true;
         }
         if let Some(piece) = self.house.last_piece.take() {
@@ -682,10 +701,15 @@ impl<F: Clone> Journal<F> {
         self.restated_bytes(live).min(read).max(piece.needed_bytes)
     }
 
-    /// The whole segment was read: nothing in it may matter any more.
-    fn end_compaction(&mut self, number: SegmentNumber, offset: u64) -> Result<(), JournalFailed> {
+    /// Nothing of the segment matters any more; it may be gone before all of it was read.
+    fn compacted(&mut self) {
         self.house.compaction = None;
         self.counters.compactions += 1;
+    }
+
+    /// The whole segment was read: nothing in it may matter any more.
+    fn end_compaction(&mut self, number: SegmentNumber, offset: u64) -> Result<(), JournalFailed> {
+        self.compacted();
         let left = self.segments.numbered(number).map_or(0, |segment| segment.live.bytes);
         if left == 0 {
             return Ok(());
@@ -714,7 +738,10 @@ impl<F: Clone> Journal<F> {
 }
 
 /// A piece of a segment that is read back with one call, unless one batch is larger.
-const COMPACTION_READ_BYTES_MAX: usize = 256 * 1024;
+const COMPACTION_READ_BYTES_MAX: usize = 64 * 1024;
+
+/// Segments by which copying may fall behind before it waits for nobody.
+const PACED_SEGMENTS: u64 = 1;
 
 /// Files of segments that are kept to be used again, beyond the spares.
 const RETIRED_KEPT: usize = 2;

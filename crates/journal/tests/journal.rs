@@ -205,6 +205,36 @@ fn one_old_value_does_not_pin_the_log() {
     assert_eq!(again.values.contents(), store.values.contents());
 }
 
+/// So no batch of others becomes much larger by what is copied.
+#[test]
+fn copying_goes_on_when_what_it_appended_is_written() {
+    const VALUE_BYTES: u64 = 1000;
+    let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
+    store.settle();
+    let mut most = 0;
+    for key in 0..2000 {
+        assert!(store.append_put(key, &value(key, VALUE_BYTES as usize)));
+        if key % 4 != 0 {
+            store.append_remove(key);
+        }
+        store.write_all();
+        loop {
+            while store.chore() {}
+            let waiting = store.journal.last().0 - store.journal.durable().written.0;
+            if waiting == 0 {
+                break;
+            }
+            most = most.max(waiting);
+            store.write_all();
+        }
+    }
+    let counters = store.journal.counters();
+    assert!(counters.compactions > 0, "{counters:?}");
+    let piece_bytes = always().segment_bytes / 8;
+    assert!((1..=piece_bytes / VALUE_BYTES).contains(&most), "{most} values were copied at once");
+    assert_eq!(reopened(&store).values.contents(), store.values.contents());
+}
+
 #[test]
 fn a_full_device_refuses_puts_takes_removals_and_recovers() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
