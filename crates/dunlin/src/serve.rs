@@ -11,11 +11,12 @@ use crate::settings;
 
 /// Serves until a signal or a failure ends it.
 pub(crate) fn run(serve: Serve) -> Result<(), Error> {
+    let deaf = |error| Error::Other(format!("cannot listen to signals: {error}"));
+    let signals = signals::Caught::now().map_err(deaf)?;
     let config = settings::config(serve)?;
     allocator::keep_within(config.memory_bytes());
     let remote = Arc::new(OnceLock::new());
-    signals::obey(Arc::clone(&remote))
-        .map_err(|error| Error::Other(format!("cannot listen to signals: {error}")))?;
+    signals.obey(Arc::clone(&remote)).map_err(deaf)?;
     let running = Server::start(config).map_err(Error::Start)?;
     remote.get_or_init(|| running.remote());
     announce(running.addresses());

@@ -11,7 +11,7 @@
 //! Everything that decides is behind one lock in [`core`] and pure; what is out here moves bytes
 //! and waits. It contains neither protocol nor queue rules.
 //!
-//! [`Server::start`] is all that a program needs to be a broker; [`signals::obey`] adds what a
+//! [`Server::start`] is all that a program needs to be a broker; [`signals::Caught`] adds what a
 //! process of its own owes its operator.
 
 mod buffered;
