@@ -188,12 +188,15 @@ impl<F: Clone> Journal<F> {
             // What was settled meanwhile may have made the snapshot small enough.
             self.house.snapshot_gave_up = false;
         }
-        let work = self
-            .recycle_work()
-            .or_else(|| may_allocate.then(|| self.allocate_work()).flatten())
-            .or_else(|| self.seal_work())
-            .or_else(|| self.compact_work())
-            .or_else(|| self.remove_work());
+        let work = if self.house.shutting_down {
+            self.seal_work()
+        } else {
+            self.recycle_work()
+                .or_else(|| may_allocate.then(|| self.allocate_work()).flatten())
+                .or_else(|| self.seal_work())
+                .or_else(|| self.compact_work())
+                .or_else(|| self.remove_work())
+        };
         if work.is_none() && may_allocate {
             self.house.found_room();
         }
@@ -293,7 +296,8 @@ impl<F: Clone> Journal<F> {
         self.start(Work::WriteChunk { file, offset, bytes, last })
     }
 
-    /// From now on only what ends the process well: everything synced, and a last snapshot.
+    /// From now on only what ends the process well: everything synced, and a last snapshot. Room
+    /// for what is to come is the next opening's.
     pub fn begin_shutdown(&mut self) {
         self.house.shutting_down = true;
         self.sync_through = Lsn(u64::MAX);
@@ -423,7 +427,7 @@ impl<F: Clone> Journal<F> {
     }
 
     fn compact_work(&mut self) -> Option<Work<F>> {
-        if !matches!(self.house.stage, Stage::Idle) || self.house.shutting_down {
+        if !matches!(self.house.stage, Stage::Idle) {
             return None;
         }
         if self.house.compaction.is_none() {

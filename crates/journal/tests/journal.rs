@@ -338,6 +338,29 @@ fn a_shutdown_leaves_a_snapshot_and_nothing_to_replay() {
     assert_eq!(again.values.contents(), store.values.contents());
 }
 
+/// Nobody needs it any more, and on a slow disk the end would wait for it.
+#[test]
+fn a_stop_prepares_no_room() {
+    let disk = MemoryDisk::default();
+    let mut store = Store::open(&disk, always()).unwrap();
+    while !store.journal.stalled() {
+        store.append_put(1, &value(1, 4000));
+        store.write_all();
+    }
+    let lengths = || {
+        let length = |name: String| (disk.file(&name).borrow().len(), name);
+        disk.segments().into_iter().map(length).collect::<Vec<_>>()
+    };
+    let before = lengths();
+    store.journal.begin_shutdown();
+    store.settle();
+    assert!(store.journal.is_settled() && store.journal.is_tidy());
+    assert_eq!(lengths(), before);
+    let again = reopened(&store);
+    assert_eq!(again.values.contents(), store.values.contents());
+    assert!(!again.journal.stalled(), "the next one prepares it");
+}
+
 #[test]
 fn every_flipped_bit_is_detected_or_harmless() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();

@@ -12,14 +12,19 @@ pub(crate) fn journal_hub(test: &str) -> (PathBuf, Hub) {
 
 /// The same with this much memory, and a little that it takes at least.
 pub(crate) fn journal_hub_with(test: &str, memory_limit: Option<u64>) -> (PathBuf, Hub) {
+    let (data, hub) = fresh_hub(test, memory_limit);
+    keep_house(&hub);
+    (data, hub)
+}
+
+/// The same as it is before its threads begin.
+pub(crate) fn fresh_hub(test: &str, memory_limit: Option<u64>) -> (PathBuf, Hub) {
     let data = std::env::temp_dir().join(format!("dunlin-{}-{test}", std::process::id()));
     let (threads, log, listen) = (1, Log::Quiet, Vec::new());
     let config =
         Config { data: data.clone(), threads, log, listen, memory_limit, ..Config::default() };
     let disk = crate::server::open_disk(&config, usize::MAX).unwrap();
-    let hub = crate::server::build(&config, disk).unwrap();
-    keep_house(&hub);
-    (data, hub)
+    (data, crate::server::build(&config, disk).unwrap())
 }
 
 /// What the housekeeper would do.

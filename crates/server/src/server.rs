@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::{Builder, JoinHandle};
 
 use beanstalk::{Shared, default_tube};
-use broker::{Broker, BrokerOptions, Recovery};
+use broker::{Broker, BrokerOptions, JournalFailed, OpenError, Recovery};
 use disk::{File, RealDisk};
 use engine::{EngineOptions, QueuePolicies};
 use journal::JournalOptions;
@@ -315,8 +315,9 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     }
     let segment_bytes = disk.as_ref().map_or(0, |_| options.journal.segment_bytes);
     let clock = Clock::new();
-    let broker = open_broker(config, disk.as_ref(), options, &clock)?;
+    let mut broker = open_broker(config, disk.as_ref(), options, &clock)?;
     let clock = clock.not_before(broker.started_at());
+    disk.as_ref().map_or(Ok(()), |disk| make_room(&mut broker, disk, &clock))?;
     tell_clock(config.log, &clock);
     let gauges = Arc::new(JournalGauges::new(segment_bytes));
     let facts = || Box::new(ProcessFacts::new(clock, Arc::clone(&gauges)));
@@ -450,6 +451,19 @@ fn open_broker(
         Summary(&recovery)
     ));
     Ok(broker)
+}
+
+/// Without room the log takes nothing, not even what needs none of it: whoever came would wait for
+/// the disk. So it is there before anybody comes, unless the device has none.
+fn make_room(broker: &mut Broker<File>, disk: &RealDisk, clock: &Clock) -> Result<(), StartError> {
+    while broker.stalled()
+        && let Some(chore) = broker.poll_chore(clock.now())
+    {
+        let done = chore.perform(disk);
+        let failed = |JournalFailed { cause }| StartError::Journal(OpenError::Disk(cause));
+        broker.handle_chore(clock.now(), done).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// What recovery found, in one line.

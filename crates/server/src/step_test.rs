@@ -12,7 +12,7 @@ use engine::{QueuePolicies, QueuePolicy};
 use model::StorePolicy;
 
 use super::*;
-use crate::by_hand::{journal_hub, keep_house, write_all, write_handed};
+use crate::by_hand::{fresh_hub, journal_hub, keep_house, write_all, write_handed};
 use crate::config::Protocol;
 use crate::core::PATIENCE;
 use crate::events::EventSet;
@@ -527,6 +527,20 @@ fn that_nothing_is_there_waits_for_what_took_it_away() {
     turns.turn();
     assert_eq!(worker.lines(), ["INSERTED 1", "RESERVED 1 1", "x", "DELETED"]);
     assert_eq!(other.lines(), ["TIMED_OUT", "USING default"]);
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
+}
+
+/// Else even what needs no disk would wait for it, on a slow one for long.
+#[test]
+fn who_comes_first_finds_room() {
+    let (data, hub) = fresh_hub("first", None);
+    let mut turns = Turns::new(&hub);
+    let mut client = turns.connect();
+    client.send("list-tube-used\r\n");
+    turns.turn();
+    assert_eq!(client.lines(), ["USING default"], "without a chore");
     drop(turns);
     drop(hub);
     std::fs::remove_dir_all(data).unwrap();
