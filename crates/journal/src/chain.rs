@@ -11,7 +11,6 @@ use crate::chore::Work;
 use crate::format::MARK_BYTES;
 
 use crate::room::padded_batch_bytes;
-use crate::segments::RESERVED_SPARES;
 use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
 
 /// Whether a chain can be appended.
@@ -102,7 +101,7 @@ impl<F: Clone> Journal<F> {
     }
 
     fn usable_spares(&self) -> impl Iterator<Item = &crate::segments::Spare<F>> {
-        let usable = self.segments.spares().saturating_sub(RESERVED_SPARES);
+        let usable = self.segments.spares().saturating_sub(self.spares_set_aside());
         self.segments.iter_spares().take(usable)
     }
 }

@@ -320,7 +320,7 @@ impl<F: Clone> Journal<F> {
 
     /// A spare out of a file at hand needs no room on the device.
     fn recycle_work(&mut self) -> Option<Work<F>> {
-        if self.segments.spares() > RESERVED_SPARES {
+        if self.segments.spares() > self.spares_set_aside() {
             return None;
         }
         let old = self.segments.take_retired()?;
@@ -334,11 +334,15 @@ impl<F: Clone> Journal<F> {
     }
 
     fn allocate_work(&mut self) -> Option<Work<F>> {
-        self.extend_active_work()
+        // On a full device messages get nothing anyway, and of the reserve a start fills the least.
+        let full = self.house.device_is_full();
+        let reserve = full.then(|| self.extend_reserve_work()).flatten();
+        reserve
+            .or_else(|| self.extend_active_work())
             .or_else(|| self.extend_reserve_work())
             .or_else(|| {
-                let few = self.segments.spares() <= RESERVED_SPARES;
-                few.then(|| self.prepare_work(None, self.options.reserve_bytes))
+                let few = self.segments.spares() <= self.spares_set_aside();
+                few.then(|| self.prepare_work(None, self.reserve_part_bytes()))
             })
             .or_else(|| self.extend_spare_work())
             .or_else(|| self.grow_slot_work(Slot::A))
@@ -376,15 +380,19 @@ impl<F: Clone> Journal<F> {
         self.extend_work(spare.life.number, &spare.file, spare.initialised)
     }
 
-    /// Makes each part of the reserve a quarter of a segment, once the log is so long that this
-    /// matters: on a full device what is deleted here and there gives something back when so little
-    /// is left of a segment that it can be copied there.
+    /// What each part of the reserve offers: half a segment, or a twentieth of a log that is short.
+    /// On a full device what is deleted here and there gives something back once what is left of a
+    /// segment can be copied there. It is made with so many bytes at once: messages, for which the
+    /// log goes on in the first part once another is there, could else have the last of the room.
+    fn reserve_part_bytes(&self) -> u64 {
+        let part = (self.options.segment_bytes / 2).min(self.segments.file_bytes() / 20);
+        self.options.reserve_bytes.max(part / BLOCK_BYTES as u64 * BLOCK_BYTES as u64)
+    }
+
+    /// Makes a part longer that was made while the log was shorter, or that a start filled again.
     fn extend_reserve_work(&self) -> Option<Work<F>> {
-        if self.segments.count() < RESERVE_SEGMENTS_MIN {
-            return None;
-        }
-        let wanted = self.options.segment_bytes / 4;
-        let mut spares = self.segments.iter_spares().take(RESERVED_SPARES);
+        let wanted = self.reserve_part_bytes();
+        let mut spares = self.segments.iter_spares().take(self.spares_set_aside());
         let spare = spares.find(|spare| spare.initialised < wanted)?;
         let work = self.extend_work(spare.life.number, &spare.file, spare.initialised)?;
         (!self.exceeds_limit(&work)).then_some(work)
@@ -491,16 +499,16 @@ impl<F: Clone> Journal<F> {
 
     fn fits_restated(&self, bytes: usize) -> bool {
         // On a full device there was room for the whole when it began, and nobody else takes it.
-        let reserve = if self.house.device_is_full() { 0 } else { RESERVED_SPARES };
+        let reserve = if self.house.device_is_full() { 0 } else { self.spares_set_aside() };
         self.fits(bytes, reserve)
     }
 
-    /// On a full device a compaction uses one of the two reserved spares, and is begun only if it
-    /// can be ended: then it gives back more than it took. Half done it would only pin the spare.
+    /// On a full device a compaction uses one of the reserved spares, and is begun only if it can
+    /// be ended: then it gives back more than it took. Half done it would only pin the spare.
     ///
-    /// Where settling has begun one of them, what is left of that takes it, and the largest frame
-    /// that settles besides: otherwise segments of which little lives would stay until all of it
-    /// is gone, and nothing would be stored meanwhile.
+    /// Where only one is left, for settling has begun the other, what is left of that takes it, and
+    /// the largest frame that settles besides: otherwise segments of which little lives would stay
+    /// until all of it is gone, and nothing would be stored meanwhile.
     fn fits_whole(&self, live: LiveRecords) -> bool {
         let bytes = self.restated_bytes(live);
         let is_begun = self.segments.spares() < RESERVED_SPARES;
@@ -540,7 +548,8 @@ impl<F: Clone> Journal<F> {
         let is_pressed = self.house.device_is_full() || self.is_over_limit();
         let (spares, retired) = if is_pressed { (1, 0) } else { (SPARES_KEPT, RETIRED_KEPT) };
         // What was made for a chain that did not come.
-        if self.house.wanted.is_none() && self.segments.spares() > RESERVED_SPARES + spares {
+        if self.house.wanted.is_none() && self.segments.spares() > self.spares_set_aside() + spares
+        {
             return self.segments.take_last_spare().map(|spare| Work::Remove { spare });
         }
         let many = self.segments.retired() > retired;
@@ -752,9 +761,6 @@ const RETIRED_KEPT: usize = 2;
 
 /// Spares that are kept beyond the reserved ones.
 const SPARES_KEPT: usize = 2;
-
-/// In a log of so many segments the reserve may take half of one.
-const RESERVE_SEGMENTS_MIN: usize = 8;
 
 /// How long a full device is left alone.
 pub(crate) const FULL_DEVICE_RETRY: Nanos = Nanos::from_millis(250);

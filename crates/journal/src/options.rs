@@ -23,7 +23,7 @@ pub struct JournalOptions {
     /// a new one; a multiple of [`BLOCK_BYTES`].
     pub extent_bytes: u64,
     /// Bytes that a spare segment offers at least: the room in which settling goes on when the
-    /// device is full; a quarter of a segment once there are some. A multiple of [`BLOCK_BYTES`].
+    /// device is full; up to half a segment in a longer log. A multiple of [`BLOCK_BYTES`].
     pub reserve_bytes: u64,
     /// The largest payload that one frame may have.
     pub frame_payload_bytes_max: usize,

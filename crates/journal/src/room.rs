@@ -41,8 +41,8 @@ impl<F: Clone> Journal<F> {
         let waiting: usize = self.waiting().map(Batch::len).sum();
         let pending = self.options.adding_bytes_max().checked_sub(waiting)?;
         let needed = padded_batch_bytes(self.options.left_payload_bytes(usize::MAX));
-        let behind =
-            self.segments.spares() > RESERVED_SPARES && self.segments.next_spare_rest() >= needed;
+        let behind = self.segments.spares() > self.spares_set_aside()
+            && self.segments.next_spare_rest() >= needed;
         // The next segment has the room; or this one keeps it free.
         let kept = if behind { 0 } else { needed };
         let rest = self.segments.active_rest(self.planned_end()).checked_sub(kept)?;
@@ -89,7 +89,7 @@ impl<F: Clone> Journal<F> {
     #[must_use]
     pub fn holds_back(&self, payload_bytes: usize) -> bool {
         let is_short =
-            || !self.fits(self.options.left_payload_bytes(payload_bytes), RESERVED_SPARES);
+            || !self.fits(self.options.left_payload_bytes(payload_bytes), self.spares_set_aside());
         self.is_far_behind() || !self.house.device_is_full() && is_short()
     }
 
@@ -101,7 +101,8 @@ impl<F: Clone> Journal<F> {
     }
 
     fn scarce_room(&self) -> u64 {
-        let spared = self.segments.spares() >= RESERVED_SPARES && !self.house.is_compacting();
+        let spared =
+            self.segments.spares() >= self.spares_set_aside() && !self.house.is_compacting();
         if !spared || !self.house.slots_suffice() {
             return 0;
         }
@@ -123,6 +124,13 @@ impl<F: Clone> Journal<F> {
             || (spares > reserve && self.segments.next_spare_rest() >= bytes)
     }
 
+    /// Spares that messages leave alone: those for settling, and in a log of many segments one more
+    /// into which what is left of another is copied on a full device, wherever settling stands.
+    pub(crate) fn spares_set_aside(&self) -> usize {
+        let long = self.options.segment_bytes * LONG_LOG_SEGMENTS;
+        RESERVED_SPARES + usize::from(self.segments.file_bytes() >= long)
+    }
+
     /// The largest frame that only settles: it must go into the reserve.
     pub(crate) fn settle_payload_bytes_max(&self) -> usize {
         let reserve = usize::try_from(self.options.reserve_bytes).unwrap_or(usize::MAX);
@@ -138,7 +146,7 @@ impl<F: Clone> Journal<F> {
 
     fn takes_largest(&self) -> bool {
         self.house.slots_suffice()
-            && self.fits(self.options.frame_payload_bytes_max, RESERVED_SPARES)
+            && self.fits(self.options.frame_payload_bytes_max, self.spares_set_aside())
     }
 
     fn is_behind_by(&self, bytes: usize) -> bool {
@@ -146,6 +154,9 @@ impl<F: Clone> Journal<F> {
         counted.map(Batch::len).sum::<usize>() > bytes
     }
 }
+
+/// A log as long as so many segments can do without a part of one more.
+const LONG_LOG_SEGMENTS: u64 = 7;
 
 /// Bytes in the log of a batch with only one frame.
 pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
