@@ -262,9 +262,9 @@ fn a_second_sigint_ends_it_at_once() {
 #[test]
 fn a_journal_that_cannot_be_written_ends_it_with_status_74() {
     let directory = Directory::new("failing");
-    // A file may not grow beyond 12 MiB: the journal's first steps fit, its growth fails.
-    let mut command = dunlin_after(&directory, "ulimit -f 24576");
-    command.arg("serve").args(ANY);
+    // A file may not grow beyond 40 MiB: what a start prepares of a segment fits, its growth fails.
+    let mut command = dunlin_after(&directory, "ulimit -f 81920");
+    command.args(["serve", "--segment-bytes", "64M"]).args(ANY);
     let server = Server::start(command);
     let mut client = server.connect();
     let body = "x".repeat(60_000);
@@ -273,6 +273,7 @@ fn a_journal_that_cannot_be_written_ends_it_with_status_74() {
         confirmed += 1;
         assert!(confirmed < 10_000, "it grows although it may not");
     }
+    assert_ne!(confirmed, 0, "what was prepared was there");
     let (status, stderr) = server.end();
     assert_eq!(status.code(), Some(74), "{stderr}");
     assert!(stderr.contains(".segment") && stderr.contains("ulimit -f"), "{stderr}");
@@ -282,6 +283,18 @@ fn a_journal_that_cannot_be_written_ends_it_with_status_74() {
     for message in 1..=confirmed {
         assert_eq!(client.ask(&format!("delete {message}")), "DELETED");
     }
+}
+
+#[test]
+fn where_the_first_room_cannot_be_made_it_does_not_start() {
+    let directory = Directory::new("no-first-room");
+    let mut command = dunlin_after(&directory, "ulimit -f 24576");
+    command.arg("serve").args(ANY);
+    let (code, stdout, stderr) = run(command);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert!(stderr.contains(".segment") && stderr.contains("ulimit -f"), "{stderr}");
+    let server = serve(&directory, &[]);
+    assert_eq!(server.connect().put("x"), "INSERTED 1", "it left nothing in the way");
 }
 
 #[test]
