@@ -297,7 +297,7 @@ impl<F: Clone> Journal<F> {
     }
 
     /// From now on only what ends the process well: everything synced, and a last snapshot. Room
-    /// for what is to come is the next opening's.
+    /// for what is to come is made by the next start.
     pub fn begin_shutdown(&mut self) {
         self.house.shutting_down = true;
         self.sync_through = Lsn(u64::MAX);
