@@ -5,7 +5,7 @@ use resp::Options;
 
 use crate::escape;
 use crate::ours::Ours;
-use crate::real::{Client, Redis};
+use crate::real::{Client, Observer, Redis};
 use crate::runs::encoded;
 
 /// Ours and the real one, with as many connections each.
@@ -13,6 +13,7 @@ pub(crate) struct Pair {
     ours: Ours,
     ids: Vec<u64>,
     clients: Vec<Client>,
+    observer: Observer,
     /// What was sent lately, for the story of a difference.
     story: Vec<String>,
 }
@@ -30,8 +31,9 @@ impl Pair {
     pub(crate) fn new(redis: &Redis, options: Options, connections: usize) -> Self {
         let mut ours = Ours::new(options);
         let ids = (0..connections).map(|_| ours.connect()).collect();
-        let clients = (0..connections).map(|_| redis.connect()).collect();
-        let mut pair = Self { ours, ids, clients, story: Vec::new() };
+        let clients: Vec<Client> = (0..connections).map(|_| redis.connect()).collect();
+        let observer = redis.observe(connections);
+        let mut pair = Self { ours, ids, clients, observer, story: Vec::new() };
         pair.ask(0, "FLUSHALL");
         pair
     }
@@ -118,13 +120,9 @@ impl Pair {
         assert_eq!(escape::text(&ours), escape::text(&real), "{}", escape::text(bytes));
     }
 
-    /// Waits until Redis has told everybody what came of what was sent so far. It reads from all
-    /// in a turn and tells all at its end, so the answer to a second question comes a turn later.
+    /// Waits until all that Redis has to say to what was sent so far has arrived.
     fn settle(&mut self) {
-        for _ in 0..2 {
-            self.clients[0].send(b"PING\r\n");
-            assert_eq!(self.clients[0].answer(), b"+PONG\r\n");
-        }
+        self.observer.settle(&mut self.clients);
     }
 
     fn send(&mut self, connection: usize, command: &str) {

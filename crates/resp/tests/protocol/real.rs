@@ -24,6 +24,22 @@ pub(crate) struct Redis {
 pub(crate) struct Client {
     stream: TcpStream,
     received: Vec<u8>,
+    /// Bytes that went and came, as far as it lives.
+    traffic: Traffic,
+}
+
+/// Bytes as Redis counts them: what it has read, and what it has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Traffic {
+    input: usize,
+    output: usize,
+}
+
+/// A connection that asks how far Redis is.
+pub(crate) struct Observer {
+    client: Client,
+    /// What earlier connections had before.
+    before: Traffic,
 }
 
 impl Redis {
@@ -79,7 +95,22 @@ impl Redis {
     pub(crate) fn connect(&self) -> Client {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
         stream.set_nodelay(true).unwrap();
-        Client { stream, received: Vec::new() }
+        Client { stream, received: Vec::new(), traffic: Traffic::default() }
+    }
+
+    /// Observes so many connections, which have said nothing yet, once Redis has let go of all
+    /// earlier ones: until then one of those may wait, and be served.
+    pub(crate) fn observe(&self, connections: usize) -> Observer {
+        let mut observer = Observer { client: self.connect(), before: Traffic::default() };
+        let deadline = Instant::now() + PATIENCE;
+        while observer.ask("connected_clients") != connections + 1 {
+            assert!(Instant::now() < deadline, "earlier connections do not end");
+        }
+        let output = observer.client.traffic.output;
+        let now = observer.traffic();
+        let input = now.input - observer.client.traffic.input;
+        observer.before = Traffic { input, output: now.output - output };
+        observer
     }
 }
 
@@ -93,6 +124,7 @@ impl Drop for Redis {
 impl Client {
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
+        self.traffic.input += bytes.len();
     }
 
     /// Waits for the next answer.
@@ -107,10 +139,14 @@ impl Client {
 
     /// The next answer if it has arrived already.
     pub(crate) fn arrived(&mut self) -> Option<Vec<u8>> {
+        self.receive_what_is_there();
+        framing::take(&mut self.received)
+    }
+
+    fn receive_what_is_there(&mut self) {
         self.stream.set_nonblocking(true).unwrap();
         while self.receive(PATIENCE) {}
         self.stream.set_nonblocking(false).unwrap();
-        framing::take(&mut self.received)
     }
 
     /// Takes in what arrives within `patience`; false when nothing does.
@@ -121,6 +157,7 @@ impl Client {
             Ok(0) => panic!("Redis closed the connection"),
             Ok(count) => {
                 self.received.extend_from_slice(&buffer[..count]);
+                self.traffic.output += count;
                 true
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
@@ -131,9 +168,49 @@ impl Client {
     /// Whatever comes until the server has closed its end.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        self.stream.read_to_end(&mut self.received).unwrap();
+        self.traffic.output += self.stream.read_to_end(&mut self.received).unwrap();
         core::mem::take(&mut self.received)
     }
+}
+
+impl Observer {
+    /// Waits until Redis has read all that these clients sent, and they all that it wrote to them.
+    pub(crate) fn settle(&mut self, clients: &mut [Client]) {
+        let deadline = Instant::now() + PATIENCE;
+        let sent: usize = clients.iter().map(|client| client.traffic.input).sum();
+        while self.traffic().input != self.before.input + self.client.traffic.input + sent {
+            assert!(Instant::now() < deadline, "Redis does not read");
+        }
+        // It writes at the end of the turn in which it reads, and the next question comes later.
+        let own = self.client.traffic.output;
+        let written = self.traffic().output - self.before.output - own;
+        while clients.iter().map(|client| client.traffic.output).sum::<usize>() != written {
+            assert!(Instant::now() < deadline, "what Redis wrote does not arrive");
+            clients.iter_mut().for_each(Client::receive_what_is_there);
+        }
+    }
+
+    /// What Redis had read when it read this question, with it, and what it had written.
+    fn traffic(&mut self) -> Traffic {
+        let stats = self.info();
+        let input = number(&stats, "total_net_input_bytes");
+        Traffic { input, output: number(&stats, "total_net_output_bytes") }
+    }
+
+    fn ask(&mut self, name: &str) -> usize {
+        number(&self.info(), name)
+    }
+
+    fn info(&mut self) -> String {
+        self.client.send(b"INFO\r\n");
+        String::from_utf8(self.client.answer()).unwrap()
+    }
+}
+
+/// The value of a line `name:value`.
+fn number(info: &str, name: &str) -> usize {
+    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("INFO has no {name}")).parse().unwrap()
 }
 
 fn free_port() -> u16 {
