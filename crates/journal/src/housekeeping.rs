@@ -3,8 +3,9 @@
 //! Disk space: a snapshot is taken when both the log since the last one and what is dead in the log
 //! have reached two segments and half of what is live (a log that only grew is as fast to replay);
 //! then every segment without live records is used again. While the segments that it leaves hold
-//! more than four segments and twice what is live, frame headers included, the emptiest is
-//! compacted: its live records are appended anew, and the next snapshot lets go of it.
+//! more than two segments and twice what is live, frame headers included, the emptiest is
+//! compacted: its live records are appended anew, and the next snapshot lets go of it. One more
+//! than half empty is among them then, for the log is written to in one and another is the slack.
 
 use model::{ChainRoom, LiveRecords, Lsn, Nanos, limits};
 
@@ -70,14 +71,25 @@ enum Stage {
 }
 
 /// A segment whose live records are being copied forward.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Compaction {
     number: SegmentNumber,
     offset: u64,
     expected: Option<Lsn>,
     read_bytes: usize,
+    /// What of it may be appended anew at once, and the record that exceeds it.
+    copy_bytes: usize,
+    /// What was.
+    copied_bytes: u64,
     /// What a frame of this piece takes that found no room.
     needed_bytes: usize,
+}
+
+impl Compaction {
+    /// As much of the piece was appended as may be at once.
+    fn is_copied(&self) -> bool {
+        self.copied_bytes >= self.copy_bytes as u64
+    }
 }
 
 /// Frames read back from a segment that is being compacted: what still matters of them is to be
@@ -191,7 +203,8 @@ impl<F: Clone> Journal<F> {
         let work = if self.house.shutting_down {
             self.seal_work()
         } else {
-            self.recycle_work()
+            self.shrink_work()
+                .or_else(|| self.recycle_work())
                 .or_else(|| may_allocate.then(|| self.allocate_work()).flatten())
                 .or_else(|| self.seal_work())
                 .or_else(|| self.compact_work())
@@ -316,6 +329,15 @@ impl<F: Clone> Journal<F> {
         self.house.busy = true;
         let refused = self.exceeds_limit(&work);
         Chore { work, refused }
+    }
+
+    /// A file of a time when segments were larger is used again only where there is no other.
+    fn shrink_work(&mut self) -> Option<Work<F>> {
+        if self.house.device_is_full() {
+            return None;
+        }
+        let spare = self.segments.take_retired_beyond(self.options.segment_bytes)?;
+        Some(Work::Remove { spare })
     }
 
     /// A spare out of a file at hand needs no room on the device.
@@ -481,15 +503,22 @@ impl<F: Clone> Journal<F> {
             return None;
         }
         let full = self.house.device_is_full();
-        let fits = |segment: &Segment<F>| !full || self.fits_whole(segment.live);
-        let victim = self.segments.nearly_dead(self.durable().written, fits)?;
-        Some(Compaction {
-            number: victim.life.number,
-            offset: BLOCK_BYTES as u64,
-            expected: None,
-            read_bytes: self.compaction_read_bytes(),
-            needed_bytes: 0,
-        })
+        let worth = |segment: &Segment<F>| {
+            self.copy_gains(segment) && (!full || self.fits_whole(segment.live))
+        };
+        let victim = self.segments.nearly_dead(self.durable().written, worth)?;
+        let offset = BLOCK_BYTES as u64;
+        Some(self.compaction_piece(victim, offset, None))
+    }
+
+    /// Whether what is copied takes at most three quarters of what comes free, each piece padded:
+    /// so copying ends, and what it costs is bounded by what has died. Not a matter but of segments
+    /// of a few blocks, or half the segment would have to be left to padding.
+    fn copy_gains(&self, segment: &Segment<F>) -> bool {
+        let block = BLOCK_BYTES as u64;
+        let live = segment.live_frame_bytes();
+        let pieces = live / self.piece_bytes() as u64 + 1;
+        (live + pieces * block) * 4 <= (segment.initialised - block) * 3
     }
 
     /// Whether what may matter of its next piece can be appended anew.
@@ -525,22 +554,47 @@ impl<F: Clone> Journal<F> {
         self.house.compaction.is_some() && self.segments.spares() < RESERVED_SPARES
     }
 
-    fn compaction_read_bytes(&self) -> usize {
-        let part = usize::try_from(self.options.segment_bytes / 8).unwrap_or(usize::MAX);
-        part.clamp(BLOCK_BYTES, COMPACTION_READ_BYTES_MAX)
+    /// Bytes that are copied at once, or nearly.
+    fn piece_bytes(&self) -> usize {
+        let part = usize::try_from(self.options.segment_bytes / 4).unwrap_or(usize::MAX);
+        part.clamp(BLOCK_BYTES, PIECE_BYTES_MAX)
+    }
+
+    /// The piece from there on. The less of the rest still matters, the more is read for it, or
+    /// most of what is appended would be padding.
+    fn compaction_piece(
+        &self,
+        segment: &Segment<F>,
+        offset: u64,
+        expected: Option<Lsn>,
+    ) -> Compaction {
+        let rest = segment.end.saturating_sub(offset);
+        let times = rest / segment.live_frame_bytes().max(1);
+        let times = usize::try_from(times).map_or(SPARSE_TIMES_MAX, |times| times);
+        let copy_bytes = self.piece_bytes();
+        Compaction {
+            number: segment.life.number,
+            offset,
+            expected,
+            read_bytes: copy_bytes * times.clamp(1, SPARSE_TIMES_MAX),
+            copy_bytes,
+            copied_bytes: 0,
+            needed_bytes: 0,
+        }
     }
 
     fn holds_too_much(&self) -> bool {
-        self.segments.held_bytes() > self.allowed_bytes()
+        self.segments.held_bytes() - self.segments.set_aside_bytes() > self.allowed_bytes()
     }
 
+    /// Of what is set aside nothing can be copied, whatever it takes.
     fn held_alive_bytes(&self) -> u64 {
-        self.segments.held_bytes() - self.segments.dead_bytes()
+        self.segments.held_bytes() - self.segments.dead_bytes() - self.segments.set_aside_bytes()
     }
 
     /// What segments with frames may take before something is done about it.
     fn allowed_bytes(&self) -> u64 {
-        self.segments.live_frame_bytes() * 2 + self.options.segment_bytes * 4
+        self.segments.live_frame_bytes() * 2 + self.options.segment_bytes * SLACK_SEGMENTS
     }
 
     fn remove_work(&mut self) -> Option<Work<F>> {
@@ -635,7 +689,7 @@ impl<F: Clone> Journal<F> {
         let (life, live) = (segment.life, segment.live);
         // Behind it may lie what recovery cut off, as if it followed.
         let last = self.segments.last_of(segment.first);
-        let compaction = self.house.compaction.clone();
+        let compaction = self.house.compaction;
         let compaction = compaction.expect("invariant: one is under way while it reads");
         if !self.fits_compaction(&compaction, live) {
             return Ok(OldFrames::default());
@@ -648,21 +702,17 @@ impl<F: Clone> Journal<F> {
             old.frames.extend(frames.map(|frame| (frame.lsn, frame.payload.to_vec())));
         }
         if reader.offset() > 0 {
-            self.house.compaction = Some(Compaction {
-                number,
-                offset: offset + reader.offset() as u64,
-                expected: reader.expected(),
-                read_bytes: self.compaction_read_bytes(),
-                needed_bytes: 0,
-            });
+            let offset = offset + reader.offset() as u64;
+            let segment = self.segments.numbered(number).expect("invariant: it was found above");
+            let next = self.compaction_piece(segment, offset, reader.expected());
+            self.house.compaction = Some(next);
             return Ok(old);
         }
         match Mark::decode(bytes, life, usize::MAX) {
             Some(mark) if mark.batch_bytes as usize > bytes.len() => {
-                let read_bytes = mark.batch_bytes as usize;
-                let compaction =
-                    Compaction { number, offset, expected, read_bytes, needed_bytes: 0 };
-                self.go_on_or_set_aside(compaction, live);
+                let bytes = mark.batch_bytes as usize;
+                let whole = Compaction { read_bytes: bytes, copy_bytes: bytes, ..compaction };
+                self.go_on_or_set_aside(whole, live);
             }
             _ => self.end_compaction(number, offset)?,
         }
@@ -682,16 +732,24 @@ impl<F: Clone> Journal<F> {
     }
 
     /// Whether so much of an old frame can be appended anew. Ask before each: what it takes is
-    /// known only now. If not, go no further: the rest of the piece will be read again.
+    /// known only now, and how much of the piece still matters. If not, go no further: the rest of
+    /// the piece will be read again.
     pub fn takes_restated(&mut self, live: LiveRecords) -> bool {
+        if let Some(piece) = self.house.last_piece.take_if(|piece| piece.is_copied()) {
+            self.house.compaction = Some(Compaction { copied_bytes: 0, ..piece });
+            return false;
+        }
         let bytes = self.restated_bytes(live);
         if self.fits_restated(bytes) {
+            if let Some(piece) = &mut self.house.last_piece {
+                piece.copied_bytes += live.bytes;
+            }
             self.counters.restated_records += live.count;
             self.house.restated = self.next;
             return true;
         }
         if let Some(piece) = self.house.last_piece.take() {
-            let piece = Compaction { needed_bytes: bytes, ..piece };
+            let piece = Compaction { needed_bytes: bytes, copied_bytes: 0, ..piece };
             self.go_on_or_set_aside(piece, live);
         }
         false
@@ -710,8 +768,8 @@ impl<F: Clone> Journal<F> {
     /// What the next piece may take: most frames hardly become larger than they were, and batches
     /// may divide otherwise. A frame that does was told by [`Journal::takes_restated`].
     fn restated_piece_bytes(&self, piece: &Compaction, live: LiveRecords) -> usize {
-        let read = piece.read_bytes + piece.read_bytes / 4 + 2 * BLOCK_BYTES;
-        self.restated_bytes(live).min(read).max(piece.needed_bytes)
+        let copied = piece.copy_bytes + piece.copy_bytes / 4 + 2 * BLOCK_BYTES;
+        self.restated_bytes(live).min(copied).max(piece.needed_bytes)
     }
 
     /// Nothing of the segment matters any more; it may be gone before all of it was read.
@@ -750,8 +808,15 @@ impl<F: Clone> Journal<F> {
     }
 }
 
-/// A piece of a segment that is read back with one call, unless one batch is larger.
-const COMPACTION_READ_BYTES_MAX: usize = 64 * 1024;
+/// Segments that may hold frames beyond twice what lives: the one that is written to, and one more,
+/// for what is consumed in the order in which it came soon leaves the last one empty by itself.
+const SLACK_SEGMENTS: u64 = 2;
+
+/// What is copied at once, unless one batch is larger: what comes meanwhile waits for its write.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// So many times that is read at once where less of it matters.
+const SPARSE_TIMES_MAX: usize = 4;
 
 /// Segments by which copying may fall behind before it waits for nobody.
 const PACED_SEGMENTS: u64 = 1;

@@ -266,6 +266,12 @@ impl<F: Clone> Segments<F> {
         dead.map(|segment| segment.initialised).sum()
     }
 
+    /// Bytes of the segments that are set aside, as long as something in them matters.
+    pub(crate) fn set_aside_bytes(&self) -> u64 {
+        let aside = self.table.values().filter(|segment| segment.too_large && !segment.is_dead());
+        aside.map(|segment| segment.initialised).sum()
+    }
+
     /// Bytes of the segments that hold frames.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.table.values().map(|segment| segment.initialised).sum()
@@ -328,6 +334,12 @@ impl<F: Clone> Segments<F> {
         self.retired.pop()
     }
 
+    /// One of those whose file has more bytes.
+    pub(crate) fn take_retired_beyond(&mut self, bytes: u64) -> Option<Spare<F>> {
+        let index = self.retired.iter().position(|spare| spare.file_bytes > bytes)?;
+        Some(self.retired.swap_remove(index))
+    }
+
     /// What lives in it cannot be appended anew: see [`Segment::too_large`].
     pub(crate) fn set_aside(&mut self, number: SegmentNumber) {
         let found = self.table.values_mut().find(|segment| segment.life.number == number);
@@ -340,19 +352,20 @@ impl<F: Clone> Segments<F> {
         self.table.values().filter(|segment| segment.too_large).count()
     }
 
-    /// The closed and written segment in which the smallest part still matters, of those that
-    /// `fit`, if that is at most half: of what it would take anew, so that each copy gains as much.
+    /// The closed and written segment in which the smallest part still matters, of those that are
+    /// `worth` it, if that is at most half. Held against what the segment takes, the rest behind
+    /// its last batch included: where all take more than twice what lives, one of them does.
     pub(crate) fn nearly_dead(
         &self,
         written: Lsn,
-        fits: impl Fn(&Segment<F>) -> bool,
+        worth: impl Fn(&Segment<F>) -> bool,
     ) -> Option<&Segment<F>> {
         self.closed()
-            .filter(|segment| !segment.too_large && fits(segment))
+            .filter(|segment| !segment.too_large && worth(segment))
             .filter(|segment| self.last_of(segment.first) <= written)
             .filter(|segment| !segment.is_dead())
-            .filter(|segment| segment.live_frame_bytes().saturating_mul(2) <= segment.end)
-            .min_by_key(|segment| segment.live_frame_bytes().saturating_mul(1024) / segment.end)
+            .filter(|segment| segment.live_frame_bytes().saturating_mul(2) <= segment.initialised)
+            .min_by_key(|segment| segment.live_frame_bytes() * 1024 / segment.initialised)
     }
 
     /// The segment of that number, if it holds frames.

@@ -230,8 +230,12 @@ fn copying_goes_on_when_what_it_appended_is_written() {
     }
     let counters = store.journal.counters();
     assert!(counters.compactions > 0, "{counters:?}");
-    let piece_bytes = always().segment_bytes / 8;
-    assert!((1..=piece_bytes / VALUE_BYTES).contains(&most), "{most} values were copied at once");
+    let piece_bytes = always().segment_bytes / 4;
+    // The last of a piece may exceed it.
+    assert!(
+        (1..=piece_bytes / VALUE_BYTES + 1).contains(&most),
+        "{most} values were copied at once"
+    );
     assert_eq!(reopened(&store).values.contents(), store.values.contents());
 }
 
@@ -571,7 +575,8 @@ fn a_stop_syncs_everything_although_a_snapshot_waits_for_less() {
     let mut store = Store::open(&disk, tiny(StorePolicy::Never)).unwrap();
     store.settle();
     for key in 0.. {
-        store.append_put(key % 50, &value(key, 200));
+        // So few that whole segments die: nothing is copied.
+        store.append_put(key % 10, &value(key, 200));
         store.write_all();
         if store.journal.wants_snapshot() {
             break;

@@ -1,5 +1,5 @@
 //! How much room the log takes, over long lives of random puts and deletes: segments that hold
-//! frames stay within twice the live bytes and a few segments, and what compaction copies for that
+//! frames stay within twice the live bytes and two segments, and what compaction copies for that
 //! stays within what clients wrote.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
@@ -74,15 +74,22 @@ impl Life {
 
     /// Does one thing for the log, if there is any.
     fn work(&mut self) -> bool {
-        if let Some(write) = self.broker.poll_write(NOW) {
-            let result = write.perform(&self.disk);
-            self.broker.handle_write(NOW, write, result).unwrap();
-        } else if let Some(chore) = self.broker.poll_chore(NOW) {
-            let done = chore.perform(&self.disk);
-            self.broker.handle_chore(NOW, done).unwrap();
-        } else {
-            return false;
+        if self.write() {
+            return true;
         }
+        let Some(chore) = self.broker.poll_chore(NOW) else {
+            // A snapshot that waits for the log to be synced has asked for it just now.
+            return self.write();
+        };
+        let done = chore.perform(&self.disk);
+        self.broker.handle_chore(NOW, done).unwrap();
+        true
+    }
+
+    fn write(&mut self) -> bool {
+        let Some(write) = self.broker.poll_write(NOW) else { return false };
+        let result = write.perform(&self.disk);
+        self.broker.handle_write(NOW, write, result).unwrap();
         true
     }
 
@@ -147,7 +154,7 @@ fn live(seed: u64, target: usize, bytes_max: u64) {
 }
 
 #[test]
-fn segments_stay_within_twice_what_lives_and_a_few() {
+fn segments_stay_within_twice_what_lives_and_two() {
     for (seed, target) in [(1, 400), (2, 30), (3, 100)] {
         live(seed, target, 4_000);
         live(seed, target, 40);
@@ -172,8 +179,8 @@ fn tiny_messages_are_not_copied_for_ever() {
 /// What a snapshot may say of a message of that queue.
 const SNAPSHOT_BYTES: u64 = 110;
 
-/// Beside what a snapshot takes: it is not begun for less. Of them one is written to.
-const SEGMENTS_BEYOND_MAX: u64 = 6;
+/// Beside what a snapshot takes: it is not begun for less. Of the two one is written to.
+const SEGMENTS_BEYOND_MAX: u64 = 2;
 
 const STEPS: u64 = 2_000;
 
