@@ -24,10 +24,12 @@ pub(super) struct Ledger {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
-    /// Sent, or about to be settled, and not answered: it may be there.
-    Unanswered,
+    /// Sent and not answered: it may be there.
+    Sent,
     /// Confirmed, or delivered and not settled: it has to be there.
     There,
+    /// About to be settled and not answered: it may be there.
+    Settling,
 }
 
 impl Ledger {
@@ -35,13 +37,15 @@ impl Ledger {
     pub(super) fn intend_send(&mut self) -> (u64, Vec<u8>) {
         let number = self.next;
         self.next += 1;
-        self.open.insert(number, Presence::Unanswered);
+        self.open.insert(number, Presence::Sent);
         (number, body(number))
     }
 
-    /// It was confirmed; it may have been delivered and settled since.
+    /// It was confirmed; it may have been delivered and settled since, or be about to be.
     pub(super) fn confirmed(&mut self, number: u64) {
-        self.set(number, Presence::There);
+        if self.open.get(&number) == Some(&Presence::Sent) {
+            self.set(number, Presence::There);
+        }
     }
 
     /// It was refused, and must never be seen.
@@ -70,7 +74,7 @@ impl Ledger {
 
     /// It is about to be settled.
     pub(super) fn intend_settle(&mut self, number: u64) {
-        self.set(number, Presence::Unanswered);
+        self.set(number, Presence::Settling);
     }
 
     /// That was confirmed.
@@ -142,6 +146,18 @@ mod tests {
         ledger.emptied();
         assert_eq!(ledger.violations, [format!("message {third} is lost")], "not {first}");
         assert_eq!(ledger.backlog(), 0);
+    }
+
+    /// The sender may be told, or hear it, after somebody else had the message.
+    #[test]
+    fn what_is_confirmed_late_may_be_gone() {
+        let mut ledger = Ledger::default();
+        let (number, body) = ledger.intend_send();
+        assert_eq!(ledger.delivered(&body), Some(number));
+        ledger.intend_settle(number);
+        ledger.confirmed(number);
+        ledger.emptied();
+        assert_eq!(ledger.violations, [] as [&str; 0]);
     }
 
     #[test]
