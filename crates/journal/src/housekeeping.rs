@@ -1,21 +1,19 @@
-//! What keeps the log going and small: spares ahead, snapshots, compaction, recycling.
+//! What keeps the log going and small: spares ahead, snapshots, recycling.
 //!
 //! Disk space: a snapshot is taken when both the log since the last one and what is dead in the log
 //! have reached two segments and half of what is live (a log that only grew is as fast to replay);
-//! then every segment without live records is used again. While the segments that it leaves hold
-//! more than two segments and twice what is live, frame headers included, the emptiest is
-//! compacted: its live records are appended anew, and the next snapshot lets go of it. One more
-//! than half empty is among them then, for the log is written to in one and another is the slack.
+//! then every segment without live records is used again. Of those that are nearly dead what is
+//! left is copied: see `compaction.rs`.
 
-use model::{ChainRoom, LiveRecords, Lsn, Nanos, limits};
+use model::{ChainRoom, Lsn, Nanos};
 
 use crate::chore::{Chore, ChoreDone, Product, Work};
-use crate::format::{Epoch, Life, MARK_BYTES, Mark, SegmentHeader, SegmentNumber};
-use crate::reader::SegmentReader;
+use crate::compaction::{Compaction, OldFrames};
+use crate::format::{Life, SegmentHeader, SegmentNumber};
 use crate::room::padded_batch_bytes;
-use crate::segments::{RESERVED_SPARES, Segment, Spare};
+use crate::segments::Spare;
 use crate::snapshot::{Slot, SnapshotHeader, encode_chunk};
-use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, FRAME_HEADER_BYTES, Journal, JournalFailed};
+use crate::{BLOCK_BYTES, DiskErrorKind, Journal, JournalFailed};
 
 /// The state of everything beside the traffic. One chore is outstanding at most.
 #[derive(Debug)]
@@ -34,11 +32,11 @@ pub(crate) struct Housekeeping<F> {
     snapshot_gave_up: bool,
     /// Bytes of batches since the newest snapshot began.
     pub(crate) bytes_since_snapshot: u64,
-    compaction: Option<Compaction>,
+    pub(crate) compaction: Option<Compaction>,
     /// Where it stood before the frames that were read back last.
-    last_piece: Option<Compaction>,
+    pub(crate) last_piece: Option<Compaction>,
     /// The last frame that a compaction appended.
-    restated: Lsn,
+    pub(crate) restated: Lsn,
     shutting_down: bool,
     /// The room that a chain waits for: see `chain.rs`.
     pub(crate) wanted: Option<ChainRoom>,
@@ -70,36 +68,6 @@ enum Stage {
     },
 }
 
-/// A segment whose live records are being copied forward.
-#[derive(Clone, Copy, Debug)]
-struct Compaction {
-    number: SegmentNumber,
-    offset: u64,
-    expected: Option<Lsn>,
-    read_bytes: usize,
-    /// What of it may be appended anew at once, and the record that exceeds it.
-    copy_bytes: usize,
-    /// What was.
-    copied_bytes: u64,
-    /// What a frame of this piece takes that found no room.
-    needed_bytes: usize,
-}
-
-impl Compaction {
-    /// As much of the piece was appended as may be at once.
-    fn is_copied(&self) -> bool {
-        self.copied_bytes >= self.copy_bytes as u64
-    }
-}
-
-/// Frames read back from a segment that is being compacted: what still matters of them is to be
-/// appended anew, as far as [`Journal::takes_restated`] allows, and freed where it was.
-#[derive(Debug, Default)]
-pub struct OldFrames {
-    /// Position and payload of each.
-    pub frames: Vec<(Lsn, Vec<u8>)>,
-}
-
 impl<F> Housekeeping<F> {
     /// The newest whole snapshot lies in `slot`; `bytes_since` of log were read after it.
     pub(crate) fn new(
@@ -129,6 +97,11 @@ impl<F> Housekeeping<F> {
 
     pub(crate) fn device_is_full(&self) -> bool {
         self.retry_at.is_some()
+    }
+
+    /// Whether a snapshot is being written, or waits for the log.
+    pub(crate) fn is_in_snapshot(&self) -> bool {
+        !matches!(self.stage, Stage::Idle)
     }
 
     /// Whether a snapshot of what is there would find its room.
@@ -246,7 +219,7 @@ impl<F: Clone> Journal<F> {
     /// Whether a snapshot should begin now: then call [`Journal::begin_snapshot`].
     #[must_use]
     pub fn wants_snapshot(&self) -> bool {
-        let idle = matches!(self.house.stage, Stage::Idle) && !self.house.busy;
+        let idle = !self.house.is_in_snapshot() && !self.house.busy;
         let news = self.house.snapshot.begin < self.last() && !self.house.snapshot_gave_up;
         if !idle || !news || self.failed.is_some() {
             return false;
@@ -321,7 +294,7 @@ impl<F: Clone> Journal<F> {
     #[must_use]
     pub fn is_tidy(&self) -> bool {
         let covered = self.house.snapshot.begin >= self.last() || self.house.device_is_full();
-        !self.house.busy && matches!(self.house.stage, Stage::Idle) && covered
+        !self.house.busy && !self.house.is_in_snapshot() && covered
     }
 
     fn start(&mut self, work: Work<F>) -> Chore<F> {
@@ -456,147 +429,6 @@ impl<F: Clone> Journal<F> {
         Some(Work::Seal { slot, file, header: *header })
     }
 
-    fn compact_work(&mut self) -> Option<Work<F>> {
-        if !matches!(self.house.stage, Stage::Idle) {
-            return None;
-        }
-        if self.house.compaction.is_none() {
-            self.house.compaction = self.next_compaction();
-        }
-        let compaction = self.house.compaction.as_ref()?;
-        let Some(segment) = self.segments.numbered(compaction.number) else {
-            self.compacted();
-            return None;
-        };
-        if self.waits_for_restated() {
-            return None;
-        }
-        if !self.fits_compaction(compaction, segment.live) {
-            if self.house.device_is_full() {
-                // Everybody waits for it, and it can't go on: it was begun before.
-                self.house.compaction = None;
-            }
-            return None;
-        }
-        Some(Work::Read {
-            number: compaction.number,
-            file: segment.file.clone(),
-            offset: compaction.offset,
-            bytes: compaction.read_bytes,
-            expected: compaction.expected,
-        })
-    }
-
-    /// Pieces go one after the other with the batches of others, so that none becomes much larger
-    /// by them; unless copying falls behind what comes in.
-    fn waits_for_restated(&self) -> bool {
-        let falls_behind = self.held_alive_bytes()
-            > self.allowed_bytes() + self.options.segment_bytes * PACED_SEGMENTS;
-        let is_paced = !falls_behind && !self.house.device_is_full();
-        is_paced && self.durable().written < self.house.restated
-    }
-
-    fn next_compaction(&self) -> Option<Compaction> {
-        let pressed = self.house.device_is_full() && !self.segments.has_dead();
-        // What is dead already goes with the next snapshot, for which nothing has to be copied.
-        if self.held_alive_bytes() <= self.allowed_bytes() && !pressed {
-            return None;
-        }
-        let full = self.house.device_is_full();
-        let worth = |segment: &Segment<F>| {
-            self.copy_gains(segment) && (!full || self.fits_whole(segment.live))
-        };
-        let victim = self.segments.nearly_dead(self.durable().written, worth)?;
-        let offset = BLOCK_BYTES as u64;
-        Some(self.compaction_piece(victim, offset, None))
-    }
-
-    /// Whether what is copied takes at most three quarters of what comes free, each piece padded:
-    /// so copying ends, and what it costs is bounded by what has died. Not a matter but of segments
-    /// of a few blocks, or half the segment would have to be left to padding.
-    fn copy_gains(&self, segment: &Segment<F>) -> bool {
-        let block = BLOCK_BYTES as u64;
-        let live = segment.live_frame_bytes();
-        let pieces = live / self.piece_bytes() as u64 + 1;
-        (live + pieces * block) * 4 <= (segment.initialised - block) * 3
-    }
-
-    /// Whether what may matter of its next piece can be appended anew.
-    fn fits_compaction(&self, compaction: &Compaction, live: LiveRecords) -> bool {
-        self.fits_restated(self.restated_piece_bytes(compaction, live))
-    }
-
-    fn fits_restated(&self, bytes: usize) -> bool {
-        // On a full device there was room for the whole when it began, and nobody else takes it.
-        let reserve = if self.house.device_is_full() { 0 } else { self.spares_set_aside() };
-        self.fits(bytes, reserve)
-    }
-
-    /// On a full device a compaction uses one of the reserved spares, and is begun only if it can
-    /// be ended: then it gives back more than it took. Half done it would only pin the spare.
-    ///
-    /// Where only one is left, for settling has begun the other, what is left of that takes it, and
-    /// the largest frame that settles besides: otherwise segments of which little lives would stay
-    /// until all of it is gone, and nothing would be stored meanwhile.
-    fn fits_whole(&self, live: LiveRecords) -> bool {
-        let bytes = self.restated_bytes(live);
-        let is_begun = self.segments.spares() < RESERVED_SPARES;
-        self.fits(if is_begun { bytes + self.settle_payload_bytes_max() } else { bytes }, 1)
-    }
-
-    /// Whether the live rest of that segment is being copied forward.
-    pub(crate) fn is_compacting(&self, number: SegmentNumber) -> bool {
-        self.house.compaction.as_ref().is_some_and(|compaction| compaction.number == number)
-    }
-
-    /// On a full device a compaction under way goes before everything else.
-    pub(crate) fn must_compact_first(&self) -> bool {
-        self.house.compaction.is_some() && self.segments.spares() < RESERVED_SPARES
-    }
-
-    /// Bytes that are copied at once, or nearly.
-    fn piece_bytes(&self) -> usize {
-        let part = usize::try_from(self.options.segment_bytes / 4).unwrap_or(usize::MAX);
-        part.clamp(BLOCK_BYTES, PIECE_BYTES_MAX)
-    }
-
-    /// The piece from there on. The less of the rest still matters, the more is read for it, or
-    /// most of what is appended would be padding.
-    fn compaction_piece(
-        &self,
-        segment: &Segment<F>,
-        offset: u64,
-        expected: Option<Lsn>,
-    ) -> Compaction {
-        let rest = segment.end.saturating_sub(offset);
-        let times = rest / segment.live_frame_bytes().max(1);
-        let times = usize::try_from(times).map_or(SPARSE_TIMES_MAX, |times| times);
-        let copy_bytes = self.piece_bytes();
-        Compaction {
-            number: segment.life.number,
-            offset,
-            expected,
-            read_bytes: copy_bytes * times.clamp(1, SPARSE_TIMES_MAX),
-            copy_bytes,
-            copied_bytes: 0,
-            needed_bytes: 0,
-        }
-    }
-
-    fn holds_too_much(&self) -> bool {
-        self.segments.held_bytes() - self.segments.set_aside_bytes() > self.allowed_bytes()
-    }
-
-    /// Of what is set aside nothing can be copied, whatever it takes.
-    fn held_alive_bytes(&self) -> u64 {
-        self.segments.held_bytes() - self.segments.dead_bytes() - self.segments.set_aside_bytes()
-    }
-
-    /// What segments with frames may take before something is done about it.
-    fn allowed_bytes(&self) -> u64 {
-        self.segments.live_frame_bytes() * 2 + self.options.segment_bytes * SLACK_SEGMENTS
-    }
-
     fn remove_work(&mut self) -> Option<Work<F>> {
         // On a full device others may need the room: a snapshot's file, say.
         let is_pressed = self.house.device_is_full() || self.is_over_limit();
@@ -674,123 +506,6 @@ impl<F: Clone> Journal<F> {
         self.counters.snapshot_bytes += header.body_bytes;
     }
 
-    fn finish_read(
-        &mut self,
-        number: SegmentNumber,
-        offset: u64,
-        expected: Option<Lsn>,
-        bytes: &[u8],
-    ) -> Result<OldFrames, JournalFailed> {
-        // Traffic may have used the room meanwhile; the same piece is read again later.
-        let Some(segment) = self.segments.numbered(number) else {
-            self.compacted();
-            return Ok(OldFrames::default());
-        };
-        let (life, live) = (segment.life, segment.live);
-        // Behind it may lie what recovery cut off, as if it followed.
-        let last = self.segments.last_of(segment.first);
-        let compaction = self.house.compaction;
-        let compaction = compaction.expect("invariant: one is under way while it reads");
-        if !self.fits_compaction(&compaction, live) {
-            return Ok(OldFrames::default());
-        }
-        self.house.last_piece = Some(compaction);
-        let mut reader = SegmentReader::new(bytes, life, 0, expected, Epoch::default());
-        let mut old = OldFrames::default();
-        while let Some(batch) = reader.next_batch() {
-            let frames = batch.frames().filter(|frame| frame.lsn <= last);
-            old.frames.extend(frames.map(|frame| (frame.lsn, frame.payload.to_vec())));
-        }
-        if reader.offset() > 0 {
-            let offset = offset + reader.offset() as u64;
-            let segment = self.segments.numbered(number).expect("invariant: it was found above");
-            let next = self.compaction_piece(segment, offset, reader.expected());
-            self.house.compaction = Some(next);
-            return Ok(old);
-        }
-        match Mark::decode(bytes, life, usize::MAX) {
-            Some(mark) if mark.batch_bytes as usize > bytes.len() => {
-                let bytes = mark.batch_bytes as usize;
-                let whole = Compaction { read_bytes: bytes, copy_bytes: bytes, ..compaction };
-                self.go_on_or_set_aside(whole, live);
-            }
-            _ => self.end_compaction(number, offset)?,
-        }
-        Ok(old)
-    }
-
-    /// A batch may be larger than a whole segment of today: one of a time when messages could be
-    /// larger. Then its segment stays until what lives in it is settled, and others take its turn.
-    fn go_on_or_set_aside(&mut self, compaction: Compaction, live: LiveRecords) {
-        let bytes = self.restated_piece_bytes(&compaction, live);
-        if padded_batch_bytes(bytes) <= self.options.room_bytes_max() {
-            self.house.compaction = Some(compaction);
-            return;
-        }
-        self.house.compaction = None;
-        self.segments.set_aside(compaction.number);
-    }
-
-    /// Whether so much of an old frame can be appended anew. Ask before each: what it takes is
-    /// known only now, and how much of the piece still matters. If not, go no further: the rest of
-    /// the piece will be read again.
-    pub fn takes_restated(&mut self, live: LiveRecords) -> bool {
-        if let Some(piece) = self.house.last_piece.take_if(|piece| piece.is_copied()) {
-            self.house.compaction = Some(Compaction { copied_bytes: 0, ..piece });
-            return false;
-        }
-        let bytes = self.restated_bytes(live);
-        if self.fits_restated(bytes) {
-            if let Some(piece) = &mut self.house.last_piece {
-                piece.copied_bytes += live.bytes;
-            }
-            self.counters.restated_records += live.count;
-            self.house.restated = self.next;
-            return true;
-        }
-        if let Some(piece) = self.house.last_piece.take() {
-            let piece = Compaction { needed_bytes: bytes, copied_bytes: 0, ..piece };
-            self.go_on_or_set_aside(piece, live);
-        }
-        false
-    }
-
-    /// What live records take at most when they are appended anew, each as a frame of its own at
-    /// worst. Two batches in a row have more than one may have, or they were one; each has a mark
-    /// and is padded.
-    fn restated_bytes(&self, live: LiveRecords) -> usize {
-        let each = (FRAME_HEADER_BYTES + limits::UNRECORDED_BYTES_MAX) as u64;
-        let bytes = usize::try_from(live.bytes + live.count * each).unwrap_or(usize::MAX / 4);
-        let batches = bytes / self.options.batch_bytes * 2 + 2;
-        bytes + batches * (MARK_BYTES + BLOCK_BYTES)
-    }
-
-    /// What the next piece may take: most frames hardly become larger than they were, and batches
-    /// may divide otherwise. A frame that does was told by [`Journal::takes_restated`].
-    fn restated_piece_bytes(&self, piece: &Compaction, live: LiveRecords) -> usize {
-        let copied = piece.copy_bytes + piece.copy_bytes / 4 + 2 * BLOCK_BYTES;
-        self.restated_bytes(live).min(copied).max(piece.needed_bytes)
-    }
-
-    /// Nothing of the segment matters any more; it may be gone before all of it was read.
-    fn compacted(&mut self) {
-        self.house.compaction = None;
-        self.counters.compactions += 1;
-    }
-
-    /// The whole segment was read: nothing in it may matter any more.
-    fn end_compaction(&mut self, number: SegmentNumber, offset: u64) -> Result<(), JournalFailed> {
-        self.compacted();
-        let left = self.segments.numbered(number).map_or(0, |segment| segment.live.bytes);
-        if left == 0 {
-            return Ok(());
-        }
-        let cause = format!("{left} live bytes are not in it any more; reading ended at {offset}");
-        let operation = "compact";
-        let file = number.file_name();
-        Err(self.fail(DiskError { kind: DiskErrorKind::Failed, operation, file, cause }))
-    }
-
     /// The device is full: what was begun is undone, and tried again later.
     fn give_up(&mut self, now: Nanos, work: Work<F>) {
         self.house.retry_at = Some(now + FULL_DEVICE_RETRY);
@@ -807,19 +522,6 @@ impl<F: Clone> Journal<F> {
         }
     }
 }
-
-/// Segments that may hold frames beyond twice what lives: the one that is written to, and one more,
-/// for what is consumed in the order in which it came soon leaves the last one empty by itself.
-const SLACK_SEGMENTS: u64 = 2;
-
-/// What is copied at once, unless one batch is larger: what comes meanwhile waits for its write.
-const PIECE_BYTES_MAX: usize = 64 * 1024;
-
-/// So many times that is read at once where less of it matters.
-const SPARSE_TIMES_MAX: usize = 4;
-
-/// Segments by which copying may fall behind before it waits for nobody.
-const PACED_SEGMENTS: u64 = 1;
 
 /// Files of segments that are kept to be used again, beyond the spares.
 const RETIRED_KEPT: usize = 2;

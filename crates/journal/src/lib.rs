@@ -17,6 +17,7 @@ mod batch;
 mod buffer;
 mod chain;
 mod chore;
+mod compaction;
 mod counters;
 mod disk;
 mod epoch;
@@ -42,6 +43,7 @@ mod walk;
 
 pub use chain::Readiness;
 pub use chore::{Chore, ChoreDone};
+pub use compaction::OldFrames;
 pub use counters::Counters;
 pub use disk::{
     CheckFile, Disk, DiskError, DiskErrorKind, ReadBuffers, TakeFile, WriteMode, fill, in_zeros,
@@ -52,7 +54,6 @@ pub use explain::{KeptFor, SegmentUse, explain};
 pub use fetch::{Fetch, FetchDone, Fetched};
 pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
 pub use gate::{Durable, Gate};
-pub use housekeeping::OldFrames;
 pub use inspect::{Found, inspect};
 pub use journal::{Journal, Unwritten, Write};
 pub use options::{JournalOptions, SEGMENTS_MIN};

@@ -1,0 +1,318 @@
+//! Compaction: what is left of segments that are nearly dead is copied forward.
+//!
+//! While the segments that a snapshot leaves hold more than two segments and twice what is live,
+//! frame headers included, the emptiest is copied: its live records are appended anew, piece by
+//! piece, and the next snapshot lets go of it. One more than half empty is among them then, for the
+//! log is written to in one, and another is the slack.
+
+use model::{LiveRecords, Lsn, limits};
+
+use crate::chore::Work;
+use crate::format::{Epoch, MARK_BYTES, Mark, SegmentNumber};
+use crate::reader::SegmentReader;
+use crate::room::padded_batch_bytes;
+use crate::segments::{RESERVED_SPARES, Segment};
+use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, FRAME_HEADER_BYTES, Journal, JournalFailed};
+
+/// A segment whose live records are being copied forward.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compaction {
+    pub(crate) number: SegmentNumber,
+    offset: u64,
+    expected: Option<Lsn>,
+    read_bytes: usize,
+    /// What of it may be appended anew at once, and the record that exceeds it.
+    copy_bytes: usize,
+    /// What was.
+    copied_bytes: u64,
+    /// What a frame of this piece takes that found no room.
+    needed_bytes: usize,
+}
+
+impl Compaction {
+    /// As much of the piece was appended as may be at once.
+    fn is_copied(&self) -> bool {
+        self.copied_bytes >= self.copy_bytes as u64
+    }
+}
+
+/// Frames read back from a segment that is being compacted: what still matters of them is to be
+/// appended anew, as far as [`Journal::takes_restated`] allows, and freed where it was.
+#[derive(Debug, Default)]
+pub struct OldFrames {
+    /// Position and payload of each.
+    pub frames: Vec<(Lsn, Vec<u8>)>,
+}
+
+impl<F: Clone> Journal<F> {
+    /// Whether so much of an old frame can be appended anew. Ask before each: what it takes is
+    /// known only now, and how much of the piece still matters. If not, go no further: the rest of
+    /// the piece will be read again.
+    pub fn takes_restated(&mut self, live: LiveRecords) -> bool {
+        if let Some(piece) = self.house.last_piece.take_if(|piece| piece.is_copied()) {
+            self.house.compaction = Some(Compaction { copied_bytes: 0, ..piece });
+            return false;
+        }
+        let bytes = self.restated_bytes(live);
+        if self.fits_restated(bytes) {
+            if let Some(piece) = &mut self.house.last_piece {
+                piece.copied_bytes += live.bytes;
+            }
+            self.counters.restated_records += live.count;
+            self.house.restated = self.next;
+            return true;
+        }
+        if let Some(piece) = self.house.last_piece.take() {
+            let piece = Compaction { needed_bytes: bytes, copied_bytes: 0, ..piece };
+            self.go_on_or_set_aside(piece, live);
+        }
+        false
+    }
+
+    pub(crate) fn compact_work(&mut self) -> Option<Work<F>> {
+        if self.house.is_in_snapshot() {
+            return None;
+        }
+        if self.house.compaction.is_none() {
+            self.house.compaction = self.next_compaction();
+        }
+        let compaction = self.house.compaction.as_ref()?;
+        let Some(segment) = self.segments.numbered(compaction.number) else {
+            self.compacted();
+            return None;
+        };
+        if self.waits_for_restated() {
+            return None;
+        }
+        if !self.fits_compaction(compaction, segment.live) {
+            if self.house.device_is_full() {
+                // Everybody waits for it, and it can't go on: it was begun before.
+                self.house.compaction = None;
+            }
+            return None;
+        }
+        Some(Work::Read {
+            number: compaction.number,
+            file: segment.file.clone(),
+            offset: compaction.offset,
+            bytes: compaction.read_bytes,
+            expected: compaction.expected,
+        })
+    }
+
+    pub(crate) fn finish_read(
+        &mut self,
+        number: SegmentNumber,
+        offset: u64,
+        expected: Option<Lsn>,
+        bytes: &[u8],
+    ) -> Result<OldFrames, JournalFailed> {
+        // Traffic may have used the room meanwhile; the same piece is read again later.
+        let Some(segment) = self.segments.numbered(number) else {
+            self.compacted();
+            return Ok(OldFrames::default());
+        };
+        let (life, live) = (segment.life, segment.live);
+        // Behind it may lie what recovery cut off, as if it followed.
+        let last = self.segments.last_of(segment.first);
+        let compaction = self.house.compaction;
+        let compaction = compaction.expect("invariant: one is under way while it reads");
+        if !self.fits_compaction(&compaction, live) {
+            return Ok(OldFrames::default());
+        }
+        self.house.last_piece = Some(compaction);
+        let mut reader = SegmentReader::new(bytes, life, 0, expected, Epoch::default());
+        let mut old = OldFrames::default();
+        while let Some(batch) = reader.next_batch() {
+            let frames = batch.frames().filter(|frame| frame.lsn <= last);
+            old.frames.extend(frames.map(|frame| (frame.lsn, frame.payload.to_vec())));
+        }
+        if reader.offset() > 0 {
+            let offset = offset + reader.offset() as u64;
+            let segment = self.segments.numbered(number).expect("invariant: it was found above");
+            let next = self.compaction_piece(segment, offset, reader.expected());
+            self.house.compaction = Some(next);
+            return Ok(old);
+        }
+        match Mark::decode(bytes, life, usize::MAX) {
+            Some(mark) if mark.batch_bytes as usize > bytes.len() => {
+                let bytes = mark.batch_bytes as usize;
+                let whole = Compaction { read_bytes: bytes, copy_bytes: bytes, ..compaction };
+                self.go_on_or_set_aside(whole, live);
+            }
+            _ => self.end_compaction(number, offset)?,
+        }
+        Ok(old)
+    }
+
+    /// Whether the live rest of that segment is being copied forward.
+    pub(crate) fn is_compacting(&self, number: SegmentNumber) -> bool {
+        self.house.compaction.as_ref().is_some_and(|compaction| compaction.number == number)
+    }
+
+    /// On a full device a compaction under way goes before everything else.
+    pub(crate) fn must_compact_first(&self) -> bool {
+        self.house.compaction.is_some() && self.segments.spares() < RESERVED_SPARES
+    }
+
+    pub(crate) fn holds_too_much(&self) -> bool {
+        self.segments.held_bytes() - self.segments.set_aside_bytes() > self.allowed_bytes()
+    }
+
+    /// Pieces go one after the other with the batches of others, so that none becomes much larger
+    /// by them; unless copying falls behind what comes in.
+    fn waits_for_restated(&self) -> bool {
+        let falls_behind = self.held_alive_bytes()
+            > self.allowed_bytes() + self.options.segment_bytes * PACED_SEGMENTS;
+        let is_paced = !falls_behind && !self.house.device_is_full();
+        is_paced && self.durable().written < self.house.restated
+    }
+
+    fn next_compaction(&self) -> Option<Compaction> {
+        let pressed = self.house.device_is_full() && !self.segments.has_dead();
+        // What is dead already goes with the next snapshot, for which nothing has to be copied.
+        if self.held_alive_bytes() <= self.allowed_bytes() && !pressed {
+            return None;
+        }
+        let full = self.house.device_is_full();
+        let worth = |segment: &Segment<F>| {
+            self.copy_gains(segment) && (!full || self.fits_whole(segment.live))
+        };
+        let victim = self.segments.nearly_dead(self.durable().written, worth)?;
+        let offset = BLOCK_BYTES as u64;
+        Some(self.compaction_piece(victim, offset, None))
+    }
+
+    /// Whether what is copied takes at most three quarters of what comes free, each piece padded:
+    /// so copying ends, and what it costs is bounded by what has died. Not a matter but of segments
+    /// of a few blocks, or half the segment would have to be left to padding.
+    fn copy_gains(&self, segment: &Segment<F>) -> bool {
+        let block = BLOCK_BYTES as u64;
+        let live = segment.live_frame_bytes();
+        let pieces = live / self.piece_bytes() as u64 + 1;
+        (live + pieces * block) * 4 <= (segment.initialised - block) * 3
+    }
+
+    /// Bytes that are copied at once, or nearly.
+    fn piece_bytes(&self) -> usize {
+        let part = usize::try_from(self.options.segment_bytes / 4).unwrap_or(usize::MAX);
+        part.clamp(BLOCK_BYTES, PIECE_BYTES_MAX)
+    }
+
+    /// The piece from there on. The less of the rest still matters, the more is read for it, or
+    /// most of what is appended would be padding.
+    fn compaction_piece(
+        &self,
+        segment: &Segment<F>,
+        offset: u64,
+        expected: Option<Lsn>,
+    ) -> Compaction {
+        let rest = segment.end.saturating_sub(offset);
+        let times = rest / segment.live_frame_bytes().max(1);
+        let times = usize::try_from(times).map_or(SPARSE_TIMES_MAX, |times| times);
+        let copy_bytes = self.piece_bytes();
+        Compaction {
+            number: segment.life.number,
+            offset,
+            expected,
+            read_bytes: copy_bytes * times.clamp(1, SPARSE_TIMES_MAX),
+            copy_bytes,
+            copied_bytes: 0,
+            needed_bytes: 0,
+        }
+    }
+
+    /// Whether what may matter of its next piece can be appended anew.
+    fn fits_compaction(&self, compaction: &Compaction, live: LiveRecords) -> bool {
+        self.fits_restated(self.restated_piece_bytes(compaction, live))
+    }
+
+    fn fits_restated(&self, bytes: usize) -> bool {
+        // On a full device there was room for the whole when it began, and nobody else takes it.
+        let reserve = if self.house.device_is_full() { 0 } else { self.spares_set_aside() };
+        self.fits(bytes, reserve)
+    }
+
+    /// On a full device a compaction uses one of the reserved spares, and is begun only if it can
+    /// be ended: then it gives back more than it took. Half done it would only pin the spare.
+    ///
+    /// Where only one is left, for settling has begun the other, what is left of that takes it, and
+    /// the largest frame that settles besides: otherwise segments of which little lives would stay
+    /// until all of it is gone, and nothing would be stored meanwhile.
+    fn fits_whole(&self, live: LiveRecords) -> bool {
+        let bytes = self.restated_bytes(live);
+        let is_begun = self.segments.spares() < RESERVED_SPARES;
+        self.fits(if is_begun { bytes + self.settle_payload_bytes_max() } else { bytes }, 1)
+    }
+
+    /// Of what is set aside nothing can be copied, whatever it takes.
+    fn held_alive_bytes(&self) -> u64 {
+        self.segments.held_bytes() - self.segments.dead_bytes() - self.segments.set_aside_bytes()
+    }
+
+    /// What segments with frames may take before something is done about it.
+    fn allowed_bytes(&self) -> u64 {
+        self.segments.live_frame_bytes() * 2 + self.options.segment_bytes * SLACK_SEGMENTS
+    }
+
+    /// What the next piece may take: most frames hardly become larger than they were, and batches
+    /// may divide otherwise. A frame that does was told by [`Journal::takes_restated`].
+    pub(crate) fn restated_piece_bytes(&self, piece: &Compaction, live: LiveRecords) -> usize {
+        let copied = piece.copy_bytes + piece.copy_bytes / 4 + 2 * BLOCK_BYTES;
+        self.restated_bytes(live).min(copied).max(piece.needed_bytes)
+    }
+
+    /// What live records take at most when they are appended anew, each as a frame of its own at
+    /// worst. Two batches in a row have more than one may have, or they were one; each has a mark
+    /// and is padded.
+    fn restated_bytes(&self, live: LiveRecords) -> usize {
+        let each = (FRAME_HEADER_BYTES + limits::UNRECORDED_BYTES_MAX) as u64;
+        let bytes = usize::try_from(live.bytes + live.count * each).unwrap_or(usize::MAX / 4);
+        let batches = bytes / self.options.batch_bytes * 2 + 2;
+        bytes + batches * (MARK_BYTES + BLOCK_BYTES)
+    }
+
+    /// A batch may be larger than a whole segment of today: one of a time when messages could be
+    /// larger. Then its segment stays until what lives in it is settled, and others take its turn.
+    fn go_on_or_set_aside(&mut self, compaction: Compaction, live: LiveRecords) {
+        let bytes = self.restated_piece_bytes(&compaction, live);
+        if padded_batch_bytes(bytes) <= self.options.room_bytes_max() {
+            self.house.compaction = Some(compaction);
+            return;
+        }
+        self.house.compaction = None;
+        self.segments.set_aside(compaction.number);
+    }
+
+    /// Nothing of the segment matters any more; it may be gone before all of it was read.
+    fn compacted(&mut self) {
+        self.house.compaction = None;
+        self.counters.compactions += 1;
+    }
+
+    /// The whole segment was read: nothing in it may matter any more.
+    fn end_compaction(&mut self, number: SegmentNumber, offset: u64) -> Result<(), JournalFailed> {
+        self.compacted();
+        let left = self.segments.numbered(number).map_or(0, |segment| segment.live.bytes);
+        if left == 0 {
+            return Ok(());
+        }
+        let cause = format!("{left} live bytes are not in it any more; reading ended at {offset}");
+        let operation = "compact";
+        let file = number.file_name();
+        Err(self.fail(DiskError { kind: DiskErrorKind::Failed, operation, file, cause }))
+    }
+}
+
+/// Segments that may hold frames beyond twice what lives: the one that is written to, and one more,
+/// for what is consumed in the order in which it came soon leaves the last one empty by itself.
+const SLACK_SEGMENTS: u64 = 2;
+
+/// What is copied at once, unless one batch is larger: what comes meanwhile waits for its write.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// So many times that is read at once where less of it matters.
+const SPARSE_TIMES_MAX: usize = 4;
+
+/// Segments by which copying may fall behind before it waits for nobody.
+const PACED_SEGMENTS: u64 = 1;
