@@ -22,6 +22,7 @@ mod open;
 mod operate;
 mod origin;
 mod policies;
+mod portions;
 mod problem;
 mod property;
 mod query;

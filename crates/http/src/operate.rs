@@ -14,6 +14,7 @@ use crate::app::{App, Asked, json, no_content};
 use crate::body::Answer;
 use crate::cursor::{Cursor, state_named, state_word};
 use crate::gateway::Gateway;
+use crate::portions::Portions;
 use crate::problem::{Problem, Result};
 use crate::query::Query;
 use crate::route::name;
@@ -119,20 +120,12 @@ impl<G: Gateway> App<G> {
         }
         let selector = selector(&mut asked.query)?;
         asked.query.finish()?;
-        let mut after = None;
-        let mut deleted = 0;
+        let mut done = Portions::of("deleted");
         loop {
-            let (queue, selector) = (queue.clone(), selector.clone());
+            let (queue, selector, after) = (queue.clone(), selector.clone(), done.until);
             let purge = AdminCommand::Purge { queue: queue.clone(), state, selector, after };
-            match self.admin(purge).await? {
-                Reply::Count(count) => {
-                    return Ok(json(StatusCode::OK, &json!({ "deleted": deleted + count })));
-                }
-                Reply::CountUntil { count, next } => {
-                    deleted += count;
-                    after = Some(next);
-                }
-                _ => return Err(no_queue(&queue)),
+            if let Some(answer) = done.take(self.admin(purge).await, || no_queue(&queue))? {
+                return Ok(answer);
             }
         }
     }
@@ -143,7 +136,7 @@ impl<G: Gateway> App<G> {
         let to_origin = query.flag("to_origin")?;
         let selector = selector(query)?;
         let message = query.number("message", 1, u64::MAX)?.map(MessageId);
-        let mut left = query.number("max", 1, u64::MAX)?.unwrap_or(u64::MAX);
+        let most = query.number("max", 1, u64::MAX)?.unwrap_or(u64::MAX);
         asked.query.finish()?;
         if to.is_some() == to_origin {
             return Err(Problem::bad_request(
@@ -153,29 +146,21 @@ impl<G: Gateway> App<G> {
         let Reply::Stored { message: before } = self.admin(AdminCommand::NextMessage).await? else {
             return Err(unexpected());
         };
-        let (mut moved, mut after) = (0, None);
+        let mut done = Portions::of("moved");
         loop {
             let (from, to, selector) = (from.clone(), to.clone(), selector.clone());
-            let max = left;
             let command = AdminCommand::MoveMessages {
                 from: from.clone(),
                 to,
                 message,
                 selector,
                 before,
-                max,
-                after,
+                max: most.saturating_sub(done.count),
+                after: done.until,
             };
-            match self.admin(command).await? {
-                Reply::Count(count) => {
-                    return Ok(json(StatusCode::OK, &json!({ "moved": moved + count })));
-                }
-                Reply::CountUntil { count, next } => {
-                    moved += count;
-                    left = left.saturating_sub(count);
-                    after = Some(next);
-                }
-                _ => return Err(no_queue(&from)),
+            let missing = || message.map_or_else(|| no_queue(&from), |it| not_moved(it, &from));
+            if let Some(answer) = done.take(self.admin(command).await, missing)? {
+                return Ok(answer);
             }
         }
     }
@@ -322,6 +307,14 @@ fn subscription(found: &SubscriptionStatistics) -> Json {
         "leased": found.leased,
         "consumers": found.consumers,
     })
+}
+
+/// Why one message stays, as far as is known.
+fn not_moved(message: MessageId, from: &QueueName) -> Problem {
+    Problem::not_found(format!(
+        "message {message} is not in {from}, or somebody holds it, or the selector does not match \
+         it: GET /messages/{message} shows where it is"
+    ))
 }
 
 fn no_queue(queue: &QueueName) -> Problem {

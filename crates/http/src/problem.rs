@@ -116,6 +116,14 @@ impl Problem {
         Self::new(StatusCode::INSUFFICIENT_STORAGE, kind, "The queue is full", detail)
     }
 
+    /// The same of a part of something, before which so much was done already.
+    pub(crate) fn after(mut self, count: u64, done: &str) -> Self {
+        if count > 0 {
+            self.detail += &format!("; {count} were {done} before, asking again does the rest");
+        }
+        self
+    }
+
     /// Nothing has to change but that time passes, or others go on.
     fn is_passing(&self) -> bool {
         self.status == StatusCode::SERVICE_UNAVAILABLE || self.kind == "queue-full"

@@ -120,6 +120,7 @@ fn what_is_not_understood_is_named() {
         ("GET /messages/7", 404, "no message 7"),
         ("GET /messages/x", 404, "number"),
         ("POST /queues/default/move", 400, "to_origin"),
+        ("POST /queues/default/move?to=x&message=77", 404, "message 77 is not in default, or"),
         ("DELETE /subscriptions/x", 404, "subscription"),
         ("DELETE /subscriptions/x?durable=False", 400, "true or false"),
         ("POST /queues/default/purge?selector=", 400, "leave it out"),
