@@ -299,7 +299,7 @@ const HEADERS: [&str; 5] =
 const SAY_NOTHING: [&str; 2] = ["application/x-www-form-urlencoded", "application/octet-stream"];
 
 /// A message that is further away than a year is a mistake of units.
-const DELAY_MAX: Nanos = Nanos::from_secs(366 * 86_400);
+pub(crate) const DELAY_MAX: Nanos = Nanos::from_secs(366 * 86_400);
 
 /// Properties of one message.
 pub(crate) const PROPERTIES_MAX: usize = 100;

@@ -111,8 +111,10 @@ impl Problem {
 
     fn queue_full(full: &QueueFull) -> Self {
         let kind = "queue-full";
-        let detail =
-            format!("{full}; nothing was stored, try again when messages of it were settled");
+        let detail = format!(
+            "{full}; nothing was stored, try again when messages of it were settled, in parts \
+             where this is more than it may hold"
+        );
         Self::new(StatusCode::INSUFFICIENT_STORAGE, kind, "The queue is full", detail)
     }
 

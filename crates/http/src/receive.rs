@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 
 use crate::app::{App, Asked, json, no_content};
 use crate::body::{Answer, Body, Unsent};
+use crate::draft::DELAY_MAX;
 use crate::gateway::{Gateway, Leased, Settling, Step, Wanted, Work};
 use crate::problem::Result;
 use crate::room::Taken;
@@ -88,7 +89,7 @@ impl<G: Gateway> App<G> {
         let settling = match action {
             Action::Fail => Settling::Fail,
             Action::Release => {
-                let delay = query.duration("delay", LEASE_MAX)?.unwrap_or(Nanos::ZERO);
+                let delay = query.duration("delay", DELAY_MAX)?.unwrap_or(Nanos::ZERO);
                 let priority = query.number("priority", 0, 9)?;
                 Settling::Release { delay, priority: priority.map(engine_priority) }
             }

@@ -124,7 +124,7 @@ async fn converse<G: Gateway>(
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(half_sent);
-    builder.http1().max_buf_size(HEAD_BYTES_MAX);
+    builder.http1().max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
     builder.http2().max_header_list_size(HEAD_BYTES_MAX as u32);
     builder.http2().initial_stream_window_size(WINDOW_BYTES);
@@ -155,6 +155,9 @@ async fn reach(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
 
 /// How long accepting rests when the system has no room.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Headers of a request by HTTP/1.1: a hundred properties, and what clients send besides.
+const HEADERS_MAX: usize = 160;
 
 /// Bytes of a request before its body. A connection by HTTP/1.1 keeps a buffer of this size once so
 /// much came at once, whatever it was.

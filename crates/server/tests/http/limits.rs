@@ -134,6 +134,22 @@ fn what_is_not_understood_is_named() {
     }
 }
 
+/// Beside what any client sends.
+#[test]
+fn a_hundred_properties_go_as_headers() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    let properties: Vec<_> = (0..101).map(|n| format!("dunlin-property-k{n}: v{n}")).collect();
+    let mut headers: Vec<_> = properties.iter().map(String::as_str).collect();
+    http.post_with("/queues/q/messages", &headers, "m").says(400, "100 properties");
+    headers.pop();
+    http.post_with("/queues/q/messages", &headers, "m").says(201, "1");
+    let body = http.ask("GET /queues/q/messages?max=1").body;
+    assert!(body.contains("\"k99\":\"v99\""), "{body}");
+    let many = ["a: b"; 170];
+    assert_eq!(http.post_with("/queues/q/messages", &many, "m").status, 431);
+}
+
 #[test]
 fn properties_make_no_message_unreadable() {
     let server = start(http_too(memory()));
