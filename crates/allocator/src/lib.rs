@@ -1,7 +1,8 @@
 //! The allocator of whatever links this crate, and how soon it gives back what was freed.
 //!
 //! mimalloc keeps freed memory for a second, since whoever is busy wants it again at once. With
-//! little memory that second is worth more than the page faults that it saves: see ADR 20.
+//! little memory that second is worth more than the page faults that it saves; with more, what a
+//! queue that is emptied gives back is wanted when it fills again, some seconds later: see ADR 20.
 
 use std::ffi::c_long;
 
@@ -13,16 +14,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const SCARCE_BYTES: u64 = 512 * 1024 * 1024;
 /// How soon, in milliseconds, where mimalloc would keep it for 1,000.
 const SOON_MS: c_long = 10;
+/// And everybody else has it kept so long.
+const LATER_MS: c_long = 10_000;
 /// `mi_option_purge_delay` of mimalloc 3, to which the bindings give no name (`mimalloc.h`).
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 /// Has freed memory given back to the system as soon as `limit`, the bytes that the process was
-/// given, asks for. To be called before the process has other threads. What the environment says
-/// (`MIMALLOC_PURGE_DELAY`, in milliseconds) stays.
+/// given, asks for, and no sooner. To be called before the process has other threads. What the
+/// environment says (`MIMALLOC_PURGE_DELAY`, in milliseconds) stays.
 pub fn keep_within(limit: u64) {
-    if limit < SCARCE_BYTES {
-        set_default_delay(SOON_MS);
-    }
+    set_default_delay(if limit < SCARCE_BYTES { SOON_MS } else { LATER_MS });
 }
 
 #[expect(unsafe_code, reason = "mimalloc's options are set in C")]
@@ -47,15 +48,16 @@ mod tests {
     /// Runs itself again with a delay in its environment: that it is read there under this number
     /// says that the number is right.
     #[test]
-    fn little_memory_is_given_back_soon_unless_the_environment_says_otherwise() {
+    fn little_memory_is_given_back_soon_and_more_later_unless_the_environment_says() {
         if std::env::var_os(NAME).is_some() {
             assert_eq!(delay(), 77);
             keep_within(SCARCE_BYTES - 1);
             assert_eq!(delay(), 77);
             return;
         }
-        keep_within(SCARCE_BYTES);
         assert_eq!(delay(), 1_000, "as mimalloc has it");
+        keep_within(SCARCE_BYTES);
+        assert_eq!(delay(), LATER_MS);
         keep_within(SCARCE_BYTES - 1);
         assert_eq!(delay(), SOON_MS);
         let itself = std::env::current_exe().expect("a path");
