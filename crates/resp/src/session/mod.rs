@@ -28,7 +28,7 @@ use crate::reader::{Progress, ProtocolError, Reader};
 use crate::room;
 use crate::runs;
 use crate::shared::{Shared, cancel_wait};
-use crate::subscriptions::{Subscriptions, Target};
+use crate::subscriptions::{Subscriptions, Target, confirm_none};
 use crate::table::{Does, Repeated, Spec, Verb};
 use crate::transaction::{Parts, Transaction};
 use crate::wording::{Next, Wording};
@@ -113,6 +113,10 @@ enum Errand {
     Unanswered(Command),
     Subscribe(Target),
     Unsubscribe(Target),
+    /// Say that there is no subscription to channels, or to patterns, that could end.
+    ConfirmNone {
+        pattern: bool,
+    },
 }
 
 impl Errand {
@@ -322,6 +326,11 @@ impl Session {
             Errand::Unanswered(command) => Step::Ask(command),
             Errand::Subscribe(target) => self.subscribe(target, shared, out),
             Errand::Unsubscribe(target) => self.unsubscribe(target, shared, out),
+            Errand::ConfirmNone { pattern } => {
+                let left = self.subscriptions.subscribed();
+                confirm_none(pattern, left, &mut self.context(shared, out).answer());
+                Step::GoOn
+            }
         }
     }
 
@@ -503,7 +512,7 @@ impl Session {
             Verb::Watch => self.watch(words, shared),
             Verb::Unwatch => Ok(self.unwatch(shared, out)),
             Verb::Subscribe { pattern } => self.begin_subscribing(pattern, words),
-            Verb::Unsubscribe { pattern } => self.begin_unsubscribing(pattern, words, shared, out),
+            Verb::Unsubscribe { pattern } => self.begin_unsubscribing(pattern, words),
             Verb::Quit => {
                 self.closing = true;
                 Ok(self.okay(shared, out))
@@ -548,6 +557,11 @@ impl Session {
         let is_in_vain = matches!(reply, Reply::TimedOut { .. });
         self.drops_input |=
             self.half_closed && is_in_vain && matches!(awaited, Awaited::Blocked(..));
+        // It is told as messages are, also to whom CLIENT REPLY spares the answers, as with Redis.
+        let is_confirmation = matches!(
+            (&awaited, &reply),
+            (Awaited::Subscribe(..), Reply::Done) | (Awaited::Unsubscribe(_), _)
+        );
         out.reserve(room::of_reply(&reply));
         let before = out.len();
         match awaited {
@@ -575,7 +589,9 @@ impl Session {
                 );
             }
         }
-        self.keep_silent(before, shared, out);
+        if !is_confirmation {
+            self.keep_silent(before, shared, out);
+        }
     }
 
     fn word(&mut self, wording: Wording, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {

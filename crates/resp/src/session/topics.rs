@@ -9,7 +9,7 @@ use crate::arguments::key;
 use crate::clients::Subscribed;
 use crate::fault::Fault;
 use crate::shared::Shared;
-use crate::subscriptions::{Target, confirm_none, settle};
+use crate::subscriptions::{Target, settle};
 use crate::words::Words;
 
 impl Session {
@@ -70,8 +70,6 @@ impl Session {
         &mut self,
         pattern: bool,
         words: &Words,
-        shared: &mut Shared,
-        out: &mut Vec<u8>,
     ) -> Result<Step, Fault> {
         let targets: Vec<_> = if words.len() == 1 {
             self.subscriptions.targets(pattern)
@@ -80,8 +78,7 @@ impl Session {
             words.from(1).map(target).collect::<Result<_, _>>()?
         };
         if targets.is_empty() {
-            let left = self.subscriptions.subscribed();
-            confirm_none(pattern, left, &mut self.context(shared, out).answer());
+            self.errands.push_back(Errand::ConfirmNone { pattern });
         }
         self.errands.extend(targets.into_iter().map(Errand::Unsubscribe));
         Ok(Step::GoOn)

@@ -176,7 +176,7 @@ fn subscribers_hear_what_they_hear_from_redis() {
 fn topic_command(random: &mut Random) -> String {
     let (channel, other) = (random.pick(&CHANNELS), random.pick(&CHANNELS));
     let pattern = random.pick(&["a*", "?", "[ab]", "*1", "\\*", "[^a]*"]);
-    match random.below(12) {
+    match random.below(14) {
         0 => format!("SUBSCRIBE {channel}"),
         1 => format!("SUBSCRIBE {channel} {other} {channel}"),
         2 => format!("PSUBSCRIBE {pattern} a*"),
@@ -185,6 +185,7 @@ fn topic_command(random: &mut Random) -> String {
         5 => format!("PUBSUB NUMSUB {channel} {other}"),
         6 => random.pick(&["PUBSUB NUMPAT", "PING", "PING x", "RESET", "GET nothing"]).into(),
         7 => random.pick(&["UNSUBSCRIBE nowhere", "SUBSCRIBE", "PUBLISH a"]).into(),
+        8 | 9 => format!("CLIENT REPLY {}", random.pick(&["SKIP", "SKIP", "ON", "OFF"])),
         _ => format!("PUBLISH {channel} {}", random.pick(&ELEMENTS)),
     }
 }
