@@ -30,7 +30,7 @@ impl Opening {
         let stored = (delivery.format == FORMAT).then(|| Message::stored(&delivery.body));
         match stored.flatten() {
             Some(message) => Self::of_stored(delivery, &message, now),
-            None => Self::of_raw(delivery),
+            None => Self::of_raw(delivery, now),
         }
     }
 
@@ -38,8 +38,7 @@ impl Opening {
     /// us alone (3.2.2).
     fn of_stored(delivery: &Delivery, message: &Message<'_>, now: Nanos) -> Self {
         let header = message.header();
-        let left = delivery.expires.map(|expires| millis(expires.since(now)));
-        let ttl = header.ttl.and(left).map(|left| u32::try_from(left).unwrap_or(u32::MAX));
+        let ttl = header.ttl.and(time_left(delivery, now));
         let mut prefix = Vec::new();
         Header { ttl, first_acquirer: false, delivery_count: delivery.failed, ..header }
             .encode(&mut prefix);
@@ -56,11 +55,12 @@ impl Opening {
     }
 
     /// A message of another protocol: its payload is one data section (3.2.6).
-    fn of_raw(delivery: &Delivery) -> Self {
+    fn of_raw(delivery: &Delivery, now: Nanos) -> Self {
         debug_assert!(delivery.format == Format::RAW, "our own were checked when they came");
         let header = Header {
             durable: delivery.durability != Durability::None,
             priority: jms_of_priority(delivery.priority),
+            ttl: time_left(delivery, now),
             delivery_count: delivery.failed,
             ..Header::default()
         };
@@ -76,6 +76,12 @@ impl Opening {
         let start = if payload.is_empty() { delivery.body.len() } else { delivery.payload.start };
         Self { prefix, start, end: start + payload.len() }
     }
+}
+
+/// What is left of a message's time, in milliseconds; never zero, which clients take for no end.
+fn time_left(delivery: &Delivery, now: Nanos) -> Option<u32> {
+    let left = millis(delivery.expires?.since(now));
+    Some(u32::try_from(left).unwrap_or(u32::MAX).max(1))
 }
 
 /// The message's own annotations, and why it is among the dead letters.
