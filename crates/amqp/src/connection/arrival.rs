@@ -72,7 +72,7 @@ pub(crate) fn read(
         if header.durable { Persistence::Persistent } else { Persistence::NonPersistent };
     let new = NewMessage {
         priority: priority_of_jms(header.priority),
-        delay: delay(&message, present),
+        delay: delay(&message, present)?,
         lease: LEASE,
         expires: expires(&message, present),
         persistence,
@@ -101,10 +101,32 @@ fn send_id(message: &Message<'_>) -> Result<Option<Arc<str>>, Error> {
     }
 }
 
-fn delay(message: &Message<'_>, present: Present) -> Nanos {
-    let millis = |symbol| u64::try_from(message.message_annotation(symbol)?.as_i64()?).ok();
-    let until = millis(DELIVERY_TIME).map(|millis| present.at(millis).since(present.now));
-    until.or_else(|| millis(DELIVERY_DELAY).map(Nanos::from_millis)).unwrap_or_default()
+/// Who delays a message relies on it, too. A number below zero is a time that is over, or none.
+fn delay(message: &Message<'_>, present: Present) -> Result<Nanos, Error> {
+    let (time, delay) = (millis(message, DELIVERY_TIME)?, millis(message, DELIVERY_DELAY)?);
+    let until = time.map(|millis| present.at(millis).since(present.now));
+    Ok(until.or_else(|| delay.map(Nanos::from_millis)).unwrap_or_default())
+}
+
+/// The milliseconds that an annotation tells, by a number of any type.
+fn millis(message: &Message<'_>, symbol: &str) -> Result<Option<u64>, Error> {
+    let Some(value) = message.message_annotation(symbol) else { return Ok(None) };
+    let float = match value {
+        Value::Null => return Ok(None),
+        Value::Ulong(millis) => return Ok(Some(millis)),
+        Value::Float(number) => Some(f64::from(number)),
+        Value::Double(number) => Some(number),
+        _ => None,
+    };
+    match (float.filter(|number| number.is_finite()), value.as_i64()) {
+        // What is more than there is becomes the most.
+        (Some(number), _) => Ok((number >= 0.0).then_some(number as u64)),
+        (None, Some(number)) => Ok(u64::try_from(number).ok()),
+        (None, None) => {
+            let why = format!("{symbol} is no number of milliseconds");
+            Err(Error::new(condition::INVALID_FIELD, why))
+        }
+    }
 }
 
 /// By the time to live where there is one, since it needs no common clock (3.2.1); else by the
@@ -130,15 +152,23 @@ mod tests {
         Present { now: Nanos::from_secs(5_000), clock_ahead: Nanos::from_secs(4_000) };
 
     fn read_of(annotation: Option<(&str, i64)>, absolute_expiry_time: Option<i64>) -> NewMessage {
+        let annotation = annotation.map(|(symbol, millis)| (symbol, Value::Long(millis)));
+        read_with(annotation, absolute_expiry_time).expect("a message")
+    }
+
+    fn read_with(
+        annotation: Option<(&str, Value<'_>)>,
+        absolute_expiry_time: Option<i64>,
+    ) -> Result<NewMessage, Error> {
         let mut bytes = Vec::new();
         message_annotations(&mut bytes, |map| {
-            if let Some((symbol, millis)) = annotation {
-                map.symbol(symbol, Value::Long(millis));
+            if let Some((symbol, value)) = annotation {
+                map.symbol(symbol, value);
             }
         });
         Properties { absolute_expiry_time, ..Properties::default() }.encode(&mut bytes);
         data(&mut bytes, b"body");
-        read(bytes.into(), MESSAGE_FORMAT, false, PRESENT).expect("a message").message
+        Ok(read(bytes.into(), MESSAGE_FORMAT, false, PRESENT)?.message)
     }
 
     #[test]
@@ -152,5 +182,31 @@ mod tests {
         let mortal = read_of(None, Some(in_a_minute));
         assert_eq!(mortal.expires, Some(PRESENT.now + minute));
         assert_eq!(read_of(None, Some(i64::MAX)).expires, Some(Nanos::MAX));
+    }
+
+    #[test]
+    fn delays_are_numbers_of_any_type() {
+        let minute = Some(Nanos::from_secs(60));
+        let cases = [
+            (Value::Ushort(60_000), minute),
+            (Value::Timestamp(60_000), minute),
+            (Value::Float(60_000.0), minute),
+            (Value::Double(60_000.9), minute),
+            (Value::Ulong(u64::MAX), Some(Nanos::MAX)),
+            (Value::Double(f64::MAX), Some(Nanos::MAX)),
+            (Value::Double(-0.5), Some(Nanos::ZERO)),
+            (Value::Null, Some(Nanos::ZERO)),
+            (Value::Double(f64::INFINITY), None),
+            (Value::Float(f32::NAN), None),
+            (Value::String("60000"), None),
+            (Value::Decimal32([0; 4]), None),
+            (Value::Boolean(true), None),
+            (Value::Uuid([0; 16]), None),
+        ];
+        for (value, expected) in cases {
+            let read = read_with(Some((DELIVERY_DELAY, value)), None);
+            assert_eq!(read.as_ref().ok().map(|message| message.delay), expected, "{value:?}");
+            assert!(read.err().is_none_or(|error| error.condition == condition::INVALID_FIELD));
+        }
     }
 }

@@ -287,6 +287,14 @@ fn transfer(words: &Words<'_>, out: &mut Vec<u8>) {
     });
 }
 
+/// A word as a long, else a ulong, else a double, else a string.
+fn scalar(word: &str) -> Value<'_> {
+    let long = word.parse().map(Value::Long);
+    let ulong = long.or_else(|_| word.parse().map(Value::Ulong));
+    let double = ulong.or_else(|_| word.parse().map(Value::Double));
+    double.unwrap_or(Value::String(word))
+}
+
 /// A message, a request to the coordinator, or a piece of a message as it is.
 pub(crate) fn message(words: &Words<'_>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -310,11 +318,11 @@ pub(crate) fn message(words: &Words<'_>) -> Vec<u8> {
     };
     header.encode(&mut out);
     message::message_annotations(&mut out, |map| {
-        if let Some(time) = words.value("delivery-time") {
-            map.symbol("x-opt-delivery-time", Value::Long(time));
+        if let Some(time) = words.get("delivery-time") {
+            map.symbol("x-opt-delivery-time", scalar(time));
         }
-        if let Some(delay) = words.value("delivery-delay") {
-            map.symbol("x-opt-delivery-delay", Value::Long(delay));
+        if let Some(delay) = words.get("delivery-delay") {
+            map.symbol("x-opt-delivery-delay", scalar(delay));
         }
         if let Some(id) = words.get("send-id") {
             map.symbol("x-opt-dunlin-send-id", Value::String(id));
