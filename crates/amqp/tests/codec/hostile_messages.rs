@@ -26,6 +26,7 @@ fn hostile_messages_are_refused() {
         ("a priority that is a uint", "00 53 70 c0 03 02 40 43", UnexpectedType(0x43)),
         ("annotations under strings", "00 53 72 c1 05 02 a1 01 61 40", InvalidField("key")),
         ("properties under symbols", "00 53 74 c1 05 02 a3 01 61 40", InvalidField("key")),
+        ("footers under strings, as of rhea", "00 53 78 c1 05 02 a1 01 61 40", InvalidField("key")),
         ("properties under null", "00 53 74 c1 03 02 40 40", InvalidField("key")),
         ("annotations without a value", "00 53 72 c1 04 01 a3 01 61", OddMap),
         ("annotations of 2^32-2", "00 53 72 d1 00000006 fffffffe a300", TooManyElements),
