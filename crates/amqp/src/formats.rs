@@ -61,6 +61,8 @@ pub(crate) fn seen(value: Value<'_>) -> Seen<'_> {
         Value::Float(value) => Seen::Float(value.into()),
         Value::Double(value) => Seen::Float(value),
         Value::String(text) | Value::Symbol(text) => Seen::String(text),
+        // The nearest double, as of an integer that a selector's arithmetic makes too large.
+        Value::Ulong(number) if i64::try_from(number).is_err() => Seen::Float(number as f64),
         _ => value.as_i64().map_or(Seen::Null, Seen::Integer),
     }
 }
@@ -90,5 +92,20 @@ fn content_length(message: &Message<'_>) -> Option<usize> {
             _ => None,
         },
         BodyKind::Empty | BodyKind::Sequence => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_what_they_are_worth() {
+        let largest = 9_223_372_036_854_775_807;
+        assert_eq!(seen(Value::Ulong(largest)), Seen::Integer(i64::MAX));
+        assert_eq!(seen(Value::Ulong(largest + 1)), Seen::Float(9_223_372_036_854_775_808.0));
+        assert_eq!(seen(Value::Ulong(u64::MAX)), Seen::Float(18_446_744_073_709_551_615.0));
+        assert_eq!(seen(Value::Long(i64::MIN)), Seen::Integer(i64::MIN));
+        assert_eq!(seen(Value::Null), Seen::Null);
     }
 }

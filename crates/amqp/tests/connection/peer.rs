@@ -345,6 +345,9 @@ pub(crate) fn message(words: &Words<'_>) -> Vec<u8> {
             (0..count).for_each(|_| map.string("", Value::Null));
         });
     }
+    if let Some(value) = words.get("amount") {
+        message::application_properties(&mut out, |map| map.string("amount", scalar(value)));
+    }
     if let Some(body) = words.get("body") {
         message::value(&mut out, Value::String(body));
     }
