@@ -7,6 +7,7 @@ use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{BrokerStatistics, StorePolicy};
 
+use crate::client::table::say;
 use crate::exit::Error;
 use crate::journal_open::{Reading, open};
 
@@ -19,20 +20,18 @@ pub(crate) fn run(directory: &Path) -> Result<(), Error> {
         .map_err(|error| failed(&error))?;
     drop(reading);
     let BrokerStatistics { ready, delayed, buried, queues, .. } = recovery.statistics;
-    println!(
-        "sound: {ready} ready, {delayed} delayed and {buried} buried messages in {queues} queues"
-    );
-    println!(
-        "read {} bytes: snapshot {}, then {} frames up to frame {}",
+    let mut text = format!(
+        "sound: {ready} ready, {delayed} delayed and {buried} buried messages in {queues} queues\n\
+         read {} bytes: snapshot {}, then {} frames up to frame {}\n",
         recovery.log.bytes, recovery.log.snapshot, recovery.log.frames, recovery.log.last
     );
     if recovery.commits_cut > 0 {
-        println!(
-            "{} commits were cut off by a crash: nothing of them took effect",
+        text.push_str(&format!(
+            "{} commits were cut off by a crash: nothing of them took effect\n",
             recovery.commits_cut
-        );
+        ));
     }
-    Ok(())
+    say(text.as_bytes())
 }
 
 /// What is stored does not depend on any option.

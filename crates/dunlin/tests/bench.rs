@@ -4,7 +4,7 @@
 mod common;
 
 use common::patience::until;
-use common::{ANY, Directory, Server, dunlin, run};
+use common::{ANY, Directory, Server, dunlin, run, unwritable};
 use serde_json::Value;
 
 #[test]
@@ -39,6 +39,24 @@ fn it_drives_another_server_and_shows_the_counters_of_its_own_only() {
     let (code, stdout, _) = run(command);
     assert_eq!(code, Some(0));
     assert!(stdout.contains("counters:"), "{stdout}");
+}
+
+#[test]
+fn what_it_cannot_print_is_told_and_it_cleans_up() {
+    let directory = Directory::new("bench-unwritable");
+    let jobs = ["jobs", "--jobs", "20", "--clients", "2", "--data", "."];
+    let travel_time = ["travel-time", "--seconds", "0.05", "--body", "10", "--data", "."];
+    for arguments in [jobs, travel_time] {
+        for out in unwritable() {
+            let mut command = dunlin(&directory);
+            command.arg("bench").args(arguments).stdout(out).stderr(std::process::Stdio::piped());
+            let ended = command.spawn().unwrap().wait_with_output().unwrap();
+            let err = String::from_utf8(ended.stderr).unwrap();
+            assert_eq!(ended.status.code(), Some(1), "{err}");
+            assert!(err.contains("cannot write to standard output"), "{err}");
+            assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 0);
+        }
+    }
 }
 
 #[test]

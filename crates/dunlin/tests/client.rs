@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use common::patience::until;
-use common::{Directory, Server, dunlin, run};
+use common::{Directory, Server, dunlin, run, unwritable};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A broker of the test's own, and its URL.
@@ -175,15 +175,8 @@ fn what_cannot_be_written_is_given_back() {
     let directory = Directory::new("client-unwritable");
     let broker = Broker::start(&directory, &["--store", "none"]);
     broker.fed(&directory, &["send", "q", "--lines"], "1\n2\n3\n");
-    let nowhere = || {
-        let read_only = File::open("/dev/null").unwrap();
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        let (reader, nobody_reads) = std::io::pipe().unwrap();
-        drop(reader);
-        [Stdio::from(read_only), Stdio::from(full), Stdio::from(nobody_reads)]
-    };
     for words in [&["receive", "q", "--count", "3"][..], &["receive", "q", "--follow", "--json"]] {
-        for out in nowhere() {
+        for out in unwritable() {
             let mut command = broker.command(&directory, words);
             let child = command.stdout(out).stderr(Stdio::piped()).spawn().unwrap();
             let ended = child.wait_with_output().unwrap();

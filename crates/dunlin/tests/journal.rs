@@ -4,8 +4,9 @@
 mod common;
 
 use std::os::unix::fs::FileExt as _;
+use std::process::Stdio;
 
-use common::{ANY, Directory, Server, dunlin, run};
+use common::{ANY, Directory, Server, dunlin, run, unwritable};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -37,6 +38,19 @@ fn verify_tells_what_is_there() {
     let (code, stdout, stderr) = journal(&directory, &["verify"]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("1 ready, 1 delayed and 0 buried messages"), "{stdout}");
+}
+
+#[test]
+fn what_verify_cannot_print_is_told() {
+    let directory = filled("verify-unwritable");
+    for out in unwritable() {
+        let mut command = dunlin(&directory);
+        command.args(["journal", "verify", "dunlin-data"]).stdout(out).stderr(Stdio::piped());
+        let ended = command.spawn().unwrap().wait_with_output().unwrap();
+        let err = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{err}");
+        assert!(err.contains("cannot write to standard output"), "{err}");
+    }
 }
 
 #[test]

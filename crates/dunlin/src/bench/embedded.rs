@@ -1,6 +1,7 @@
 //! A broker in this process, on a directory that goes away with it.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,7 +82,9 @@ impl Drop for Temporary {
         if let Err(error) = fs::remove_dir_all(&self.0)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            eprintln!("dunlin: cannot remove {}: {error}", self.0.display());
+            // Where nobody listens there is nobody to tell.
+            let _ =
+                writeln!(std::io::stderr(), "dunlin: cannot remove {}: {error}", self.0.display());
         }
     }
 }

@@ -11,6 +11,7 @@ use super::bar::Bar;
 use super::cli::BenchJobs;
 use super::embedded::{self, Embedded, Wish};
 use super::failed;
+use crate::client::table::say;
 use crate::exit::Error;
 use crate::settings;
 
@@ -29,14 +30,12 @@ pub(super) fn run(asked: BenchJobs, cancel: &AtomicBool) -> Result<(), Error> {
     if embedded.is_some() && report.verdict().is_ok() {
         report.closing = closing(&asked, cancel)?;
     }
-    if asked.json {
-        println!("{}", report.to_json());
-    } else {
-        println!("{report}");
-        if let Some(embedded) = &embedded {
-            println!("\n{}", embedded.counters());
-        }
-    }
+    let text = match &embedded {
+        _ if asked.json => format!("{}\n", report.to_json()),
+        Some(embedded) => format!("{report}\n\n{}\n", embedded.counters()),
+        None => format!("{report}\n"),
+    };
+    say(text.as_bytes())?;
     report.verdict().map_err(failed)
 }
 

@@ -12,6 +12,7 @@ use super::cli::{Against, BenchFactors, BenchMatrix, BenchTransactions, BenchTra
 use super::embedded::{self, Embedded, Wish};
 use super::failed;
 use crate::cli::Policy;
+use crate::client::table::say;
 use crate::exit::Error;
 use crate::settings;
 
@@ -108,11 +109,8 @@ fn measure(
     let report = run(&mut brokers, &mut |it| bar.show(it.phase, it.done, it.total));
     bar.clear();
     let report = report.map_err(failed)?;
-    if against.json {
-        println!("{}", report.to_json());
-    } else {
-        println!("{report}");
-    }
+    let text = if against.json { report.to_json().to_string() } else { report.to_string() };
+    say(format!("{text}\n").as_bytes())?;
     report.verdict().map_err(failed)
 }
 

@@ -4,6 +4,7 @@
 #[path = "../../../server/tests/common/patience.rs"]
 pub(crate) mod patience;
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -58,6 +59,15 @@ fn clean(mut command: Command, directory: &Directory) -> Command {
     }
     command.current_dir(&directory.0);
     command
+}
+
+/// Standard outputs that take nothing: one for reading only, a full disk, a pipe without a reader.
+pub(crate) fn unwritable() -> [Stdio; 3] {
+    let read_only = File::open("/dev/null").unwrap();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let (reader, nobody_reads) = std::io::pipe().unwrap();
+    drop(reader);
+    [Stdio::from(read_only), Stdio::from(full), Stdio::from(nobody_reads)]
 }
 
 /// A server that is ready.
