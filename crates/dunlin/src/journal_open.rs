@@ -4,7 +4,7 @@ use std::path::Path;
 
 use disk::RealDisk;
 use indicatif::{ProgressBar, ProgressStyle};
-use journal::Disk as _;
+use journal::{Disk as _, is_journal_name};
 
 use crate::exit::Error;
 
@@ -16,7 +16,7 @@ pub(crate) fn open(directory: &Path) -> Result<RealDisk, Error> {
     let disk =
         RealDisk::open_existing(directory).map_err(|error| Error::Other(error.to_string()))?;
     let names = disk.names().map_err(|error| Error::Other(error.to_string()))?;
-    if names.is_empty() {
+    if !names.iter().any(|name| is_journal_name(name)) {
         let text = format!("{} holds no journal: give the --data of a broker", directory.display());
         return Err(Error::Other(text));
     }

@@ -97,10 +97,16 @@ fn a_journal_that_is_not_there_is_named() {
         assert!(!directory.0.join("dunlin-data").exists(), "looking creates nothing");
     }
     std::fs::create_dir(directory.0.join("dunlin-data")).unwrap();
-    for what in ["verify", "dump", "explain"] {
-        let (code, _, stderr) = journal(&directory, &[what]);
-        assert_eq!(code, Some(1));
-        assert!(stderr.contains("dunlin-data holds no journal"), "{stderr}");
+    // Empty at first, then with what is no journal's and what lies beside one.
+    for file in [None, Some("notes.txt"), Some("lock"), Some("0000000000000001.spill")] {
+        if let Some(file) = file {
+            std::fs::write(directory.0.join("dunlin-data").join(file), "").unwrap();
+        }
+        for what in ["verify", "dump", "explain"] {
+            let (code, _, stderr) = journal(&directory, &[what]);
+            assert_eq!(code, Some(1), "{file:?}");
+            assert!(stderr.contains("dunlin-data holds no journal"), "{stderr}");
+        }
     }
 }
 

@@ -52,4 +52,4 @@ pub(crate) fn write_epoch<D: Disk>(
 }
 
 /// The file that counts the openings.
-const EPOCH_NAME: &str = "epoch";
+pub(crate) const EPOCH_NAME: &str = "epoch";

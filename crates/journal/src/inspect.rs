@@ -2,9 +2,10 @@
 
 use model::{Lsn, Nanos};
 
+use crate::epoch::EPOCH_NAME;
 use crate::format::{Epoch, Life, SegmentHeader, SegmentNumber};
 use crate::reader::SegmentReader;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{SLOT_NAMES, Snapshot};
 use crate::{BLOCK_BYTES, Disk, OpenError};
 
 /// One thing in a journal, in the order of the files.
@@ -90,6 +91,16 @@ pub fn inspect<D: Disk>(disk: &D, show: &mut impl FnMut(Found<'_>)) -> Result<()
     numbers.into_iter().try_for_each(|number| show_segment(disk, number, show))
 }
 
+/// Whether a file of that name is a journal's, so that a directory that has one was a broker's.
+/// What lies beside it, the lock and what left memory, tells nothing of messages that should be
+/// there.
+#[must_use]
+pub fn is_journal_name(name: &str) -> bool {
+    name == EPOCH_NAME
+        || SLOT_NAMES.contains(&name)
+        || SegmentNumber::from_file_name(name).is_some()
+}
+
 fn show_snapshot<D: Disk>(
     disk: &D,
     snapshot: &Snapshot<D::File>,
@@ -152,4 +163,19 @@ fn show_batches(name: &str, bytes: &[u8], life: Life, show: &mut impl FnMut(Foun
     }
     let (offset, claimed) = (reader.offset() as u64, reader.synced_claimed());
     show(Found::End { file: name, offset, claimed });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_is_told_by_the_names_of_its_files() {
+        for name in ["epoch", "snapshot-a", "snapshot-b", "0000000000000042.segment"] {
+            assert!(is_journal_name(name), "{name}");
+        }
+        for name in ["lock", "0000000000000042.spill", "42.segment", "snapshot-c", "notes.txt"] {
+            assert!(!is_journal_name(name), "{name}");
+        }
+    }
 }

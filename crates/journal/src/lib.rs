@@ -54,7 +54,7 @@ pub use explain::{KeptFor, SegmentUse, explain};
 pub use fetch::{Fetch, FetchDone, Fetched};
 pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
 pub use gate::{Durable, Gate};
-pub use inspect::{Found, inspect};
+pub use inspect::{Found, inspect, is_journal_name};
 pub use journal::{Journal, Unwritten, Write};
 pub use options::{JournalOptions, SEGMENTS_MIN};
 pub use recovery::{Recover, Recovered, verify};
