@@ -17,6 +17,8 @@ pub(crate) enum Error {
     Failed(Failure),
     /// What was asked for is not there, or did not come in time.
     Nothing(String),
+    /// It was asked for, and no answer came: whether it was done is not known.
+    Unanswered(String),
     /// Anything else, in words for the person who asked for it.
     Other(String),
 }
@@ -27,6 +29,7 @@ impl Error {
         match self {
             Self::Settings(text) => Self::Settings(format!("{text}; {what}")),
             Self::Nothing(text) => Self::Nothing(format!("{text}; {what}")),
+            Self::Unanswered(text) => Self::Unanswered(format!("{text}; {what}")),
             Self::Other(text) => Self::Other(format!("{text}; {what}")),
             error => error,
         }
@@ -39,7 +42,7 @@ impl Error {
             Self::Nothing(_) => NOTHING,
             Self::Start(error) if error.is_misuse() => 2,
             Self::Failed(_) => IO_ERROR,
-            Self::Start(_) | Self::Other(_) => 1,
+            Self::Start(_) | Self::Unanswered(_) | Self::Other(_) => 1,
         }
     }
 }
@@ -47,7 +50,10 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Settings(what) | Self::Nothing(what) | Self::Other(what) => f.write_str(what),
+            Self::Settings(what)
+            | Self::Nothing(what)
+            | Self::Unanswered(what)
+            | Self::Other(what) => f.write_str(what),
             Self::Start(error) => error.fmt(f),
             Self::Failed(failure) => failure.fmt(f),
         }

@@ -22,7 +22,11 @@ pub(crate) fn run(send: &Send) -> Result<(), Error> {
         None | Some("-") => read_all()?,
         Some(text) => text.as_bytes().to_vec(),
     };
-    let answer = web.post(&path, &headers, &body)?.object()?;
+    let answer = web.post(&path, &headers, &body).and_then(|answer| answer.object());
+    let answer = answer.map_err(|error| match error {
+        Error::Unanswered(_) if send.key.is_some() => error.amended(AGAIN),
+        error => error,
+    })?;
     let id = answer.get("message").cloned().unwrap_or_default();
     let text = if send.server.json { Json::Object(answer).to_string() } else { id.to_string() };
     say(format!("{text}\n").as_bytes())
@@ -48,7 +52,9 @@ fn send_lines(
         let is_full = lines >= BATCH_LINES || batch.len() >= BATCH_BYTES;
         if (read == 0 || is_full) && !batch.is_empty() {
             let path = format!("{path}?lines&first-line={first}");
-            sent += send_batch(web, &path, headers, &batch, sent)?;
+            let count = send_batch(web, &path, headers, &batch);
+            let last = first + lines - 1;
+            sent += count.map_err(|error| left_off(error, sent, first, last, send))?;
             batch.clear();
             first += lines;
             lines = 0;
@@ -67,13 +73,22 @@ fn send_batch(
     path: &str,
     headers: &[(String, String)],
     batch: &[u8],
-    sent: u64,
 ) -> Result<u64, Error> {
-    let answer = web.post(path, headers, batch).and_then(|answer| answer.object());
-    let answer = answer.map_err(|error| {
-        error.amended(&format!("{sent} messages were stored before; what follows was not sent"))
-    })?;
+    let answer = web.post(path, headers, batch)?.object()?;
     Ok(answer.get("count").and_then(Json::as_u64).unwrap_or_default())
+}
+
+/// How far it came where lines `first` to `last` failed.
+fn left_off(error: Error, sent: u64, first: u64, last: u64, send: &Send) -> Error {
+    let before = format!("{sent} messages were stored before");
+    let Error::Unanswered(_) = error else {
+        return error.amended(&format!("{before}; what follows was not sent"));
+    };
+    let again = if send.key.is_some() { AGAIN } else { "with --key it could be sent again" };
+    error.amended(&format!(
+        "{before}, lines {first} to {last} may be stored, all or none of them, and what follows \
+         was not sent; {again}"
+    ))
 }
 
 fn headers(send: &Send) -> Vec<(String, String)> {
@@ -123,6 +138,9 @@ fn read_all() -> Result<Vec<u8>, Error> {
 fn unreadable(error: std::io::Error) -> Error {
     Error::Other(format!("cannot read standard input: {error}"))
 }
+
+/// What helps who gave a key.
+const AGAIN: &str = "sent again with this --key nothing is stored twice";
 
 /// Bytes that are read of one message: as many as no server takes, so that it says why, however
 /// many there are.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json};
 use ureq::http::header::{EXPECT, HeaderValue};
 use ureq::http::{Request, Response};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, Timeout};
 
 use crate::exit::Error;
 
@@ -37,11 +37,11 @@ impl Web {
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Answer, Error> {
-        self.answer(self.agent.run(self.request("GET", path, &[], ())?))
+        self.answer(self.agent.run(self.request("GET", path, &[], ())?), LOOK)
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<Answer, Error> {
-        self.answer(self.agent.run(self.request("DELETE", path, &[], ())?))
+        self.answer(self.agent.run(self.request("DELETE", path, &[], ())?), CHANGE)
     }
 
     pub(crate) fn post(
@@ -54,13 +54,14 @@ impl Web {
         if body.len() > UNASKED_BYTES_MAX {
             request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
         }
-        self.answer(self.agent.run(request))
+        self.answer(self.agent.run(request), CHANGE)
     }
 
     pub(crate) fn patch(&self, path: &str, body: &Json) -> Result<Answer, Error> {
         let headers = [("content-type".to_owned(), "application/merge-patch+json".to_owned())];
         let body = body.to_string();
-        self.answer(self.agent.run(self.request("PATCH", path, &headers, body.as_bytes())?))
+        let request = self.request("PATCH", path, &headers, body.as_bytes())?;
+        self.answer(self.agent.run(request), CHANGE)
     }
 
     fn request<B>(
@@ -79,21 +80,26 @@ impl Web {
         })
     }
 
-    fn answer(&self, result: Result<Response<Body>, ureq::Error>) -> Result<Answer, Error> {
-        let unreachable = |error: ureq::Error| match error {
+    /// Where none came `unknown` says what that means.
+    fn answer(
+        &self,
+        result: Result<Response<Body>, ureq::Error>,
+        unknown: &str,
+    ) -> Result<Answer, Error> {
+        let url = &self.url;
+        let failed = |error: ureq::Error| match error {
             ureq::Error::BadUri(_) | ureq::Error::TlsRequired => Error::Settings(format!(
-                "{error}: --url is {} and has to be such as http://127.0.0.1:8422",
-                self.url
+                "{error}: --url is {url} and has to be such as http://127.0.0.1:8422"
             )),
-            error => Error::Other(format!(
-                "{error} at {}: start it with `dunlin serve`, or give the URL where it listens",
-                self.url
+            error if is_unreachable(&error) => Error::Other(format!(
+                "{error} at {url}: start it with `dunlin serve`, or give the URL where it listens"
             )),
+            error => Error::Unanswered(format!("no answer came from {url}, {error}: {unknown}")),
         };
-        let mut response = result.map_err(unreachable)?;
+        let mut response = result.map_err(failed)?;
         let status = response.status().as_u16();
         let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
-        Ok(Answer { status, body: body.map_err(unreachable)? })
+        Ok(Answer { status, body: body.map_err(failed)? })
     }
 }
 
@@ -112,11 +118,30 @@ impl Answer {
     }
 }
 
+/// Whether nothing was asked, since nobody was found who could be.
+fn is_unreachable(error: &ureq::Error) -> bool {
+    use std::io::ErrorKind;
+    match error {
+        ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => true,
+        ureq::Error::Timeout(timeout) => matches!(timeout, Timeout::Resolve | Timeout::Connect),
+        ureq::Error::Io(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused
+                | ErrorKind::HostUnreachable
+                | ErrorKind::NetworkUnreachable
+                | ErrorKind::AddrNotAvailable
+        ),
+        _ => false,
+    }
+}
+
 /// A problem in the words of the server.
 fn refusal(status: u16, problem: &Map<String, Json>) -> Error {
     let text = |name: &str| problem.get(name).and_then(Json::as_str).unwrap_or_default();
     let what = format!("{}: {}", text("title"), text("detail"));
     match status {
+        // Some of what is under way when it stops is done.
+        503 if text("type").ends_with(":stopping") => Error::Unanswered(what),
         400 => Error::Settings(what),
         404 => Error::Nothing(what),
         _ => Error::Other(what),
@@ -148,6 +173,12 @@ pub(crate) fn with_query(path: String, parameters: &[(&str, Option<String>)]) ->
 /// Bytes of a body that is sent without asking. A refusal that comes while a larger one is on its
 /// way would be lost with the connection.
 const UNASKED_BYTES_MAX: usize = 4 * 1024;
+
+/// What it means that no answer came, to who asked to see something.
+const LOOK: &str = "ask again";
+
+/// And to who asked to have something done.
+const CHANGE: &str = "it may have been done, in whole or in part; look before you ask again";
 
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
