@@ -107,7 +107,8 @@ pub(crate) struct Send {
     /// After so long it is a dead letter
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttl: Option<String>,
-    /// A property that selectors and JMS clients see; numbers, true and false are such
+    /// A property that selectors and JMS clients see; numbers, true and false are such. All of them
+    /// together may have some 12 KiB
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse::property)]
     pub(crate) property: Vec<(String, String)>,
     /// Your own name for it: sent again, it is stored once. With --lines that of each line is

@@ -207,6 +207,25 @@ fn what_is_too_large_is_refused_in_the_words_of_the_server() {
 }
 
 #[test]
+fn more_properties_than_a_request_may_have_are_refused_before_it_is_sent() {
+    let directory = Directory::new("client-properties");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    for (length, is_taken) in [(11_000, true), (12_600, false), (100_000, false)] {
+        let property = format!("p={}", "x".repeat(length));
+        let (status, _, err) = broker.run(&directory, &["send", "q", "m", "--property", &property]);
+        assert_eq!(status, if is_taken { 0 } else { 2 }, "{length}: {err}");
+        assert_eq!(err.contains("12 KiB"), !is_taken, "{length}: {err}");
+    }
+    // Around the limit the broker and the command line agree, whatever else is said.
+    for length in (11_700..12_300).step_by(20) {
+        let property = format!("p={}", "x".repeat(length));
+        let words = ["send", "q", "m", "--property", &property, "--priority", "9", "--key", "k"];
+        let (status, _, err) = broker.run(&directory, &words);
+        assert!(status == 0 || err.contains("12 KiB"), "{length}: {err}");
+    }
+}
+
+#[test]
 fn operators_look_move_and_purge() {
     let directory = Directory::new("client-operate");
     let broker = Broker::start(&directory, &["--store", "none"]);

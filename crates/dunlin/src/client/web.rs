@@ -71,6 +71,14 @@ impl Web {
         headers: &[(String, String)],
         body: B,
     ) -> Result<Request<B>, Error> {
+        let given = headers.iter().map(|(name, value)| name.len() + value.len() + BESIDE_HEADER);
+        let head_bytes = path.len() + self.url.len() + OWN_HEAD_BYTES + given.sum::<usize>();
+        if head_bytes > HEAD_BYTES_MAX {
+            return Err(Error::Settings(format!(
+                "properties, key, selector and names are {head_bytes} bytes of a request, and \
+                 {HEAD_BYTES_MAX} are taken (12 KiB): what is larger belongs into the message"
+            )));
+        }
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(name, value);
@@ -179,6 +187,16 @@ const LOOK: &str = "ask again";
 
 /// And to who asked to have something done.
 const CHANGE: &str = "it may have been done, in whole or in part; look before you ask again";
+
+/// Bytes of a request before its body that a broker takes. It refuses more while they are on their
+/// way, and its refusal is lost with the connection.
+const HEAD_BYTES_MAX: usize = 12 * 1024;
+
+/// Of these the most that is said besides: the method, the length, who asks.
+const OWN_HEAD_BYTES: usize = 256;
+
+/// What stands between the name and the value of a header, and behind it.
+const BESIDE_HEADER: usize = 4;
 
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
