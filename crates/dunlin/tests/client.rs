@@ -100,6 +100,36 @@ fn a_key_names_each_line_of_a_long_text_for_itself() {
 }
 
 #[test]
+fn a_bounded_queue_slows_who_sends_more_lines_than_it_may_hold() {
+    let directory = Directory::new("client-bounded");
+    let bounds = "q:max-messages=100,*:max-bytes=2000,when-full=reject";
+    let broker = Broker::start(&directory, &["--store", "none", "--queue", bounds]);
+    let input: String = (0..12_500).map(|n| format!("line {n}\n")).collect();
+    let words = ["receive", "q", "--count", "12500", "--wait", "20s"];
+    let mut receiver = broker.command(&directory, &words);
+    let received = directory.file("received", "");
+    let mut receiver = receiver.stdout(File::create(&received).unwrap()).spawn().unwrap();
+    let words = ["send", "q", "--lines", "--key", "k"];
+    assert_eq!(broker.fed(&directory, &words, &input), "12500\n");
+    assert!(receiver.wait().unwrap().success());
+    let received = std::fs::read_to_string(received).unwrap();
+    assert!(received == input, "all, each once and in order");
+    assert_eq!(broker.fed(&directory, &words, &input), "12500\n");
+    let queues = broker.says(&directory, &["queues", "--json"]);
+    assert!(queues.contains("\"ready\":0"), "each line keeps its number: {queues}");
+
+    // What can never be stored is refused, and what was before it is there.
+    let input = format!("{}{}\nlast\n", "fits\n".repeat(20), "x".repeat(3_000));
+    let mut command = broker.command(&directory, &["send", "other", "--lines"]);
+    command.stdin(File::open(directory.file("lines", &input)).unwrap());
+    let (status, _, err) = run(command);
+    assert_eq!(status, Some(1), "{err}");
+    assert!(err.contains("queue other is full: max-bytes=2000"), "{err}");
+    assert!(err.contains("20 messages were stored before; what follows was not sent"), "{err}");
+    assert_eq!(broker.says(&directory, &["receive", "other", "--count", "20"]), input[..100]);
+}
+
+#[test]
 fn following_ends_with_a_signal_and_gives_back_what_was_not_written() {
     let directory = Directory::new("client-follow");
     let broker = Broker::start(&directory, &["--store", "none"]);

@@ -1,13 +1,13 @@
 //! `dunlin send`.
 
-use std::io::{BufRead as _, Read as _};
+use std::io::{BufRead, Read as _};
 
 use model::limits::MESSAGE_BYTES_MAX;
 use serde_json::{Map, Value as Json};
 
 use crate::cli::Send;
 use crate::client::table::say;
-use crate::client::web::{Web, encoded};
+use crate::client::web::{Answer, Web, encoded};
 use crate::exit::Error;
 
 /// Sends one message, or one a line.
@@ -40,55 +40,115 @@ fn send_lines(
     headers: &[(String, String)],
     send: &Send,
 ) -> Result<(), Error> {
-    let mut sent = 0;
-    let mut batch = Vec::new();
-    let mut lines = 0;
-    let mut first = 1;
+    let mut sender = Sender { web, path, headers, send, sent: 0, lines_max: BATCH_LINES };
+    let mut lines = Lines { first: 1, text: Vec::new(), ends: Vec::new() };
     let mut stdin = std::io::stdin().lock();
     loop {
-        let mut line = stdin.by_ref().take(READ_BYTES_MAX);
-        let read = line.read_until(b'\n', &mut batch).map_err(unreadable)?;
-        lines += u64::from(read > 0);
-        let is_full = lines >= BATCH_LINES || batch.len() >= BATCH_BYTES;
-        if (read == 0 || is_full) && !batch.is_empty() {
-            let path = format!("{path}?lines&first-line={first}");
-            let count = send_batch(web, &path, headers, &batch);
-            let last = first + lines - 1;
-            sent += count.map_err(|error| left_off(error, sent, first, last, send))?;
-            batch.clear();
-            first += lines;
-            lines = 0;
+        let is_over = lines.read_from(&mut stdin)?;
+        if is_over || lines.are_enough() {
+            sender.send_all(&lines)?;
+            lines = lines.next();
         }
-        if read == 0 {
+        if is_over {
             break;
         }
     }
+    let sent = sender.sent;
     let text =
         if send.server.json { format!("{{\"count\":{sent}}}\n") } else { format!("{sent}\n") };
     say(text.as_bytes())
 }
 
-fn send_batch(
-    web: &Web,
-    path: &str,
-    headers: &[(String, String)],
-    batch: &[u8],
-) -> Result<u64, Error> {
-    let answer = web.post(path, headers, batch)?.object()?;
-    Ok(answer.get("count").and_then(Json::as_u64).unwrap_or_default())
+/// Lines that are sent together.
+struct Lines {
+    /// The number of the first.
+    first: u64,
+    text: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
 }
 
-/// How far it came where lines `first` to `last` failed.
-fn left_off(error: Error, sent: u64, first: u64, last: u64, send: &Send) -> Error {
-    let before = format!("{sent} messages were stored before");
-    let Error::Unanswered(_) = error else {
-        return error.amended(&format!("{before}; what follows was not sent"));
-    };
-    let again = if send.key.is_some() { AGAIN } else { "with --key it could be sent again" };
-    error.amended(&format!(
-        "{before}, lines {first} to {last} may be stored, all or none of them, and what follows \
-         was not sent; {again}"
-    ))
+impl Lines {
+    /// Takes one more, and tells whether there was none.
+    fn read_from(&mut self, source: &mut impl BufRead) -> Result<bool, Error> {
+        let mut line = source.take(READ_BYTES_MAX);
+        let read = line.read_until(b'\n', &mut self.text).map_err(unreadable)?;
+        if read > 0 {
+            self.ends.push(self.text.len());
+        }
+        Ok(read == 0)
+    }
+
+    fn are_enough(&self) -> bool {
+        self.ends.len() >= BATCH_LINES || self.text.len() >= BATCH_BYTES
+    }
+
+    /// Those that come behind these; none yet.
+    fn next(mut self) -> Self {
+        self.first += self.ends.len() as u64;
+        self.text.clear();
+        self.ends.clear();
+        self
+    }
+
+    /// The text of so many lines behind the first `done`, and how many there are.
+    fn part(&self, done: usize, most: usize) -> Option<(&[u8], usize)> {
+        let ends = self.ends.get(done..)?;
+        let ends = ends.get(..most).unwrap_or(ends);
+        let begin = done.checked_sub(1).and_then(|last| self.ends.get(last)).copied();
+        let text = self.text.get(begin.unwrap_or_default()..*ends.last()?)?;
+        Some((text, ends.len()))
+    }
+}
+
+/// How far it has come with the lines.
+struct Sender<'a> {
+    web: &'a Web,
+    path: &'a str,
+    headers: &'a [(String, String)],
+    send: &'a Send,
+    /// Messages that are stored.
+    sent: u64,
+    /// So many lines are sent at once: fewer after a full queue had no place for more together.
+    lines_max: usize,
+}
+
+impl Sender<'_> {
+    /// Nothing is stored of what a full queue refuses, so that less of it can be sent under the
+    /// same numbers. A single line waits for its place as any message does.
+    fn send_all(&mut self, lines: &Lines) -> Result<(), Error> {
+        let mut done = 0;
+        while let Some((text, count)) = lines.part(done, self.lines_max) {
+            let first = lines.first + done as u64;
+            let last = first + count as u64 - 1;
+            let path = format!("{}?lines&first-line={first}", self.path);
+            let answer = self.web.post(&path, self.headers, text);
+            if count > 1 && answer.as_ref().is_ok_and(Answer::is_queue_full) {
+                self.lines_max = (count / FEWER).max(1);
+                continue;
+            }
+            let stored = answer.and_then(Answer::object);
+            let stored = stored.map_err(|error| self.left_off(error, first, last))?;
+            self.sent += stored.get("count").and_then(Json::as_u64).unwrap_or_default();
+            self.lines_max = (self.lines_max * 2).min(BATCH_LINES);
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// How far it came where lines `first` to `last` failed.
+    fn left_off(&self, error: Error, first: u64, last: u64) -> Error {
+        let before = format!("{} messages were stored before", self.sent);
+        let Error::Unanswered(_) = error else {
+            return error.amended(&format!("{before}; what follows was not sent"));
+        };
+        let has_key = self.send.key.is_some();
+        let again = if has_key { AGAIN } else { "with --key it could be sent again" };
+        error.amended(&format!(
+            "{before}, lines {first} to {last} may be stored, all or none of them, and what \
+             follows was not sent; {again}"
+        ))
+    }
 }
 
 fn headers(send: &Send) -> Vec<(String, String)> {
@@ -147,7 +207,12 @@ const AGAIN: &str = "sent again with this --key nothing is stored twice";
 const READ_BYTES_MAX: u64 = MESSAGE_BYTES_MAX as u64 + 1;
 
 /// Lines that are sent together: one write of the log for all.
-const BATCH_LINES: u64 = 10_000;
+const BATCH_LINES: usize = 10_000;
 
 /// And bytes of them.
 const BATCH_BYTES: usize = 1024 * 1024;
+
+/// Of lines that a full queue has no place for together, this part is sent next. Not half: each
+/// may wait as long as the broker lets it (`--pace-max`), and from all to one there are five such
+/// waits, where halves would be fourteen.
+const FEWER: usize = 10;

@@ -112,6 +112,13 @@ impl Web {
 }
 
 impl Answer {
+    /// Whether it is the refusal of a queue that had no place for all that was sent together.
+    pub(crate) fn is_queue_full(&self) -> bool {
+        let problem = || serde_json::from_slice::<Map<String, Json>>(&self.body).ok();
+        self.status == FULL
+            && problem().is_some_and(|problem| text(&problem, "type").ends_with(":queue-full"))
+    }
+
     /// What it says, unless it is a refusal.
     pub(crate) fn object(self) -> Result<Map<String, Json>, Error> {
         let found = serde_json::from_slice::<Map<String, Json>>(&self.body);
@@ -145,15 +152,18 @@ fn is_unreachable(error: &ureq::Error) -> bool {
 
 /// A problem in the words of the server.
 fn refusal(status: u16, problem: &Map<String, Json>) -> Error {
-    let text = |name: &str| problem.get(name).and_then(Json::as_str).unwrap_or_default();
-    let what = format!("{}: {}", text("title"), text("detail"));
+    let what = format!("{}: {}", text(problem, "title"), text(problem, "detail"));
     match status {
         // Some of what is under way when it stops is done.
-        503 if text("type").ends_with(":stopping") => Error::Unanswered(what),
+        503 if text(problem, "type").ends_with(":stopping") => Error::Unanswered(what),
         400 => Error::Settings(what),
         404 => Error::Nothing(what),
         _ => Error::Other(what),
     }
+}
+
+fn text<'p>(problem: &'p Map<String, Json>, name: &str) -> &'p str {
+    problem.get(name).and_then(Json::as_str).unwrap_or_default()
 }
 
 /// A part of a path or a value of a query: all but unreserved characters percent-encoded.
@@ -177,6 +187,9 @@ pub(crate) fn with_query(path: String, parameters: &[(&str, Option<String>)]) ->
         given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     if pairs.is_empty() { path } else { format!("{path}?{}", pairs.join("&")) }
 }
+
+/// The status where there is no room, of whatever.
+const FULL: u16 = 507;
 
 /// Bytes of a body that is sent without asking. A refusal that comes while a larger one is on its
 /// way would be lost with the connection.
