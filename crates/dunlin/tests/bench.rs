@@ -3,8 +3,11 @@
 
 mod common;
 
+use std::process::{Child, Command, Stdio};
+
 use common::patience::until;
-use common::{ANY, Directory, Server, dunlin, run, unwritable};
+use common::{ANY, Directory, Server, dunlin, dunlin_after, run, unwritable};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 #[test]
@@ -49,7 +52,7 @@ fn what_it_cannot_print_is_told_and_it_cleans_up() {
     for arguments in [jobs, travel_time] {
         for out in unwritable() {
             let mut command = dunlin(&directory);
-            command.arg("bench").args(arguments).stdout(out).stderr(std::process::Stdio::piped());
+            command.arg("bench").args(arguments).stdout(out).stderr(Stdio::piped());
             let ended = command.spawn().unwrap().wait_with_output().unwrap();
             let err = String::from_utf8(ended.stderr).unwrap();
             assert_eq!(ended.status.code(), Some(1), "{err}");
@@ -154,10 +157,9 @@ fn each_factor_has_a_price() {
     assert_eq!(report["closing"]["messages"], rows[0]["messages"]);
 }
 
-/// Ends as by Ctrl-C.
-fn interrupt(child: &std::process::Child) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
 }
 
 /// A broker of AMQP, and its URL.
@@ -220,21 +222,41 @@ fn messages_of_somebody_else_are_left_alone() {
 #[test]
 fn a_signal_ends_it_with_what_was_measured_so_far() {
     let directory = Directory::new("bench-cancelled");
-    let mut command = dunlin(&directory);
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let child = endless(dunlin(&directory), &directory);
+        send(&child, signal);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{signal:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&report["cancelled"], &report["ok"]), (&true.into(), &false.into()));
+        assert_eq!(report["problems"], serde_json::json!([]));
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains("cancelled before the end"), "{stderr}");
+        assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn what_is_to_outlive_its_terminal_ignores_that_it_goes() {
+    let directory = Directory::new("bench-nohup");
+    let child = endless(dunlin_after(&directory, "trap '' HUP"), &directory);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+    let catches = |signal: Signal| caught >> (signal.as_raw() - 1) & 1 == 1;
+    assert_eq!((catches(Signal::HUP), catches(Signal::TERM)), (false, true));
+    send(&child, Signal::INT);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
+}
+
+/// A benchmark that goes on until a signal comes, and listens to it.
+fn endless(mut command: Command, directory: &Directory) -> Child {
     command.args(["bench", "factors", "--seconds", "600", "--json", "--data", "."]);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    // It has its signal handler before it has a directory.
+    // It has its signal handlers before it has a directory.
     until("it has a directory", || std::fs::read_dir(&directory.0).unwrap().count() > 0);
-    interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&report["cancelled"], &report["ok"]), (&true.into(), &false.into()));
-    assert_eq!(report["problems"], serde_json::json!([]));
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("cancelled before the end"), "{stderr}");
-    assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 0);
+    child
 }
 
 #[test]
@@ -244,10 +266,10 @@ fn a_broker_is_left_empty_also_by_who_is_called_off() {
     let mut command = dunlin(&directory);
     command.args(["bench", "transactions", "--json", "--seconds", "600", "--target", &url]);
     command.args(["--clients", "2", "--operations", "3"]);
-    command.stdout(std::process::Stdio::piped());
+    command.stdout(Stdio::piped());
     let child = command.spawn().unwrap();
     until("a hundred wait", || waiting(&directory, &server) >= 100);
-    interrupt(&child);
+    send(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["cancelled"], &report["problems"]), (&true.into(), &Value::Array(vec![])));

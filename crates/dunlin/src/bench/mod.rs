@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bench::BenchError;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::exit::Error;
@@ -28,14 +28,25 @@ pub(crate) fn run(bench: Bench) -> Result<(), Error> {
     }
 }
 
-/// Set by the first SIGINT; a second one ends the process.
+/// Set by the first signal that asks it to end; a second one ends the process.
 fn cancelled_by_signal() -> Result<Arc<AtomicBool>, Error> {
     let cancel = Arc::new(AtomicBool::new(false));
-    // In this order, or the first would end it too.
-    let registered = flag::register_conditional_shutdown(SIGINT, STOPPED, Arc::clone(&cancel))
-        .and_then(|_| flag::register(SIGINT, Arc::clone(&cancel)));
-    registered.map_err(|error| Error::Other(format!("cannot listen to signals: {error}")))?;
+    let asking = [SIGINT, SIGTERM].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP));
+    for signal in asking {
+        // In this order, or the first would end it too.
+        let registered = flag::register_conditional_shutdown(signal, STOPPED, Arc::clone(&cancel))
+            .and_then(|_| flag::register(signal, Arc::clone(&cancel)));
+        registered.map_err(|error| Error::Other(format!("cannot listen to signals: {error}")))?;
+    }
     Ok(cancel)
+}
+
+/// Whether whoever started it wants a signal to be ignored, as `nohup` does.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// What a benchmark says, as the process does.
@@ -46,5 +57,5 @@ fn failed(error: BenchError) -> Error {
     }
 }
 
-/// Stopped at once by a second SIGINT.
+/// Stopped at once by a second signal.
 const STOPPED: i32 = 130;
