@@ -1,5 +1,6 @@
 //! The words of settings, alike on the command line, in variables and in files.
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
@@ -83,6 +84,13 @@ pub(crate) fn property(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let pair = pair.map(|(name, value)| (name.to_owned(), value.to_owned()));
     pair.ok_or_else(|| format!("`{text}` is not NAME=VALUE"))
+}
+
+/// That no name stands twice: of two values one would hold, and nobody would know which.
+pub(crate) fn each_once(names: impl IntoIterator<Item = String>) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    let again = names.into_iter().find_map(|name| seen.replace(name));
+    again.map_or(Ok(()), |name| Err(format!("{name} stands twice: say it once")))
 }
 
 /// `500M`: a number of bytes, or of KiB, MiB or GiB.
@@ -171,6 +179,18 @@ pub(crate) struct QueueSetting {
     rule: QueueRule,
 }
 
+impl QueueSetting {
+    /// As it is said on the command line.
+    fn name(&self) -> String {
+        let whose = match &self.whose {
+            Whose::One(name) => name.as_str(),
+            Whose::AllOthers => "*",
+            Whose::AsBefore => unreachable!("settings were attributed"),
+        };
+        format!("{whose}:{}", self.rule.key().word())
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Whose {
     One(QueueName),
@@ -218,7 +238,7 @@ pub(crate) fn queue_setting(name: &str, rule: QueueRule) -> Result<QueueSetting,
     Ok(QueueSetting { whose, rule })
 }
 
-/// Each setting with the name that it is about.
+/// Each setting with the name that it is about, and none of a queue twice.
 pub(crate) fn attributed(settings: Vec<QueueSetting>) -> Result<Vec<QueueSetting>, String> {
     let mut before = None;
     let attributed = settings.into_iter().map(|QueueSetting { whose, rule }| {
@@ -227,7 +247,9 @@ pub(crate) fn attributed(settings: Vec<QueueSetting>) -> Result<Vec<QueueSetting
         let whose = whose.ok_or("the first setting of a queue is not NAME:SETTING=VALUE")?;
         Ok(QueueSetting { whose, rule })
     });
-    attributed.collect()
+    let attributed: Vec<_> = attributed.collect::<Result<_, String>>()?;
+    each_once(attributed.iter().map(QueueSetting::name))?;
+    Ok(attributed)
 }
 
 pub(crate) fn queue_name(text: &str) -> Result<QueueName, String> {

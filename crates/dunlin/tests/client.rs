@@ -367,6 +367,8 @@ fn what_was_wrong_is_said_with_its_status() {
     for (words, status, part) in [
         (&["send", "q", "m", "--priority", "10"][..], 2, "0 to 9"),
         (&["send", "q", "m", "--delay", "5"], 2, "duration"),
+        (&["send", "q", "m", "--property", "a=b", "--property", "a=c"], 2, "--property a stands"),
+        (&["policy", "set", "q", "max-messages=1", "max-messages=2"], 2, "max-messages stands"),
         (&["browse", "nothing"], 3, "no queue nothing"),
         (&["purge", "nothing", "--yes"], 3, "no queue nothing"),
         (&["receive", "q", "--follow", "--keep"], 2, "--keep"),

@@ -112,13 +112,18 @@ fn wrong_settings_are_named_with_what_would_be_right() {
     let directory = Directory::new("wrong");
     let unknown = directory.file("unknown.toml", "sink = '25ms'\n");
     let value = directory.file("value.toml", "sync = 'often'\n");
-    let cases: [(&[&str], &[&str]); 14] = [
+    let cases: [(&[&str], &[&str]); 16] = [
         (&["--sync", "often"], &["--sync", "often", "25ms"]),
         (&["--sync", "0ms"], &["--sync"]),
         (&["--store", "disk"], &["--store", "journal", "none"]),
         (&["--listen", "smtp=127.0.0.1:25"], &["smtp", "beanstalkd"]),
         (&["--journal-io", "mmap"], &["--journal-io", "direct"]),
         (&["--queue", "a:order=up"], &["--queue", "release-order"]),
+        (
+            &["--queue", "a:max-messages=1", "--queue", "a:max-messages=2"],
+            &["a:max-messages stands twice"],
+        ),
+        (&["--queue", "*:max-bytes=1,max-bytes=1"], &["*:max-bytes stands twice"]),
         (&["--config", unknown.to_str().unwrap()], &["unknown.toml", "sink", "`sync`"]),
         (&["--config", value.to_str().unwrap()], &["value.toml", "sync", "25ms"]),
         (&["--config", "absent.toml"], &["absent.toml", "--config"]),

@@ -8,6 +8,7 @@ use crate::client::pages;
 use crate::client::table::{print, say};
 use crate::client::web::{Answer, Web, encoded};
 use crate::exit::Error;
+use crate::parse;
 
 /// Queues with rules of their own, and these.
 pub(crate) fn list(server: &ServerAt) -> Result<(), Error> {
@@ -32,6 +33,8 @@ pub(crate) fn show(queue: &str, server: &ServerAt) -> Result<(), Error> {
 
 /// The others that the queue has of its own stay.
 pub(crate) fn set(queue: &str, rules: &[QueueRule], server: &ServerAt) -> Result<(), Error> {
+    let names = rules.iter().map(|rule| rule.key().word().to_owned());
+    parse::each_once(names).map_err(Error::Settings)?;
     let member = |rule: &QueueRule| {
         let text = rule.to_string();
         let number = if rule.key().is_number() { text.parse::<u64>().ok() } else { None };

@@ -9,11 +9,14 @@ use crate::cli::Send;
 use crate::client::table::say;
 use crate::client::web::{Answer, Web, encoded};
 use crate::exit::Error;
+use crate::parse;
 
 /// Sends one message, or one a line.
 pub(crate) fn run(send: &Send) -> Result<(), Error> {
     let web = Web::new(&send.server.url);
     let path = format!("/queues/{}/messages", encoded(&send.queue));
+    parse::each_once(send.property.iter().map(|(name, _)| format!("--property {name}")))
+        .map_err(Error::Settings)?;
     let headers = headers(send);
     if send.lines {
         return send_lines(&web, &path, &headers, send);
