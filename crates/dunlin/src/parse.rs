@@ -1,5 +1,6 @@
 //! The words of settings, alike on the command line, in variables and in files.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
@@ -40,9 +41,10 @@ pub(crate) fn sync(text: &str) -> Result<Sync, String> {
     match text {
         "always" => Ok(Sync::Always),
         "never" => Ok(Sync::Never),
-        period => duration(period)
-            .map(Sync::Period)
-            .map_err(|_| format!("`{text}` is none of always, never and a duration such as 25ms")),
+        period if period.starts_with(|first: char| first.is_ascii_digit()) => {
+            duration(period).map(Sync::Period)
+        }
+        _ => Err(format!("`{text}` is none of always, never and a duration such as 25ms")),
     }
 }
 
@@ -56,8 +58,26 @@ pub(crate) fn store(text: &str) -> Result<Store, String> {
 
 /// A positive whole number with a unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let span = Nanos::of_text(text).map(|span| Duration::from_nanos(span.0));
-    span.ok_or_else(|| format!("`{text}` is no duration: use a number with us, ms, s, m or h"))
+    if let Some(span) = Nanos::of_text(&days_as_hours(text)) {
+        return Ok(Duration::from_nanos(span.0));
+    }
+    let number = UNITS.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or_default();
+    Err(match number {
+        _ if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("`{text}` is no duration: use a number with us, ms, s, m, h or d")
+        }
+        _ if number.bytes().all(|byte| byte == b'0') => {
+            format!("`{text}` is no time at all: use a number above 0, or leave it out")
+        }
+        _ => format!("`{text}` is longer than 100 days, which is the most"),
+    })
+}
+
+/// Days are known by HTTP, and so on the command line, but not to the rules of queues.
+fn days_as_hours(text: &str) -> Cow<'_, str> {
+    let days = text.strip_suffix('d').filter(|days| !days.starts_with('+'));
+    let days = days.and_then(|days| days.parse::<u32>().ok());
+    days.map_or(text.into(), |days| format!("{}h", u64::from(days) * 24).into())
 }
 
 /// A duration, or `never` for a limit that is not to be.
@@ -220,7 +240,9 @@ pub(crate) fn rule_key(text: &str) -> Result<RuleKey, String> {
 /// A rule of a queue.
 pub(crate) fn rule(key: RuleKey, text: &str) -> Result<QueueRule, String> {
     let wrong = || format!("{} is `{text}` and has to be {}", key.word(), key.allowed());
-    QueueRule::parse(key, text).ok_or_else(wrong)
+    let is_span = matches!(key, RuleKey::PopLease | RuleKey::TargetAge);
+    let hours = if is_span { days_as_hours(text) } else { text.into() };
+    QueueRule::parse(key, &hours).ok_or_else(wrong)
 }
 
 /// `SETTING=VALUE`
@@ -270,6 +292,9 @@ pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
     policies
 }
 
+/// Of durations; of two that end alike the longer one first.
+const UNITS: [&str; 6] = ["us", "ms", "s", "m", "h", "d"];
+
 const EXAMPLE: &str = "beanstalkd=127.0.0.1:11300";
 
 #[cfg(test)]
@@ -292,10 +317,20 @@ mod tests {
         assert_eq!(duration("25ms"), Ok(Duration::from_millis(25)));
         assert_eq!(duration("1500us"), Ok(Duration::from_micros(1_500)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for wrong in ["", "25", "ms", "-1s", "1 s", "0s", "1d", "1.5s", "99999999999999999999h"] {
-            assert!(duration(wrong).unwrap_err().contains("use a number"), "{wrong}");
+        assert_eq!(duration("2d"), duration("48h"));
+        for wrong in ["", "25", "ms", "-1s", "1 s", "1.5s", "d", "+1d", "1w", "\u{e9}"] {
+            assert!(duration(wrong).unwrap_err().contains("is no duration"), "{wrong}");
         }
-        assert!(duration("999999h").is_err());
+        for zero in ["0s", "00d", "0us"] {
+            assert!(duration(zero).unwrap_err().contains("above 0"), "{zero}");
+        }
+        for long in ["101d", "9999999999d", "2401h", "99999999999999999999h"] {
+            assert!(duration(long).unwrap_err().contains("100 days"), "{long}");
+        }
+        assert_eq!(duration("100d"), duration("2400h"));
+        let lease = rule_setting("pop-lease=2d").unwrap();
+        assert_eq!(lease, QueueRule::PopLease(Some(Nanos::from_secs(2 * 86_400))));
+        assert!(rule_setting("max-messages=2d").is_err());
     }
 
     #[test]

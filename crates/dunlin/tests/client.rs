@@ -369,6 +369,8 @@ fn what_was_wrong_is_said_with_its_status() {
         (&["send", "q", "m", "--delay", "5"], 2, "duration"),
         (&["send", "q", "m", "--property", "a=b", "--property", "a=c"], 2, "--property a stands"),
         (&["policy", "set", "q", "max-messages=1", "max-messages=2"], 2, "max-messages stands"),
+        (&["receive", "q", "--wait", "0s"], 2, "a number above 0, or leave it out"),
+        (&["receive", "q", "--wait", "5"], 2, "us, ms, s, m, h or d"),
         (&["browse", "nothing"], 3, "no queue nothing"),
         (&["purge", "nothing", "--yes"], 3, "no queue nothing"),
         (&["receive", "q", "--follow", "--keep"], 2, "--keep"),

@@ -114,7 +114,7 @@ fn wrong_settings_are_named_with_what_would_be_right() {
     let value = directory.file("value.toml", "sync = 'often'\n");
     let cases: [(&[&str], &[&str]); 16] = [
         (&["--sync", "often"], &["--sync", "often", "25ms"]),
-        (&["--sync", "0ms"], &["--sync"]),
+        (&["--sync", "0ms"], &["--sync", "above 0"]),
         (&["--store", "disk"], &["--store", "journal", "none"]),
         (&["--listen", "smtp=127.0.0.1:25"], &["smtp", "beanstalkd"]),
         (&["--journal-io", "mmap"], &["--journal-io", "direct"]),
