@@ -49,15 +49,19 @@ pub(crate) enum Client {
     #[command(after_help = RECEIVE_HELP)]
     Receive(Receive),
     /// List the queues
+    #[command(after_help = QUEUES_HELP)]
     Queues {
         #[command(flatten)]
         server: ServerAt,
     },
     /// Look at the messages of a queue without receiving them
+    #[command(after_help = BROWSE_HELP)]
     Browse(Browse),
     /// Move messages from one queue to another
+    #[command(after_help = MOVE_HELP)]
     Move(MoveMessages),
     /// Delete the messages of a queue that nobody holds
+    #[command(after_help = PURGE_HELP)]
     Purge(Purge),
     /// Look at the rules of queues, or give a queue rules of its own while the broker runs
     #[command(after_help = POLICY_HELP)]
@@ -520,6 +524,31 @@ Examples:
 
 Exit status: 0 as many as asked for (with --follow: a signal came), 1 it failed, 2 wrong usage,
 3 fewer came in time or before a signal";
+
+const QUEUES_HELP: &str = "\
+Exit status: 0 these are all, be it none, 1 it failed, 2 wrong usage";
+
+const BROWSE_HELP: &str = "\
+Examples:
+  dunlin browse mail --state leased
+  dunlin browse mail --selector \"region = 'EU'\" --json | jq .body
+
+Exit status: 0 these are all that match, be it none, 1 it failed, 2 wrong usage or selector, 3 there
+is no such queue";
+
+const MOVE_HELP: &str = "\
+Only what is ready is moved. It goes in steps: should it be broken off, what was moved stays so, and
+asked again it does the rest.
+
+Exit status: 0 done, be it that nothing matched, 1 it failed, 2 wrong usage or selector, 3 there is
+no such queue";
+
+const PURGE_HELP: &str = "\
+It asks first, where somebody sits at a terminal. It goes in steps: should it be broken off, what
+was deleted stays so, and asked again it does the rest.
+
+Exit status: 0 done, be it that nothing matched, 1 it failed or who was asked did not say yes, 2
+wrong usage or selector, 3 there is no such queue";
 
 const POLICY_HELP: &str = "\
 What is set holds at once and over restarts, and goes before what is configured. Who waits for a

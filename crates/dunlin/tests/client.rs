@@ -361,6 +361,32 @@ fn a_broker_is_asked_itself_whatever_proxy_the_environment_names() {
 }
 
 #[test]
+fn each_command_tells_how_it_ends() {
+    let directory = Directory::new("client-help");
+    let commands = ["send", "receive", "queues", "browse", "move", "purge", "policy", "dead"];
+    for command in commands.iter().chain(&["serve", "journal"]) {
+        let mut help = dunlin(&directory);
+        help.args([command, "--help"]);
+        let (status, out, err) = run(help);
+        assert_eq!(status, Some(0), "{command}: {err}");
+        assert!(out.contains("Exit status: 0 "), "{command}: {out}");
+    }
+    // As they say of themselves.
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    for (words, status) in [
+        (&["queues"][..], 0),
+        (&["browse", "nothing"], 3),
+        (&["browse", "nothing", "--selector", "a ="], 2),
+        (&["move", "nothing", "b"], 3),
+        (&["purge", "nothing", "--yes"], 3),
+        (&["purge", "nothing"], 2),
+    ] {
+        let (found, _, err) = broker.run(&directory, words);
+        assert_eq!(found, status, "{words:?}: {err}");
+    }
+}
+
+#[test]
 fn what_was_wrong_is_said_with_its_status() {
     let directory = Directory::new("client-wrong");
     let broker = Broker::start(&directory, &["--store", "none"]);
