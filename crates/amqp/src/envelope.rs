@@ -35,7 +35,8 @@ fn seal(envelope: &Envelope<'_>, payload: &[u8]) -> (Format, Vec<u8>) {
 
 fn written(value: Seen<'_>) -> Value<'_> {
     match value {
-        Seen::Null => Value::Null,
+        // What others send is none of the types that are opaque to them.
+        Seen::Null | Seen::Opaque => Value::Null,
         Seen::Boolean(value) => Value::Boolean(value),
         Seen::Integer(value) => Value::Long(value),
         Seen::Float(value) => Value::Double(value),

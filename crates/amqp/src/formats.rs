@@ -57,13 +57,14 @@ fn user(id: Value<'_>) -> Option<Seen<'_>> {
 
 pub(crate) fn seen(value: Value<'_>) -> Seen<'_> {
     match value {
+        Value::Null => Seen::Null,
         Value::Boolean(value) => Seen::Boolean(value),
         Value::Float(value) => Seen::Float(value.into()),
         Value::Double(value) => Seen::Float(value),
         Value::String(text) | Value::Symbol(text) => Seen::String(text),
         // The nearest double, as of an integer that a selector's arithmetic makes too large.
         Value::Ulong(number) if i64::try_from(number).is_err() => Seen::Float(number as f64),
-        _ => value.as_i64().map_or(Seen::Null, Seen::Integer),
+        _ => value.as_i64().map_or(Seen::Opaque, Seen::Integer),
     }
 }
 
@@ -107,5 +108,19 @@ mod tests {
         assert_eq!(seen(Value::Ulong(u64::MAX)), Seen::Float(18_446_744_073_709_551_615.0));
         assert_eq!(seen(Value::Long(i64::MIN)), Seen::Integer(i64::MIN));
         assert_eq!(seen(Value::Null), Seen::Null);
+    }
+
+    #[test]
+    fn what_selectors_do_not_know_is_there_all_the_same() {
+        for value in [
+            Value::Uuid([7; 16]),
+            Value::Char('x'),
+            Value::Binary(b"x"),
+            Value::Decimal32([0; 4]),
+            Value::Decimal64([0; 8]),
+            Value::Decimal128([0; 16]),
+        ] {
+            assert_eq!(seen(value), Seen::Opaque, "{value:?}");
+        }
     }
 }

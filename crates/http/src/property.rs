@@ -81,7 +81,7 @@ impl Property {
 pub(crate) fn header(name: &str, value: Value<'_>) -> Option<(HeaderName, HeaderValue)> {
     let name = HeaderName::from_bytes(format!("{PREFIX}{name}").as_bytes()).ok()?;
     let text = match value {
-        Value::Null => return None,
+        Value::Null | Value::Opaque => return None,
         Value::String(text) if is_plain(text) => text.to_owned(),
         value => ascii(&json(value).to_string()),
     };
@@ -98,10 +98,10 @@ pub(crate) fn list(properties: &[(&str, Value<'_>)]) -> Option<HeaderValue> {
     HeaderValue::from_str(&ascii(&Json::Object(object).to_string())).ok()
 }
 
-/// As JSON.
+/// As JSON, which has no word for what is opaque.
 pub(crate) fn json(value: Value<'_>) -> Json {
     match value {
-        Value::Null => Json::Null,
+        Value::Null | Value::Opaque => Json::Null,
         Value::Boolean(value) => value.into(),
         Value::Integer(value) => value.into(),
         Value::Float(value) => Number::from_f64(value).map_or(Json::Null, Json::Number),

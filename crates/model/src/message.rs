@@ -98,9 +98,11 @@ impl fmt::Debug for Formats {
 /// What a header field or property holds, as selectors see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Value<'m> {
-    /// There is none, or it is null, or of a type that selectors do not know.
+    /// There is none, or it is null.
     #[default]
     Null,
+    /// There is one, of a type that selectors do not know.
+    Opaque,
     /// True or false.
     Boolean(bool),
     /// Any of the integers.

@@ -137,15 +137,20 @@ impl Program {
     }
 }
 
-/// IN, over a sorted list: unknown for null, false for what is no string.
+/// IN, over a sorted list: unknown for what is unknown, false for what is no string.
 fn is_in(value: Value<'_>, list: &[Box<str>]) -> Truth {
     let found = |text: &str| list.binary_search_by(|entry| (**entry).cmp(text)).is_ok();
-    (value != Value::Null).then(|| value.string().is_some_and(found))
+    is_known(value).then(|| value.string().is_some_and(found))
 }
 
-/// LIKE: unknown for null, false for what is no string.
+/// LIKE: unknown for what is unknown, false for what is no string.
 fn is_like(value: Value<'_>, pattern: &Pattern) -> Truth {
-    (value != Value::Null).then(|| value.string().is_some_and(|text| pattern.matches(text)))
+    is_known(value).then(|| value.string().is_some_and(|text| pattern.matches(text)))
+}
+
+/// Whether a condition on it can be true or false.
+fn is_known(value: Value<'_>) -> bool {
+    !matches!(value, Value::Null | Value::Opaque)
 }
 
 fn at<T: ?Sized>(table: &[impl Borrow<T>], index: usize) -> &T {

@@ -72,6 +72,7 @@ fn read_value(value: &str) -> Owned {
         return Owned::String(spaced(&text.replace("''", "'")));
     }
     match value {
+        "OPAQUE" => Owned::Opaque,
         "TRUE" => Owned::Boolean(true),
         "FALSE" => Owned::Boolean(false),
         "NaN" => Owned::Float(f64::NAN),

@@ -43,8 +43,9 @@ impl Properties for Random<'_> {
     fn property(&self, name: &str) -> Value<'_> {
         let mix = |sum: u64, byte: &u8| sum.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte);
         let number = self.seed.iter().chain(name.as_bytes()).fold(0xcbf2_9ce4_8422_2325, mix);
-        match number % 7 {
+        match number % 8 {
             0 => Value::Null,
+            7 => Value::Opaque,
             1 => Value::Boolean(number & 8 == 0),
             2 => Value::Integer(i64::from(number as i8)),
             3 => Value::Integer(number.cast_signed()),

@@ -12,6 +12,7 @@ use selector::{Properties, Selector, Value};
 /// A property as a test holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Owned {
+    Opaque,
     Boolean(bool),
     Integer(i64),
     Float(f64),
@@ -26,6 +27,7 @@ impl Properties for Message {
     fn property(&self, name: &str) -> Value<'_> {
         match self.0.get(name) {
             None => Value::Null,
+            Some(Owned::Opaque) => Value::Opaque,
             Some(Owned::Boolean(value)) => Value::Boolean(*value),
             Some(Owned::Integer(value)) => Value::Integer(*value),
             Some(Owned::Float(value)) => Value::Float(*value),

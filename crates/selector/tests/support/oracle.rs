@@ -191,6 +191,7 @@ impl Printer<'_> {
 
 fn literal(value: &Owned) -> (u8, String) {
     let text = match value {
+        Owned::Opaque => unreachable!("nothing opaque is written"),
         Owned::Boolean(value) => value.to_string(),
         Owned::Integer(value) => value.to_string(),
         Owned::Float(value) => format!("{value:?}"),
