@@ -304,9 +304,11 @@ impl<F: Clone> Journal<F> {
         Chore { work, refused }
     }
 
-    /// A file of a time when segments were larger is used again only where there is no other.
+    /// A file of a time when segments were larger is used again only where there is no other: the
+    /// reserve comes first, for which there may be no room any more once that is given back.
     fn shrink_work(&mut self) -> Option<Work<F>> {
-        if self.house.device_is_full() {
+        let lacks_reserve = self.segments.spares() < self.spares_set_aside();
+        if self.house.device_is_full() || lacks_reserve {
             return None;
         }
         let spare = self.segments.take_retired_beyond(self.options.segment_bytes)?;
@@ -318,7 +320,11 @@ impl<F: Clone> Journal<F> {
         if self.segments.spares() > self.spares_set_aside() {
             return None;
         }
-        let old = self.segments.take_retired()?;
+        let old = if self.house.device_is_full() {
+            self.segments.take_retired()?
+        } else {
+            self.segments.take_retired_within(self.options.segment_bytes)?
+        };
         Some(self.prepare_work(Some(old), self.options.reserve_bytes))
     }
 

@@ -334,6 +334,12 @@ impl<F: Clone> Segments<F> {
         self.retired.pop()
     }
 
+    /// One of those whose file has no more bytes.
+    pub(crate) fn take_retired_within(&mut self, bytes: u64) -> Option<Spare<F>> {
+        let index = self.retired.iter().rposition(|spare| spare.file_bytes <= bytes)?;
+        Some(self.retired.swap_remove(index))
+    }
+
     /// One of those whose file has more bytes.
     pub(crate) fn take_retired_beyond(&mut self, bytes: u64) -> Option<Spare<F>> {
         let index = self.retired.iter().position(|spare| spare.file_bytes > bytes)?;

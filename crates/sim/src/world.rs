@@ -304,6 +304,11 @@ impl<D: Disk + 'static> World<D> {
         self.scenario.journal.disk_bytes_max = bytes;
     }
 
+    /// Processes from the next one on have segments of so many bytes.
+    pub fn divide_log_by(&mut self, segment_bytes: u64) {
+        self.scenario.journal.segment_bytes = segment_bytes;
+    }
+
     /// The process falls, and with it what was under way at the disk.
     pub fn fall(&mut self, fall: Fall) {
         self.trace(|| format!("it falls: {fall:?}"));

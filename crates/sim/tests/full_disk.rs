@@ -238,3 +238,35 @@ fn a_limit_holds_over_restarts_and_may_be_lowered() {
     assert!(fill(&mut world, client, 5000).len() > 20, "what fits is taken again");
     assert!(disk.used() < 1600 * 1024, "{} bytes are not given back", disk.used());
 }
+
+/// With the limit segments become smaller. The reserve is of larger files then, which are not given
+/// back before there is another: for that there may be no room.
+#[test]
+fn a_full_disk_is_drained_though_segments_become_smaller() {
+    for (bound, fall) in BOUNDS.into_iter().flat_map(|it| FALLS.map(|fall| (it, fall))) {
+        let (mut world, disk) = world(StorePolicy::Always, bound, 3 * 1024 * 1024);
+        let client = world.connect(Character::Anyone);
+        let stored = fill(&mut world, client, 5000);
+        world.fall(fall);
+        match bound {
+            Bound::Limit => world.hold_disk_to(Some(1536 * 1024)),
+            // Others have what comes free.
+            Bound::Device => disk.set_quota(Some(0)),
+            Bound::Segments => {}
+        }
+        world.divide_log_by(96 * 1024);
+        world.start();
+        let client = world.connect(Character::Anyone);
+        stored.iter().for_each(|id| delete(&mut world, client, *id));
+        disk.set_quota(None);
+        world.pass(Nanos::SECOND);
+        let again = fill_some(&mut world, client);
+        assert!(again > 20, "{bound:?}, {fall:?}: what fits is taken again, {again} did");
+    }
+}
+
+/// How many of some messages are stored.
+fn fill_some(world: &mut World<FaultyDisk>, client: u64) -> usize {
+    let answers = (0..50).map(|_| world.ask(client, put(5000)).expect("no fault was set").line);
+    answers.filter(|line| line.starts_with("INSERTED")).count()
+}
