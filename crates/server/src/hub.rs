@@ -43,6 +43,8 @@ pub(crate) struct Hub {
     uncommitted: AtomicBool,
     /// Reactors that are not asleep.
     awake: AtomicUsize,
+    /// Threads that serve: reactors, and that of HTTP.
+    serving: AtomicUsize,
     phase: AtomicU8,
     ending: Mutex<Ending>,
     ended: Condvar,
@@ -91,6 +93,18 @@ struct Ending {
     failure: Option<Failure>,
 }
 
+/// A thread that serves, until it is dropped.
+pub(crate) struct Serving<'a>(&'a Hub);
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.0.serving.fetch_sub(1, Ordering::SeqCst);
+        if let Some(first) = self.0.posts.first() {
+            first.notify_mail();
+        }
+    }
+}
+
 /// What to do about the journal after a turn's commands.
 pub(crate) enum Commit {
     /// Nothing is to be written, or others do it.
@@ -117,6 +131,7 @@ impl Hub {
             deadline: AtomicU64::new(0),
             uncommitted: AtomicBool::new(false),
             awake: AtomicUsize::new(reactors),
+            serving: AtomicUsize::new(0),
             phase: AtomicU8::new(Phase::Serving as u8),
             ending: Mutex::default(),
             ended: Condvar::new(),
@@ -431,6 +446,17 @@ impl Hub {
     /// How many reactors there are; the post of this index is the gateway's.
     pub(crate) fn reactors(&self) -> usize {
         self.posts.len() - 1
+    }
+
+    /// This thread begins to serve.
+    pub(crate) fn begin_to_serve(&self) -> Serving<'_> {
+        self.serving.fetch_add(1, Ordering::SeqCst);
+        Serving(self)
+    }
+
+    /// Whether a reactor may end: the first keeps the broker's time for all others.
+    pub(crate) fn can_spare(&self, reactor: usize) -> bool {
+        reactor > 0 || self.serving.load(Ordering::SeqCst) <= 1
     }
 
     /// Whether all reactors sleep: then nobody else will see that frames wait.

@@ -116,6 +116,7 @@ impl<'a> Reactor<'a> {
 
     /// Serves until the server ends.
     pub(crate) fn serve(mut self) {
+        let _serving = self.hub.begin_to_serve();
         while !self.is_over() {
             if let Err(failure) = self.turn() {
                 return self.hub.fail(failure);
@@ -222,7 +223,8 @@ impl<'a> Reactor<'a> {
             return Some(Nanos::ZERO);
         }
         let accepting = self.acceptor.as_ref().and_then(Acceptor::deadline);
-        let own = [accepting, self.deadlines.first(), self.stopping_until];
+        let stopping = self.stopping_until.filter(|_| !self.connections.is_empty());
+        let own = [accepting, self.deadlines.first(), stopping];
         let first = own.into_iter().flatten().fold(self.hub.deadline(), Nanos::min);
         (first < Nanos::MAX).then(|| first.since(self.hub.clock.now()))
     }
@@ -432,7 +434,10 @@ impl<'a> Reactor<'a> {
     fn is_over(&self) -> bool {
         match self.hub.phase() {
             Phase::Serving => false,
-            Phase::Stopping => self.stopping_until.is_some() && self.connections.is_empty(),
+            Phase::Stopping => {
+                let is_done = self.stopping_until.is_some() && self.connections.is_empty();
+                is_done && self.hub.can_spare(self.index)
+            }
             Phase::Halted => true,
         }
     }

@@ -34,6 +34,7 @@ impl HttpThread {
     /// who hold them.
     pub(crate) fn run(self, hub: &Arc<Hub>) {
         let Self { runtime, listeners, options } = self;
+        let _serving = hub.begin_to_serve();
         let end = runtime.block_on(async {
             let (stage, seen) = watch::channel(Stage::Serving);
             let closing = Arc::new(Notify::new());

@@ -3,6 +3,7 @@
 use model::StorePolicy;
 
 use crate::client::{Http, http_too};
+use crate::common::patience::until;
 use crate::common::{Directory, journal, memory, start};
 
 #[test]
@@ -101,4 +102,26 @@ fn large_transactions_of_many_are_each_answered() {
         client.answer().says(201, "{\"count\":50000}");
         client.ask(&format!("GET /queues/q{number}")).says(200, "\"ready\":50000");
     }
+}
+
+/// Such a one waits for room in the log, for which nobody else asks: the reactors have no
+/// connections.
+#[test]
+fn a_large_commit_that_has_come_in_is_done_though_the_server_stops() {
+    let directory = Directory::new("http-stop-commit");
+    let server = start(http_too(journal(&directory, StorePolicy::Always)));
+    let mut http = Http::to(&server);
+    assert_eq!(http.ask("GET /health").status, 200);
+    let body = "x".repeat(1024);
+    http.begin("POST /queues/many/messages?count=100000", &[], &body);
+    // It has come in once the queue is there.
+    let mut other = Http::to(&server);
+    until("the send has come", || other.ask("GET /queues/many").status == 200);
+    drop(other);
+    server.shutdown().unwrap();
+    assert_eq!(http.answer().status, 201);
+    let server = start(http_too(journal(&directory, StorePolicy::Always)));
+    let queue = Http::to(&server).ask("GET /queues/many");
+    assert!(queue.body.contains("\"ready\":100000"), "{queue:?}");
+    server.shutdown().unwrap();
 }
