@@ -27,6 +27,9 @@ pub(crate) struct Compaction {
     copied_bytes: u64,
     /// What a frame of this piece takes that found no room.
     needed_bytes: usize,
+    /// On a full device there was room for all that is left; nobody uses it once the reserve is
+    /// begun.
+    fits_whole: bool,
 }
 
 impl Compaction {
@@ -84,20 +87,26 @@ impl<F: Clone> Journal<F> {
         if self.waits_for_restated() {
             return None;
         }
-        if !self.fits_compaction(compaction, segment.live) {
-            if self.house.device_is_full() {
-                // Everybody waits for it, and it can't go on: it was begun before.
+        let full = self.house.device_is_full();
+        // One that was begun before would go on in the reserve until nothing is left of that.
+        let is_sure = compaction.fits_whole && self.must_compact_first();
+        let fits_whole = full && (is_sure || self.fits_whole(segment.live));
+        if full && !fits_whole || !self.fits_compaction(compaction, segment.live) {
+            if full {
+                // Everybody waits for it, and it can't go on.
                 self.house.compaction = None;
             }
             return None;
         }
-        Some(Work::Read {
+        let work = Work::Read {
             number: compaction.number,
             file: segment.file.clone(),
             offset: compaction.offset,
             bytes: compaction.read_bytes,
             expected: compaction.expected,
-        })
+        };
+        self.house.compaction = Some(Compaction { fits_whole, ..*compaction });
+        Some(work)
     }
 
     pub(crate) fn finish_read(
@@ -131,7 +140,7 @@ impl<F: Clone> Journal<F> {
             let offset = offset + reader.offset() as u64;
             let segment = self.segments.numbered(number).expect("invariant: it was found above");
             let next = self.compaction_piece(segment, offset, reader.expected());
-            self.house.compaction = Some(next);
+            self.house.compaction = Some(Compaction { fits_whole: compaction.fits_whole, ..next });
             return Ok(old);
         }
         match Mark::decode(bytes, life, usize::MAX) {
@@ -180,7 +189,7 @@ impl<F: Clone> Journal<F> {
         };
         let victim = self.segments.nearly_dead(self.durable().written, worth)?;
         let offset = BLOCK_BYTES as u64;
-        Some(self.compaction_piece(victim, offset, None))
+        Some(Compaction { fits_whole: full, ..self.compaction_piece(victim, offset, None) })
     }
 
     /// Whether what is copied takes at most three quarters of what comes free, each piece padded:
@@ -219,6 +228,7 @@ impl<F: Clone> Journal<F> {
             copy_bytes,
             copied_bytes: 0,
             needed_bytes: 0,
+            fits_whole: false,
         }
     }
 

@@ -262,6 +262,45 @@ fn a_full_device_refuses_puts_takes_removals_and_recovers() {
     assert_eq!(reopened(&store).values.contents(), store.values.contents());
 }
 
+/// What is left of a segment is copied into the reserve only where all of it fits there, also if
+/// that was begun before the device was full.
+#[test]
+fn a_device_that_becomes_full_at_any_moment_is_drained() {
+    // Of a time when segments were larger: what is left of one is more than the reserve has.
+    let large = JournalOptions { segment_bytes: 1024 * 1024, ..always() };
+    let (reserve_bytes, frame_payload_bytes_max) = (48 * 1024, 24 * 1024);
+    let small = JournalOptions { reserve_bytes, frame_payload_bytes_max, ..always() };
+    let mut store = Store::open(&MemoryDisk::default(), large).unwrap();
+    for key in 0..1200 {
+        assert!(store.put(key, &value(key, 3900)));
+    }
+    (0..760).filter(|key| key % 5 < 3).for_each(|key| store.remove(key));
+    assert!(store.put(1200, b"so that something lives in each segment"));
+    let image = store.disk.image();
+    for chores in 0..150 {
+        let mut store = Store::open(&image.image(), small.clone()).unwrap();
+        store.settle();
+        (760..1200).filter(|key| key % 5 < 2).for_each(|key| store.append_remove(key));
+        store.write_all();
+        for _ in 0..chores {
+            store.chore();
+            store.write_all();
+        }
+        let quota = store.disk.bytes();
+        store.disk.directory().quota = Some(quota);
+        let mut keys: Vec<u64> = store.values.contents().into_keys().collect();
+        keys.sort_by_key(|key| (key % 7, *key));
+        for key in keys {
+            store.now = store.now + Nanos::SECOND;
+            store.settle();
+            assert!(!store.journal.stalled(), "full after {chores} chores: {key} stays for ever");
+            store.remove(key);
+        }
+        store.now = store.now + Nanos::SECOND;
+        assert!(store.put(0, b"again"), "full after {chores} chores");
+    }
+}
+
 #[test]
 fn periodic_confirms_what_is_written_and_syncs_by_the_timer() {
     let period = Nanos::from_millis(25);
