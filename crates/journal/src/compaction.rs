@@ -319,7 +319,7 @@ impl<F: Clone> Journal<F> {
 const SLACK_SEGMENTS: u64 = 2;
 
 /// What is copied at once, unless one batch is larger: what comes meanwhile waits for its write.
-const PIECE_BYTES_MAX: usize = 64 * 1024;
+const PIECE_BYTES_MAX: usize = 32 * 1024;
 
 /// So many times that is read at once where less of it matters.
 const SPARSE_TIMES_MAX: usize = 4;
