@@ -38,7 +38,7 @@ impl Portions {
                 return Ok(None);
             }
             Reply::Count(count) => self.count += count,
-            _ if self.until.is_some() => {}
+            Reply::NotFound if self.until.is_some() => {}
             _ => return Err(missing()),
         }
         let mut told = Map::new();

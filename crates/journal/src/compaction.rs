@@ -193,13 +193,13 @@ impl<F: Clone> Journal<F> {
     }
 
     /// Whether what is copied takes at most three quarters of what comes free, each piece padded:
-    /// so copying ends, and what it costs is bounded by what has died. Not a matter but of segments
-    /// of a few blocks, or half the segment would have to be left to padding.
+    /// so copying ends, and what it costs is bounded by what has died. Only segments of a few
+    /// blocks can fail it: of others padding takes little.
     fn copy_gains(&self, segment: &Segment<F>) -> bool {
         let block = BLOCK_BYTES as u64;
         let live = segment.live_frame_bytes();
         let pieces = live / self.piece_bytes() as u64 + 1;
-        (live + pieces * block) * 4 <= (segment.initialised - block) * 3
+        (live + pieces * block) * 4 <= segment.initialised.saturating_sub(block) * 3
     }
 
     /// Bytes that are copied at once, or nearly.
