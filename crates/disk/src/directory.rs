@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use journal::{CheckFile, Disk, DiskError, ReadBuffers, TakeFile, WriteMode};
 use rustix::fs::{
     AtFlags, CWD, Dir, FallocateFlags, FileType, Mode, OFlags, fallocate, fdatasync, fstat, fsync,
-    mkdirat, openat, renameat, statat, unlinkat,
+    ftruncate, mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -267,6 +267,11 @@ impl Disk for RealDisk {
             Err(Errno::OPNOTSUPP) => journal::fill(self, file, from, to),
             other => other.map_err(|errno| failed("make room in", file.path(), errno)),
         }
+    }
+
+    fn shorten(&self, file: &File, to: u64) -> Result<(), DiskError> {
+        self.expect_changes();
+        ftruncate(file.cached(), to).map_err(|errno| failed("shorten", file.path(), errno))
     }
 
     /// Past the page cache where the journal is written so: there zeros would cost a copy, take the

@@ -180,6 +180,24 @@ fn room_is_kept_without_writing_and_reads_as_zeros() {
 }
 
 #[test]
+fn what_is_cut_off_a_file_is_given_back() {
+    let scratch = Scratch::new("shorten");
+    let disk = scratch.open(Method::Buffered);
+    let file = disk.create("segment").unwrap();
+    disk.write(&file, 0, &[1; 1 << 20], WriteMode::Synced).unwrap();
+    disk.shorten(&file, 8192).unwrap();
+    disk.sync(&file).unwrap();
+    assert_eq!(disk.length(&file).unwrap(), 8192);
+    let taken = fs::metadata(scratch.0.join("segment")).unwrap().blocks() * 512;
+    assert!(taken <= 64 * 1024, "{taken}");
+    disk.write(&file, 12_288, &[2; 4096], WriteMode::Written).unwrap();
+    let mut read = vec![9; 16_384];
+    assert_eq!(disk.read(&file, 0, &mut read).unwrap(), 16_384);
+    let expected = [[1; 8192].as_slice(), &[0; 4096], &[2; 4096]].concat();
+    assert!(read == expected, "what was cut off does not come back");
+}
+
+#[test]
 fn nobody_is_told_that_his_bytes_are_safe_after_a_flush_has_failed() {
     let scratch = Scratch::new("flush");
     let disk = scratch.open(Method::Buffered);

@@ -29,7 +29,8 @@ pub struct ChoreDone<F> {
 /// What is to be done.
 #[derive(Debug)]
 pub(crate) enum Work<F> {
-    /// Make a spare out of a file that is not needed any more, or out of nothing.
+    /// Make a spare out of a file that is not needed any more, which keeps so many bytes at most,
+    /// or out of nothing, with so many.
     Prepare { header: SegmentHeader, old: Option<Spare<F>>, bytes: u64 },
     /// Fill more of a segment with zeros.
     Extend { number: SegmentNumber, file: F, from: u64, to: u64 },
@@ -87,8 +88,8 @@ impl<F: Clone> Chore<F> {
     }
 }
 
-/// Makes a segment that may be written up to `bytes`, or as far as the old file was. Its name
-/// appears only once it is whole.
+/// Makes a segment that may be written up to `bytes`, or as far as the old file was if that is
+/// less: one of a time when segments were larger is cut. Its name appears only once it is whole.
 ///
 /// # Errors
 /// Any of the disk. A full device leaves no trace; it counts as full only while a file is made
@@ -102,6 +103,9 @@ pub(crate) fn prepare<D: Disk>(
     let file = match old {
         Some(old) => {
             disk.rename(&old.life.number.file_name(), UNFINISHED_NAME).map_err(never_full)?;
+            if old.file_bytes > bytes {
+                disk.shorten(&old.file, bytes).map_err(never_full)?;
+            }
             write_segment_header(disk, &old.file, header).map_err(never_full)?;
             old.file.clone()
         }

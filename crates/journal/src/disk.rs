@@ -120,6 +120,13 @@ pub trait Disk {
         fill(self, file, from, to)
     }
 
+    /// Makes a file end at `to`, before where it ended; what lay behind is given back to the
+    /// device. Survives a power cut only after [`Disk::sync`].
+    ///
+    /// # Errors
+    /// Any the device reports.
+    fn shorten(&self, file: &Self::File, to: u64) -> Result<(), DiskError>;
+
     /// Writes zeros over a file from `from` to `to`, multiples of [`crate::BLOCK_BYTES`], which
     /// nobody will read soon; as far as [`WriteMode::Written`] goes.
     ///

@@ -176,8 +176,7 @@ impl<F: Clone> Journal<F> {
         let work = if self.house.shutting_down {
             self.seal_work()
         } else {
-            self.shrink_work()
-                .or_else(|| self.recycle_work())
+            self.recycle_work()
                 .or_else(|| may_allocate.then(|| self.allocate_work()).flatten())
                 .or_else(|| self.seal_work())
                 .or_else(|| self.compact_work())
@@ -282,6 +281,15 @@ impl<F: Clone> Journal<F> {
         self.start(Work::WriteChunk { file, offset, bytes, last })
     }
 
+    /// Whether something is under way, or about to be, that may give segments back.
+    pub(crate) fn awaits_room(&self) -> bool {
+        self.house.busy
+            || self.house.is_in_snapshot()
+            || self.house.is_compacting()
+            || self.segments.retired() > 0
+            || self.wants_snapshot()
+    }
+
     /// From now on only what ends the process well: everything synced, and a last snapshot. Room
     /// for what is to come is made by the next start.
     pub fn begin_shutdown(&mut self) {
@@ -304,28 +312,13 @@ impl<F: Clone> Journal<F> {
         Chore { work, refused }
     }
 
-    /// A file of a time when segments were larger is used again only where there is no other: the
-    /// reserve comes first, for which there may be no room any more once that is given back.
-    fn shrink_work(&mut self) -> Option<Work<F>> {
-        let lacks_reserve = self.segments.spares() < self.spares_set_aside();
-        if self.house.device_is_full() || lacks_reserve {
-            return None;
-        }
-        let spare = self.segments.take_retired_beyond(self.options.segment_bytes)?;
-        Some(Work::Remove { spare })
-    }
-
     /// A spare out of a file at hand needs no room on the device.
     fn recycle_work(&mut self) -> Option<Work<F>> {
         if self.segments.spares() > self.spares_set_aside() {
             return None;
         }
-        let old = if self.house.device_is_full() {
-            self.segments.take_retired()?
-        } else {
-            self.segments.take_retired_within(self.options.segment_bytes)?
-        };
-        Some(self.prepare_work(Some(old), self.options.reserve_bytes))
+        let old = self.segments.take_retired()?;
+        Some(self.prepare_work(Some(old), self.options.segment_bytes))
     }
 
     pub(crate) fn prepare_work(&mut self, old: Option<Spare<F>>, bytes: u64) -> Work<F> {
@@ -367,7 +360,10 @@ impl<F: Clone> Journal<F> {
         if rest >= self.ahead_bytes() {
             return None;
         }
-        self.extend_work(active.life.number, &active.file, active.initialised)
+        // Of a time when segments were larger, and there may be no other room.
+        let own = if self.house.device_is_full() { active.file_bytes } else { 0 };
+        let most = self.options.segment_bytes.max(own / BLOCK_BYTES as u64 * BLOCK_BYTES as u64);
+        self.extend_up_to(most, active.life.number, &active.file, active.initialised)
     }
 
     /// Once the active segment is near its end, the next one is made as ready.
@@ -405,7 +401,17 @@ impl<F: Clone> Journal<F> {
         file: &F,
         from: u64,
     ) -> Option<Work<F>> {
-        let to = (from + self.options.extent_bytes).min(self.options.segment_bytes);
+        self.extend_up_to(self.options.segment_bytes, number, file, from)
+    }
+
+    fn extend_up_to(
+        &self,
+        most: u64,
+        number: SegmentNumber,
+        file: &F,
+        from: u64,
+    ) -> Option<Work<F>> {
+        let to = (from + self.options.extent_bytes).min(most);
         (from < to).then(|| Work::Extend { number, file: file.clone(), from, to })
     }
 
@@ -480,8 +486,7 @@ impl<F: Clone> Journal<F> {
         if old.is_some() {
             self.counters.segments_recycled += 1;
         }
-        let (initialised, file_bytes) =
-            old.map_or((bytes, bytes), |old| (old.initialised, old.file_bytes));
+        let (initialised, file_bytes) = old.map_or((bytes, bytes), |old| old.cut(bytes));
         self.segments.add_spare(Spare { life, file, initialised, file_bytes });
         self.house.found_room();
     }

@@ -366,13 +366,12 @@ fn arrange<D: Disk>(
     if !newest.is_some_and(Life::takes_batches) {
         // A full device may have no room for a new file.
         let old = idle.pop();
-        let (bytes, file_bytes) = old
-            .as_ref()
-            .map_or((options.reserve_bytes, 0), |old| (old.initialised, old.file_bytes));
+        let bytes = if old.is_some() { options.segment_bytes } else { options.reserve_bytes };
         let file = prepare(disk, &header(next_number), old.as_ref(), bytes)?;
+        let (initialised, file_bytes) = old.map_or((bytes, bytes), |old| old.cut(bytes));
         let life = Life::new(next_number, opening.salt);
-        let first = segment(life, file, reading.next, BLOCK_BYTES as u64, bytes);
-        let first = Segment { file_bytes: bytes.max(file_bytes), ..first };
+        let first = segment(life, file, reading.next, BLOCK_BYTES as u64, initialised);
+        let first = Segment { file_bytes, ..first };
         let before = table.insert(reading.next, first);
         assert!(before.is_none(), "the log goes on behind all its segments");
         next_number = SegmentNumber(next_number.0 + 1);

@@ -67,6 +67,11 @@ impl<F> Spare<F> {
         Self { life, file, initialised, file_bytes }
     }
 
+    /// How far it was written and how long its file is, once that has so many bytes at most.
+    pub(crate) fn cut(&self, bytes: u64) -> (u64, u64) {
+        (self.initialised.min(bytes), self.file_bytes.min(bytes))
+    }
+
     /// Bytes for batches that it offers.
     pub(crate) fn rest(&self) -> u64 {
         self.initialised.saturating_sub(BLOCK_BYTES as u64)
@@ -332,18 +337,6 @@ impl<F: Clone> Segments<F> {
     /// A segment whose file may be used again.
     pub(crate) fn take_retired(&mut self) -> Option<Spare<F>> {
         self.retired.pop()
-    }
-
-    /// One of those whose file has no more bytes.
-    pub(crate) fn take_retired_within(&mut self, bytes: u64) -> Option<Spare<F>> {
-        let index = self.retired.iter().rposition(|spare| spare.file_bytes <= bytes)?;
-        Some(self.retired.swap_remove(index))
-    }
-
-    /// One of those whose file has more bytes.
-    pub(crate) fn take_retired_beyond(&mut self, bytes: u64) -> Option<Spare<F>> {
-        let index = self.retired.iter().position(|spare| spare.file_bytes > bytes)?;
-        Some(self.retired.swap_remove(index))
     }
 
     /// What lives in it cannot be appended anew: see [`Segment::too_large`].

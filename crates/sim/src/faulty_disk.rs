@@ -367,6 +367,15 @@ impl Disk for FaultyDisk {
         })
     }
 
+    fn shorten(&self, file: &FaultyFile, to: u64) -> Result<(), DiskError> {
+        self.call("shorten", &self.label(file), |state, fault| {
+            if state.happens(fault) {
+                state.image(file)?.shorten(to as usize);
+            }
+            Ok(())
+        })
+    }
+
     fn sync(&self, file: &FaultyFile) -> Result<(), DiskError> {
         self.call("sync", &self.label(file), |state, fault| {
             let mut rng = state.rng.fork();

@@ -24,6 +24,8 @@ pub struct Image {
     pending: BTreeMap<usize, Vec<Sector>>,
     /// Lengths that the file had since the device's, oldest first.
     pending_lengths: Vec<usize>,
+    /// Where it was cut since: what the device has behind may come back.
+    cut: Option<usize>,
 }
 
 type Sector = [u8; SECTOR_BYTES];
@@ -59,7 +61,7 @@ impl Image {
         let end = offset + bytes.len();
         grow(&mut self.cache, end);
         // Measured by the device: what a failed sync forgot of the length comes with new bytes.
-        if end > self.pending_lengths.last().copied().unwrap_or(0).max(self.device.len()) {
+        if end > self.length_to_come() {
             remember(&mut self.pending_lengths, end);
         }
         splice(&mut self.cache, offset, bytes);
@@ -80,6 +82,15 @@ impl Image {
             self.settle_sector(index, offset, bytes);
         }
         self.pending_lengths.retain(|length| *length > end);
+        self.cut = self.cut.map(|cut| cut.max(end));
+    }
+
+    /// Cuts the file; the device may hear of it whenever it likes.
+    pub fn shorten(&mut self, length: usize) {
+        self.cache.truncate(length);
+        self.pending.retain(|index, _| index * SECTOR_BYTES < length);
+        self.pending_lengths.retain(|pending| *pending <= length);
+        self.cut = Some(self.cut.unwrap_or(length).min(length));
     }
 
     /// Some of the sectors of a write, as if the rest never happened.
@@ -116,7 +127,8 @@ impl Image {
 
     /// Everything in the cache reaches the device, but for what a failed sync forgot.
     pub fn sync(&mut self) {
-        let length = self.pending_lengths.last().copied().unwrap_or(0).max(self.device.len());
+        let length = self.length_to_come();
+        self.device.truncate(self.cut.take().unwrap_or(usize::MAX));
         grow(&mut self.device, length);
         for (index, versions) in std::mem::take(&mut self.pending) {
             let newest = versions.last().expect("invariant: a pending sector has a version");
@@ -169,7 +181,16 @@ impl Image {
         }
     }
 
+    /// The length that a sync gives the device.
+    fn length_to_come(&self) -> usize {
+        let device = self.cut.map_or(self.device.len(), |cut| self.device.len().min(cut));
+        self.pending_lengths.last().copied().unwrap_or(0).max(device)
+    }
+
     fn lose_pending(&mut self, rng: &mut Rng) {
+        if let Some(cut) = self.cut.take().filter(|_| rng.coin()) {
+            self.device.truncate(cut);
+        }
         let lengths = std::mem::take(&mut self.pending_lengths);
         let chosen = rng.index(lengths.len() + 1);
         let length = chosen.checked_sub(1).and_then(|i| lengths.get(i)).copied();
@@ -338,6 +359,24 @@ mod tests {
         image.write(SECTOR_BYTES, &[2; 10]);
         image.sync();
         assert_eq!(image.device().len(), SECTOR_BYTES + 10);
+        assert_eq!(outcomes(&image), [vec![1, 2]].into());
+    }
+
+    #[test]
+    fn what_was_cut_comes_back_until_it_is_synced() {
+        let mut image = Image::default();
+        image.write_synced(0, &filled(1).repeat(3));
+        image.shorten(SECTOR_BYTES);
+        assert_eq!(image.cache().len(), SECTOR_BYTES);
+        assert_eq!(outcomes(&image), [vec![1], vec![1, 1, 1]].into());
+        let mut longer = image.clone();
+        longer.write(SECTOR_BYTES, &filled(2));
+        assert_eq!(longer.cache().len(), 2 * SECTOR_BYTES);
+        assert!(outcomes(&longer).contains(&vec![1, 2, 1]), "{:?}", outcomes(&longer));
+        longer.sync();
+        assert_eq!(outcomes(&longer), [vec![1, 2]].into());
+        image.write_synced(SECTOR_BYTES, &filled(2));
+        image.sync();
         assert_eq!(outcomes(&image), [vec![1, 2]].into());
     }
 

@@ -108,6 +108,11 @@ impl Disk for LyingDisk {
         self.hide(self.disk.write(file, offset, buffer, mode))
     }
 
+    fn shorten(&self, file: &FaultyFile, to: u64) -> Result<(), DiskError> {
+        self.flush()?;
+        self.disk.shorten(file, to)
+    }
+
     fn sync(&self, file: &FaultyFile) -> Result<(), DiskError> {
         self.flush()?;
         match self.defect {

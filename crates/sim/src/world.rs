@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use broker::{Broker, Fetch, JournalFailed};
-use journal::Disk;
+use journal::{Disk, JournalOptions};
 use model::{Nanos, PolicyChange, StorePolicy};
 
 use crate::inspection::inspect;
@@ -299,14 +299,9 @@ impl<D: Disk + 'static> World<D> {
         }
     }
 
-    /// Processes from the next one on hold the log to so many bytes.
-    pub fn hold_disk_to(&mut self, bytes: Option<u64>) {
-        self.scenario.journal.disk_bytes_max = bytes;
-    }
-
-    /// Processes from the next one on have segments of so many bytes.
-    pub fn divide_log_by(&mut self, segment_bytes: u64) {
-        self.scenario.journal.segment_bytes = segment_bytes;
+    /// Processes from the next one on have a log of other sizes.
+    pub fn resize_log(&mut self, change: impl FnOnce(&mut JournalOptions)) {
+        change(&mut self.scenario.journal);
     }
 
     /// The process falls, and with it what was under way at the disk.

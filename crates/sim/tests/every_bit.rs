@@ -280,6 +280,10 @@ impl Disk for Shelf {
         Err(refused("a file"))
     }
 
+    fn shorten(&self, _: &usize, _: u64) -> Result<(), DiskError> {
+        Err(refused("a file"))
+    }
+
     fn sync(&self, _: &usize) -> Result<(), DiskError> {
         Err(refused("a file"))
     }

@@ -64,6 +64,11 @@ impl Disk for Memory {
         Ok(())
     }
 
+    fn shorten(&self, file: &File, to: u64) -> Result<(), DiskError> {
+        file.borrow_mut().truncate(to as usize);
+        Ok(())
+    }
+
     fn sync(&self, _file: &File) -> Result<(), DiskError> {
         Ok(())
     }

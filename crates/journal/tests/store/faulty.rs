@@ -92,6 +92,10 @@ impl Disk for FaultyDisk<'_> {
         unreachable!("nothing here asks for it")
     }
 
+    fn shorten(&self, _: &MemoryFile, _: u64) -> Result<(), DiskError> {
+        unreachable!("nothing here asks for it")
+    }
+
     fn sync(&self, _: &MemoryFile) -> Result<(), DiskError> {
         unreachable!("nothing here asks for it")
     }

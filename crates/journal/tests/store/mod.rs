@@ -130,6 +130,12 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn shorten(&self, file: &MemoryFile, to: u64) -> Result<(), DiskError> {
+        self.0.borrow_mut().changes += 1;
+        file.bytes.borrow_mut().truncate(to as usize);
+        Ok(())
+    }
+
     fn write(
         &self,
         file: &MemoryFile,
