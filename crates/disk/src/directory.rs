@@ -271,7 +271,8 @@ impl Disk for RealDisk {
 
     fn shorten(&self, file: &File, to: u64) -> Result<(), DiskError> {
         self.expect_changes();
-        ftruncate(file.cached(), to).map_err(|errno| failed("shorten", file.path(), errno))
+        retry_on_intr(|| ftruncate(file.cached(), to))
+            .map_err(|errno| failed("shorten", file.path(), errno))
     }
 
     /// Past the page cache where the journal is written so: there zeros would cost a copy, take the

@@ -104,7 +104,7 @@ pub(crate) fn prepare<D: Disk>(
         Some(old) => {
             disk.rename(&old.life.number.file_name(), UNFINISHED_NAME).map_err(never_full)?;
             if old.file_bytes > bytes {
-                disk.shorten(&old.file, bytes).map_err(never_full)?;
+                cut(disk, &old.file, bytes)?;
             }
             write_segment_header(disk, &old.file, header).map_err(never_full)?;
             old.file.clone()
@@ -114,6 +114,15 @@ pub(crate) fn prepare<D: Disk>(
     disk.rename(UNFINISHED_NAME, &header.number.file_name()).map_err(never_full)?;
     disk.sync_directory().map_err(never_full)?;
     Ok(file)
+}
+
+/// Some file systems need room for that too: then it stays as long as it is, beside what is
+/// counted.
+fn cut<D: Disk>(disk: &D, file: &D::File, bytes: u64) -> Result<(), DiskError> {
+    match disk.shorten(file, bytes) {
+        Err(error) if error.kind == DiskErrorKind::Full => Ok(()),
+        other => other,
+    }
 }
 
 /// Ends what a crash left of [`prepare`], so that its room is not given back: on a full device it

@@ -249,13 +249,8 @@ impl<F: Clone> Journal<F> {
     /// Where only one is left, for settling has begun the other, what is left of that takes it, and
     /// the largest frame that settles besides: otherwise segments of which little lives would stay
     /// until all of it is gone, and nothing would be stored meanwhile.
-    ///
-    /// Where none is left, what is left of the log takes it: nothing else gives any room back.
     fn fits_whole(&self, live: LiveRecords) -> bool {
         let bytes = self.restated_bytes(live);
-        if self.segments.spares() == 0 {
-            return self.house.slots_suffice() && self.fits(bytes, 0);
-        }
         let is_begun = self.segments.spares() < RESERVED_SPARES;
         self.fits(if is_begun { bytes + self.settle_payload_bytes_max() } else { bytes }, 1)
     }

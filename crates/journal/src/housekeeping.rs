@@ -281,15 +281,6 @@ impl<F: Clone> Journal<F> {
         self.start(Work::WriteChunk { file, offset, bytes, last })
     }
 
-    /// Whether something is under way, or about to be, that may give segments back.
-    pub(crate) fn awaits_room(&self) -> bool {
-        self.house.busy
-            || self.house.is_in_snapshot()
-            || self.house.is_compacting()
-            || self.segments.retired() > 0
-            || self.wants_snapshot()
-    }
-
     /// From now on only what ends the process well: everything synced, and a last snapshot. Room
     /// for what is to come is made by the next start.
     pub fn begin_shutdown(&mut self) {

@@ -62,7 +62,7 @@ impl<F: Clone> Journal<F> {
             stalled,
             holds_back: stalled || self.holds_back(usize::MAX),
             room: if takes_largest { u64::MAX } else { self.scarce_room() },
-            settling_room: if stalled { 0 } else { self.settle_payload_bytes() },
+            settling_room: if stalled { 0 } else { self.settle_payload_bytes_max() },
         }
     }
 
@@ -78,7 +78,7 @@ impl<F: Clone> Journal<F> {
             return true;
         }
         if self.house.device_is_full() {
-            return self.must_compact_first() || self.settle_payload_bytes() == 0;
+            return self.must_compact_first() || !self.fits(self.settle_payload_bytes_max(), 0);
         }
         !takes_largest
     }
@@ -140,22 +140,6 @@ impl<F: Clone> Journal<F> {
         self.options.frame_payload_bytes_max.min(fits)
     }
 
-    /// The largest frame that only settles and can be appended now. Where nothing is under way that
-    /// would make room for the largest there may be, it is what is left, down to a few blocks:
-    /// what that settles may free a segment.
-    fn settle_payload_bytes(&self) -> usize {
-        let most = self.settle_payload_bytes_max();
-        if self.fits(most, 0) {
-            return most;
-        }
-        if self.segments.spares() > 0 || self.awaits_room() {
-            return 0;
-        }
-        let rest = self.segments.active_rest(self.planned_end());
-        let bytes = usize::try_from(rest.saturating_sub(BATCH_OVERHEAD_BYTES)).unwrap_or(most);
-        if bytes < SETTLED_BYTES_LEAST { 0 } else { bytes.min(most) }
-    }
-
     /// So much waits to be written that what is added has to wait. What waits since a chain came,
     /// and was before it, does not count: that holds up nobody.
     pub(crate) fn is_far_behind(&self) -> bool {
@@ -172,9 +156,6 @@ impl<F: Clone> Journal<F> {
         counted.map(Batch::len).sum::<usize>() > bytes
     }
 }
-
-/// With less nothing is settled: what one command or one message needs at most fits.
-const SETTLED_BYTES_LEAST: usize = 3 * BLOCK_BYTES;
 
 /// What a batch with only one frame takes beside its payload, padding not counted.
 const BATCH_OVERHEAD_BYTES: u64 = (MARK_BYTES + FRAME_HEADER_BYTES) as u64;

@@ -67,9 +67,11 @@ impl<F> Spare<F> {
         Self { life, file, initialised, file_bytes }
     }
 
-    /// How far it was written and how long its file is, once that has so many bytes at most.
+    /// How far it was written, in whole blocks, and how long its file is, once that has so many
+    /// bytes at most.
     pub(crate) fn cut(&self, bytes: u64) -> (u64, u64) {
-        (self.initialised.min(bytes), self.file_bytes.min(bytes))
+        let block = BLOCK_BYTES as u64;
+        (self.initialised.min(bytes) / block * block, self.file_bytes.min(bytes))
     }
 
     /// Bytes for batches that it offers.

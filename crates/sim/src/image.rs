@@ -82,7 +82,11 @@ impl Image {
             self.settle_sector(index, offset, bytes);
         }
         self.pending_lengths.retain(|length| *length > end);
-        self.cut = self.cut.map(|cut| cut.max(end));
+        if let Some(cut) = self.cut {
+            // Up to there the file is as long again, and reads as zeros.
+            self.device.get_mut(cut..offset).into_iter().flatten().for_each(|byte| *byte = 0);
+            self.cut = Some(cut.max(end));
+        }
     }
 
     /// Cuts the file; the device may hear of it whenever it likes.
@@ -90,6 +94,9 @@ impl Image {
         self.cache.truncate(length);
         self.pending.retain(|index, _| index * SECTOR_BYTES < length);
         self.pending_lengths.retain(|pending| *pending <= length);
+        if self.device.len() < length {
+            remember(&mut self.pending_lengths, length);
+        }
         self.cut = Some(self.cut.unwrap_or(length).min(length));
     }
 
@@ -375,9 +382,18 @@ mod tests {
         assert!(outcomes(&longer).contains(&vec![1, 2, 1]), "{:?}", outcomes(&longer));
         longer.sync();
         assert_eq!(outcomes(&longer), [vec![1, 2]].into());
+        let mut apart = image.clone();
         image.write_synced(SECTOR_BYTES, &filled(2));
         image.sync();
         assert_eq!(outcomes(&image), [vec![1, 2]].into());
+        apart.write_synced(2 * SECTOR_BYTES, &filled(2));
+        apart.sync();
+        assert_eq!(apart.device(), apart.cache());
+        let mut unsynced = Image::default();
+        unsynced.write(0, &filled(1).repeat(3));
+        unsynced.shorten(SECTOR_BYTES);
+        unsynced.sync();
+        assert_eq!(outcomes(&unsynced), [vec![1]].into());
     }
 
     #[test]

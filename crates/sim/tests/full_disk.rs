@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use journal::{Disk, SEGMENTS_MIN};
+use journal::SEGMENTS_MIN;
 use model::{Nanos, Persistence, StorePolicy};
 use sim::{Character, Fall, FaultyDisk, Scenario, Wish, World};
 
@@ -269,42 +269,4 @@ fn a_full_disk_is_drained_though_segments_become_smaller() {
 fn fill_some(world: &mut World<FaultyDisk>, client: u64) -> usize {
     let answers = (0..50).map(|_| world.ask(client, put(5000)).expect("no fault was set").line);
     answers.filter(|line| line.starts_with("INSERTED")).count()
-}
-
-/// Nothing of the reserve is left, as in a copy from which it was left out: what is left of the
-/// last segment settles something, which gives a segment back.
-#[test]
-fn a_full_disk_without_its_reserve_is_drained() {
-    for fall in FALLS {
-        let mut scenario = scenario(StorePolicy::Always);
-        scenario.journal.segment_bytes = 96 * 1024;
-        scenario.journal.frame_payload_bytes_max = 43 * 1024;
-        let (mut world, disk) = bounded(scenario, Bound::Device, 1536 * 1024);
-        let client = world.connect(Character::Anyone);
-        let stored = fill(&mut world, client, 10_000);
-        // In what is left of the reserve settling has begun.
-        let (gone, stored): (Vec<_>, Vec<_>) = stored.into_iter().partition(|id| id % 8 == 7);
-        gone.iter().take(7).for_each(|id| delete(&mut world, client, *id));
-        world.fall(fall);
-        remove_unused(&disk);
-        disk.set_quota(Some(disk.used()));
-        world.start();
-        let client = world.connect(Character::Anyone);
-        let rest = stored.iter().chain(gone.iter().skip(7));
-        rest.for_each(|id| delete(&mut world, client, *id));
-        world.pass(Nanos::SECOND);
-        let again = fill_some(&mut world, client);
-        assert!(again > 20, "{fall:?}: what fits is taken again, {again} did");
-    }
-}
-
-/// Removes the segments to which nothing was ever written.
-fn remove_unused(disk: &FaultyDisk) {
-    for (name, _) in disk.files() {
-        let content = disk.content(&name);
-        let is_unused = content.iter().skip(4096).all(|byte| *byte == 0);
-        if name.ends_with(".segment") && is_unused {
-            disk.remove(&name).expect("no fault was set");
-        }
-    }
 }
