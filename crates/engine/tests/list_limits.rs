@@ -72,12 +72,16 @@ impl Lists {
     }
 
     fn insert(&mut self, pivot: &[u8]) -> Reply {
+        self.insert_element(pivot, b"new")
+    }
+
+    fn insert_element(&mut self, pivot: &[u8], element: &[u8]) -> Reply {
         self.list(ListCommand::Insert {
             queue: name("l"),
             origin: End::Head,
             pivot: pivot.into(),
             towards: End::Head,
-            element: bytes(b"new"),
+            element: bytes(element),
             persistence: PERSISTENCE,
         })
     }
@@ -167,6 +171,24 @@ fn what_would_be_looked_at_for_too_long_is_refused() {
     assert_eq!(lists.list(replace), Reply::Done);
     assert_eq!(lists.insert(b"pivot"), too_long);
     assert_eq!(lists.length(), 2 * half as u64);
+    lists.engine.check();
+}
+
+/// What moves aside for an element goes into its frame, wherever the room is that is kept for what
+/// only settles.
+#[test]
+fn an_element_between_others_needs_room_for_all_that_moves() {
+    let mut lists = Lists::new();
+    lists.push(50, b"x");
+    lists.push(1, b"pivot");
+    lists.push(49, b"x");
+    let element = vec![b'y'; 10_000];
+    lists.engine.set_room(12_000);
+    let full = Reply::Refused(Refusal::StoreFull);
+    assert_eq!(lists.insert_element(b"pivot", &element), full);
+    assert_eq!(lists.length(), 100);
+    lists.engine.set_room(100_000);
+    assert_eq!(lists.insert_element(b"pivot", &element), Reply::Count(101));
     lists.engine.check();
 }
 

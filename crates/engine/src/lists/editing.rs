@@ -202,10 +202,12 @@ impl Engine {
         let (end, moving) = self.smaller_side(slot, before, behind)?;
         let journalled = moving.iter().filter(|id| self.living(**id).is_journalled()).count();
         let bytes = journalled * CHANGED_BYTES_MAX;
-        if bytes + new.body.len() + CHANGED_BYTES_MAX > self.log.frame_bytes_max {
+        let frame_bytes = bytes + new.body.len() + CHANGED_BYTES_MAX;
+        if frame_bytes > self.log.frame_bytes_max {
             return Err(Refusal::ListTooLong);
         }
-        if !self.log.surely_takes(bytes) {
+        // All of it is one frame.
+        if frame_bytes as u64 > self.log.room_left() {
             return Err(Refusal::StoreFull);
         }
         let place = self.place_at(end);
