@@ -206,8 +206,8 @@ impl Engine {
         if frame_bytes > self.log.frame_bytes_max {
             return Err(Refusal::ListTooLong);
         }
-        // All of it is one frame.
-        if frame_bytes as u64 > self.log.room_left() {
+        // What moves aside is in one frame with it. Where nothing does, its draft asks for room.
+        if bytes > 0 && frame_bytes as u64 > self.log.room_left() {
             return Err(Refusal::StoreFull);
         }
         let place = self.place_at(end);
