@@ -441,7 +441,10 @@ impl<F: Clone> Journal<F> {
         {
             return self.segments.take_last_spare().map(|spare| Work::Remove { spare });
         }
-        let many = self.segments.retired() > retired;
+        // One of a time when segments were larger is kept for no use of today's.
+        let most = self.options.segment_bytes;
+        let is_large = self.segments.iter_retired().any(|spare| spare.file_bytes > most);
+        let many = self.segments.retired() > if is_large { 0 } else { retired };
         let spare = many.then(|| self.segments.take_retired()).flatten()?;
         Some(Work::Remove { spare })
     }

@@ -109,13 +109,13 @@ impl<F: Clone> Journal<F> {
         let rest = self.segments.active_rest(self.planned_end());
         let next = self.segments.next_spare_rest();
         let usable = if self.segments.spares() > self.spares_set_aside() { next } else { 0 };
-        rest.max(usable).saturating_sub(BATCH_OVERHEAD_BYTES)
+        rest.max(usable).saturating_sub(BATCH_HEAD_BYTES)
     }
 
     /// The largest payload that changes what is stored and can be appended now.
     #[must_use]
     pub fn settling_room(&self) -> usize {
-        self.allowance().settling_room
+        if self.stalled() { 0 } else { self.settle_payload_bytes_max() }
     }
 
     /// Whether a frame can be appended and `reserve` spares are left alone.
@@ -158,12 +158,12 @@ impl<F: Clone> Journal<F> {
 }
 
 /// What a batch with only one frame takes beside its payload, padding not counted.
-const BATCH_OVERHEAD_BYTES: u64 = (MARK_BYTES + FRAME_HEADER_BYTES) as u64;
+const BATCH_HEAD_BYTES: u64 = (MARK_BYTES + FRAME_HEADER_BYTES) as u64;
 
 /// A log as long as so many segments can do without a part of one more.
 const LONG_LOG_SEGMENTS: u64 = 7;
 
 /// Bytes in the log of a batch with only one frame.
 pub(crate) fn padded_batch_bytes(payload_bytes: usize) -> u64 {
-    (BATCH_OVERHEAD_BYTES + payload_bytes as u64).next_multiple_of(BLOCK_BYTES as u64)
+    (BATCH_HEAD_BYTES + payload_bytes as u64).next_multiple_of(BLOCK_BYTES as u64)
 }
