@@ -7,6 +7,7 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.SocketException;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 
@@ -26,11 +27,22 @@ final class Proxy implements AutoCloseable {
 
     /** Resets both ends of every connection: nobody says goodbye. */
     void cut() throws IOException {
+        // All before any is closed: who copies from one then closes the other.
         for (Socket socket : sockets) {
+            resetWhenClosed(socket);
+        }
+        for (Socket socket : sockets) {
+            socket.close();
+        }
+    }
+
+    /** A reset, not an orderly end. Its connection may be just ending by itself. */
+    private static void resetWhenClosed(Socket socket) throws SocketException {
+        try {
+            socket.setSoLinger(true, 0);
+        } catch (SocketException error) {
             if (!socket.isClosed()) {
-                // A reset, not an orderly end.
-                socket.setSoLinger(true, 0);
-                socket.close();
+                throw error;
             }
         }
     }
