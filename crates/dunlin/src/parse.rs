@@ -1,6 +1,5 @@
 //! The words of settings, alike on the command line, in variables and in files.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
@@ -58,7 +57,7 @@ pub(crate) fn store(text: &str) -> Result<Store, String> {
 
 /// A positive whole number with a unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    if let Some(span) = Nanos::of_text(&days_as_hours(text)) {
+    if let Some(span) = Nanos::of_text(text) {
         return Ok(Duration::from_nanos(span.0));
     }
     let number = UNITS.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or_default();
@@ -71,13 +70,6 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         }
         _ => format!("`{text}` is longer than 100 days, which is the most"),
     })
-}
-
-/// Days are known by HTTP, and so on the command line, but not to the rules of queues.
-fn days_as_hours(text: &str) -> Cow<'_, str> {
-    let days = text.strip_suffix('d').filter(|days| !days.starts_with('+'));
-    let days = days.and_then(|days| days.parse::<u32>().ok());
-    days.map_or(text.into(), |days| format!("{}h", u64::from(days) * 24).into())
 }
 
 /// A duration, or `never` for a limit that is not to be.
@@ -240,9 +232,7 @@ pub(crate) fn rule_key(text: &str) -> Result<RuleKey, String> {
 /// A rule of a queue.
 pub(crate) fn rule(key: RuleKey, text: &str) -> Result<QueueRule, String> {
     let wrong = || format!("{} is `{text}` and has to be {}", key.word(), key.allowed());
-    let is_span = matches!(key, RuleKey::PopLease | RuleKey::TargetAge);
-    let hours = if is_span { days_as_hours(text) } else { text.into() };
-    QueueRule::parse(key, &hours).ok_or_else(wrong)
+    QueueRule::parse(key, text).ok_or_else(wrong)
 }
 
 /// `SETTING=VALUE`

@@ -330,7 +330,7 @@ mod tests {
             (RuleKey::MessagesMax, ["none", "1"]),
             (RuleKey::BytesMax, ["none", "18446744073709551615"]),
             (RuleKey::WhenFull, ["drop-oldest", "dead-letter"]),
-            (RuleKey::TargetAge, ["none", "2400h"]),
+            (RuleKey::TargetAge, ["36h", "100d"]),
         ];
         for (key, texts) in texts {
             assert_eq!(RuleKey::named(key.word()), Some(key));

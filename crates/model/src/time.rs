@@ -35,8 +35,8 @@ impl Nanos {
         self.0 / Self::SECOND.0
     }
 
-    /// The span that a positive whole number with a unit says, such as `250ms`: us, ms, s, m or h.
-    /// More than a hundred days is a mistake: times stay far from any overflow.
+    /// The span that a positive whole number with a unit says, such as `250ms`: us, ms, s, m, h or
+    /// d. More than a hundred days is a mistake: times stay far from any overflow.
     #[must_use]
     pub fn of_text(text: &str) -> Option<Self> {
         let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
@@ -61,7 +61,8 @@ impl Nanos {
 }
 
 /// Of spans in texts, the largest first.
-const UNITS: [(&str, u64); 5] = [
+const UNITS: [(&str, u64); 6] = [
+    ("d", 24 * 3_600 * Nanos::SECOND.0),
     ("h", 3_600 * Nanos::SECOND.0),
     ("m", 60 * Nanos::SECOND.0),
     ("s", Nanos::SECOND.0),
