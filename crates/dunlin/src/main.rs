@@ -11,6 +11,7 @@ mod journal_verify;
 mod parse;
 mod serve;
 mod settings;
+mod variables;
 
 use std::process::ExitCode;
 

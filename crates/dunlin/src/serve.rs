@@ -7,13 +7,17 @@ use server::{Listen, Log, Server, signals};
 
 use crate::cli::Serve;
 use crate::exit::Error;
-use crate::settings;
+use crate::{settings, variables};
 
 /// Serves until a signal or a failure ends it.
 pub(crate) fn run(serve: Serve) -> Result<(), Error> {
     let deaf = |error| Error::Other(format!("cannot listen to signals: {error}"));
     let signals = signals::Caught::now().map_err(deaf)?;
     let config = settings::config(serve)?;
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for complaint in variables::complaints(names) {
+        Log::Stderr.line(format_args!("{complaint}"));
+    }
     allocator::keep_within(config.memory_bytes());
     let remote = Arc::new(OnceLock::new());
     signals.obey(Arc::clone(&remote)).map_err(deaf)?;
