@@ -45,7 +45,9 @@
 //!           bit 4  in ENVELOPE: format byte
 //!           bit 5  in Located: group varint, the number of the first message of the Shared record
 //!                  that holds this one
-//!           bit 6  in ENVELOPE: subscription varint
+//!           bit 6  subscription varint: in ENVELOPE where it waits, in Changed where it was moved
+//!                  to; not beside bit 3
+//!           bit 7  the subscription that the dead letter is from, varint; not without bit 2
 //! ```
 //! Numbers of messages are from 1 to 2^62 - 1, orders so far from zero on either side. *Location*
 //! is the position of the frame that holds the message's Message or Shared record, *record bytes*
@@ -367,11 +369,9 @@ fn changed<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
         return Err(RecordError::Invalid("durability"));
     }
     let extension = if extended { Extension::read(reader)? } else { Extension::default() };
-    if !extension.fits_change() {
-        return Err(RecordError::Invalid("extension"));
-    }
+    let moved = extension.moved_to()?;
     extension.apply(&mut standing);
-    Ok(RecordView::Changed { message, standing, moved: extension.moved })
+    Ok(RecordView::Changed { message, standing, moved })
 }
 
 fn put_counters(out: &mut Vec<u8>, counters: &Counters) {

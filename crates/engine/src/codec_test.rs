@@ -6,8 +6,11 @@ use super::*;
 use crate::DeadView;
 use crate::Place;
 use crate::key_records::Over;
+use crate::log::CHANGED_BYTES_MAX;
 use crate::{Engine, EngineOptions, QueuePolicies};
-use model::{DeadLetters, Format, OwnPolicy, QueueRule, ReleaseOrder, StorePolicy, WhenFull};
+use model::{
+    DeadLetters, Format, OwnPolicy, QueueRule, ReleaseOrder, StorePolicy, WhenFull, limits,
+};
 
 #[test]
 fn every_kind_comes_back() {
@@ -110,6 +113,56 @@ fn a_place_in_front_is_its_distance_from_zero() {
 }
 
 #[test]
+fn an_extension_says_where_to_once_and_whose_a_dead_letter_was() {
+    let change = |extension: &[u8]| [&[2, 0b0100_0000, 7, 0, 0][..], extension].concat();
+    let moved = change(&[0b0100_0000, 9]);
+    let RecordView::Changed { moved, .. } = describe(&moved).next().unwrap().unwrap() else {
+        panic!("it is a change");
+    };
+    assert_eq!(moved, subscription(9));
+    for wrong in [&[0b0100_1000, 1, b'q', 9][..], &[0b1000_0000, 9], &[0b1000_0001, 3, 9], &[0]] {
+        let bytes = change(wrong);
+        let decoded: Vec<_> = describe(&bytes).collect();
+        assert_eq!(decoded, [Err(RecordError::Invalid("extension"))], "{wrong:?}");
+    }
+}
+
+#[test]
+fn the_largest_change_is_no_larger_than_reckoned() {
+    let (name, largest) = ("q".repeat(limits::QUEUE_NAME_BYTES_MAX), (1 << 62) - 1);
+    let all = u32::MAX;
+    let reason = model::DeadReason::Attempts;
+    let dead = DeadView {
+        reason,
+        from: &name,
+        subscription: Some(largest),
+        at: Nanos::MAX,
+        attempts: all,
+    };
+    let standing = Standing {
+        priority: all,
+        delay: Nanos::MAX,
+        state: StoredState::Buried { order: largest },
+        order: -(largest as i64),
+        counters: Counters {
+            delivered: all,
+            expired: all,
+            released: all,
+            buried: all,
+            kicked: all,
+            failed: all,
+        },
+        expires: Some(Nanos::MAX),
+        dead: Some(dead),
+    };
+    for moved in [queue(&name), subscription(largest)] {
+        let mut bytes = Vec::new();
+        encode(&RecordView::Changed { message: MessageId(largest), standing, moved }, &mut bytes);
+        assert!(bytes.len() <= CHANGED_BYTES_MAX, "{} for {moved:?}", bytes.len());
+    }
+}
+
+#[test]
 fn send_ids_are_as_the_table_says() {
     let mut bytes = Vec::new();
     encode(&RecordView::SendId(send_id(true)), &mut bytes);
@@ -132,10 +185,10 @@ fn send_ids_are_as_the_table_says() {
 #[test]
 fn own_rules_are_as_the_table_says() {
     let mut bytes = Vec::new();
-    encode(&samples()[18], &mut bytes);
+    encode(&samples()[19], &mut bytes);
     assert_eq!(bytes, b"\x15\x04mail\x90\x01\xac\x02\x00");
     assert_eq!(
-        samples()[18].to_string(),
+        samples()[19].to_string(),
         "own_policy name=\"mail\" max-messages=\"300\" \
                 target-age=\"none\""
     );
@@ -231,16 +284,17 @@ fn records_read_well() {
     assert_eq!(shown[3], "sequence next_message=8 next_buried=5 latest_ns=6");
     let place = "location=12 record_bytes=90";
     assert_eq!(shown[4], format!("located message=7 {standing} {envelope} {place}"));
-    let dead = "expires_ns=88 dead_reason=\"attempts\" dead_from=\"orders\" dead_at_ns=77 \
-                dead_attempts=10";
+    let dead = "expires_ns=88 dead_reason=\"attempts\" dead_from=\"orders\" \
+                dead_from_subscription=300 dead_at_ns=77 dead_attempts=10";
     assert!(shown[5].contains(&format!("failed=300 {dead} durability")), "{}", shown[5]);
     assert!(shown[5].contains("subscription=3 format=2 group=6 body"), "{}", shown[5]);
-    assert_eq!(shown[9], "value_set name=\"k\" value=0:\"\" at_ns=258");
+    assert_eq!(shown[10], "value_set name=\"k\" value=0:\"\" at_ns=258");
     assert_eq!(
-        shown[11],
+        shown[12],
         "key_deadline name=\"mail\" of_value=0 at_ns=5 over_ns=4 below=300 above=-2"
     );
     assert!(shown[6].ends_with(&format!("failed=300 {dead} moved=\"DLQ\"")), "{}", shown[6]);
+    assert!(shown[7].ends_with(&format!("{dead} moved_to_subscription=9")), "{}", shown[7]);
 }
 
 /// Damage that a checksum missed, or a foreign file, must be refused, not crash the server.
@@ -332,7 +386,8 @@ fn samples() -> Vec<RecordView<'static>> {
         RecordView::Sequence { next_message: 8, next_buried: 5, latest: Nanos(6) },
         RecordView::Located { envelope, location: Lsn(12), record_bytes: 90 },
         RecordView::Message { envelope: extended, body: b"body" },
-        RecordView::Changed { message: MessageId(7), standing: dead, moved: Some("DLQ") },
+        RecordView::Changed { message: MessageId(7), standing: dead, moved: queue("DLQ") },
+        RecordView::Changed { message: MessageId(7), standing: dead, moved: subscription(9) },
         RecordView::Chained { first: Lsn(300), more: true },
         RecordView::ValueSet(ValueView { name: "k", bytes: b"v", at: None }),
         RecordView::ValueSet(ValueView { name: "k", bytes: b"", at: Some(Nanos(0x0102)) }),
@@ -347,6 +402,14 @@ fn samples() -> Vec<RecordView<'static>> {
         own_policy(&[QueueRule::MessagesMax(Some(300)), QueueRule::TargetAge(None)]),
         own_policy(&all_rules()),
     ]
+}
+
+const fn queue(name: &str) -> Option<Place<'_>> {
+    Some(Place::Queue(name))
+}
+
+const fn subscription(number: u64) -> Option<Place<'static>> {
+    Some(Place::Subscription(number))
 }
 
 fn send_id(to_topic: bool) -> SendIdView<'static> {
@@ -387,7 +450,8 @@ fn extended_envelope() -> Envelope<'static> {
 
 fn dead_standing() -> Standing<'static> {
     let (from, at) = ("orders", Nanos(77));
-    let dead = DeadView { reason: model::DeadReason::Attempts, from, at, attempts: 10 };
+    let reason = model::DeadReason::Attempts;
+    let dead = DeadView { reason, from, subscription: Some(300), at, attempts: 10 };
     let counters = Counters { failed: 300, ..Counters::default() };
     let ready = standing(StoredState::Ready, 7);
     Standing { counters, expires: Some(Nanos(88)), dead: Some(dead), ..ready }

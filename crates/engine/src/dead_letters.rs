@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use model::{DeadLetter, DeadReason, MessageId, Nanos};
 
 use crate::engine::Engine;
+use crate::message::Dead;
 use crate::queue::QueueSlot;
 use crate::{DeadLetters, Effects};
 
@@ -41,14 +42,15 @@ impl Engine {
             return None;
         }
         let (from, attempts) = (queue.name.clone(), message.counters().failed);
-        let letter = DeadLetter { reason, from, at: self.latest, attempts };
+        let subscription = queue.subscription();
+        let dead = Dead { reason, from, subscription, at: self.latest, attempts };
         let to = self.dead_letter_queue();
         let order = self.place_among_dead(to, id);
         self.amend(id, |message| {
             message.set_expiry(None);
             let history = message.history_mut();
             history.failed = 0;
-            history.dead = Some(Box::new(letter));
+            history.dead = Some(Box::new(dead));
         });
         self.relocate(id, to, order, effects);
         Some(to)
@@ -76,6 +78,18 @@ impl Engine {
     pub(crate) fn is_over(&self, id: MessageId) -> bool {
         let expires = self.living(id).expires();
         expires.is_some_and(|at| at <= self.latest) || self.is_of_list_over(id)
+    }
+
+    /// As a consumer sees it.
+    pub(crate) fn letter_of(&self, dead: &Dead) -> DeadLetter {
+        let of = dead.subscription.and_then(|number| self.subscriptions.get(number));
+        DeadLetter {
+            reason: dead.reason,
+            from: dead.from.clone(),
+            subscription: of.and_then(|entry| entry.asks.name.clone()),
+            at: dead.at,
+            attempts: dead.attempts,
+        }
     }
 
     /// A dead letter keeps its place; but where a list that is over is still being deleted, that

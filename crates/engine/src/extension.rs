@@ -30,9 +30,14 @@ impl<'a> Extension<'a> {
         Self { format, group, subscription, ..Self::of_change(&envelope.standing, None) }
     }
 
-    pub(crate) fn of_change(standing: &Standing<'a>, moved: Option<&'a str>) -> Self {
+    pub(crate) fn of_change(standing: &Standing<'a>, moved: Option<Place<'a>>) -> Self {
         let &Standing { counters, expires, dead, .. } = standing;
-        Self { failed: counters.failed, expires, dead, moved, ..Self::default() }
+        let (moved, subscription) = match moved {
+            Some(Place::Queue(queue)) => (Some(queue), None),
+            Some(Place::Subscription(number)) => (None, Some(number)),
+            None => (None, None),
+        };
+        Self { failed: counters.failed, expires, dead, moved, subscription, ..Self::default() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -47,9 +52,17 @@ impl<'a> Extension<'a> {
         stands_plainly && is_named && envelope.format == Format::RAW && envelope.group == 0
     }
 
-    /// Nothing in it belongs to an envelope.
-    pub(crate) fn fits_change(&self) -> bool {
-        self.format == Format::RAW && self.group == 0 && self.subscription.is_none()
+    /// Where a change says that the message was moved to; an error where something in it belongs to
+    /// an envelope.
+    pub(crate) fn moved_to(&self) -> Result<Option<Place<'a>>, RecordError> {
+        match (self.moved, self.subscription) {
+            _ if self.format != Format::RAW || self.group != 0 => {}
+            (None, None) => return Ok(None),
+            (Some(queue), None) => return Ok(Some(Place::Queue(queue))),
+            (None, Some(number)) => return Ok(Some(Place::Subscription(number))),
+            (Some(_), Some(_)) => {}
+        }
+        Err(RecordError::Invalid("extension"))
     }
 
     pub(crate) fn apply(&self, standing: &mut Standing<'a>) {
@@ -71,6 +84,7 @@ impl<'a> Extension<'a> {
             (self.format != Format::RAW, FORMAT),
             (self.group != 0, GROUP),
             (self.subscription.is_some(), SUBSCRIPTION),
+            (self.dead.is_some_and(|dead| dead.subscription.is_some()), DEAD_SUBSCRIPTION),
         ];
         out.push(present.iter().map(|(is, bit)| if *is { *bit } else { 0 }).sum());
         if self.failed != 0 {
@@ -94,11 +108,14 @@ impl<'a> Extension<'a> {
         if let Some(number) = self.subscription {
             put_varint(out, number);
         }
+        if let Some(number) = self.dead.and_then(|dead| dead.subscription) {
+            put_varint(out, number);
+        }
     }
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
         let bits = reader.byte()?;
-        if bits == 0 || bits & !KNOWN != 0 {
+        if bits == 0 || bits & (DEAD | DEAD_SUBSCRIPTION) == DEAD_SUBSCRIPTION {
             return Err(RecordError::Invalid("extension"));
         }
         let has = |bit: u8| bits & bit != 0;
@@ -123,6 +140,11 @@ impl<'a> Extension<'a> {
         }
         if has(SUBSCRIPTION) {
             read.subscription = Some(number(reader)?);
+        }
+        if has(DEAD_SUBSCRIPTION)
+            && let Some(dead) = &mut read.dead
+        {
+            dead.subscription = Some(number(reader)?);
         }
         Ok(read)
     }
@@ -152,7 +174,7 @@ fn dead<'a>(reader: &mut Reader<'a>) -> Result<DeadView<'a>, RecordError> {
     };
     let at = Nanos(reader.fixed()?);
     let attempts = reader.small()?;
-    Ok(DeadView { reason, from: text(reader, "origin")?, at, attempts })
+    Ok(DeadView { reason, from: text(reader, "origin")?, subscription: None, at, attempts })
 }
 
 const FAILED: u8 = 1;
@@ -162,4 +184,4 @@ const MOVED: u8 = 1 << 3;
 const FORMAT: u8 = 1 << 4;
 const GROUP: u8 = 1 << 5;
 const SUBSCRIPTION: u8 = 1 << 6;
-const KNOWN: u8 = FAILED | EXPIRES | DEAD | MOVED | FORMAT | GROUP | SUBSCRIPTION;
+const DEAD_SUBSCRIPTION: u8 = 1 << 7;

@@ -23,7 +23,7 @@ use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use model::{
-    After, DeadLetter, Durability, Format, Lsn, MessageId, MessageState, Nanos, QueueName,
+    After, DeadReason, Durability, Format, Lsn, MessageId, MessageState, Nanos, QueueName,
 };
 
 use crate::log::Placed;
@@ -156,7 +156,7 @@ pub(crate) struct History {
     pub(crate) kicked: u32,
     pub(crate) failed: u32,
     pub(crate) expires: Option<Nanos>,
-    pub(crate) dead: Option<Box<DeadLetter>>,
+    pub(crate) dead: Option<Box<Dead>>,
     /// See [`Envelope::group`].
     pub(crate) group: u64,
     /// The topic that it was published to, where its subscription is of a pattern.
@@ -167,6 +167,17 @@ pub(crate) struct History {
     grown_bytes: u32,
     /// When it was taken out of its delay or from the buried last, since the process started.
     available: Nanos,
+}
+
+/// How it came to be among the dead letters: see [`model::DeadLetter`].
+#[derive(Debug)]
+pub(crate) struct Dead {
+    pub(crate) reason: DeadReason,
+    pub(crate) from: QueueName,
+    /// The number of the subscription that it was taken from, if it was one's.
+    pub(crate) subscription: Option<u64>,
+    pub(crate) at: Nanos,
+    pub(crate) attempts: u32,
 }
 
 impl Message {
@@ -271,8 +282,8 @@ impl Message {
             // What is in the log was a name when it was written; another is not one of ours.
             let from = QueueName::new(dead.from).ok();
             self.history_mut().dead = from.map(|from| {
-                let DeadView { reason, at, attempts, .. } = dead;
-                Box::new(DeadLetter { reason, from, at, attempts })
+                let DeadView { reason, subscription, at, attempts, .. } = dead;
+                Box::new(Dead { reason, from, subscription, at, attempts })
             });
         } else if self.dead().is_some() {
             self.history_mut().dead = None;
@@ -410,7 +421,7 @@ impl Message {
     }
 
     /// Why it is among the dead letters, if it is.
-    pub(crate) fn dead(&self) -> Option<&DeadLetter> {
+    pub(crate) fn dead(&self) -> Option<&Dead> {
         self.history.as_ref()?.dead.as_deref()
     }
 
@@ -457,6 +468,7 @@ impl Message {
             dead: self.dead().map(|dead| DeadView {
                 reason: dead.reason,
                 from: dead.from.as_str(),
+                subscription: dead.subscription,
                 at: dead.at,
                 attempts: dead.attempts,
             }),

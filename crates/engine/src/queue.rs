@@ -173,6 +173,14 @@ impl Queue {
     }
 
     /// Where its messages are, as records say it.
+    /// The number of the subscription whose messages it holds.
+    pub(crate) const fn subscription(&self) -> Option<u64> {
+        match self.role {
+            Role::Subscription { number, .. } => Some(number),
+            Role::Named | Role::Temporary(_) | Role::Leaving => None,
+        }
+    }
+
     pub(crate) fn place(&self) -> Place<'_> {
         match self.role {
             Role::Subscription { number, .. } => Place::Subscription(number),
@@ -412,7 +420,7 @@ impl Queues {
 
     /// What the log is told about a message that has changed.
     pub(crate) fn change_of<'a>(&'a self, id: MessageId, message: &'a Message) -> RecordView<'a> {
-        let moved = message.is_moved().then(|| self.at(message.queue).name.as_str());
+        let moved = message.is_moved().then(|| self.at(message.queue).place());
         RecordView::Changed { message: id, standing: message.standing(id), moved }
     }
 

@@ -482,7 +482,7 @@ impl Engine {
             expires: message.expires(),
             durability: message.durability,
             topic: message.topic().cloned(),
-            dead: message.dead().cloned().map(Box::new),
+            dead: message.dead().map(|dead| Box::new(self.letter_of(dead))),
             format: message.format,
             payload: self.payload_of(message),
             charge: body.bytes_max() as u64,

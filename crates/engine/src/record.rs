@@ -56,6 +56,8 @@ pub struct DeadView<'a> {
     pub reason: DeadReason,
     /// Where it was taken from.
     pub from: &'a str,
+    /// The number of the subscription that it was taken from, if it was one's.
+    pub subscription: Option<u64>,
     /// When.
     pub at: Nanos,
     /// How many deliveries had failed.
@@ -129,8 +131,8 @@ pub enum RecordView<'a> {
         message: MessageId,
         /// How it stands now.
         standing: Standing<'a>,
-        /// The queue that it was moved to, if it was moved since it was stored.
-        moved: Option<&'a str>,
+        /// Where it was moved to, if it was moved since it was stored.
+        moved: Option<Place<'a>>,
     },
     /// In a frame: a message is gone.
     Deleted {
@@ -232,8 +234,12 @@ impl RecordView<'_> {
             Self::Changed { message, standing, moved } => {
                 each("message", FieldValue::Number(message.0));
                 standing.fields(&mut each);
-                if let Some(queue) = moved {
-                    each("moved", FieldValue::Text(queue));
+                match moved {
+                    Some(Place::Queue(queue)) => each("moved", FieldValue::Text(queue)),
+                    Some(Place::Subscription(number)) => {
+                        each("moved_to_subscription", FieldValue::Number(number));
+                    }
+                    None => {}
                 }
             }
             Self::Deleted { message } => each("message", FieldValue::Number(message.0)),
@@ -377,6 +383,9 @@ impl DeadView<'_> {
     fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
         each("dead_reason", FieldValue::Text(self.reason.word()));
         each("dead_from", FieldValue::Text(self.from));
+        if let Some(number) = self.subscription {
+            each("dead_from_subscription", FieldValue::Number(number));
+        }
         each("dead_at_ns", FieldValue::Number(self.at.0));
         each("dead_attempts", FieldValue::Number(self.attempts.into()));
     }

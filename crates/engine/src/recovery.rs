@@ -81,7 +81,7 @@ impl Engine {
                 RecordView::Subscribed(view) => self.replay_subscribed(&view, size),
                 RecordView::Unsubscribed { number } => self.replay_unsubscribed(number),
                 RecordView::Changed { message, standing, moved } => {
-                    self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes)
+                    self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes, fuzzy)
                 }
                 RecordView::Deleted { message } => self.replay_deletion(message),
                 RecordView::SendId(view) => self.replay_send_id(&view, size),
@@ -225,10 +225,7 @@ impl Engine {
             }
             self.forget(id);
         }
-        let slot = match envelope.place {
-            Place::Queue(queue) => self.recovered_queue(queue)?,
-            Place::Subscription(number) => self.recovered_subscription(number, fuzzy)?,
-        };
+        let slot = self.recovered_place(envelope.place, fuzzy)?;
         self.check_places(id, slot, &envelope.standing)?;
         let body_missing = body.is_none();
         let body = body.unwrap_or(Stored::away(placed.bytes));
@@ -372,6 +369,13 @@ impl Engine {
         })
     }
 
+    fn recovered_place(&mut self, place: Place<'_>, fuzzy: bool) -> Result<QueueSlot, RecordError> {
+        match place {
+            Place::Queue(name) => self.recovered_queue(name),
+            Place::Subscription(number) => self.recovered_subscription(number, fuzzy),
+        }
+    }
+
     fn recovered_queue(&mut self, name: &str) -> Result<QueueSlot, RecordError> {
         if let Some(slot) = self.queues.find(name) {
             return Ok(slot);
@@ -385,14 +389,15 @@ impl Engine {
         &mut self,
         id: MessageId,
         standing: &Standing<'_>,
-        moved: Option<&str>,
+        moved: Option<Place<'_>>,
         changed_bytes: u32,
+        fuzzy: bool,
     ) -> Result<(), RecordError> {
         let Some(message) = self.messages.get(id.0) else {
             return Err(RecordError::UnknownMessage(id));
         };
         let before = message.queue;
-        let slot = moved.map_or(Ok(before), |queue| self.recovered_queue(queue))?;
+        let slot = moved.map_or(Ok(before), |place| self.recovered_place(place, fuzzy))?;
         self.leave(id);
         self.reorder(id, place_of(id));
         self.check_places(id, slot, standing)?;

@@ -14,7 +14,7 @@ use crate::woken::Woken;
 /// What an operator asks to move.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer {
-    /// Where to; `None`: each dead letter to the queue it is from.
+    /// Where to; `None`: each dead letter to the queue or the subscription it is from.
     pub(crate) to: Option<QueueName>,
     /// Only this one.
     pub(crate) message: Option<MessageId>,
@@ -116,12 +116,15 @@ impl Engine {
         let message = self.living(id);
         let end = i64::try_from(transfer.before.0).unwrap_or(i64::MAX);
         let came_before = id < transfer.before && message.order(id) < end;
-        let to = transfer.to.clone().or_else(|| self.origin_of(id));
+        let to = transfer.to.clone().map(Goal::Queue).or_else(|| self.origin_of(id));
         let Some(to) = to.filter(|_| came_before && !self.is_over(id)) else { return Ok(None) };
         if !self.log.takes_change() || !self.may_relocate(id) {
             return Err(Refusal::StoreFull);
         }
-        let slot = self.find_or_create(to)?;
+        let slot = match to {
+            Goal::Queue(name) => self.find_or_create(name)?,
+            Goal::Subscription(slot) => slot,
+        };
         let order = self.last_place();
         self.leave(id);
         self.amend(id, |message| message.revive());
@@ -129,12 +132,13 @@ impl Engine {
         Ok(Some(slot))
     }
 
-    /// The queue that a dead letter is from. What subscribers to a topic had is nobody else's.
-    fn origin_of(&self, id: MessageId) -> Option<QueueName> {
-        let from = &self.living(id).dead()?.from;
-        let was_published = || self.topics.find(from.as_str()).is_some();
-        let is_queue = self.queues.find(from.as_str()).is_some();
-        (!is_reserved(from) && (is_queue || !was_published())).then(|| from.clone())
+    /// Where a dead letter is from. What a subscription had that is gone is nobody else's.
+    fn origin_of(&self, id: MessageId) -> Option<Goal> {
+        let dead = self.living(id).dead()?;
+        let Some(number) = dead.subscription else {
+            return (!is_reserved(&dead.from)).then(|| Goal::Queue(dead.from.clone()));
+        };
+        Some(Goal::Subscription(self.subscriptions.get(number)?.queue))
     }
 
     /// This one message, if it is among those that are sought.
@@ -151,6 +155,12 @@ impl Engine {
         });
         Stretch::of(place.map(|place| (place, id)))
     }
+}
+
+/// Where a message is moved to.
+enum Goal {
+    Queue(QueueName),
+    Subscription(QueueSlot),
 }
 
 /// A Changed record, and as much again for the record of the message, which grows by that.

@@ -205,7 +205,7 @@ const PICTURE_BYTES_MAX: u64 = 104;
 const EXTENSION_BYTES_MAX: u64 = 24;
 
 /// What is said of a dead letter, without the name of where it is from.
-const DEAD_BYTES_MAX: u64 = 16;
+const DEAD_BYTES_MAX: u64 = 24;
 
 /// A record's share of what a chunk costs.
 const CHUNK_SHARE_BYTES: u64 = 8;

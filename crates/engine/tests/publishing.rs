@@ -8,11 +8,11 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use engine::{Counters, Effects, Engine, EngineOptions, RecordView, StoredState, describe};
+use engine::{Counters, Effects, Engine, EngineOptions, Place, RecordView, StoredState, describe};
 use model::{
-    Command, DeadReason, Destination, Format, Formats, LinkId, MessageId, Nanos, NewMessage, Peek,
-    Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subscription,
-    SubscriptionName, TransactionId, Value,
+    AdminCommand, Command, DeadReason, Destination, Format, Formats, LinkId, MessageId, Nanos,
+    NewMessage, Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
+    Subscription, SubscriptionName, TransactionId, Value,
 };
 use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
@@ -68,7 +68,7 @@ fn every_end_of_the_log_is_a_state_between_commands() {
 }
 
 /// What must have happened often enough for the test to mean something.
-const EXPECTED: [&str; 8] = [
+const EXPECTED: [&str; 9] = [
     "committed with frame",
     "committed without frame",
     "rolled back",
@@ -77,6 +77,7 @@ const EXPECTED: [&str; 8] = [
     "unsubscribed",
     "recovered from a fuzzy snapshot",
     "delivered",
+    "back in a subscription",
 ];
 
 impl World {
@@ -155,8 +156,19 @@ impl World {
         self.log.check_live(&self.engine);
         let shares = |record: &RecordView<'_>| matches!(record, RecordView::Shared { .. });
         let new = self.log.frames[frames..].iter().flat_map(|(_, payload)| describe(payload));
-        if new.into_iter().any(|record| shares(&record.unwrap())) {
+        let new: Vec<_> = new.into_iter().map(Result::unwrap).collect();
+        let goes_back = |record: &RecordView<'_>| match record {
+            RecordView::Changed { standing, moved: Some(Place::Subscription(_)), .. } => {
+                standing.dead.is_none()
+            }
+            _ => false,
+        };
+        let (shares, goes_back) = (new.iter().any(shares), new.iter().any(goes_back));
+        if shares {
             self.saw("shared record");
+        }
+        if goes_back {
+            self.saw("back in a subscription");
         }
         for output in core::mem::take(&mut self.effects.outputs) {
             match output.reply {
@@ -223,7 +235,7 @@ impl World {
 
     fn command(&mut self, session: SessionId) -> Command {
         let link = LinkId(self.rng.below(3) as u32);
-        match self.rng.below(34) {
+        match self.rng.below(36) {
             0..=1 => Command::OpenProducer { link, to: self.destination() },
             2 => Command::CloseProducer { link },
             3..=5 => Command::Put { link, message: self.message(), transaction: None },
@@ -259,8 +271,24 @@ impl World {
             25 => Command::Delete { message: self.message_id(session) },
             26..=29 => Command::Begin { transaction: self.transaction() },
             30..=32 => Command::Commit { transaction: self.transaction() },
-            _ => Command::Rollback { transaction: self.transaction() },
+            33 => Command::Rollback { transaction: self.transaction() },
+            _ => self.replay(),
         }
+    }
+
+    /// Sends some dead letters back, mostly, or elsewhere.
+    fn replay(&mut self) -> Command {
+        let to = self.rng.one_in(4).then(|| self.queue());
+        let max = 1 + self.rng.below(3);
+        Command::Admin(Box::new(AdminCommand::MoveMessages {
+            from: name("DLQ"),
+            to,
+            message: None,
+            selector: None,
+            before: MessageId(1 << 40),
+            max,
+            after: None,
+        }))
     }
 
     fn session(&mut self) -> SessionId {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use model::{DeadLetter, Delivery, Durability, Envelope, Envelopes, Nanos, jms_of_priority};
+use model::{
+    DeadLetter, Delivery, Durability, Envelope, Envelopes, Nanos, QueueName, jms_of_priority,
+};
 use serde_json::{Map, Value as Json, json};
 
 use crate::base64;
@@ -100,12 +102,17 @@ fn properties(envelope: &Envelope<'_>) -> Json {
 }
 
 fn dead_letter(dead: &DeadLetter) -> Json {
-    json!({
-        "reason": dead.reason.word(),
-        "from": dead.from.as_str(),
-        "at": millis(dead.at),
-        "failed": dead.attempts,
-    })
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
+    put("reason", dead.reason.word().into());
+    put("from", dead.from.as_str().into());
+    put("at", millis(dead.at).into());
+    put("failed", dead.attempts.into());
+    if let Some(name) = &dead.subscription {
+        let client = name.client.as_ref().map(QueueName::as_str);
+        put("subscription", json!({ "name": name.name.as_str(), "client": client }));
+    }
+    object.into()
 }
 
 const fn durability(level: Durability) -> &'static str {

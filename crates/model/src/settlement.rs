@@ -1,6 +1,6 @@
 //! What becomes of a message that was delivered.
 
-use crate::{Nanos, QueueName};
+use crate::{Nanos, QueueName, SubscriptionName};
 
 /// What became of a held message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub struct DeadLetter {
     pub reason: DeadReason,
     /// The queue it was taken from, or the topic whose subscription it was taken from.
     pub from: QueueName,
+    /// That subscription, as long as it is there.
+    pub subscription: Option<SubscriptionName>,
     /// When.
     pub at: Nanos,
     /// How many deliveries had failed.

@@ -331,6 +331,7 @@ fn delivery(words: &Words<'_>) -> Delivery {
             Box::new(DeadLetter {
                 reason: DeadReason::Attempts,
                 from: QueueName::new("orders").unwrap(),
+                subscription: None,
                 at: Nanos::from_secs(950_000),
                 attempts: 10,
             })

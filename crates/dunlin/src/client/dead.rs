@@ -24,9 +24,13 @@ pub(crate) fn list(queue: &str, server: &ServerAt) -> Result<(), Error> {
 
 /// Why it is dead stands beside the rest.
 fn lift(letter: &mut Map<String, Json>) {
-    if let Some(Json::Object(dead)) = letter.remove("dead") {
-        letter.extend(dead);
+    let Some(Json::Object(mut dead)) = letter.remove("dead") else { return };
+    let word = |json: &Json| json.as_str().map(str::to_owned);
+    let of = dead.get("subscription").and_then(|of| of.get("name")).and_then(word);
+    if let (Some(topic), Some(of)) = (dead.get("from").and_then(word), of) {
+        dead.insert("from".to_owned(), format!("{topic} ({of})").into());
     }
+    letter.extend(dead);
 }
 
 /// All that is known about one message.
@@ -42,7 +46,7 @@ pub(crate) fn show(id: u64, server: &ServerAt) -> Result<(), Error> {
     say(message.iter().map(line).collect::<String>().as_bytes())
 }
 
-/// Sends dead letters where they came from, or elsewhere.
+/// Sends dead letters back to where they came from, or elsewhere.
 pub(crate) fn replay(replay: &Replay) -> Result<(), Error> {
     let to_origin = replay.to.is_none().then(|| "true".to_owned());
     let path = with_query(
@@ -56,7 +60,11 @@ pub(crate) fn replay(replay: &Replay) -> Result<(), Error> {
     );
     let answer = Web::new(&replay.server.url).post(&path, &[], b"")?.object()?;
     if answer.get("moved").and_then(Json::as_u64) == Some(0) {
-        return Err(Error::Nothing("there was nothing to replay".into()));
+        return Err(Error::Nothing(
+            "there was nothing to replay; what a subscription had that is gone stays, unless --to \
+             says where to"
+                .into(),
+        ));
     }
     tell(answer, "moved", replay.server.json)
 }

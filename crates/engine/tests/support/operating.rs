@@ -93,7 +93,9 @@ fn shown_page(page: &Page) -> String {
             left => format!(" for {}ms", left / 1_000_000),
         };
         let dead = delivery.dead.as_ref().map_or(String::new(), |dead| {
-            format!(" dead: {} from {}", dead.reason.word(), dead.from)
+            let of = dead.subscription.as_ref();
+            let of = of.map_or(String::new(), |of| format!(" by {}", of.name));
+            format!(" dead: {} from {}{of}", dead.reason.word(), dead.from)
         });
         let (id, body) = (delivery.message, delivery.body.escape_ascii());
         let (queue, state) = (&message.queue, word(message.state));

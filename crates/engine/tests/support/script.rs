@@ -556,7 +556,7 @@ fn shown_record(record: &RecordView<'_>) -> String {
             format!("message {} of {} {standing}", envelope.message, shown_place(envelope.place))
         }
         RecordView::Changed { message, standing, moved } => {
-            let moved = moved.map_or(String::new(), |queue| format!(" in {queue}"));
+            let moved = moved.map_or(String::new(), |to| format!(" in {}", shown_place(to)));
             format!("changed {message}{moved} {}", shown_standing(standing))
         }
         RecordView::Deleted { message } => format!("deleted {message}"),
@@ -630,9 +630,10 @@ fn shown_standing(standing: &Standing<'_>) -> String {
     if let Some(at) = standing.expires {
         write!(shown, " expires {}", shown_time(at)).unwrap();
     }
-    if let Some(DeadView { reason, from, at, attempts }) = standing.dead {
+    if let Some(DeadView { reason, from, subscription, at, attempts }) = standing.dead {
         let (word, at) = (reason.word(), shown_time(at));
-        write!(shown, " dead: {word} from {from} at {at} attempts {attempts}").unwrap();
+        let of = subscription.map_or(String::new(), |number| format!(" by subscription {number}"));
+        write!(shown, " dead: {word} from {from}{of} at {at} attempts {attempts}").unwrap();
     }
     shown
 }
