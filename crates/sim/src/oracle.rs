@@ -49,6 +49,11 @@ pub struct Oracle {
     step: u64,
     /// The moment of the last step.
     latest: Nanos,
+    /// Messages that time has brought back since the engine did all that was due: who waits may
+    /// not have been served since, one by one as they came.
+    returning: BTreeSet<u64>,
+    /// By then the engine had done all that was due.
+    caught_up: Nanos,
     /// That of the last thing that was asked for, or answered late.
     moment: Nanos,
     /// The number that the next message gets, or the next that goes to the end of its line.
@@ -129,6 +134,8 @@ impl Oracle {
             policy,
             step: 0,
             latest: Nanos::ZERO,
+            returning: BTreeSet::new(),
+            caught_up: Nanos::ZERO,
             moment: Nanos::ZERO,
             next_id: 1,
             producers: BTreeMap::new(),
@@ -312,6 +319,8 @@ impl Oracle {
     /// The engine has done all that is due by now, some of it later than it was.
     pub fn timed(&mut self, now: Nanos) {
         self.pass(now);
+        self.returning.clear();
+        self.caught_up = now;
     }
 
     /// Something is asked for, after all that is due by now.
@@ -333,7 +342,10 @@ impl Oracle {
             self.step += 1;
             match due {
                 Due::Expires => _ = self.die(now, id, DeadReason::Expired),
-                Due::Returns => self.return_ready(now, id),
+                Due::Returns => {
+                    self.return_ready(now, id);
+                    self.returning.insert(id);
+                }
             }
             self.shed(now);
         }
@@ -375,15 +387,18 @@ impl Oracle {
         watched: &BTreeSet<Rc<str>>,
         reply: &Reply,
     ) -> Changes {
-        // What became ready or was unpaused in this very step may have come after the choice.
-        let rank = |message: &Message| {
+        // What became ready or was unpaused in this very step may have come after the choice, and
+        // so may what time does where the engine is behind: each thing serves who waits then.
+        let rank = |(id, message): (&u64, &Message)| {
             let content = &message.content;
-            let open = self.paused.get(&content.queue).is_none_or(|until| *until < now);
+            let pause = self.paused.get(&content.queue);
+            let open = pause.is_none_or(|until| *until < now && *until <= self.caught_up);
             let waiting = matches!(message.place, Place::Ready(since) if since < now);
+            let waiting = waiting && !self.returning.contains(id);
             let eligible = open && waiting && watched.contains(&content.queue);
             eligible.then_some((content.priority, message.nature.order))
         };
-        let best = self.messages.values().filter_map(rank).min();
+        let best = self.messages.iter().filter_map(rank).min();
         let Reply::Delivered(delivery) = reply else {
             assert!(
                 matches!(reply, Reply::TimedOut { .. } | Reply::LeaseEnding),

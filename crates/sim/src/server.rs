@@ -723,7 +723,8 @@ impl<D: Disk> Server<D> {
         if !was_stalled {
             outside.oracle.shed_what_stayed(self.now);
         }
-        if !self.is_due() {
+        // What is due waits while the broker is stalled, and is not told of then.
+        if !was_stalled && !self.broker.stalled() && !self.is_due() {
             outside.oracle.timed(self.now);
         }
         self.poll();
