@@ -263,7 +263,8 @@ impl Engine {
             | KeyCommand::Lifetime { .. }
             | KeyCommand::CountAll
             | KeyCommand::CountOf { .. }
-            | KeyCommand::Value { take: false, .. } => {}
+            | KeyCommand::Value { take: false, .. }
+            | KeyCommand::ValueEach { .. } => {}
             KeyCommand::Names { max, .. } => load.scan(*max as u64),
         }
         Ok(())

@@ -95,6 +95,7 @@ impl Engine {
                 self.set_value(&name, wish, effects)
             }
             KeyCommand::Value { name, take } => self.value_of_key(&name, take, effects),
+            KeyCommand::ValueEach { names } => self.values_of_keys(names),
         }
     }
 

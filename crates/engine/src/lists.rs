@@ -12,7 +12,7 @@ mod editing;
 mod places;
 mod popping;
 mod pushing;
-mod runs;
+pub(crate) mod runs;
 mod waiting;
 
 use model::{After, Element, End, Few, ListCommand, MessageId, QueueName, Refusal, Reply};

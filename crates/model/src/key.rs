@@ -7,7 +7,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::{Nanos, QueueName};
+use crate::{Nanos, QueueName, Refusal};
 
 /// What is found by a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +151,20 @@ pub enum KeyCommand {
         /// Delete it as well.
         take: bool,
     },
+    /// A run: show these as so many [`KeyCommand::Value`] would, one behind the other. → `Values`
+    ValueEach {
+        /// Their names, at least one.
+        names: Vec<QueueName>,
+    },
+}
+
+/// What [`KeyCommand::ValueEach`] shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// Of each in its order, what is there, or why it is not shown.
+    pub found: Vec<Result<Option<Arc<[u8]>>, Refusal>>,
+    /// The names of the others, to be asked for next: these were much already.
+    pub rest: Vec<QueueName>,
 }
 
 impl KeyCommand {

@@ -45,7 +45,9 @@ pub use few::Few;
 pub use ids::{
     Destination, LinkId, Lsn, MessageId, NameError, QueueName, SessionId, TransactionId,
 };
-pub use key::{Deadline, DeadlineRule, KeyCommand, KeyKind, Lifetime, SetRule, ValueDeadline};
+pub use key::{
+    Deadline, DeadlineRule, KeyCommand, KeyKind, Lifetime, SetRule, ValueDeadline, Values,
+};
 pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
 pub use message::{

@@ -9,7 +9,7 @@ use crate::{
     After, Body, BrokerStatistics, DeadLetter, Destination, Durability, Element, Few, Format,
     KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OwnPolicies, Page,
     PageEnd, QueueFull, QueueName, QueueStatistics, Refusal, SessionId, Shows, StatedPolicy,
-    Subscription, SubscriptionStatistics,
+    Subscription, SubscriptionStatistics, Values,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -124,6 +124,8 @@ pub enum Reply {
     },
     /// A small value; `None`: there is no such key.
     Value(Option<Arc<[u8]>>),
+    /// What a run has found.
+    Values(Box<Values>),
     /// A value was set, or was to be set only under a condition.
     Replaced {
         /// Whether it is set now.

@@ -1,14 +1,17 @@
-//! Runs: pushes to one list, or pops from one, that a client has sent one behind the other. They
-//! are asked of the engine at once, and each has its answer.
+//! Runs: pushes to one list, pops from one, or values that are looked at, which a client has sent
+//! one behind the other. They are asked of the engine at once, and each has its answer.
 //!
-//! The engine gives a run back where others might come between; then each is asked by itself.
+//! The engine gives a run of pushes or pops back where others might come between; then each is
+//! asked by itself.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::iter::{from_fn, once};
 
 use input::InputBuffer;
-use model::{Command, Element, End, Few, ListCommand, QueueName, Reply};
+use model::{Command, Element, End, Few, KeyCommand, ListCommand, QueueName, Reply, Values};
 
+use crate::arguments::key;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::plan::Plan;
@@ -26,6 +29,8 @@ pub(crate) enum Run {
     Pushes(u64),
     /// So many pops of an element each.
     Pops { queue: QueueName, end: End, count: u64 },
+    /// So many looks at a value.
+    Values(u64),
 }
 
 /// Makes a run of a command and what stands behind it in the input, where both are alike; `words`
@@ -37,7 +42,17 @@ pub(crate) fn gather(
     reader: &Reader,
     input: &mut InputBuffer,
 ) -> (Command, u64) {
-    let Command::List(list) = command else { return (command, 0) };
+    let list = match (command, &*wording) {
+        (Command::List(list), _) => list,
+        (Command::Key(KeyCommand::Value { name, take: false }), Wording::Value) => {
+            let next = || reader.take_alike(input, |word| key(word).ok());
+            let names: Vec<_> = once(name).chain(from_fn(next)).take(COMMANDS_MAX).collect();
+            let count = names.len() as u64;
+            *wording = Wording::Run(Run::Values(count));
+            return (Command::Key(KeyCommand::ValueEach { names }), count - 1);
+        }
+        (command, _) => return (command, 0),
+    };
     let (list, more) = match (list, &*wording) {
         (
             ListCommand::Push {
@@ -92,6 +107,19 @@ impl Run {
                     return Next::Ask(pops(queue, end, left));
                 }
             }
+            (Self::Values(_), Reply::Values(values)) => {
+                let Values { found, rest } = *values;
+                for each in found {
+                    match each {
+                        Ok(Some(value)) => context.answer().bulk(&value),
+                        Ok(None) => context.answer().null(),
+                        Err(refusal) => context.refuse(&Fault::refused(&refusal)),
+                    }
+                }
+                if !rest.is_empty() {
+                    return Next::Ask(looks(rest));
+                }
+            }
             (Self::Pops { count, .. }, Reply::NotFound) => {
                 let mut answer = context.answer();
                 (0..count).for_each(|_| answer.null());
@@ -109,7 +137,7 @@ impl Run {
 
     const fn count(&self) -> u64 {
         match self {
-            Self::Pushes(count) | Self::Pops { count, .. } => *count,
+            Self::Pushes(count) | Self::Pops { count, .. } | Self::Values(count) => *count,
         }
     }
 }
@@ -117,6 +145,11 @@ impl Run {
 fn pops(queue: QueueName, end: End, count: u64) -> Plan {
     let run = ListCommand::PopEach { queue: queue.clone(), end, max: count };
     Plan::list(run, Wording::Run(Run::Pops { queue, end, count }))
+}
+
+fn looks(names: Vec<QueueName>) -> Plan {
+    let run = Run::Values(names.len() as u64);
+    Plan::key(KeyCommand::ValueEach { names }, Wording::Run(run))
 }
 
 /// The commands of a run.

@@ -42,7 +42,7 @@ pub(crate) fn wish(client: &RedisClient, rng: &mut Rng) -> Words {
     }
 }
 
-/// At times the same as it has just asked for, of another element; less often where lists become
+/// At times the same as it has just asked for, of another element or value; less often where lists become
 /// longer by it.
 fn again(client: &RedisClient, rng: &mut Rng) -> Option<Words> {
     let words = client.asked_last()?;
@@ -53,6 +53,7 @@ fn again(client: &RedisClient, rng: &mut Rng) -> Option<Words> {
             Some(with(list, &[element(rng, ELEMENT_BYTES_MAX / 4)]))
         }
         (b"LPOP" | b"RPOP", 2) if rng.coin() => Some(words.clone()),
+        (b"GET", 2) if rng.coin() => Some(with(crate::words(&["GET"]), &[any(rng, &VALUES)])),
         _ => None,
     }
 }

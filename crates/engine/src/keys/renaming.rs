@@ -45,7 +45,11 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let value = self.keys.values.get(from, self.latest).cloned();
         let value = value.expect("invariant: it was just found");
-        self.replace_key(to, value, effects)?;
+        let list = match self.find_key(to) {
+            Some(Key::List(slot)) => Some(slot),
+            Some(Key::Value) | None => None,
+        };
+        self.replace_key(to, list, value, effects)?;
         self.delete_value(from, effects);
         Ok(())
     }

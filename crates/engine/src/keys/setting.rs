@@ -1,16 +1,21 @@
 //! Setting, reading and deleting small values.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use model::{
-    After, Deadline, Durability, Nanos, QueueName, Refusal, Reply, SetRule, ValueDeadline, limits,
+    After, Deadline, Durability, Nanos, QueueName, Refusal, Reply, SetRule, ValueDeadline, Values,
+    limits,
 };
 
 use super::{Key, Value};
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::key_records::ValueView;
+use crate::lists::runs::{SHOWN_BYTES_MAX, STEPS};
 use crate::log::DELETED_BYTES_MAX;
+use crate::queue::QueueSlot;
 use crate::record::RecordView;
 
 /// What a value is to be, and under which condition.
@@ -29,12 +34,14 @@ impl Engine {
         wish: Wish,
         effects: &mut Effects,
     ) -> Outcome {
-        let key = self.find_key(name);
-        if wish.want_old && matches!(key, Some(Key::List(_))) {
+        let there = self.keys.values.get(name, self.latest);
+        let before = there.map(|value| Arc::clone(&value.bytes));
+        let list = if before.is_some() { None } else { self.find_list(name) };
+        if wish.want_old && list.is_some() {
             return Outcome::refused(Refusal::WrongKind);
         }
-        let before = self.keys.values.get(name, self.latest).cloned();
-        let old = before.as_ref().filter(|_| wish.want_old).map(|value| Arc::clone(&value.bytes));
+        let key = list.map(Key::List).or(before.as_ref().map(|_| Key::Value));
+        let old = before.filter(|_| wish.want_old);
         let allowed = match wish.rule {
             SetRule::Always => true,
             SetRule::IfNone => key.is_none(),
@@ -51,7 +58,7 @@ impl Engine {
             ValueDeadline::Kept => key.and_then(|key| self.deadline_of(name, key)),
             ValueDeadline::New(deadline) => Some(self.moment_of(deadline)),
         };
-        match self.replace_key(name, Value { bytes: wish.value, at }, effects) {
+        match self.replace_key(name, list, Value { bytes: wish.value, at }, effects) {
             Ok(()) => Outcome::reply(self.log.after_all(), Reply::Replaced { set: true, old }),
             Err(refusal) => Outcome::refused(refusal),
         }
@@ -63,29 +70,41 @@ impl Engine {
         take: bool,
         effects: &mut Effects,
     ) -> Outcome {
-        let bytes = match self.find_key(name) {
-            Some(Key::List(_)) => return Outcome::refused(Refusal::WrongKind),
-            Some(Key::Value) if take => self.delete_value(name, effects).map(|value| value.bytes),
-            Some(Key::Value) => {
-                let value = self.keys.values.get(name, self.latest);
-                value.map(|value| Arc::clone(&value.bytes))
-            }
-            None => None,
+        let there = self.keys.values.get(name, self.latest);
+        let bytes = match there.map(|value| Arc::clone(&value.bytes)) {
+            Some(_) if take => self.delete_value(name, effects).map(|value| value.bytes),
+            None if self.find_list(name).is_some() => return Outcome::refused(Refusal::WrongKind),
+            bytes => bytes,
         };
         Outcome::reply(self.log.after_all(), Reply::Value(bytes))
     }
 
-    /// Stores a value in place of whatever has that name; a list that no value hides is deleted.
+    /// So many of them as are not too much for one answer: at least one.
+    pub(crate) fn values_of_keys(&mut self, mut names: Vec<QueueName>) -> Outcome {
+        let (mut found, mut bytes) = (Vec::with_capacity(names.len()), 0);
+        for name in &names {
+            if bytes >= SHOWN_BYTES_MAX {
+                break;
+            }
+            let there = self.keys.values.get(name, self.latest);
+            let value = there.map(|value| Arc::clone(&value.bytes));
+            bytes += value.as_ref().map_or(0, |value| value.len());
+            let is_list = value.is_none() && self.find_list(name).is_some();
+            found.push(if is_list { Err(Refusal::WrongKind) } else { Ok(value) });
+        }
+        self.took_steps(STEPS * found.len());
+        let rest = names.split_off(found.len());
+        Outcome::reply(self.log.after_all(), Reply::Values(Box::new(Values { found, rest })))
+    }
+
+    /// Stores a value in place of whatever has that name: a value, or this list, which is deleted.
     pub(crate) fn replace_key(
         &mut self,
         name: &QueueName,
+        list: Option<QueueSlot>,
         value: Value,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let list = match self.find_key(name) {
-            Some(Key::List(slot)) => Some(slot),
-            Some(Key::Value) | None => None,
-        };
         let count = list.map_or(0, |slot| self.ready_count(slot));
         if count > ready_max(KEY_RECORDS_MAX) {
             return Err(Refusal::ListTooLong);

@@ -2,6 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
+use core::cmp::Ordering;
 use core::ops::Bound;
 
 use model::{Nanos, QueueName, Refusal, limits};
@@ -12,11 +13,49 @@ use crate::timers::Timer;
 /// All small values.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
-    names: BTreeMap<QueueName, Value>,
+    names: BTreeMap<Filed, Value>,
     /// Those that go at some moment, by when.
     deadlines: BTreeSet<(Nanos, QueueName)>,
     /// Of the names and the values.
     bytes: usize,
+}
+
+/// A name as it stands in the index, in the order of names: its first bytes lie beside it, so that
+/// looking one up among many reads few names where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Filed {
+    /// The most significant first; zeros, which no name has, behind a short one.
+    head: [u64; HEAD_BYTES / 8],
+    name: QueueName,
+}
+
+impl Filed {
+    fn of(name: &QueueName) -> Self {
+        let (mut bytes, text) = ([0; HEAD_BYTES], name.as_str().as_bytes());
+        bytes.iter_mut().zip(text).for_each(|(byte, of_name)| *byte = *of_name);
+        let (words, _) = bytes.as_chunks();
+        let mut head = [0; HEAD_BYTES / 8];
+        head.iter_mut().zip(words).for_each(|(word, bytes)| *word = u64::from_be_bytes(*bytes));
+        Self { head, name: name.clone() }
+    }
+
+    /// What of it does not lie in the index, if there is any.
+    fn rest(&self) -> Option<&[u8]> {
+        let rest = self.name.as_str().as_bytes().get(HEAD_BYTES..);
+        rest.filter(|rest| !rest.is_empty())
+    }
+}
+
+impl Ord for Filed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.head.cmp(&other.head).then_with(|| self.rest().cmp(&other.rest()))
+    }
+}
+
+impl PartialOrd for Filed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// A small value.
@@ -30,17 +69,17 @@ pub(crate) struct Value {
 impl Values {
     /// The value of this name whose time is not over.
     pub(crate) fn get(&self, name: &QueueName, now: Nanos) -> Option<&Value> {
-        self.names.get(name).filter(|value| value.at.is_none_or(|at| at > now))
+        self.stored(name).filter(|value| value.at.is_none_or(|at| at > now))
     }
 
     /// The same, be its time over or not.
     pub(crate) fn stored(&self, name: &QueueName) -> Option<&Value> {
-        self.names.get(name)
+        self.names.get(&Filed::of(name))
     }
 
     /// Whether there is one, be its time over or not.
     pub(crate) fn holds(&self, name: &QueueName) -> bool {
-        self.names.contains_key(name)
+        self.stored(name).is_some()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -62,8 +101,8 @@ impl Values {
         &self,
         name: Option<&QueueName>,
     ) -> impl Iterator<Item = (&QueueName, &Value)> {
-        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
-        self.names.range::<QueueName, _>((from, Bound::Unbounded))
+        let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(Filed::of(name)));
+        self.names.range((from, Bound::Unbounded)).map(|(filed, value)| (&filed.name, value))
     }
 
     /// Bytes of memory that they take.
@@ -79,7 +118,7 @@ impl Values {
         bytes: usize,
         memory_max: u64,
     ) -> Result<(), Refusal> {
-        let before = self.names.get(name).map_or(0, |value| cost(name, value.bytes.len()));
+        let before = self.stored(name).map_or(0, |value| cost(name, value.bytes.len()));
         let all = self.bytes - before + cost(name, bytes);
         let count = self.names.len() + usize::from(before == 0);
         let memory = (all + count * VALUE_BYTES) as u64;
@@ -95,28 +134,37 @@ impl Values {
         (self.bytes + self.names.len() * PICTURE_BYTES_MAX) as u64
     }
 
-    fn insert(&mut self, name: &QueueName, value: Value) {
-        self.remove(name);
-        self.bytes += cost(name, value.bytes.len());
-        self.deadlines.extend(value.at.map(|at| (at, name.clone())));
-        self.names.insert(name.clone(), value);
+    /// Gives what was there.
+    fn insert(&mut self, name: &QueueName, value: Value) -> Option<Value> {
+        let (bytes, at) = (value.bytes.len(), value.at);
+        let before = self.names.insert(Filed::of(name), value);
+        before.iter().for_each(|before| self.discount(name, before));
+        self.bytes += cost(name, bytes);
+        self.deadlines.extend(at.map(|at| (at, name.clone())));
+        before
     }
 
     fn remove(&mut self, name: &QueueName) -> Option<Value> {
-        let value = self.names.remove(name)?;
+        let value = self.names.remove(&Filed::of(name))?;
+        self.discount(name, &value);
+        Some(value)
+    }
+
+    /// This was the value of that name.
+    fn discount(&mut self, name: &QueueName, value: &Value) {
         self.bytes -= cost(name, value.bytes.len());
         if let Some(at) = value.at {
             let was_known = self.deadlines.remove(&(at, name.clone()));
             assert!(was_known, "a value's deadline is known");
         }
-        Some(value)
     }
 
     /// Verifies what is counted.
     pub(crate) fn check(&self) {
-        let bytes = self.names.iter().map(|(name, value)| cost(name, value.bytes.len()));
+        let bytes = self.names.iter().map(|(filed, value)| cost(&filed.name, value.bytes.len()));
         assert_eq!(bytes.sum::<usize>(), self.bytes, "bytes of values");
-        let deadlines = self.names.iter().filter_map(|(name, value)| Some((value.at?, name)));
+        let all = self.names.iter();
+        let deadlines = all.filter_map(|(filed, value)| Some((value.at?, &filed.name)));
         let known = |(at, name): (Nanos, &QueueName)| {
             assert!(self.deadlines.contains(&(at, name.clone())), "the deadline of {name}");
         };
@@ -128,10 +176,10 @@ impl Values {
 impl Engine {
     /// A value is there from now on, in place of what was.
     pub(crate) fn insert_value(&mut self, name: &QueueName, value: Value) {
-        if !self.keys.values.holds(name) && self.hidden_list(name) {
+        let before = self.change_values(|values| values.insert(name, value));
+        if before.is_none() && self.hidden_list(name) {
             self.keys.lists -= 1;
         }
-        self.change_values(|values| values.insert(name, value));
         self.touched(name);
     }
 
@@ -164,8 +212,33 @@ fn cost(name: &QueueName, bytes: usize) -> usize {
     name.as_str().len() + bytes
 }
 
+/// Bytes of a name that lie in the index.
+const HEAD_BYTES: usize = 24;
+
 /// A value in memory, with its places in the indexes, but for its name and its bytes. Measured.
 const VALUE_BYTES: usize = 256;
 
 /// What a value's record has beside name and value, and its share of what a chunk costs.
 const PICTURE_BYTES_MAX: usize = 2 + 2 + 4 + 8 + 8;
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn names_stand_in_their_own_order() {
+        let heads = ["", "a", "b", "\u{e9}", "abcdefg", "abcdefgh", "abcdefghijklmnopqrstuvw"];
+        let tails = ["x", "y", "xy", "z", "zz", "\u{10ffff}", " "];
+        let texts = heads.iter().flat_map(|head| tails.map(|tail| String::from(*head) + tail));
+        let names: Vec<_> = texts.map(|text| QueueName::new(&text).unwrap()).collect();
+        assert!(names.iter().any(|name| name.as_str().len() > HEAD_BYTES));
+        for one in &names {
+            for other in &names {
+                assert_eq!(Filed::of(one).cmp(&Filed::of(other)), one.cmp(other), "{one} {other}");
+            }
+        }
+    }
+}

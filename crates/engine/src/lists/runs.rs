@@ -18,11 +18,11 @@ use crate::queue::Queue;
 use crate::session::SessionSlot;
 
 /// What each command of a run costs of [`limits::COMMAND_STEPS`], which is about what it takes.
-const STEPS: usize = limits::COMMAND_STEPS / 2;
+pub(crate) const STEPS: usize = limits::COMMAND_STEPS / 2;
 
-/// Bytes that a run takes, with the element that exceeds them: so many may be added to what a peer
+/// Bytes that a run takes or looks at, with what exceeds them: so many may be added to what a peer
 /// has not read yet before that is looked at again.
-const POPPED_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
 impl Engine {
     pub(crate) fn push_each(
@@ -53,7 +53,7 @@ impl Engine {
             return Ok(Outcome::apart(ListCommand::PopEach { queue: name, end, max }));
         }
         self.took_steps(STEPS.saturating_mul(usize::try_from(hand.max).unwrap_or(usize::MAX)));
-        self.pop(by, &name, Hand { bytes_max: POPPED_BYTES_MAX, ..hand }, effects)
+        self.pop(by, &name, Hand { bytes_max: SHOWN_BYTES_MAX, ..hand }, effects)
     }
 
     /// Whether nobody but who asks has to do with the elements of a list.

@@ -26,11 +26,14 @@ pub(crate) fn burst(random: &mut Random) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
     for _ in 0..1 + random.below(4) {
         let key = random.pick(&KEYS[..2]);
-        let name = random.pick(&["LPUSH", "RPUSH", "LPOP", "RPOP", "LPUSHX", "LLEN", "rpush"]);
+        let name = random
+            .pick(&["LPUSH", "RPUSH", "LPOP", "RPOP", "LPUSHX", "LLEN", "rpush", "GET", "get"]);
         for _ in 0..random.pick(&[1, 1, 2, 3, 9, 80]) {
             let element = random.pick(&["x", "y", "z", "", "another"]);
             let words: &[&str] = match name {
                 "LPOP" | "RPOP" | "LLEN" => &[name, key],
+                // Lists, too, and what is there not.
+                "GET" | "get" => &[name, random.pick(&["a", "b", "v", "w", "none"])],
                 _ => &[name, key, element],
             };
             commands.push(words.iter().map(|word| (*word).to_owned()).collect());
@@ -89,8 +92,10 @@ impl Twins {
                 commands.push(encoded(&[name, key, "0.05"]));
             }
             if random.below(8) == 0 {
-                let odd: [&[&str]; 5] = [
+                let odd: [&[&str]; 7] = [
                     &["LPUSH", "v", "x"],
+                    &["SET", "w", "another value", "PX", "150"],
+                    &["GET", ""],
                     &["RPOP", "v"],
                     &["MULTI"],
                     &["EXEC"],
@@ -210,6 +215,25 @@ fn large_elements_come_in_several_answers_of_the_engine() {
     let elements = format!("$50000\r\n{body}\r\n").repeat(10);
     let heard = String::from_utf8(ours.output(client)).unwrap();
     assert!(heard == format!("{counts}{elements}$-1\r\n$-1\r\n"), "each in its place");
+}
+
+#[test]
+fn large_values_come_in_several_answers_of_the_engine() {
+    let mut ours = Ours::new(Options::default());
+    let client = ours.connect();
+    let value = "x".repeat(50_000);
+    let look = |name: &str| encoded(&["GET", name]);
+    ours.send(client, &encoded(&["SET", "v", &value]));
+    ours.send(client, &encoded(&["RPUSH", "a", "x"]));
+    let before = ours.output(client);
+    assert_eq!(before, b"+OK\r\n:1\r\n");
+    let looks = [look("v").repeat(5), look("a"), look("none"), look("v").repeat(4)];
+    ours.send(client, &looks.concat());
+    let shown = format!("$50000\r\n{value}\r\n");
+    let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+    let expected = format!("{}{wrong}$-1\r\n{}", shown.repeat(5), shown.repeat(4));
+    let heard = String::from_utf8(ours.output(client)).unwrap();
+    assert!(heard == expected, "each in its place");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Serving clients of Redis: what they ask for goes to the broker, what they hear to the oracle.
 
 use journal::Disk;
-use model::{Command, ListCommand, Nanos, Output, Reply, SessionId};
+use model::{Command, KeyCommand, ListCommand, Nanos, Output, Reply, SessionId};
 
 use super::elements::bytes_brought;
 use super::redis_connection::RedisConnection;
@@ -137,7 +137,11 @@ impl Outside {
 
 /// Whether it is several commands, alike, at once.
 fn is_run(command: &Command) -> bool {
-    matches!(command, Command::List(ListCommand::PushEach { .. } | ListCommand::PopEach { .. }))
+    matches!(
+        command,
+        Command::List(ListCommand::PushEach { .. } | ListCommand::PopEach { .. })
+            | Command::Key(KeyCommand::ValueEach { .. })
+    )
 }
 
 /// Whether a command may be answered later.
