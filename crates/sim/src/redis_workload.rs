@@ -42,8 +42,8 @@ pub(crate) fn wish(client: &RedisClient, rng: &mut Rng) -> Words {
     }
 }
 
-/// At times the same as it has just asked for, of another element or value; less often where lists become
-/// longer by it.
+/// At times the same as it has just asked for, of another element or value; less often where lists
+/// become longer by it.
 fn again(client: &RedisClient, rng: &mut Rng) -> Option<Words> {
     let words = client.asked_last()?;
     let name = words.first().map(|name| &**name)?;
