@@ -16,6 +16,10 @@ pub(crate) fn of_reply(reply: &Reply) -> usize {
             let each = places.iter().map(|place| header_bytes(*place as usize));
             header_bytes(places.len()) + each.sum::<usize>()
         }
+        Reply::Values(values) => {
+            let shown = values.found.iter().filter_map(|each| each.as_ref().ok()?.as_ref());
+            shown.map(|value| bulk_bytes(value.len())).sum()
+        }
         Reply::Batch(replies) => {
             header_bytes(replies.len()) + replies.iter().map(of_part).sum::<usize>()
         }

@@ -17,7 +17,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use input::InputBuffer;
-use model::{Command, LinkId, ListCommand, Nanos, QueueName, Reply, SessionId, limits};
+use model::{Command, KeyCommand, LinkId, ListCommand, Nanos, QueueName, Reply, SessionId, limits};
 
 use crate::arguments::Arguments;
 use crate::clients::{Ends, Slot};
@@ -39,6 +39,9 @@ const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 
 /// What an errand is reckoned to hold, the name of a channel most of all.
 const ERRAND_BYTES: usize = size_of::<Errand>() + 32;
+
+/// What the name of a value that is still to be looked at takes beside its bytes.
+const LOOKED_AT_NAME_BYTES: usize = 48;
 
 /// Bytes of memory that a key which is watched, or a list that a pop waits for, takes in the
 /// engine, but for its name. Measured.
@@ -121,11 +124,14 @@ enum Errand {
 
 impl Errand {
     fn held_bytes(&self) -> usize {
-        let body_bytes = match self {
+        let brought = match self {
             Self::Ask(Plan { command: Command::List(list), .. }) => list.body_bytes(),
+            Self::Ask(Plan { command: Command::Key(KeyCommand::ValueEach { names }), .. }) => {
+                names.iter().map(|name| LOOKED_AT_NAME_BYTES + name.as_str().len()).sum()
+            }
             _ => 0,
         };
-        ERRAND_BYTES + body_bytes
+        ERRAND_BYTES + brought
     }
 }
 

@@ -1,11 +1,12 @@
 //! What one command may cost: each is bounded, and what is beyond is refused in words.
 
-use model::{Command, Element, Few, KeyCommand, Nanos, PRIORITY_DEFAULT, QueueName, Reply};
+use model::{Command, Element, Few, KeyCommand, Nanos, PRIORITY_DEFAULT, QueueName, Reply, Values};
 use resp::Options;
 
 use crate::connection::Connection;
 use crate::facts;
 use crate::ours::Ours;
+use crate::runs::encoded;
 
 /// What is heard of one line.
 fn heard(line: &str) -> String {
@@ -81,6 +82,27 @@ fn answered(lines: &str, reply: Reply) -> (usize, usize) {
     (out.len(), out.capacity())
 }
 
+#[test]
+fn values_that_are_still_to_be_looked_at_count_as_held() {
+    let mut shared = facts::shared(Options::default());
+    let mut connection = Connection::new(1, Nanos::ZERO, &mut shared);
+    for number in 0..64 {
+        connection.receive(&encoded(&["GET", &format!("{number:0200}")]));
+    }
+    let asked = connection.poll(Nanos::ZERO, &mut shared);
+    let Some(Command::Key(KeyCommand::ValueEach { mut names })) = asked else { panic!() };
+    assert_eq!((names.len(), connection.unread()), (64, 0), "all were read");
+    let rest = names.split_off(1);
+    let found = vec![Ok(None)];
+    connection.reply(Reply::Values(Box::new(Values { found, rest })), &mut shared);
+    let held = connection.session().held_bytes();
+    assert!(held > 63 * 200, "{held} bytes of names");
+    let asked = connection.poll(Nanos::ZERO, &mut shared);
+    let Some(Command::Key(KeyCommand::ValueEach { names })) = asked else { panic!() };
+    assert_eq!(names.len(), 63, "these are asked for next");
+    assert!(connection.session().held_bytes() < 200);
+}
+
 /// Grown by and by they would take up to twice their bytes.
 #[test]
 fn answers_of_many_parts_take_no_more_memory_than_they_have_bytes() {
@@ -95,6 +117,8 @@ fn answers_of_many_parts_take_no_more_memory_than_they_have_bytes() {
     let transaction = format!("MULTI\r\n{}EXEC\r\n", "LRANGE l 0 -1\r\n".repeat(100));
     let values = format!("MULTI\r\n{}EXEC\r\n", "GET k\r\n".repeat(100));
     let value = || Reply::Value(Some(vec![b'x'; 1_000].into()));
+    let looks = String::from_utf8(encoded(&["GET", "k"]).repeat(64)).unwrap();
+    let found = Some(vec![b'x'; 1_000].into());
     let cases = [
         ("LRANGE l 0 -1\r\n", shown(1_000, 1)),
         ("LRANGE l 0 -1\r\n", shown(1_025, 1_025)),
@@ -105,6 +129,7 @@ fn answers_of_many_parts_take_no_more_memory_than_they_have_bytes() {
         (&transaction, Reply::Batch((0..100).map(|_| shown(1, 1_000)).collect())),
         (&transaction, Reply::Batch((0..100).map(|_| shown(100, 10)).collect())),
         (&values, Reply::Batch((0..100).map(|_| value()).collect())),
+        (&looks, Reply::Values(Box::new(Values { found: vec![Ok(found); 64], rest: vec![] }))),
     ];
     for (asked, reply) in cases {
         let (bytes, capacity) = answered(asked, reply);
