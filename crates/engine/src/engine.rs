@@ -226,12 +226,18 @@ impl Engine {
         let idle = self.close_links(slot);
         self.end_temporaries(slot, effects);
         self.begin_close(slot, held);
+        // Whoever waits for what returns finds all of it, as if it had never been taken.
+        let mut woken = Woken::NONE;
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             if self.sessions.at(slot).holds_nothing() || !self.log.takes_change() {
                 break;
             }
-            self.return_next(slot, effects);
+            if let Some(queue) = self.return_next(slot, effects) {
+                woken.add(queue);
+                self.shed(queue, &mut woken, effects);
+            }
         }
+        self.serve_all(woken, effects);
         for queue in idle {
             self.part_queue(queue, effects);
         }
@@ -491,7 +497,8 @@ impl Engine {
             Timer::GiveUp(ticket) => return self.give_up_waiting(ticket, effects),
             Timer::Pause(queue) => self.end_pause(queue),
             Timer::Lease(holder) if self.sessions.at(holder).closing.is_some() => {
-                return self.go_on_closing(holder, effects);
+                let Some(queue) = self.go_on_closing(holder, effects) else { return };
+                queue
             }
             Timer::Lease(holder) => self.expire_lease(holder, effects),
             Timer::Margin(consumer) => return self.give_up(consumer, Reply::LeaseEnding, effects),
@@ -526,6 +533,20 @@ impl Engine {
     pub(crate) fn took_steps(&mut self, count: usize) {
         self.totals.steps += count as u64;
     }
+
+    /// Refuses a command on a key. Where that tells what is there, it waits for it as any answer
+    /// does that looks at it.
+    pub(crate) fn refuse(&self, refusal: Refusal) -> Outcome {
+        let tells = matches!(
+            refusal,
+            Refusal::WrongKind
+                | Refusal::NoSuchPlace
+                | Refusal::ListTooLong
+                | Refusal::TooManyBytes { .. }
+        );
+        let after = if tells { self.log.after_all() } else { After::NOTHING };
+        Outcome::reply(after, Reply::Refused(refusal))
+    }
 }
 
 impl Outcome {
@@ -535,7 +556,7 @@ impl Outcome {
         Self { answer: Some((after, reply)), woken: Woken::NONE }
     }
 
-    /// A refusal reflects nothing that could be undone, and never waits.
+    /// A refusal that reflects nothing that could be undone: it never waits.
     pub(crate) const fn refused(refusal: Refusal) -> Self {
         Self::reply(After::NOTHING, Reply::Refused(refusal))
     }

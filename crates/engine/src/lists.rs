@@ -38,7 +38,8 @@ impl Engine {
         command: ListCommand,
         effects: &mut Effects,
     ) -> Outcome {
-        self.list_unless_refused(by, command, effects).unwrap_or_else(Outcome::refused)
+        let outcome = self.list_unless_refused(by, command, effects);
+        outcome.unwrap_or_else(|refusal| self.refuse(refusal))
     }
 
     fn list_unless_refused(

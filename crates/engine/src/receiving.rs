@@ -310,22 +310,29 @@ impl Engine {
     }
 
     /// Returns the first message that a closing session holds: a leased one as if nothing had
-    /// been, any other as its end says.
-    pub(crate) fn return_next(&mut self, holder: SessionSlot, effects: &mut Effects) {
+    /// been, any other as its end says. Says which queue has it now.
+    pub(crate) fn return_next(
+        &mut self,
+        holder: SessionSlot,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
         let session = self.sessions.at(holder);
         let leased = session.leases.first().map(|(_, id)| (*id, Settlement::Release));
         let held = || session.held.first().copied().zip(session.closing);
         let next = leased.or_else(held);
         let (id, settlement) = next.expect("invariant: it returns while the session holds");
-        if let Some(queue) = self.apply_settlement(holder, id, settlement, effects) {
-            self.serve(queue, effects);
-        }
+        self.apply_settlement(holder, id, settlement, effects)
     }
 
-    /// One more message is returned, by time.
-    pub(crate) fn go_on_closing(&mut self, holder: SessionSlot, effects: &mut Effects) {
-        self.return_next(holder, effects);
+    /// One more message is returned, by time. Says which queue has it now.
+    pub(crate) fn go_on_closing(
+        &mut self,
+        holder: SessionSlot,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let woken = self.return_next(holder, effects);
         self.end_close(holder);
+        woken
     }
 
     /// Forgets a closing session that holds nothing any more.

@@ -38,7 +38,7 @@ impl Engine {
         let before = there.map(|value| Arc::clone(&value.bytes));
         let list = if before.is_some() { None } else { self.find_list(name) };
         if wish.want_old && list.is_some() {
-            return Outcome::refused(Refusal::WrongKind);
+            return self.refuse(Refusal::WrongKind);
         }
         let key = list.map(Key::List).or(before.as_ref().map(|_| Key::Value));
         let old = before.filter(|_| wish.want_old);
@@ -73,7 +73,7 @@ impl Engine {
         let there = self.keys.values.get(name, self.latest);
         let bytes = match there.map(|value| Arc::clone(&value.bytes)) {
             Some(_) if take => self.delete_value(name, effects).map(|value| value.bytes),
-            None if self.find_list(name).is_some() => return Outcome::refused(Refusal::WrongKind),
+            None if self.find_list(name).is_some() => return self.refuse(Refusal::WrongKind),
             bytes => bytes,
         };
         Outcome::reply(self.log.after_all(), Reply::Value(bytes))

@@ -109,24 +109,23 @@ impl Engine {
     ) -> Option<QueueSlot> {
         let popping = self.end_popping(key).expect("invariant: it stands in the line");
         let floor = popping.floor;
-        let (after, reply, woken) = match popping.asked {
+        let (outcome, woken) = match popping.asked {
             Asked::Elements(hand) => {
                 let queue = self.queues.at(slot).name.clone();
-                match self.take_elements(key.session, slot, hand, effects) {
-                    Ok(Taken { elements, after }) => {
-                        (after, Reply::Popped { queue, elements: elements.into_vec() }, None)
-                    }
-                    Err(refusal) => (After::NOTHING, Reply::Refused(refusal), None),
-                }
+                let taken = self.take_elements(key.session, slot, hand, effects);
+                let popped = taken.map(|Taken { elements, after }| {
+                    let elements = elements.into_vec();
+                    Outcome::reply(after, Reply::Popped { queue, elements })
+                });
+                (popped, None)
             }
             Asked::Move(way) => {
                 let to = way.to.clone();
-                let outcome = self.move_from(slot, way, effects);
-                let outcome = outcome.unwrap_or_else(Outcome::refused);
-                let (after, reply) = outcome.into_answer().expect("invariant: a move is answered");
-                (after, reply, self.queues.find(to.as_str()))
+                (self.move_from(slot, way, effects), self.queues.find(to.as_str()))
             }
         };
+        let outcome = outcome.unwrap_or_else(|refusal| self.refuse(refusal));
+        let (after, reply) = outcome.into_answer().expect("invariant: it is answered");
         effects.reply(self.sessions.at(key.session).id, after.and(floor), reply);
         woken
     }

@@ -132,8 +132,8 @@ impl Lists {
             insert(self.lists.entry(queue.clone()).or_default(), element);
             self.touch(&queue);
             self.wake(&queue);
-            self.serve_all();
         }
+        self.serve_all();
     }
 
     /// What has become due: leases end with the element taken, then waits end.

@@ -124,9 +124,13 @@ impl Naive {
         if self.sessions.remove(&session).is_some() {
             let mut held = self.held(session);
             held.sort_unstable();
+            for (_, id) in &held {
+                self.message(*id).state = State::Ready;
+            }
+            // Each queue for itself, in the order in which they got something back.
             for (_, id) in held {
-                self.message(id).state = State::Ready;
-                self.serve();
+                let queue = self.message(id).queue.clone();
+                self.serve_among(|it| it == &queue);
             }
         }
         self.drop_idle_queues();
@@ -521,7 +525,11 @@ impl Naive {
 
     /// The longest waiting first: whoever waits and could be served is.
     fn serve(&mut self) {
-        while let Some((session, link, id)) = self.next_match() {
+        self.serve_among(|_| true);
+    }
+
+    fn serve_among(&mut self, which: impl Fn(&QueueName) -> bool) {
+        while let Some((session, link, id)) = self.next_match(&which) {
             let wait = self.session(session).consumers.get_mut(&link).unwrap().wait.take();
             let lease = wait.unwrap().lease;
             let (after, reply) = self.deliver(session, Some(link), id, lease);
@@ -529,7 +537,10 @@ impl Naive {
         }
     }
 
-    fn next_match(&self) -> Option<(SessionId, LinkId, MessageId)> {
+    fn next_match(
+        &self,
+        which: impl Fn(&QueueName) -> bool,
+    ) -> Option<(SessionId, LinkId, MessageId)> {
         let mut waiting = Vec::new();
         for (session, links) in &self.sessions {
             for (link, consumer) in &links.consumers {
@@ -539,7 +550,8 @@ impl Naive {
         waiting.sort_unstable();
         waiting.into_iter().find_map(|(_, session, link)| {
             let watched = &self.sessions[&session].consumers[&link].watched;
-            let id = self.best(|message| watched.contains(&message.queue))?;
+            let is_its = |message: &Message| watched.contains(&message.queue);
+            let id = self.best(|message| which(&message.queue) && is_its(message))?;
             Some((session, link, id))
         })
     }
