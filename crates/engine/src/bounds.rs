@@ -140,7 +140,7 @@ impl Engine {
             }
             // What it was to be done with is no more: that goes before what it lacks.
             Command::Batch { .. } => {
-                self.stale_batch(by, effects).unwrap_or_else(|| Outcome::refused(refusal))
+                self.stale_batch(by, effects).unwrap_or_else(|| self.refuse(refusal))
             }
             _ => self.refuse_part(by, transaction_of(command), refusal),
         }

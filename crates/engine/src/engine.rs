@@ -234,6 +234,7 @@ impl Engine {
             }
             if let Some(queue) = self.return_next(slot, effects) {
                 woken.add(queue);
+                // What its bounds have no place for goes in the order in which it returns.
                 self.shed(queue, &mut woken, effects);
             }
         }

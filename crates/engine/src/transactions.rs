@@ -328,7 +328,7 @@ impl Engine {
         refusal: Refusal,
     ) -> Outcome {
         self.doom(by, transaction);
-        Outcome::refused(refusal)
+        self.refuse(refusal)
     }
 
     pub(crate) fn put_in_transaction(

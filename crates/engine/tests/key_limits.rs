@@ -4,8 +4,9 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, Deadline, DeadlineRule, Destination, KeyCommand, LinkId, MessageId, Nanos, NewMessage,
-    Persistence, QueueName, Refusal, Reply, SessionId, SetRule, StorePolicy, ValueDeadline, limits,
+    After, Command, Deadline, DeadlineRule, Destination, KeyCommand, LinkId, MessageId, Nanos,
+    NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId, SetRule, StorePolicy,
+    ValueDeadline, limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -26,7 +27,10 @@ impl Session {
     fn run(&mut self, command: Command) -> Reply {
         self.effects.clear();
         self.engine.handle(self.now, SESSION, command, &mut self.effects);
-        self.effects.outputs.remove(0).reply
+        let Output { reply, after, .. } = self.effects.outputs.remove(0);
+        let tells = reply == Reply::Refused(Refusal::ListTooLong);
+        assert!(!tells || after != After::NOTHING, "what tells how long a list is waits for that");
+        reply
     }
 
     fn key(&mut self, command: KeyCommand) -> Reply {

@@ -3,8 +3,8 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, End, Few, KeyCommand, ListCommand, Nanos, Persistence, QueueName, Refusal, Reply,
-    SessionId, SetRule, StorePolicy, ValueDeadline, limits,
+    After, Command, End, Few, KeyCommand, ListCommand, Nanos, Output, Persistence, QueueName,
+    Refusal, Reply, SessionId, SetRule, StorePolicy, ValueDeadline, limits,
 };
 
 const NOW: Nanos = Nanos::SECOND;
@@ -34,7 +34,12 @@ impl House {
     fn all(&mut self, by: SessionId, command: Command) -> Vec<(SessionId, Reply)> {
         self.effects.clear();
         self.engine.handle(NOW, by, command, &mut self.effects);
-        self.effects.outputs.drain(..).map(|output| (output.session, output.reply)).collect()
+        let outputs = self.effects.outputs.drain(..);
+        let judged = outputs.map(|Output { session, after, reply }| {
+            assert!(reply != REFUSED || after != After::NOTHING, "it tells what is there");
+            (session, reply)
+        });
+        judged.collect()
     }
 
     fn run(&mut self, command: Command) -> Reply {

@@ -33,7 +33,7 @@ impl Engine {
         match renamed {
             Ok(Some(slot)) => done().waking(slot),
             Ok(None) => done(),
-            Err(refusal) => Outcome::refused(refusal),
+            Err(refusal) => self.refuse(refusal),
         }
     }
 

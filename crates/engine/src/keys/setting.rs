@@ -60,7 +60,7 @@ impl Engine {
         };
         match self.replace_key(name, list, Value { bytes: wish.value, at }, effects) {
             Ok(()) => Outcome::reply(self.log.after_all(), Reply::Replaced { set: true, old }),
-            Err(refusal) => Outcome::refused(refusal),
+            Err(refusal) => self.refuse(refusal),
         }
     }
 
