@@ -6,6 +6,7 @@ mod bench;
 mod bench_compaction;
 mod bench_jms;
 mod bench_redis;
+mod cases;
 mod children;
 mod clients;
 mod contender;

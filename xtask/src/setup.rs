@@ -19,7 +19,7 @@ const HEADERS: &str = "import os, sysconfig; \
 /// What counts instructions; only `cargo xtask instructions` needs it.
 const VALGRIND: Need = Need { probe: &["valgrind", "--version"], package: "valgrind" };
 
-const NEEDS: [Need; 11] = [
+const NEEDS: [Need; 13] = [
     Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
     Need { probe: &["redis-server", "--version"], package: "redis-server" },
     Need { probe: &["redis-cli", "--version"], package: "redis-tools" },
@@ -32,6 +32,8 @@ const NEEDS: [Need; 11] = [
     Need { probe: &["javac", "--version"], package: "default-jdk-headless" },
     // A client for Python comes as C.
     Need { probe: &["python3", "-c", HEADERS], package: "python3-dev" },
+    Need { probe: &["sh", "-c", "PATH=$PATH:/usr/sbin nginx -v"], package: "nginx" },
+    Need { probe: &["sh", "-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"], package: "faketime" },
 ];
 
 /// Installs what is missing.

@@ -29,6 +29,8 @@ pub(crate) enum Runner {
     Maven,
     /// `sim --seeds N`, which ends at the first seed that fails.
     Simulation,
+    /// A program of `interop/cases`.
+    Case,
 }
 
 impl Tally {
@@ -49,6 +51,7 @@ impl Tally {
             Runner::Node => read_node(output),
             Runner::Maven => read_maven(output),
             Runner::Simulation => read_simulation(output),
+            Runner::Case => read_case(output),
         };
         if tally.failed == 0 && (!ended_well || tally.passed == 0) {
             tally.failed = 1;
@@ -134,6 +137,12 @@ fn read_simulation(output: &str) -> Tally {
     Tally { passed, failed: 0 }
 }
 
+/// A line `PASS …` or `FAIL …` for each check.
+fn read_case(output: &str) -> Tally {
+    let count = |word| output.lines().filter(|line| line.starts_with(word)).count() as u64;
+    Tally { passed: count("PASS "), failed: count("FAIL ") }
+}
+
 /// The number that stands before `word`.
 fn number_before(line: &str, word: &str) -> u64 {
     let Some(before) = line.find(word).and_then(|end| line.get(..end)) else { return 0 };
@@ -206,6 +215,13 @@ mod tests {
         );
         check(Runner::Simulation, &format!("{begun}seed 2100 failed: lost\n"), false, 2000, 1);
         check(Runner::Simulation, "nothing", true, 0, 1);
+    }
+
+    #[test]
+    fn case_prints_line_for_each_check() {
+        check(Runner::Case, "PASS it starts\n     a note\nRESULT PASS\n", true, 1, 0);
+        check(Runner::Case, "PASS it starts\nFAIL it ends: 3\nRESULT FAIL\n", false, 1, 1);
+        check(Runner::Case, "PASS it starts\nTraceback (most recent call last):\n", false, 1, 1);
     }
 
     #[test]
