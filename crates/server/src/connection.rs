@@ -13,6 +13,7 @@ use rustix::net::{SendFlags, send};
 
 use crate::buffered::{Buffered, Held};
 use crate::config::Limits;
+use crate::events::EventSet;
 use crate::outgoing::Outgoing;
 use crate::peer::{Commons, Peer};
 
@@ -91,6 +92,8 @@ pub(crate) struct Marks {
     pub(crate) holding: bool,
     /// To be closed.
     pub(crate) finished: bool,
+    /// The reactor hears when its socket takes bytes again.
+    pub(crate) room_watched: bool,
     /// The deadline it is watched for.
     pub(crate) watched: Option<Nanos>,
 }
@@ -286,6 +289,17 @@ impl Connection {
         is_free
     }
 
+    /// Has the reactor hear when the socket takes bytes again, as long as it takes none.
+    pub(crate) fn watch_room(&mut self, events: &EventSet) {
+        let watch = !self.writable;
+        if watch == self.marks.room_watched || self.broken {
+            return;
+        }
+        self.marks.room_watched = watch;
+        // Without memory for it nothing more could be sent.
+        self.broken |= events.watch_room(&self.socket, self.id, watch).is_err();
+    }
+
     /// Counts what its buffers hold now, unless it is to be closed.
     pub(crate) fn recount(&mut self, buffered: &Buffered) {
         if self.marks.finished {
@@ -336,6 +350,18 @@ impl Connection {
             || (self.peer.is_congested() && self.outgoing.is_empty() && !self.broken)
             || (self.unfinished && !self.broken && !self.is_backlogged(allowance))
                 && !self.is_postponed()
+    }
+
+    /// Whether its peer asks for nothing more: all that it sent was read, and its end is known.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        let is_over = self.half_closed != HalfClosed::No && !self.readable;
+        let is_read = self.peer.input_bytes() == 0 && !self.peer.has_more();
+        self.broken || is_over && is_read && !self.is_postponed()
+    }
+
+    /// Whether it is to be closed as soon as its answers are sent.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.broken || self.half_closed == HalfClosed::Told || self.peer.wants_close()
     }
 
     /// Whether nothing can come of it any more.

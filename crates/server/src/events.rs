@@ -4,7 +4,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use model::{Nanos, SessionId};
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{CreateFlags, Event as Raw, EventData, EventFlags, add, create, wait};
+use rustix::event::epoll::{
+    CreateFlags, Event as Raw, EventData, EventFlags, add, create, modify, wait,
+};
 use rustix::io::Result;
 use rustix::time::Timespec;
 
@@ -14,9 +16,11 @@ pub(crate) struct EventSet {
     epoll: OwnedFd,
 }
 
-/// The events of one turn.
+/// The events of one turn, in the order in which they came.
 pub(crate) struct Events {
     raw: Vec<Raw>,
+    /// How many of them were taken.
+    taken: usize,
 }
 
 /// What has happened.
@@ -51,22 +55,35 @@ impl EventSet {
         add(&self.epoll, listener, EventData::new_u64(LISTENER), flags)
     }
 
-    /// Hears a socket once for each change.
+    /// Hears a socket once for each time that bytes come, and when its peer sends no more.
     pub(crate) fn watch_socket(&self, socket: &OwnedFd, session: SessionId) -> Result<()> {
         assert!(session.0 < LISTENER, "invariant: ids do not reach the marks");
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        add(&self.epoll, socket, EventData::new_u64(session.0), flags)
+        add(&self.epoll, socket, EventData::new_u64(session.0), FOR_INPUT)
+    }
+
+    /// Hears it from now on also when it takes bytes again, or no longer. Only a socket that was
+    /// full is asked so: any other would be heard, in the place of what it sends later, each time
+    /// that its peer reads.
+    pub(crate) fn watch_room(
+        &self,
+        socket: &OwnedFd,
+        session: SessionId,
+        watch: bool,
+    ) -> Result<()> {
+        let flags = if watch { FOR_INPUT | EventFlags::OUT } else { FOR_INPUT };
+        modify(&self.epoll, socket, EventData::new_u64(session.0), flags)
     }
 }
 
 impl Events {
     pub(crate) fn new() -> Self {
-        Self { raw: Vec::with_capacity(EVENTS_PER_TURN) }
+        Self { raw: Vec::with_capacity(EVENTS_PER_TURN), taken: 0 }
     }
 
     /// Waits for something to happen, for so long at most; `None`: for ever.
     pub(crate) fn wait(&mut self, set: &EventSet, span: Option<Nanos>) {
         self.raw.clear();
+        self.taken = 0;
         let timeout = span.map(timespec);
         // Only a signal can end the waiting with an error, and nothing has happened then.
         let _ = wait(&set.epoll, spare_capacity(&mut self.raw), timeout.as_ref());
@@ -74,12 +91,14 @@ impl Events {
 
     /// Whether nothing has happened that was not taken yet.
     pub(crate) fn is_empty(&self) -> bool {
-        self.raw.is_empty()
+        self.taken == self.raw.len()
     }
 
-    /// What has happened, each event once.
-    pub(crate) fn pop(&mut self) -> Option<Event> {
-        let raw = self.raw.pop()?;
+    /// What has happened, each event once. The first comes first: clients that ask one after
+    /// another are served in that order.
+    pub(crate) fn pop_front(&mut self) -> Option<Event> {
+        let raw = self.raw.get(self.taken)?;
+        self.taken += 1;
         let flags = raw.flags;
         Some(match raw.data.u64() {
             BELL => Event::Bell,
@@ -103,6 +122,8 @@ fn timespec(span: Nanos) -> Timespec {
         tv_nsec: (span.0 % Nanos::SECOND.0).cast_signed(),
     }
 }
+
+const FOR_INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
 /// Events taken in one turn: bounds how long the lock is held for them.
 const EVENTS_PER_TURN: usize = 256;

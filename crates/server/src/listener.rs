@@ -1,7 +1,8 @@
 //! Accepting connections, and refusing them where a limit says so.
 //!
-//! One reactor accepts for all and hands the connections round in turn: each of two clients then
-//! has a reactor of its own, which a race of the reactors for the listener would not give them.
+//! One reactor accepts for all. It hands the connections of AMQP round in turn: each of two clients
+//! then has a reactor of its own, which a race of the reactors for the listener would not give
+//! them. Those of the Redis and of the beanstalkd protocol stay together.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
@@ -134,8 +135,21 @@ impl Acceptor {
         }
         // A socket that is gone already will tell when it is read.
         let _ = sockopt::set_tcp_nodelay(&arrival.socket, true);
-        self.next = (self.next + 1) % hub.reactors();
-        hub.post(self.next).deliver(arrival);
+        hub.post(self.reactor_for(arrival.protocol, hub.reactors())).deliver(arrival);
+    }
+
+    /// Which of so many reactors serves the next connection of this protocol.
+    fn reactor_for(&mut self, protocol: Protocol, reactors: usize) -> usize {
+        match protocol {
+            // Each by one: their commands take effect in the order in which they arrive, as with
+            // the servers that these clients know (ADR 23).
+            Protocol::Redis => 0,
+            Protocol::Beanstalkd => 1 % reactors,
+            Protocol::Amqp | Protocol::Http => {
+                self.next = (self.next + 1) % reactors;
+                self.next
+            }
+        }
     }
 
     /// Without descriptors or memory the listener stays ready and nothing can be accepted: asking

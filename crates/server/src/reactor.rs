@@ -66,6 +66,8 @@ pub(crate) struct Lists {
     pub(crate) arrivals: Vec<Arrival>,
     /// To be read from and stepped in this turn.
     pub(crate) attention: Vec<SessionId>,
+    /// Their peers were heard in this turn to send no more.
+    pub(crate) hung_up: Vec<SessionId>,
     /// To be read from for the last time, since the server stops.
     pub(crate) unread: VecDeque<SessionId>,
     /// Gave a command that waits until the log has gone on.
@@ -78,6 +80,8 @@ pub(crate) struct Lists {
     pub(crate) finished: Vec<(SessionId, Parting)>,
     /// Served no longer, and to be closed.
     pub(crate) parting: VecDeque<(SessionId, Parting)>,
+    /// Steps that closing may still take in this turn.
+    pub(crate) closing_steps: u64,
     /// Gave the broker something to do in this turn.
     pub(crate) active: Vec<SessionId>,
 }
@@ -147,7 +151,7 @@ impl<'a> Reactor<'a> {
         self.hub.post(self.index).awake();
         self.now = self.hub.clock.now();
         self.allowance = self.hub.buffered.allowance(self.hub.limits.output_bytes);
-        while let Some(event) = self.events.pop() {
+        while let Some(event) = self.events.pop_front() {
             self.notice(event);
         }
         self.accept();
@@ -239,6 +243,9 @@ impl<'a> Reactor<'a> {
                 self.lists.touch(session, connection.marks());
                 if readable || half_closed {
                     self.lists.attend(session, connection.marks());
+                }
+                if half_closed {
+                    self.lists.hung_up.push(session);
                 }
             }
         }
@@ -379,7 +386,7 @@ impl<'a> Reactor<'a> {
     }
 
     /// Sends to one connection, and finds out what it waits for now.
-    fn send(&mut self, session: SessionId) {
+    pub(crate) fn send(&mut self, session: SessionId) {
         let parting = if self.is_stopping() { Parting::Dismissed } else { Parting::Lost };
         let Some(connection) = self.connections.get_mut(session) else { return };
         let limits = &self.hub.limits;
@@ -388,6 +395,7 @@ impl<'a> Reactor<'a> {
         if connection.send(self.durable, allowance, self.now) {
             self.answered_at = self.now;
         }
+        connection.watch_room(&self.event_set);
         connection.recount(&self.hub.buffered);
         connection.marks().touched = false;
         if connection.is_finished() {

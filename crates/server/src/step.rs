@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use model::{After, Nanos, limits};
+use model::{After, Nanos, SessionId, limits};
 
 use crate::connection::{Connection, Parting};
 use crate::connections::reactor_of;
@@ -56,20 +56,31 @@ impl Reactor<'_> {
         }
     }
 
-    /// All are given nothing more, and then closed: else each would be given what the one before it
-    /// had. So many as [`CLOSING_STEPS_PER_TURN`] allow; the rest in the next turn.
+    /// Closes the connections that the last turn found to be over.
     fn close_finished(&mut self, core: &mut Core) {
+        self.lists.closing_steps = CLOSING_STEPS_PER_TURN;
+        self.stop_serving_finished(core);
+        self.close_parting(core);
+    }
+
+    /// Gives nothing more to connections that are over, before any of them is closed: else each
+    /// would be given what the one before it had.
+    fn stop_serving_finished(&mut self, core: &mut Core) {
         for (session, parting) in self.lists.finished.drain(..) {
             core.broker.stop_serving(session);
             self.lists.parting.push_back((session, parting));
         }
-        let last_step = core.broker.steps() + CLOSING_STEPS_PER_TURN;
-        while core.broker.steps() < last_step
+    }
+
+    /// Closes connections until [`CLOSING_STEPS_PER_TURN`] are spent; the rest in the next turn.
+    fn close_parting(&mut self, core: &mut Core) {
+        while self.lists.closing_steps > 0
             && let Some((session, parting)) = self.lists.parting.pop_front()
         {
             let Some(mut connection) = self.connections.remove(session) else { continue };
             self.deadlines.forget(session, connection.marks().watched);
             connection.close(&mut core.commons, &self.hub.buffered);
+            let before = core.broker.steps();
             match parting {
                 Parting::Lost => {
                     core.broker.close_session(self.now, session, &mut core.outputs);
@@ -78,6 +89,8 @@ impl Reactor<'_> {
                     core.broker.dismiss_session(self.now, session, &mut core.outputs);
                 }
             }
+            let spent = core.broker.steps() - before;
+            self.lists.closing_steps = self.lists.closing_steps.saturating_sub(spent);
             core.post_outputs(self.index, self.hub.posts());
             self.hub.connections.fetch_sub(1, Ordering::Relaxed);
         }
@@ -108,17 +121,29 @@ impl Reactor<'_> {
         !core.has_mail(self.index)
     }
 
-    /// The log has gone on: who could not be served before may be now.
+    /// The log has gone on: who could not be served before may be now, and comes before those who
+    /// asked later.
     fn resume_postponed(&mut self, completions: u64) {
         if self.postponed_at == completions {
             return;
         }
         self.postponed_at = completions;
-        for session in std::mem::take(&mut self.lists.postponed) {
-            let Some(connection) = self.connections.get_mut(session) else { continue };
-            connection.marks().postponed = false;
-            self.lists.attend(session, connection.marks());
+        let resumed = std::mem::take(&mut self.lists.postponed);
+        if resumed.is_empty() {
+            return;
         }
+        let later = std::mem::replace(&mut self.lists.attention, resumed);
+        let connections = &mut self.connections;
+        let is_postponed = |session: &SessionId| {
+            connections.get_mut(*session).is_some_and(|it| it.marks().postponed)
+        };
+        let (_, later): (Vec<_>, Vec<_>) = later.into_iter().partition(is_postponed);
+        for session in &self.lists.attention {
+            let Some(connection) = self.connections.get_mut(*session) else { continue };
+            connection.marks().postponed = false;
+            connection.marks().attention = true;
+        }
+        self.lists.attention.extend(later);
     }
 
     /// Serves those in the list until the turn is spent. Who was not reached is first in the next.
@@ -127,7 +152,7 @@ impl Reactor<'_> {
         self.resume_postponed(completions);
         let stalled = core.broker.stalled() && !self.lists.attention.is_empty();
         self.stalled_at = stalled.then_some(completions);
-        let mut left = STEPS_PER_TURN;
+        let mut left = self.serve_hung_up(core, STEPS_PER_TURN);
         let mut served = 0;
         let mut attention = std::mem::take(&mut self.lists.attention);
         for session in &attention {
@@ -138,20 +163,51 @@ impl Reactor<'_> {
             served += 1;
             let Some(connection) = self.connections.get_mut(*session) else { continue };
             connection.marks().attention = false;
-            self.lists.touch(*session, connection.marks());
-            let before = core.broker.steps();
-            let share = Share { steps: left.min(STEPS_PER_CONNECTION), allowance: self.allowance };
-            let spent = feed(connection, core, self.hub, self.now, share);
-            left = left.saturating_sub(spent);
-            if core.broker.steps() > before {
-                self.lists.active.push(*session);
-            }
-            if connection.is_postponed() {
-                self.lists.postpone(*session, connection.marks());
-            }
+            left = left.saturating_sub(self.serve_one(core, *session, left));
+            self.close_parting(core);
         }
         attention.drain(..served);
+        // Those that ended meanwhile, and are sent to for the last time, come behind them.
+        attention.append(&mut self.lists.attention);
         self.lists.attention = attention;
+    }
+
+    /// Connections whose peers are gone end before anybody asks in this turn, all of them together:
+    /// so the others do not find them there, and none is given what another one had. Tells how many
+    /// of so many steps are left.
+    fn serve_hung_up(&mut self, core: &mut Core, steps: u64) -> u64 {
+        let mut left = steps;
+        for session in std::mem::take(&mut self.lists.hung_up) {
+            let connection = self.connections.get_mut(session);
+            if connection.is_some_and(|connection| connection.has_hung_up()) {
+                left = left.saturating_sub(self.serve_one(core, session, left));
+            }
+        }
+        self.close_parting(core);
+        left
+    }
+
+    /// Serves one connection, with so many steps of the turn left; tells what it took of them.
+    fn serve_one(&mut self, core: &mut Core, session: SessionId, left: u64) -> u64 {
+        let Some(connection) = self.connections.get_mut(session) else { return 0 };
+        if connection.marks().finished {
+            return 0;
+        }
+        self.lists.touch(session, connection.marks());
+        let before = core.broker.steps();
+        let share = Share { steps: left.min(STEPS_PER_CONNECTION), allowance: self.allowance };
+        let spent = feed(connection, core, self.hub, self.now, share);
+        if core.broker.steps() > before {
+            self.lists.active.push(session);
+        }
+        if connection.is_postponed() {
+            self.lists.postpone(session, connection.marks());
+        }
+        if connection.is_ending() {
+            self.send(session);
+            self.stop_serving_finished(core);
+        }
+        spent
     }
 }
 

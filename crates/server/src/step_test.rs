@@ -215,6 +215,103 @@ fn many_who_go_at_once_fail_a_message_once() {
     assert_eq!(reserved(&mut other, &mut turns), [false, true], "it failed once, not twice");
 }
 
+#[test]
+fn blocking_pops_queue_in_arrival_order() {
+    let hub = hub();
+    let mut turns = Turns::new(&hub);
+    let mut clients: Vec<_> = (0..6).map(|_| turns.connect_by(Protocol::Redis)).collect();
+    let mut pusher = turns.connect_by(Protocol::Redis);
+    for client in &mut clients {
+        client.send("BLPOP k 0\r\n");
+    }
+    turns.turn();
+    for index in 0..clients.len() {
+        pusher.send(&format!("RPUSH k {index}\r\n"));
+        turns.settle();
+    }
+    for (index, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.lines(), ["*2", "$1", "k", "$1", &index.to_string()]);
+    }
+}
+
+#[test]
+fn consumers_by_amqp_queue_in_arrival_order() {
+    let hub = hub();
+    let mut turns = Turns::new(&hub);
+    let mut clients: Vec<_> = (0..6).map(|_| turns.connect_by(Protocol::Amqp)).collect();
+    turns.settle();
+    for client in &mut clients {
+        client.socket.write_all(&consumer("default")).unwrap();
+    }
+    let mut other = turns.connect();
+    other.send("put 0 0 60 7\r\nfor one\r\n");
+    turns.settle();
+    let texts: Vec<_> = clients.iter_mut().map(|client| client.lines().concat()).collect();
+    let got: Vec<_> = texts.iter().map(|text| text.contains("for one")).collect();
+    assert_eq!(got, [true, false, false, false, false, false]);
+}
+
+#[test]
+fn closed_connections_are_not_counted() {
+    let hub = hub();
+    let mut turns = Turns::new(&hub);
+    let mut first = turns.connect_by(Protocol::Redis);
+    let (second, third) = (turns.connect(), turns.connect());
+    let mut asking = turns.connect();
+    asking.send("stats\r\n");
+    turns.settle();
+    assert!(asking.lines().contains(&"current-connections: 3".to_owned()));
+    drop(second);
+    asking.send("stats\r\n");
+    drop(third);
+    turns.turn();
+    assert!(asking.lines().contains(&"current-connections: 1".to_owned()));
+    let mut gone = turns.connect();
+    gone.send("quit\r\n");
+    asking.send("stats\r\n");
+    turns.turn();
+    assert!(asking.lines().contains(&"current-connections: 1".to_owned()), "not one that quit");
+    drop(turns.connect_by(Protocol::Redis));
+    first.send("INFO clients\r\n");
+    turns.turn();
+    assert!(first.lines().contains(&"connected_clients:1".to_owned()));
+}
+
+#[test]
+fn ended_subscriptions_are_not_published_to() {
+    let hub = hub();
+    let mut turns = Turns::new(&hub);
+    let mut leaving = turns.connect_by(Protocol::Redis);
+    let mut closing = turns.connect_by(Protocol::Redis);
+    let mut publisher = turns.connect_by(Protocol::Redis);
+    for client in [&mut leaving, &mut closing] {
+        client.send("SUBSCRIBE news\r\n");
+    }
+    turns.settle();
+    publisher.send("PUBLISH news a\r\n");
+    turns.settle();
+    assert_eq!(publisher.lines(), [":2"]);
+    leaving.send("UNSUBSCRIBE news\r\n");
+    publisher.send("PUBLISH news b\r\n");
+    drop(closing);
+    turns.turn();
+    assert_eq!(publisher.lines(), [":0"]);
+}
+
+#[test]
+fn held_jobs_return_before_later_commands() {
+    let hub = hub();
+    let mut turns = Turns::new(&hub);
+    let mut worker = turns.connect();
+    worker.send(&format!("{PUT}reserve\r\n"));
+    turns.settle();
+    let mut other = turns.connect();
+    drop(worker);
+    other.send("reserve-with-timeout 0\r\n");
+    turns.turn();
+    assert_eq!(other.lines(), ["RESERVED 1 1", "x"]);
+}
+
 /// What a client by AMQP sends who wants a hundred messages.
 fn consumer(queue: &str) -> Vec<u8> {
     let mut out = ProtocolHeader::AMQP.encode().to_vec();
@@ -589,6 +686,39 @@ fn while_the_log_is_behind_only_what_adds_to_it_waits() {
     }
     assert_eq!(worker.lines(), ["DELETED"]);
     assert_eq!(other.lines().len(), 2);
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
+}
+
+#[test]
+fn postponed_puts_precede_later_ones() {
+    let (data, hub) = journal_hub("postponed");
+    let mut turns = Turns::new(&hub);
+    let (mut filling, mut late) = (turns.connect(), turns.connect());
+    let mut waiting: Vec<_> = (0..3).map(|_| turns.connect()).collect();
+    turns.settle();
+    let put = format!("put 0 0 60 60000\r\n{}\r\n", "x".repeat(60_000));
+    while !hub.lock().broker.holds_back() {
+        filling.send(&put);
+        turns.turn();
+        keep_house(&hub);
+    }
+    waiting.iter_mut().for_each(|client| client.send(PUT));
+    turns.turn_if_any();
+    let stored = hub.lock().broker.statistics().messages_total;
+    while hub.lock().broker.holds_back() {
+        keep_house(&hub);
+        write_all(&hub);
+    }
+    late.send(PUT);
+    turns.turn_if_any();
+    keep_house(&hub);
+    write_all(&hub);
+    turns.turn_if_any();
+    let mut numbers = waiting.iter_mut().chain([&mut late]).flat_map(Client::lines);
+    assert!((1..=4).all(|index| numbers.next() == Some(format!("INSERTED {}", stored + index))));
+    drop(numbers);
     drop(turns);
     drop(hub);
     std::fs::remove_dir_all(data).unwrap();
