@@ -248,6 +248,16 @@ impl AmqpClient {
         self.links.iter().filter(is_consumer).map(|(handle, _)| *handle).collect()
     }
 
+    /// Those of which it has asked for all there is, and not heard that this was all.
+    #[must_use]
+    pub fn draining(&self) -> Vec<u32> {
+        let drains = |(_, link): &(&u32, &Link)| {
+            link.standing == Standing::Open
+                && matches!(link.end, End::Consumer { drains: true, .. })
+        };
+        self.links.iter().filter(drains).map(|(handle, _)| *handle).collect()
+    }
+
     /// Deliveries that it has not settled.
     #[must_use]
     pub fn held(&self) -> Vec<u32> {
@@ -517,6 +527,7 @@ impl AmqpClient {
         };
         *limit += more;
         *drains = drain;
+        self.drained.remove(&handle);
         let flow = Flow {
             next_incoming_id: Some(self.frames_read),
             incoming_window: WINDOW,

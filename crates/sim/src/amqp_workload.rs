@@ -118,6 +118,11 @@ fn transact(client: &AmqpClient, rng: &mut Rng) -> Option<AmqpWish> {
 }
 
 fn allow(client: &AmqpClient, rng: &mut Rng) -> Option<AmqpWish> {
+    let draining = client.draining();
+    if !draining.is_empty() && rng.coin() {
+        // It changes its mind, as browsers of JMS do, and may ask for all there is once more.
+        return Some(AmqpWish::Credit { handle: rng.pick(&draining), more: rng.pick(&[1, 2]) });
+    }
     let consumers = client.consumers();
     if consumers.is_empty() {
         return None;

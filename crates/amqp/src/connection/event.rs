@@ -37,7 +37,8 @@ pub(crate) enum Fact {
     /// What the peer said of our delivery is done.
     Settled(SessionKey, u64, Answer),
     Delivered(Box<Delivery>),
-    Drained(LinkId),
+    /// Nothing more is there for a consumer: the answer to which of its drains.
+    Drained(LinkId, u32),
 }
 
 /// How a link ends.

@@ -6,7 +6,7 @@ use model::{Command, LinkId};
 
 use crate::Connection;
 use crate::connection::Fault;
-use crate::connection::link::{Consumer, Kind, Link, Producer};
+use crate::connection::link::{Consumer, Drain, Kind, Link, Producer};
 use crate::connection::session::{SessionKey, Waiting};
 use crate::connection::work::Work;
 use crate::error::{Error, condition};
@@ -85,15 +85,24 @@ impl Connection {
         let (is_open, session) = (link.is_open(), link.session);
         let consumer = link.consumer()?;
         consumer.granting = false;
+        if consumer.drain == Drain::Ended {
+            return None;
+        }
         let session = self.sessions.get_mut(&session).filter(|_| is_open)?;
         let is_held_back = consumer.credit > 0 && !session.admit(id);
         let limit = if is_held_back { consumer.disposed } else { consumer.limit() };
         // A credit without it would take a drain back that is under way.
-        let under_way = consumer.drains && consumer.credit > 0;
-        let drain = core::mem::take(&mut consumer.drain_unsaid) || under_way;
+        let drain = match consumer.drain {
+            Drain::Asked => true,
+            Drain::Begun => consumer.credit > 0,
+            Drain::None | Drain::Ended => false,
+        };
         let lacks_bytes = limit > consumer.disposed && consumer.lags_in_bytes();
         if limit == consumer.said && !lacks_bytes && !drain {
             return None;
+        }
+        if drain {
+            consumer.drain = Drain::Begun;
         }
         let bytes = consumer.limit_bytes();
         (consumer.said, consumer.said_bytes) = (limit, bytes);
@@ -113,18 +122,19 @@ impl Connection {
 
     /// The engine has nothing more for a consumer that asked to use up its credit: told behind
     /// what waits for the window.
-    pub(super) fn tell_drained_later(&mut self, id: LinkId, out: &mut Vec<u8>) {
+    pub(super) fn tell_drained_later(&mut self, id: LinkId, drain: u32, out: &mut Vec<u8>) {
         let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
         let key = link.session;
-        self.let_wait(key, Waiting::Drained(id));
+        self.let_wait(key, Waiting::Drained(id, drain));
         self.send_waiting(key, out);
     }
 
     /// "The sender will advance the delivery-count as much as possible, consuming all available
     /// link-credit, and send the flow state to the receiver" (2.6.7). A later flow may have ended
-    /// the drain.
-    pub(super) fn tell_drained(&mut self, id: LinkId, out: &mut Vec<u8>) {
-        let Some(consumer) = self.consumer(id).filter(|consumer| consumer.drains) else { return };
+    /// the drain, or begun another, whose credit is not this one's to use up.
+    pub(super) fn tell_drained(&mut self, id: LinkId, drain: u32, out: &mut Vec<u8>) {
+        let consumer = self.consumer(id).filter(|consumer| consumer.awaits(drain));
+        let Some(consumer) = consumer else { return };
         consumer.exhaust();
         self.write_flow(id, out);
     }
@@ -151,7 +161,9 @@ impl Link {
     fn flow(&self, session: Flow) -> Flow {
         let (delivery_count, link_credit, drain) = match &self.kind {
             Kind::Producer(producer) => (producer.delivery_count, producer.credit, false),
-            Kind::Consumer(consumer) => (consumer.delivery_count, consumer.credit, consumer.drains),
+            Kind::Consumer(consumer) => {
+                (consumer.delivery_count, consumer.credit, consumer.drain != Drain::None)
+            }
             Kind::Lookup(_) => (0, 0, false),
         };
         Flow {

@@ -127,10 +127,10 @@ pub(crate) struct Consumer {
     pub(crate) delivery_count: u32,
     /// Deliveries that may follow `delivery_count`.
     pub(crate) credit: u32,
-    /// The peer asks that its credit be used up.
-    pub(crate) drains: bool,
-    /// The engine has to hear of that.
-    pub(crate) drain_unsaid: bool,
+    /// How far the latest drain is.
+    pub(crate) drain: Drain,
+    /// Its number: each flow that asks for one begins another, and only the latest is answered.
+    pub(crate) drains: u32,
     /// The engine's limits as they were said last.
     pub(crate) said: u64,
     pub(crate) said_bytes: u64,
@@ -152,6 +152,21 @@ pub(crate) struct Consumer {
     pub(crate) parked: VecDeque<(u64, Box<Outgoing>)>,
     /// To be deleted when the peer closes the link.
     pub(crate) durable: Option<SubscriptionName>,
+}
+
+/// How far it is that the peer's credit is used up, as it asked (2.6.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Drain {
+    /// It did not ask, or has changed its mind.
+    #[default]
+    None,
+    /// The engine has to hear of it.
+    Asked,
+    /// The engine has heard of it.
+    Begun,
+    /// The engine has nothing more. The peer is told once that is durable, and behind what there
+    /// was.
+    Ended,
 }
 
 impl Link {
@@ -239,8 +254,14 @@ impl Consumer {
     pub(crate) fn set_credit(&mut self, counted: Option<u32>, credit: u32, drain: bool) {
         let unknown_to_peer = self.delivery_count.wrapping_sub(counted.unwrap_or_default());
         self.credit = credit.saturating_sub(unknown_to_peer);
-        self.drains = drain;
-        self.drain_unsaid = drain;
+        self.drain = if drain { Drain::Asked } else { Drain::None };
+        self.drains = self.drains.wrapping_add(drain.into());
+    }
+
+    /// Whether the peer waits for the end of this drain: no flow has followed the one that asked
+    /// for it.
+    pub(crate) fn awaits(&self, drain: u32) -> bool {
+        self.drain == Drain::Ended && self.drains == drain
     }
 
     /// How many messages the engine may give it in all.

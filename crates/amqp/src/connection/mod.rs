@@ -240,7 +240,7 @@ impl Connection {
                 self.tell_settled(session, delivery, answer, out);
             }
             Fact::Delivered(delivery) => self.tell_delivery(&delivery, out),
-            Fact::Drained(link) => self.tell_drained_later(link, out),
+            Fact::Drained(link, drain) => self.tell_drained_later(link, drain, out),
         }
     }
 

@@ -113,7 +113,7 @@ impl Connection {
         {
             let (link, bytes) = (waiting.link(), waiting.bytes());
             match waiting {
-                Waiting::Drained(link) => self.tell_drained(link, out),
+                Waiting::Drained(link, drain) => self.tell_drained(link, drain, out),
                 Waiting::Delivery(outgoing) if self.lacks_credit(&outgoing) => {
                     if !self.go_without(place, outgoing) {
                         continue;

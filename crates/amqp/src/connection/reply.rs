@@ -10,7 +10,7 @@ use model::{After, Command, Delivery, Durability, LinkId, Refusal, Reply, Settle
 use crate::Connection;
 use crate::connection::event::{Answer, Awaited, Departing, Fact, Settling};
 use crate::connection::handshake::invalid_container;
-use crate::connection::link::{Kind, Standing};
+use crate::connection::link::{Drain, Kind, Standing};
 use crate::connection::session::Session;
 use crate::connection::work::settle;
 use crate::connection::{Phase, address, later, refusal};
@@ -229,22 +229,24 @@ impl Connection {
         let opened = link.after;
         let is_full = self.sessions.get(&link.session).is_some_and(Session::is_full);
         let consumer = link.consumer()?;
+        if consumer.drain != Drain::Begun {
+            // The peer has changed its mind, or drains anew: it keeps the credit that the engine
+            // took.
+            consumer.said = delivered;
+            self.request_grant(id);
+            return None;
+        }
         if consumer.is_throttled() && delivered >= consumer.said && !is_full {
             // The engine's limit is reached, the peer's is not: it goes on with the next one. In a
             // session that is full there is none, and to ask again would be to ask for ever.
-            consumer.drain_unsaid = true;
+            consumer.drain = Drain::Asked;
             if consumer.limit() > consumer.said {
                 self.request_grant(id);
             }
             return None;
         }
-        consumer.said = delivered;
-        if !consumer.drains {
-            // The peer has changed its mind: it keeps the credit that the engine took.
-            self.request_grant(id);
-            return None;
-        }
-        Some((later(after, opened), Fact::Drained(id)))
+        (consumer.said, consumer.drain) = (delivered, Drain::Ended);
+        Some((later(after, opened), Fact::Drained(id, consumer.drains)))
     }
 
     /// What a consumer received from was deleted, or the consumer left too much there.

@@ -76,8 +76,8 @@ const UNSETTLED_COPY_BYTES: usize = 88;
 #[derive(Debug)]
 pub(crate) enum Waiting {
     Delivery(Box<Outgoing>),
-    /// The answer to a drain, behind what was there for it.
-    Drained(LinkId),
+    /// The answer to a drain of a link, behind what was there for it.
+    Drained(LinkId, u32),
 }
 
 /// A message on its way to the peer.
@@ -107,7 +107,7 @@ impl Waiting {
     pub(crate) const fn link(&self) -> LinkId {
         match self {
             Self::Delivery(delivery) => delivery.link,
-            Self::Drained(link) => *link,
+            Self::Drained(link, _) => *link,
         }
     }
 
@@ -116,7 +116,7 @@ impl Waiting {
         match self {
             Self::Delivery(delivery) if delivery.is_copy => WAITING_BYTES + delivery.bytes(),
             Self::Delivery(delivery) => WAITING_BYTES + delivery.prefix.len(),
-            Self::Drained(_) => 0,
+            Self::Drained(..) => 0,
         }
     }
 }

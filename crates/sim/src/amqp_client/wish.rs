@@ -31,7 +31,7 @@ pub enum AmqpWish {
         /// Messages that it may have at first.
         credit: u32,
     },
-    /// Allow a consumer more messages.
+    /// Allow a consumer more messages. It ends a drain.
     Credit {
         /// Its link.
         handle: u32,

@@ -15,6 +15,11 @@ import jakarta.jms.TextMessage;
 import java.util.ArrayList;
 import java.util.Enumeration;
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -71,6 +76,43 @@ class BrowserTest extends Scenario {
         session.commit();
         assertEquals(List.of(texts), browse(session().createBrowser(queue)));
         assertEquals(List.of(texts), left(queue));
+    }
+
+    /**
+     * The client asks for two messages and, when they do not come at once, for what is there now. The
+     * answer waits for a busy log; by then the two have come, and two more are asked for.
+     */
+    @Test
+    void itShowsAllBesideABusyLogThoughItFetchesFew() throws Exception {
+        Session session = session(Session.SESSION_TRANSACTED);
+        Queue queue = queue(session);
+        String[] texts = IntStream.range(0, 150).mapToObj(Integer::toString)
+                .toArray(String[]::new);
+        send(session, queue, texts);
+        session.commit();
+        Session few = connect("jms.prefetchPolicy.queueBrowserPrefetch=2").createSession();
+        String large = "x".repeat(1 << 20);
+        AtomicBoolean done = new AtomicBoolean();
+        ExecutorService aside = Executors.newFixedThreadPool(2);
+        closing(aside::shutdownNow);
+        List<Future<?>> writers = new ArrayList<>();
+        for (int number = 0; number < 2; number++) {
+            Session writing = session();
+            Queue busy = writing.createQueue(name() + "-busy-" + number);
+            writers.add(aside.submit(() -> {
+                while (!done.get()) {
+                    send(writing, busy, large);
+                }
+                return null;
+            }));
+        }
+        for (int round = 0; round < 10; round++) {
+            assertEquals(List.of(texts), browse(few.createBrowser(queue)));
+        }
+        done.set(true);
+        for (Future<?> writer : writers) {
+            writer.get(WAIT, TimeUnit.MILLISECONDS);
+        }
     }
 
     @Test
