@@ -11,7 +11,7 @@
 
 use alloc::vec::Vec;
 
-use input::InputBuffer;
+use input::{InputBuffer, is_http_line};
 use model::{
     Command, Delivery, Destination, LinkId, Nanos, NewMessage, Peek, QueueName, Reply, SessionId,
 };
@@ -59,6 +59,7 @@ pub struct Session {
     half_sent: bool,
     has_more: bool,
     closing: bool,
+    speaks_http: bool,
 }
 
 /// What comes next.
@@ -139,6 +140,7 @@ impl Session {
             half_sent: false,
             has_more: false,
             closing: false,
+            speaks_http: false,
         }
     }
 
@@ -245,8 +247,14 @@ impl Session {
         self.id
     }
 
+    /// The peer sent a line of an HTTP request: the connection is to be closed.
+    #[must_use]
+    pub const fn speaks_http(&self) -> bool {
+        self.speaks_http
+    }
+
     /// The connection is to be closed once what it was answered has been sent: the peer has quit,
-    /// or there are too many queues to give it its tube.
+    /// speaks HTTP, or there are too many queues to give it its tube.
     #[must_use]
     pub const fn wants_close(&self) -> bool {
         self.closing
@@ -338,16 +346,28 @@ impl Session {
             if input.len() < LINE_BYTES_MAX {
                 return Step::NeedMore;
             }
+            if is_http_line(head) {
+                return self.close_for_http();
+            }
             self.expect = Expect::RestOfLine;
             return Step::GoOn;
         };
         let (line, _) = head.split_at(length);
         let request = parse(line, shared);
+        if request.is_err() && is_http_line(line) {
+            return self.close_for_http();
+        }
         input.consume(length + LINE_END.len());
         match request {
             Ok(request) => self.dispatch(request, shared, out),
             Err(error) => say(out, error),
         }
+    }
+
+    /// A page in somebody's browser speaks through it: not a word, and nothing of the rest.
+    fn close_for_http(&mut self) -> Step {
+        self.speaks_http = true;
+        self.quit()
     }
 
     fn skip_line(&mut self, input: &mut InputBuffer, out: &mut Vec<u8>) -> Step {

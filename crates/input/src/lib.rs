@@ -7,7 +7,14 @@
 
 extern crate alloc;
 
+mod wrong_protocol;
+
 use alloc::vec::Vec;
+
+pub use wrong_protocol::{
+    BEGINNING_BYTES_MAX, Beginning, WrongProtocol, beginning, is_http_line, is_method, is_target,
+    names_host,
+};
 
 /// What an empty buffer keeps of its memory; a connection that once sent much does not hold it.
 const KEPT_BYTES_MAX: usize = 4 * 1024;

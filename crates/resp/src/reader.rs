@@ -39,6 +39,8 @@ pub(crate) struct Reader {
     command_bytes_max: usize,
     /// The bytes of the last command without its last word, where the next begins with the same.
     head: Vec<u8>,
+    /// The last command came in a line.
+    was_inline: bool,
 }
 
 /// ```text
@@ -85,7 +87,8 @@ impl Reader {
     pub(crate) const fn new(bulk_bytes_max: usize, command_bytes_max: usize) -> Self {
         let head = Vec::new();
         let expect = Expect::Command;
-        Self { words: Words::new(), expect, bulk_bytes_max, command_bytes_max, head }
+        let words = Words::new();
+        Self { words, expect, bulk_bytes_max, command_bytes_max, head, was_inline: false }
     }
 
     /// Reads on, until a command is whole.
@@ -123,6 +126,11 @@ impl Reader {
         self.expect != Expect::Command
     }
 
+    /// Whether the command that was read last came in a line, as a person types it.
+    pub(crate) const fn was_inline(&self) -> bool {
+        self.was_inline
+    }
+
     /// Whether what follows the command that was read last begins as that did.
     pub(crate) fn sees_alike(&self) -> bool {
         !self.head.is_empty()
@@ -152,6 +160,7 @@ impl Reader {
     }
 
     fn begin(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
+        self.was_inline = false;
         match input.unread().first().copied() {
             None => Ok(Progress::NeedMore),
             Some(b'*') if self.take_whole(input) => Ok(Progress::Whole),
@@ -270,6 +279,7 @@ impl Reader {
     }
 
     fn inline(&mut self, input: &mut InputBuffer) -> Result<Progress, ProtocolError> {
+        self.was_inline = true;
         let unread = input.unread();
         let Some(end) = unread.iter().position(|byte| *byte == b'\n') else {
             return too_long(unread, ProtocolError::LongInline).map(|()| Progress::NeedMore);

@@ -5,7 +5,9 @@
 //! the reactor, which holds the core.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
+use input::{Beginning, WrongProtocol};
 use journal::Durable;
 use model::{After, Command, Nanos, Output, Reply, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
@@ -15,7 +17,8 @@ use crate::buffered::{Buffered, Held};
 use crate::config::Limits;
 use crate::events::EventSet;
 use crate::outgoing::Outgoing;
-use crate::peer::{Commons, Peer};
+use crate::peer::{Commons, Peer, name_of};
+use crate::wrong_protocol::Head;
 
 /// A peer, as far as the server knows it.
 #[derive(Debug)]
@@ -46,6 +49,10 @@ pub(crate) struct Connection {
     is_free: bool,
     /// What the server's stop does to a command that waits.
     dismissal: Dismissal,
+    /// Until its first bytes told what it speaks.
+    head: Option<Head>,
+    /// What it speaks, where that is not what is served.
+    wrong: Option<WrongProtocol>,
     marks: Marks,
 }
 
@@ -118,6 +125,8 @@ impl Connection {
             farewell: false,
             is_free: false,
             dismissal: Dismissal::No,
+            head: Some(Head::default()),
+            wrong: None,
             marks: Marks::default(),
         }
     }
@@ -166,13 +175,43 @@ impl Connection {
                 self.readable = count == scratch.len() || self.half_closed != HalfClosed::No;
                 self.active_at = now;
                 self.unfinished = true;
-                self.peer.append(scratch.get(..count).unwrap_or_default());
+                let received = scratch.get(..count).unwrap_or_default();
+                self.look_at_beginning(received);
+                if !self.broken {
+                    self.peer.append(received);
+                }
                 return count;
             }
             Err(Errno::AGAIN) => self.readable = false,
             Err(_) => self.broken = true,
         }
         0
+    }
+
+    /// A client of another protocol is closed before its bytes are taken for commands.
+    fn look_at_beginning(&mut self, received: &[u8]) {
+        let Some(head) = &mut self.head else { return };
+        let found = head.append(received);
+        if found == Beginning::TooShort {
+            return;
+        }
+        self.head = None;
+        if let Beginning::Of(wrong) = found
+            && !self.peer.may_begin(wrong)
+        {
+            self.wrong = Some(wrong);
+            self.broken = !self.peer.answers(wrong);
+        }
+    }
+
+    /// What its peer speaks, where that is not what is served: it is, or will be, closed for it.
+    pub(crate) fn wrong_protocol(&self) -> Option<WrongProtocol> {
+        self.wrong.or_else(|| self.peer.speaks_http().then_some(WrongProtocol::Http))
+    }
+
+    /// What operators know it by.
+    pub(crate) fn name(&self) -> Arc<str> {
+        name_of(self.peer.protocol(), &self.socket)
     }
 
     fn may_receive(&self, allowance: usize) -> bool {
@@ -500,6 +539,33 @@ mod tests {
 
     fn elements() -> Reply {
         Reply::Elements(vec![Element::raw(b"x".as_slice().into())].into())
+    }
+
+    #[test]
+    fn wrong_protocols_are_closed_unheard() {
+        const TLS: &str = "\x16\x03\x01\n";
+        for (protocol, bytes, wrong) in [
+            (Protocol::Beanstalkd, TLS, WrongProtocol::Tls),
+            (Protocol::Beanstalkd, "*1\r\n$4\r\nPING\r\n", WrongProtocol::Redis),
+            (Protocol::Redis, TLS, WrongProtocol::Tls),
+            (Protocol::Redis, "GET / HTTP/1.1\r\nPING\r\n", WrongProtocol::Http),
+            (Protocol::Amqp, "GET / HTTP/1.1\r\n", WrongProtocol::Http),
+        ] {
+            let mut line = Line::new(protocol);
+            assert!(line.say(bytes).is_none());
+            assert_eq!(line.connection.wrong_protocol(), Some(wrong), "{bytes}");
+            assert_eq!(line.hear(), "", "{bytes}");
+            assert!(line.connection.is_finished(), "{bytes}");
+        }
+        for bytes in [TLS, "AMQP\0\0\t\x01"] {
+            let mut line = Line::new(Protocol::Amqp);
+            assert!(line.say(&format!("{bytes}12345678")).is_none());
+            assert!(line.connection.wrong_protocol().is_some());
+            assert!(line.hear().starts_with("AMQP"), "its version is told");
+        }
+        let mut line = Line::new(Protocol::Redis);
+        assert!(line.say("GET x\r\n").is_some());
+        assert_eq!(line.connection.wrong_protocol(), None);
     }
 
     /// As an element whose body has to come back from the log: it is deleted when it is read.

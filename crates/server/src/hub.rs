@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use broker::{Chore, ChoreDone, Fetch, FetchDone, JournalFailed};
 use disk::{File, RealDisk};
+use input::WrongProtocol;
 use journal::{DiskError, Durable};
 use model::{Lsn, Nanos, SessionId};
 
@@ -16,8 +17,10 @@ use crate::core::{Core, Transfer};
 use crate::counters::Counters;
 use crate::facts::JournalGauges;
 use crate::gateway::Inbox;
+use crate::log::Complaint;
 use crate::memory::receives_max;
 use crate::post::Post;
+use crate::wrong_protocol::Advice;
 use crate::{Failure, Log};
 
 /// What all threads share.
@@ -60,6 +63,8 @@ pub(crate) struct Hub {
     pub(crate) limits: Limits,
     memory_limit: u64,
     pub(crate) log: Log,
+    /// That clients speak the wrong protocol.
+    wrong_protocols: Mutex<Complaint>,
 }
 
 /// What a hub is made of besides its core.
@@ -145,7 +150,14 @@ impl Hub {
             limits,
             memory_limit,
             log,
+            wrong_protocols: Mutex::default(),
         }
+    }
+
+    /// Logs that a client speaks the wrong protocol.
+    pub(crate) fn tell_wrong_protocol(&self, now: Nanos, connection: &str, wrong: WrongProtocol) {
+        let mut complaint = self.wrong_protocols.lock().expect(POISONED);
+        complaint.line(self.log, now, format_args!("{}", Advice { connection, wrong }));
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {

@@ -42,6 +42,7 @@ mod reactor;
 mod server;
 pub mod signals;
 mod step;
+mod wrong_protocol;
 
 pub use config::{Config, Limits, Listen, Protocol, THREADS_MAX, threads_default};
 pub use counters::{Counters, Latencies};

@@ -36,13 +36,20 @@ impl Log {
 #[derive(Debug, Default)]
 pub(crate) struct Complaint {
     logged_at: Option<Nanos>,
+    /// How often it came up since without being logged.
+    left_out: u64,
 }
 
 impl Complaint {
     pub(crate) fn line(&mut self, log: Log, now: Nanos, text: fmt::Arguments<'_>) {
-        if self.logged_at.is_none_or(|at| now.since(at) >= Nanos::SECOND) {
-            self.logged_at = Some(now);
-            log.line(text);
+        if self.logged_at.is_some_and(|at| now.since(at) < Nanos::SECOND) {
+            self.left_out += 1;
+            return;
+        }
+        self.logged_at = Some(now);
+        match std::mem::take(&mut self.left_out) {
+            0 => log.line(text),
+            count => log.line(format_args!("{text}, and {count} more since the last such line")),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use beanstalk::Shared;
+use input::WrongProtocol;
 use journal::Durable;
 use model::{After, Command, Draining, Nanos, Output, SessionId};
 use rustix::net::{getpeername, getsockname};
@@ -91,6 +92,15 @@ impl Peer {
                 input: resp::InputBuffer::new(),
             })),
             Protocol::Http => unreachable!("HTTP's connections are not accepted by reactors"),
+        }
+    }
+
+    /// What is spoken with it.
+    pub(crate) const fn protocol(&self) -> Protocol {
+        match self {
+            Self::Beanstalkd(_) => Protocol::Beanstalkd,
+            Self::Amqp(_) => Protocol::Amqp,
+            Self::Redis(_) => Protocol::Redis,
         }
     }
 
@@ -294,6 +304,30 @@ impl Peer {
         match self {
             Self::Beanstalkd(_) | Self::Amqp(_) => false,
             Self::Redis(peer) => peer.session.is_cut_off(),
+        }
+    }
+
+    /// Whether a connection that begins so may be what it is here for: its session decides.
+    pub(crate) const fn may_begin(&self, beginning: WrongProtocol) -> bool {
+        match self {
+            Self::Beanstalkd(_) => false,
+            Self::Amqp(_) => matches!(beginning, WrongProtocol::Amqp),
+            Self::Redis(_) => matches!(beginning, WrongProtocol::Redis | WrongProtocol::Http),
+        }
+    }
+
+    /// Whether its session has an answer for a client of that protocol: AMQP's tells its version
+    /// (2.2), but not to a web page.
+    pub(crate) const fn answers(&self, wrong: WrongProtocol) -> bool {
+        matches!(self, Self::Amqp(_)) && !matches!(wrong, WrongProtocol::Http)
+    }
+
+    /// A line of HTTP came.
+    pub(crate) const fn speaks_http(&self) -> bool {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.speaks_http(),
+            Self::Redis(peer) => peer.session.speaks_http(),
+            Self::Amqp(_) => false,
         }
     }
 

@@ -399,6 +399,9 @@ impl<'a> Reactor<'a> {
         connection.recount(&self.hub.buffered);
         connection.marks().touched = false;
         if connection.is_finished() {
+            if let Some(wrong) = connection.wrong_protocol() {
+                self.hub.tell_wrong_protocol(self.now, &connection.name(), wrong);
+            }
             return self.lists.finish(session, parting, connection.marks());
         }
         if connection.is_held() {

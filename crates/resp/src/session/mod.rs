@@ -16,7 +16,7 @@ mod transactions;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use input::InputBuffer;
+use input::{InputBuffer, is_method, is_target, names_host};
 use model::{Command, KeyCommand, LinkId, ListCommand, Nanos, QueueName, Reply, SessionId, limits};
 
 use crate::arguments::Arguments;
@@ -78,6 +78,7 @@ pub struct Session {
     half_sent: bool,
     has_more: bool,
     closing: bool,
+    speaks_http: bool,
     is_cut_off: bool,
     /// The command that it gave last.
     last: Option<Repeated>,
@@ -168,6 +169,7 @@ impl Session {
             half_sent: false,
             has_more: false,
             closing: false,
+            speaks_http: false,
             is_cut_off: false,
             last: None,
             now,
@@ -252,6 +254,12 @@ impl Session {
     #[must_use]
     pub const fn id(&self) -> SessionId {
         self.id
+    }
+
+    /// The peer sent a line of an HTTP request: the connection is to be closed.
+    #[must_use]
+    pub const fn speaks_http(&self) -> bool {
+        self.speaks_http
     }
 
     /// The connection is to be closed once what it was answered has been sent: the peer has quit,
@@ -405,9 +413,10 @@ impl Session {
         shared: &mut Shared,
         out: &mut Vec<u8>,
     ) -> Step {
-        if found.is_err() && is_http(words) {
+        if found.is_err() && is_http(words, self.reader.was_inline()) {
             // A page in somebody's browser speaks through it: not a word, and nothing of the rest.
             self.closing = true;
+            self.speaks_http = true;
             return Step::GoOn;
         }
         let before = out.len();
@@ -700,7 +709,10 @@ fn is_for_subscribers(spec: &Spec) -> bool {
     verb || spec.name == "ping"
 }
 
-/// The first words of an HTTP request, which no client of ours sends.
-fn is_http(words: &Words) -> bool {
-    words.is(0, "post") || words.is(0, "host:")
+/// Whether a refused command is a line of an HTTP request. By a method other than POST only a line
+/// is known: typed by a person who means `DEL`, `DELETE` is an unknown command.
+fn is_http(words: &Words, is_inline: bool) -> bool {
+    let (first, second) = (words.word(0), words.word(1));
+    let is_request = is_inline && is_method(first) && is_target(second);
+    words.is(0, "post") || names_host(first) || is_request
 }
