@@ -428,6 +428,13 @@ impl Engine {
         self.awaited.is_disturbed && self.awaited.queues.contains(&slot)
     }
 
+    /// Whether views of that queue look again sooner or later: something is on its way for which
+    /// one of them waits, or did.
+    pub(crate) fn will_look(&self, slot: QueueSlot) -> bool {
+        let Awaited { queues, unseen, is_disturbed, .. } = &self.awaited;
+        queues.contains(&slot) && (*is_disturbed || !unseen.is_empty())
+    }
+
     /// Whether the body of the message at this place is waited for where it is.
     fn is_coming(&self, order: i64) -> bool {
         let id = self.message_of(order);

@@ -152,6 +152,9 @@ impl Engine {
 
     /// What is ready in a queue has changed.
     pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
+        if !self.pacing.sources.is_empty() {
+            self.source_changed(slot);
+        }
         if self.observed.is_empty() || !self.queues.at(slot).is_named() {
             return;
         }

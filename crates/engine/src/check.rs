@@ -100,7 +100,27 @@ impl Engine {
         let times = self.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
         let timers = times.map(|(ticket, until)| self.check_timer(Timer::GiveUp(ticket), until));
         let due = self.pacing.for_memory.due;
-        timers.sum::<usize>() + self.check_timer(Timer::Admit(LineOf::Memory), due)
+        let timers = timers.sum::<usize>() + self.check_timer(Timer::Admit(LineOf::Memory), due);
+        let sources = &self.pacing.sources;
+        assert_eq!(sources.due.is_some(), sources.is_changed(), "changed lists are looked at");
+        self.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
+        timers + self.check_timer(Timer::Sources, sources.due)
+    }
+
+    /// The first who waits for a place lacks one, unless its turn is about to come.
+    fn check_first_in_line(&self, slot: QueueSlot, queue: &Queue) {
+        let of = LineOf::Queue(slot);
+        let Some(ticket) = queue.line.tickets.first() else { return };
+        let comes_soon = queue.line.due.is_some_and(|due| due <= self.latest)
+            || self.pacing.sources.is_changed()
+            || self.pacing.held_back.contains(&of)
+            || queue.line.looks;
+        let lacks = || {
+            let paced = self.pacing.sends.get(ticket).expect("who is in a line waits");
+            let demand = self.demand_of(paced.by, &paced.command);
+            self.lacks_place(&demand, *ticket).is_some()
+        };
+        assert!(comes_soon || lacks(), "{ticket} waits for a place in {}", queue.name);
     }
 
     /// Who waits for memory, and what of it is to be part of what.
@@ -189,13 +209,17 @@ impl Engine {
         self.check_policy(queue);
         self.check_expiring(slot, queue);
         self.check_views(queue);
-        self.check_onlookers(queue);
+        self.check_onlookers(slot, queue);
     }
 
-    fn check_onlookers(&self, queue: &Queue) {
+    fn check_onlookers(&self, slot: QueueSlot, queue: &Queue) {
+        let goes_on = queue.resumes.is_some() || self.will_look(slot);
+        let is_unsure = queue.is_expiring(self.latest) && queue.pause.is_none();
         for key in &queue.draining {
-            let feed = self.sessions.feed(*key);
-            assert!(feed.is_some_and(|feed| feed.draining), "who drains is to be told");
+            let feed = self.sessions.feed(*key).filter(|feed| feed.draining);
+            let feed = feed.expect("who drains is to be told");
+            let is_told_soon = goes_on || is_unsure || feed.is_held_back();
+            assert!(is_told_soon, "a consumer of {} drains though it has had all", queue.name);
         }
         for key in &queue.browsers {
             let feed = self.sessions.feed(*key);

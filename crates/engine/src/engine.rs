@@ -494,6 +494,7 @@ impl Engine {
             Timer::Resume(queue) => self.resume(queue),
             Timer::Browse(consumer) => return self.browse(consumer, effects),
             Timer::Delay(queue) => self.end_delay(queue, effects),
+            Timer::Sources => return self.look_at_sources(),
             Timer::Admit(line) => return self.admit_next(line, effects),
             Timer::GiveUp(ticket) => return self.give_up_waiting(ticket, effects),
             Timer::Pause(queue) => self.end_pause(queue),

@@ -65,7 +65,7 @@ impl Feed {
     }
 
     /// It may have more messages, and is given none before it may have more bytes.
-    fn is_held_back(&self) -> bool {
+    pub(crate) fn is_held_back(&self) -> bool {
         self.delivered < self.limit && self.bytes >= self.bytes_limit
     }
 

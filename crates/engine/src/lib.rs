@@ -136,6 +136,7 @@ mod sharing;
 mod shedding;
 mod slab;
 mod snapshot;
+mod source_waits;
 mod spilling;
 mod subscriptions;
 mod tally;

@@ -24,6 +24,7 @@ use crate::lists::as_run;
 use crate::memory::waiting_bytes;
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
+use crate::source_waits::SourceWaits;
 use crate::targets::Target;
 use crate::timers::Timer;
 
@@ -41,6 +42,8 @@ pub(crate) struct Pacing {
     pub(crate) for_memory: Line,
     /// Queues that nobody finds any more, with a line in which somebody waits still.
     pub(crate) leaving: BTreeSet<QueueSlot>,
+    /// Which of them depend on what is in a list.
+    pub(crate) sources: SourceWaits,
     /// Lines whose first would go on if the log was not behind.
     pub(crate) held_back: BTreeSet<LineOf>,
     /// The log takes no more than what settles.
@@ -76,6 +79,7 @@ impl Pacing {
             for_memory_bytes: 0,
             for_memory: Line::default(),
             leaving: BTreeSet::new(),
+            sources: SourceWaits::default(),
             held_back: BTreeSet::new(),
             is_log_behind: false,
             is_closed: false,
@@ -140,6 +144,7 @@ impl Engine {
         let paced = Paced { by, command, bytes: lack.bytes, at, since, until, floor };
         self.pacing.bytes += paced.bytes;
         self.pacing.memory_bytes += waiting_bytes(&paced.command);
+        self.pacing.sources.insert(&paced.command, ticket);
         self.pacing.sends.insert(ticket, paced);
         self.sessions.at_mut(by).paced.insert(ticket);
         self.enter_line(ticket);
@@ -307,6 +312,8 @@ impl Engine {
         let paced = paced.expect("invariant: who is in a line waits");
         self.pacing.bytes -= paced.bytes;
         self.pacing.memory_bytes -= waiting_bytes(&paced.command);
+        self.pacing.sources.remove(&paced.command, ticket);
+        self.set_sources_due();
         self.timers.change(Timer::GiveUp(ticket), paced.until, None);
         paced
     }

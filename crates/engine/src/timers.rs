@@ -34,6 +34,8 @@ pub(crate) enum Timer {
     Resume(QueueSlot),
     /// The consumer goes on to look at its queue.
     Browse(ConsumerKey),
+    /// Lists have changed on which depends what sends that wait need.
+    Sources,
     /// Who waits for a place in a queue, or for memory, goes on, or gives up.
     Admit(LineOf),
     /// The send with this ticket has waited as long for a place as it was to.

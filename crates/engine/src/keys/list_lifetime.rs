@@ -54,11 +54,11 @@ impl Engine {
         }
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let before = queue.lifetime.over.map_or(at, |over| over.at);
-        let (name, over) = (queue.name.clone(), Over { at: at.max(before), above, below });
+        let over = Over { at: at.max(before), above, below };
         self.totals.counts.doom_some(&doomed);
         self.list_ended(slot);
         self.change_lifetime(slot, ListLifetime { at: None, over: Some(over) });
-        self.touched(&name);
+        self.touched_list(slot);
     }
 
     /// The last doomed message of a queue is gone.
