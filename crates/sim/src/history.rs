@@ -73,6 +73,8 @@ pub struct Found {
     /// It could not be delivered, so it is unknown what only a delivery shows: failures, expiry,
     /// why it is dead, and which subscription of the topic has it.
     pub is_hidden: bool,
+    /// Its place in what its queue delivers, the first to come first, where it was delivered.
+    pub place: Option<usize>,
 }
 
 /// What no recovery shows of a message, and yet decides what becomes of it.
@@ -82,8 +84,24 @@ pub struct Nature {
     pub level: Durability,
     /// Its place among the ready of its priority.
     pub order: u64,
+    /// The last that it may have, where a fall has left a doubt.
+    pub order_max: u64,
     /// What its body counts for where bytes are counted.
     pub bytes: u64,
+}
+
+impl Nature {
+    /// One whose place is known.
+    #[must_use]
+    pub const fn new(level: Durability, order: u64, bytes: u64) -> Self {
+        Self { level, order, order_max: order, bytes }
+    }
+
+    /// The same at another place.
+    #[must_use]
+    pub const fn at(self, order: u64) -> Self {
+        Self { order, order_max: order, ..self }
+    }
 }
 
 /// The changes that a reply reflects, by their numbers. They may be of several messages.
@@ -227,14 +245,19 @@ impl History {
             change.told.is_some_and(|told| self.spares(fall, change.nature.level, told, fell))
         };
         let floor = self.changes.iter().rposition(spared).map_or(0, |last| last + 1);
+        let cuts = (floor..=self.len()).filter(|cut| self.is_between_steps(*cut));
+        let fits = |cut: &usize| self.misfits(*cut, now, found).is_empty();
+        let fitting: Vec<_> = cuts.filter(fits).collect();
         // Of several prefixes with the same outcome the shortest: what it leaves out may be lost.
-        let mut cuts = (floor..=self.len()).filter(|cut| self.is_between_steps(*cut));
-        let Some(cut) = cuts.find(|cut| self.misfits(*cut, now, found).is_empty()) else {
+        // A change that shows in nothing but the order in which messages come is told by that.
+        let ordered = fitting.iter().find(|cut| self.explains_order(**cut, found));
+        let Some(&cut) = ordered.or(fitting.first()) else {
             panic!("{}", self.complaint(floor, fall, now, found));
         };
         let certain = self.changes.iter().take(floor);
         let certain = certain.filter(|change| change.is_journalled()).map(|change| change.id);
         self.spent_id = certain.chain(found.keys().copied()).filter(is_message).max().unwrap_or(0);
+        self.doubt_order(cut, &fitting);
         self.changes.truncate(cut);
         self.changes.retain(Change::is_journalled);
         self.adopt(found);
@@ -325,6 +348,35 @@ impl History {
         lost.chain(wrong).collect()
     }
 
+    /// What the first `cut` changes left may have been given another place by a change behind
+    /// them, of which nothing else is to be seen.
+    fn doubt_order(&mut self, cut: usize, fitting: &[usize]) {
+        let last = fitting.iter().copied().fold(cut, usize::max);
+        let state = self.state_at(cut).into_iter();
+        let numbers: BTreeMap<u64, usize> = state.map(|(id, (number, _))| (id, number)).collect();
+        for later in cut..last {
+            let Some(Change { id, nature, .. }) = self.changes.get(later) else { continue };
+            let (order, known) = (nature.order, numbers.get(id));
+            if let Some(change) = known.and_then(|number| self.changes.get_mut(*number)) {
+                change.nature.order_max = change.nature.order_max.max(order);
+            }
+        }
+    }
+
+    /// Whether messages of one queue were delivered in the order that they have after the first
+    /// `cut` changes.
+    fn explains_order(&self, cut: usize, found: &BTreeMap<u64, Found>) -> bool {
+        let state = self.state_at(cut);
+        let ranked = found.iter().filter_map(|(id, found)| {
+            let (number, (content, _)) = state.get(id)?;
+            let rank = (content.priority, self.nature(*number)?.order);
+            Some(((&content.queue, found.place?), rank))
+        });
+        let ranked: BTreeMap<_, _> = ranked.collect();
+        let ranks: Vec<_> = ranked.iter().map(|((queue, _), rank)| (queue, rank)).collect();
+        ranks.is_sorted()
+    }
+
     fn complaint(
         &self,
         floor: usize,
@@ -413,7 +465,7 @@ impl Found {
 
 impl From<Kept> for Found {
     fn from(kept: Kept) -> Self {
-        Self { kept, is_hidden: false }
+        Self { kept, is_hidden: false, place: None }
     }
 }
 

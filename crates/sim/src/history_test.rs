@@ -15,7 +15,7 @@ fn kept(queue: &str, priority: u32) -> Kept {
 }
 
 const fn nature(level: Durability) -> Nature {
-    Nature { level, order: 1, bytes: 0 }
+    Nature::new(level, 1, 0)
 }
 
 const SYNCED: Nature = nature(Durability::Synced);
@@ -201,7 +201,7 @@ fn a_message_that_nobody_was_given_may_be_in_any_subscription_of_its_topic() {
     history.told(Nanos::ZERO, 0..1);
     let hidden = |queue| {
         let kept = (kept(queue, 0).0, Standing::Buried);
-        let found = [(1, Found { kept, is_hidden: true })].into();
+        let found = [(1, Found { kept, is_hidden: true, place: None })].into();
         let mut history = history.clone();
         let fell = Nanos::from_millis(100);
         catch_unwind(AssertUnwindSafe(|| history.recover(Fall::Power, fell, fell, &found))).is_ok()

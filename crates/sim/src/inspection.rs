@@ -95,7 +95,7 @@ fn by_their_ids<F: Clone>(
     let found = ids.filter_map(|id| message(broker, id));
     // Elements of lists are looked at by their names.
     let found = found.filter(|(_, (content, _))| !is_list(&content.queue));
-    let hidden = |(id, kept)| (id, Found { kept, is_hidden: true });
+    let hidden = |(id, kept)| (id, Found { kept, is_hidden: true, place: None });
     let found: BTreeMap<u64, Found> = found.map(hidden).collect();
     let Reply::BrokerStatistics(all) = ask(broker, now, Command::BrokerStatistics) else {
         panic!("statistics are always there");
@@ -158,8 +158,9 @@ fn browse<F: Clone>(
     };
     ask(broker, now, open);
     let all = deliveries(broker, now).into_iter();
-    for delivery in all.filter(|delivery| !dead.contains_key(&delivery.message.0)) {
-        show(&delivery, queue.as_str().into(), found);
+    let all = all.filter(|delivery| !dead.contains_key(&delivery.message.0));
+    for (place, delivery) in all.enumerate() {
+        show(&delivery, place, queue.as_str().into(), found);
     }
     ask(broker, now, Command::CloseConsumer { link: LOOKING });
 }
@@ -176,8 +177,8 @@ fn take_and_return<F: Clone>(
     ask(broker, now, Command::Subscribe { link: LOOKING, subscription });
     let all = deliveries(broker, now);
     ask(broker, now, Command::CloseConsumer { link: LOOKING });
-    for delivery in all {
-        show(&delivery, queue.clone(), found);
+    for (place, delivery) in all.into_iter().enumerate() {
+        show(&delivery, place, queue.clone(), found);
         let (message, settlement) = (delivery.message, Settlement::Release);
         let settled = ask(broker, now, Command::Settle { message, settlement, transaction: None });
         assert_eq!(settled, Reply::Done, "{message} was held");
@@ -205,7 +206,7 @@ fn deliveries<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Vec<Delivery> {
     outputs.into_iter().map(delivery).collect()
 }
 
-fn show(delivery: &Delivery, queue: Rc<str>, found: &mut BTreeMap<u64, Found>) {
+fn show(delivery: &Delivery, place: usize, queue: Rc<str>, found: &mut BTreeMap<u64, Found>) {
     let seen = found.get_mut(&delivery.message.0);
     let seen = seen.unwrap_or_else(|| panic!("{} is delivered and not there", delivery.message));
     assert_eq!(&seen.kept.0.body[..], delivery.payload(), "it looks as it is delivered");
@@ -216,7 +217,7 @@ fn show(delivery: &Delivery, queue: Rc<str>, found: &mut BTreeMap<u64, Found>) {
     content.failed = delivery.failed;
     content.expires = delivery.expires;
     content.dead = delivery.dead.as_deref().map(Dead::from);
-    seen.is_hidden = false;
+    (seen.is_hidden, seen.place) = (false, Some(place));
 }
 
 /// Elements of lists that became dead letters: where from, and their bytes, by their numbers.

@@ -373,7 +373,7 @@ impl Oracle {
         assert_eq!(id, self.next_id, "the id of a new message");
         self.next_id += 1;
         let level = self.policy.durability(*persistence);
-        let nature = Nature { level, order: id, bytes: body.len() as u64 };
+        let nature = Nature::new(level, id, body.len() as u64);
         let content = Content::plain(queue.clone(), *priority, (*lease).max(1), body.clone());
         self.comes_into(queue);
         self.messages.insert(id, Message::new(content, nature, now));
@@ -396,7 +396,7 @@ impl Oracle {
             let waiting = matches!(message.place, Place::Ready(since) if since < now);
             let waiting = waiting && !self.returning.contains(id);
             let eligible = open && waiting && watched.contains(&content.queue);
-            eligible.then_some((content.priority, message.nature.order))
+            eligible.then_some((content.priority, message.nature.order_max))
         };
         let best = self.messages.iter().filter_map(rank).min();
         let Reply::Delivered(delivery) = reply else {
@@ -557,7 +557,9 @@ impl Oracle {
     /// A released message goes to the end of its line where that is the queue's rule.
     fn line_up(&mut self, id: u64) {
         if workload::releases_to_the_back(&self.message(id).content.queue) {
-            self.message(id).nature.order = self.next_id;
+            let order = self.next_id;
+            let message = self.message(id);
+            message.nature = message.nature.at(order);
             self.next_id += 1;
         }
     }

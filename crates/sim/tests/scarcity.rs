@@ -12,8 +12,16 @@ fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
 
 /// The same of so many seeds.
 fn lives_of(seeds: u64, adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
+    lives_from(1..=seeds, adapt)
+}
+
+/// The same of these seeds.
+fn lives_from(
+    seeds: impl IntoIterator<Item = u64>,
+    adapt: impl Fn(&mut Scenario, &mut Rng),
+) -> Tally {
     let mut total = Tally::default();
-    for seed in 1..=seeds {
+    for seed in seeds {
         let mut scenario = Scenario::new(seed);
         let mut rng = Rng::new(seed);
         scenario.narrow(&mut rng);
@@ -116,7 +124,8 @@ fn consumers_and_transactions_go_on_with_a_full_device() {
 #[test]
 fn the_oldest_goes_while_the_disk_stalls_too() {
     for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
-        let total = lives_of(SEEDS / 4, |scenario, rng| {
+        // In the last, a fall leaves a doubt whether a message was released to the back.
+        let total = lives_from((1..=SEEDS / 4).chain([472]), |scenario, rng| {
             (scenario.clients, scenario.amqp_clients) = (rng.between(2, 5), rng.pick(&[0, 3]));
             (scenario.redis_clients, scenario.steps) = (0, 1000);
             (scenario.falls_per_thousand, scenario.pipeline) = (rng.pick(&[0, 1]), 16);

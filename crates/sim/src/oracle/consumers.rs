@@ -132,7 +132,7 @@ impl Oracle {
             let waiting = matches!(message.place, Place::Ready(since) if since < now);
             let is_over = message.content.expires.is_some_and(|at| at <= now);
             let here = waiting && !is_over && &*message.content.queue == queue;
-            here.then_some((message.content.priority, message.nature.order))
+            here.then_some((message.content.priority, message.nature.order_max))
         };
         self.messages.values().filter_map(rank).min().filter(|_| is_open)
     }

@@ -96,7 +96,7 @@ impl Oracle {
         let lease = u32::try_from(new.lease.as_secs()).expect("invariant: a minute");
         let content = Content::plain(queue, new.priority, lease, payload(new).into());
         let content = Content { expires: new.expires, ..content };
-        let nature = Nature { level, order: id, bytes: new.body.len() as u64 };
+        let nature = Nature::new(level, id, new.body.len() as u64);
         self.messages.insert(id, Message::new(content, nature, now));
         let hidden = Place::Delayed(now + new.delay);
         self.stand(id, if new.delay == Nanos::ZERO { Place::Ready(now) } else { hidden });
@@ -208,7 +208,7 @@ impl Oracle {
         for asks in found {
             let name = asks.name.as_ref().expect("invariant: a durable one has a name");
             let kept = kept.get(&registration::subject(name)).expect("it was kept");
-            let nature = Nature { order: self.next_age, ..kept.nature };
+            let nature = kept.nature.at(self.next_age);
             self.next_age += 1;
             let queue = registration::queue_of(asks, 0, 0);
             self.subscriptions.insert(queue, Registered { asks: asks.clone(), nature });
@@ -231,7 +231,7 @@ impl Oracle {
 
     fn register(&mut self, queue: Rc<str>, asked: &Subscription) {
         let level = self.policy.durability(Persistence::Persistent);
-        let nature = Nature { level, order: self.next_age, bytes: 0 };
+        let nature = Nature::new(level, self.next_age, 0);
         self.next_age += 1;
         if let Some(name) = asked.name.as_ref().filter(|name| name.durable) {
             let (subject, kept) = (registration::subject(name), registration::kept(asked));

@@ -118,7 +118,7 @@ impl Oracle {
             }
         }
         let level = self.policy.durability(Persistence::Persistent);
-        let nature = Nature { level, order: 0, bytes: 0 };
+        let nature = Nature::new(level, 0, 0);
         let kept = (!own.is_empty()).then(|| rules::kept(name, &own));
         one(self.history.push(self.step, rules::subject(name), nature, kept))
     }
