@@ -4,10 +4,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use journal::{CheckFile, Disk, DiskError, ReadBuffers, TakeFile, WriteMode};
+use journal::{CheckFile, Disk, DiskError, DiskErrorKind, ReadBuffers, TakeFile, WriteMode};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FallocateFlags, FileType, Mode, OFlags, fallocate, fdatasync, fstat, fsync,
-    ftruncate, mkdirat, openat, renameat, statat, unlinkat,
+    AtFlags, CWD, Dir, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fdatasync, fstat,
+    fsync, ftruncate, mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -15,8 +15,10 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use crate::error::failed;
 use crate::file::{Access, read_blocks, write_all};
 use crate::lock::{LOCK_NAME, Lock};
-use crate::probe::{SCRATCH_NAME, measure};
+use crate::probe::{Basis, probe, probe_again};
 use crate::read_ahead::read_ahead;
+use crate::remembered::{REMEMBERED_NAME, UNFINISHED_NAME};
+use crate::trials::SCRATCH_NAME;
 use crate::{Choice, DiskCounters, File, OpenError, Probe};
 
 /// One directory of the operating system, held exclusively while this value lives.
@@ -45,7 +47,7 @@ struct Counts {
 
 impl RealDisk {
     /// Takes the directory at `path`, creating it and those above it where they are missing, and
-    /// measures how it is best written to, in a few milliseconds.
+    /// finds out how it is best written to: as it was before, or by measuring a few milliseconds.
     ///
     /// # Errors
     /// [`OpenError`]: another process holds it, it cannot be created or opened, or `choice`
@@ -54,7 +56,7 @@ impl RealDisk {
         create_with_parents(path)?;
         let directory = open_existing(path)?;
         let lock = Lock::take(&directory, path)?;
-        let probe = measure(&directory, path, choice)?;
+        let probe = probe(&directory, path, choice)?;
         Self::new(path, directory, Some(lock), probe)
     }
 
@@ -124,6 +126,62 @@ impl RealDisk {
         &self.probe
     }
 
+    /// Looks whether the directory is still at its path, and these files still in it by these
+    /// names: what is written to a file that was removed is lost with this process.
+    ///
+    /// # Errors
+    /// One is gone, or another is in its place, or the device does not tell.
+    pub fn check_in_place(&self, files: &[(String, File)]) -> Result<(), DiskError> {
+        let here = fstat(&self.directory).map_err(|errno| failed("look at", &self.path, errno))?;
+        let found = statat(CWD, &self.path, AtFlags::empty());
+        self.check_same(&self.path, &here, found)?;
+        files.iter().try_for_each(|(name, file)| {
+            let path = self.path.join(name);
+            let held = fstat(file.cached()).map_err(|errno| failed("look at", &path, errno))?;
+            let found = statat(&self.directory, name.as_str(), AtFlags::SYMLINK_NOFOLLOW);
+            self.check_same(&path, &held, found)
+        })
+    }
+
+    fn check_same(
+        &self,
+        path: &Path,
+        held: &Stat,
+        found: Result<Stat, Errno>,
+    ) -> Result<(), DiskError> {
+        let gone = |what: &str| DiskError {
+            kind: DiskErrorKind::Failed,
+            operation: "find",
+            file: path.display().to_string(),
+            cause: format!("{what} while the broker used it"),
+        };
+        match found {
+            Ok(found) if (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
+            Ok(_) => Err(gone("another was put in its place")),
+            Err(Errno::NOENT | Errno::NOTDIR) => Err(gone("it was removed or renamed")),
+            // Of the way to the directory something may be shut for a while: that harms nobody.
+            Err(Errno::ACCESS | Errno::LOOP | Errno::NOMEM) if path == self.path => Ok(()),
+            Err(errno) => Err(failed("look at", path, errno)),
+        }
+    }
+
+    /// Measures anew how the directory is best written to, while nobody waits for it: for half a
+    /// second at most. The next start goes by it; `Some` where that will write in another way.
+    ///
+    /// # Errors
+    /// The device failed: it is not to be trusted with the journal either.
+    pub fn probe_again(&self) -> Result<Option<Probe>, DiskError> {
+        if self.access == Access::Look || self.probe.basis == Basis::Circumstances {
+            return Ok(None);
+        }
+        probe_again(&self.directory, &self.path, &self.probe).map_err(|error| DiskError {
+            kind: DiskErrorKind::Failed,
+            operation: "measure writes to",
+            file: self.path.display().to_string(),
+            cause: error.to_string(),
+        })
+    }
+
     /// What has been done since the directory was opened, the measuring not counted.
     #[must_use]
     pub fn counters(&self) -> DiskCounters {
@@ -176,7 +234,7 @@ impl RealDisk {
             let entry = entry?;
             // Names that are not UTF-8 are not the journal's.
             let Ok(name) = entry.file_name().to_str() else { continue };
-            if name != LOCK_NAME && name != SCRATCH_NAME && self.is_file(&entry, name)? {
+            if !OWN_NAMES.contains(&name) && self.is_file(&entry, name)? {
                 names.push(name.to_owned());
             }
         }
@@ -309,6 +367,9 @@ impl Disk for RealDisk {
             .map_err(|errno| self.failed("remove", name, errno))
     }
 }
+
+/// Files of this crate's own, of which the journal is not told.
+const OWN_NAMES: [&str; 4] = [LOCK_NAME, SCRATCH_NAME, REMEMBERED_NAME, UNFINISHED_NAME];
 
 fn draw_salt() -> Result<u64, Errno> {
     let mut salt = [0; 8];

@@ -145,6 +145,36 @@ fn what_is_read_while_more_is_written_behind_it_is_what_was_written() {
 }
 
 #[test]
+fn second_start_measures_nothing() {
+    let scratch = Scratch::new("remembered");
+    let open = || RealDisk::open(&scratch.0, Choice::Auto).unwrap();
+    drop(open());
+    let remembered = scratch.0.join("probe");
+    // Beside much load no two tries may agree: then an idle moment decides.
+    while !remembered.exists() {
+        open().probe_again().unwrap();
+    }
+    let text = fs::read_to_string(&remembered).unwrap();
+    assert!(open().probe().to_string().contains("as measured before"), "{text}");
+    assert_eq!(open().names().unwrap(), [""; 0], "it is no file of the journal");
+
+    // Of another file system, or of another boot, it tells nothing; nor does nonsense.
+    for other in [text.replace(" at ", " at x"), "direct".into(), String::new()] {
+        fs::write(&remembered, other).unwrap();
+        assert!(!open().probe().to_string().contains("as measured before"));
+    }
+    assert_eq!(scratch.open(Method::Buffered).probe_again().unwrap(), None, "it is forced");
+}
+
+#[test]
+fn unusable_scratch_file_is_an_error() {
+    let scratch = Scratch::new("scratch");
+    fs::create_dir_all(scratch.0.join("probe.tmp")).unwrap();
+    let error = RealDisk::open(&scratch.0, Choice::Auto).unwrap_err().to_string();
+    assert!(error.contains("probe.tmp") && error.contains("measure writes"), "{error}");
+}
+
+#[test]
 fn every_flush_is_counted() {
     let scratch = Scratch::new("counts");
     let disk = scratch.open(Method::Direct);

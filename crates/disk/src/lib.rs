@@ -13,6 +13,8 @@ mod file;
 mod lock;
 mod probe;
 mod read_ahead;
+mod remembered;
+mod trials;
 
 pub use directory::RealDisk;
 pub use error::OpenError;

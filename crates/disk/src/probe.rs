@@ -1,19 +1,17 @@
-//! Which way of writing a directory's file system does well: a few writes each way when it is
-//! opened, on a scratch file whose blocks are initialised like those of a segment.
+//! Which way of writing a directory's file system does well: the methods, what may be asked for,
+//! and the choice by what [`crate::trials`] measured.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
 
-use journal::BLOCK_BYTES;
-use rustix::fs::{AtFlags, fdatasync, unlinkat};
 use rustix::io::Errno;
 
+use crate::OpenError;
 use crate::error::is_full;
-use crate::file::{Access, write_all};
-use crate::{File, OpenError};
+use crate::remembered::Remembered;
+use crate::trials::{Effort, SCRATCH_NAME, Times, measure_writes};
 
 /// How a synced write is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +65,17 @@ impl FromStr for Choice {
     }
 }
 
+/// By what a method was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// Not by times: the operator wants it, or there is no room or no descriptor for another.
+    Circumstances,
+    /// By times that differ from try to try, as beside other load.
+    Guess,
+    /// By times that tries agreed on.
+    Times,
+}
+
 /// How a directory is written to, and why. Displays as one line for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
@@ -78,12 +87,29 @@ pub struct Probe {
     pub direct_micros: Option<u64>,
     /// The same, buffered; `None` where nothing was measured.
     pub buffered_micros: Option<u64>,
+    /// By what the method was chosen.
+    pub(crate) basis: Basis,
 }
 
 impl Probe {
-    pub(crate) const fn unmeasured() -> Self {
-        let reason = "not measured";
-        Self { method: Method::Buffered, reason, direct_micros: None, buffered_micros: None }
+    pub(crate) fn unmeasured() -> Self {
+        Self::chosen(Method::Buffered, "not measured", None, None)
+    }
+
+    fn chosen(
+        method: Method,
+        reason: &'static str,
+        direct: Option<Times>,
+        buffered: Option<Times>,
+    ) -> Self {
+        let micros = |times: Times| u64::try_from(times.best.as_micros()).unwrap_or(u64::MAX);
+        Self {
+            method,
+            reason,
+            direct_micros: direct.map(micros),
+            buffered_micros: buffered.map(micros),
+            basis: Basis::Circumstances,
+        }
     }
 
     /// Where the journal has so many files that there are not two descriptors for each, which
@@ -94,7 +120,8 @@ impl Probe {
         if self.method == Method::Buffered || self.reason == FORCED || wanted <= descriptors {
             return self;
         }
-        Self { method: Method::Buffered, reason: "too few descriptors for direct I/O", ..self }
+        let reason = "too few descriptors for direct I/O";
+        Self { method: Method::Buffered, reason, basis: Basis::Circumstances, ..self }
     }
 }
 
@@ -118,176 +145,162 @@ const FILES_FEW: usize = 64;
 /// The reason where the operator wants a method.
 const FORCED: &str = "forced";
 
-/// The scratch file: there only while the probe runs.
-pub(crate) const SCRATCH_NAME: &str = "probe.tmp";
+/// Decides how a directory is written to. What was found in it before counts as long as it is on
+/// the same file system since the same boot of the machine; else both methods are measured.
+///
+/// # Errors
+/// [`OpenError`]: a call failed for another reason than want of room, or `choice` demands direct
+/// I/O of a file system that has none.
+pub(crate) fn probe(directory: &OwnedFd, path: &Path, choice: Choice) -> Result<Probe, OpenError> {
+    let remembered = Remembered::read(directory);
+    if let (Choice::Auto, Some(remembered)) = (choice, &remembered) {
+        return Ok(remembered.probe());
+    }
+    let probe = measure(directory, path, choice, None, Effort::START)?;
+    if probe.basis == Basis::Times {
+        Remembered::write(directory, path, &probe)?;
+    }
+    Ok(probe)
+}
 
-/// Measures both methods and chooses. Each gets [`WRITES`] writes or [`BUDGET`], whichever ends
-/// first, so that a slow disk does not hold up the start.
-pub(crate) fn measure(
+/// Measures anew, with more patience, beside a process that goes on with the method it has; what
+/// is found is for the next start. Gives it where that would take another method.
+///
+/// # Errors
+/// [`OpenError::Io`]: a call failed for another reason than want of room.
+pub(crate) fn probe_again(
+    directory: &OwnedFd,
+    path: &Path,
+    before: &Probe,
+) -> Result<Option<Probe>, OpenError> {
+    let earlier = Some(before.method).filter(|_| before.basis == Basis::Times);
+    let found = measure(directory, path, Choice::Auto, earlier, Effort::IDLE)?;
+    if found.basis == Basis::Circumstances {
+        return Ok(None);
+    }
+    Remembered::write(directory, path, &found)?;
+    Ok(Some(found).filter(|found| found.method != before.method))
+}
+
+fn measure(
     directory: &OwnedFd,
     path: &Path,
     choice: Choice,
+    before: Option<Method>,
+    effort: Effort,
 ) -> Result<Probe, OpenError> {
-    let failed = |operation| {
-        let scratch = path.join(SCRATCH_NAME);
-        move |errno: Errno| OpenError::io(operation, &scratch, errno)
-    };
-    remove_scratch(directory).map_err(failed("remove"))?;
-    let scratch = open(directory, path, Access::Create, Method::Buffered);
-    let scratch = unless_full(scratch).map_err(failed("create"))?;
-    let scratch = scratch.as_ref().map_err(|errno| *errno);
-    let buffered = scratch.and_then(|file| {
-        initialise(file)?;
-        buffered_time(file)
-    });
-    let direct = scratch.and_then(|_| {
-        let file = open(directory, path, Access::Write, Method::Direct)?;
-        direct_time(&file)
-    });
-    remove_scratch(directory).map_err(failed("remove"))?;
-    decide(path, choice, direct, buffered)
-}
-
-/// What cannot be measured for want of room does not keep a full disk from being emptied.
-fn unless_full<T>(made: Result<T, Errno>) -> Result<Result<T, Errno>, Errno> {
-    match made {
-        Err(errno) if !is_full(errno) => Err(errno),
-        made => Ok(made),
+    match measure_writes(directory, path, effort) {
+        Ok(times) => decide(path, choice, before, times),
+        // What cannot be measured for want of room does not keep a full disk from being emptied.
+        Err(errno) if is_full(errno) => Ok(without_room(choice)),
+        Err(errno) => Err(OpenError::io("measure writes to", &path.join(SCRATCH_NAME), errno)),
     }
 }
 
+fn without_room(choice: Choice) -> Probe {
+    match choice {
+        Choice::Force(method) => Probe::chosen(method, FORCED, None, None),
+        Choice::Auto => Probe::chosen(Method::Buffered, "no room to measure", None, None),
+    }
+}
+
+/// Chooses by the times of direct writes, `None` where they are refused, and of buffered ones.
 fn decide(
     path: &Path,
     choice: Choice,
-    direct: Result<Duration, Errno>,
-    buffered: Result<Duration, Errno>,
+    before: Option<Method>,
+    (direct, buffered): (Option<Times>, Times),
 ) -> Result<Probe, OpenError> {
-    let (method, reason) = match (choice, &direct, &buffered) {
-        (Choice::Force(Method::Direct), Err(errno), _) if !is_full(*errno) => {
-            let cause = (*errno).into();
+    let (method, reason) = match (choice, &direct) {
+        (Choice::Force(Method::Direct), None) => {
+            let cause = Errno::INVAL.into();
             return Err(OpenError::DirectRefused { path: path.to_owned(), cause });
         }
-        (Choice::Force(method), ..) => (method, FORCED),
-        (Choice::Auto, Err(errno), _) if is_full(*errno) => {
-            (Method::Buffered, "no room to measure")
-        }
-        (Choice::Auto, Err(_), _) => (Method::Buffered, "direct I/O refused"),
-        (Choice::Auto, Ok(direct), Ok(buffered)) if *direct > *buffered * 3 / 2 => {
+        (Choice::Force(method), _) => (method, FORCED),
+        (Choice::Auto, None) => (Method::Buffered, "direct I/O refused"),
+        (Choice::Auto, Some(direct)) if is_slower(direct, &buffered, before) => {
             (Method::Buffered, "direct I/O slower")
         }
-        // About as fast alone is faster in pairs: flushes of cached files wait for each other.
-        (Choice::Auto, Ok(_), _) => (Method::Direct, "direct I/O works well"),
+        (Choice::Auto, Some(_)) => (Method::Direct, "direct I/O works well"),
     };
-    let micros = |time: Result<Duration, Errno>| time.ok().map(|time| time.as_micros() as u64);
-    Ok(Probe { method, reason, direct_micros: micros(direct), buffered_micros: micros(buffered) })
+    let is_sure = buffered.is_settled() && direct.is_none_or(|times| times.is_settled());
+    let basis = match choice {
+        Choice::Force(_) => Basis::Circumstances,
+        Choice::Auto if is_sure => Basis::Times,
+        Choice::Auto => Basis::Guess,
+    };
+    Ok(Probe { basis, ..Probe::chosen(method, reason, direct, Some(buffered)) })
 }
 
-fn open(directory: &OwnedFd, path: &Path, access: Access, method: Method) -> Result<File, Errno> {
-    File::open(directory, path.join(SCRATCH_NAME), SCRATCH_NAME, access, method)
+/// Whether direct writes are slower by so much that buffered ones are better. About as fast alone
+/// is faster in pairs, for flushes of cached files wait for each other. A choice that was made
+/// before stands unless the times speak clearly against it; times that differ from try to try, as
+/// beside other load, speak for nothing.
+fn is_slower(direct: &Times, buffered: &Times, before: Option<Method>) -> bool {
+    let percent = match before {
+        None => 150,
+        Some(Method::Direct) => 200,
+        Some(Method::Buffered) => 120,
+    };
+    let is_slower = direct.best * 100 > buffered.best * percent;
+    let is_sure = direct.is_settled() && buffered.is_settled();
+    if is_sure { is_slower } else { before == Some(Method::Buffered) }
 }
-
-fn remove_scratch(directory: &OwnedFd) -> Result<(), Errno> {
-    match unlinkat(directory, SCRATCH_NAME, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// Writes zeros over the whole scratch file and waits for them: a sync over blocks that were never
-/// written would measure the file system's journal instead.
-fn initialise(file: &File) -> Result<(), Errno> {
-    for index in 0..WRITES {
-        write_all(file.cached(), offset(index), &ZEROS.0)?;
-    }
-    fdatasync(file.cached())
-}
-
-fn buffered_time(file: &File) -> Result<Duration, Errno> {
-    best_time(|index| {
-        write_all(file.cached(), offset(index), &ZEROS.0)?;
-        fdatasync(file.cached())
-    })
-}
-
-fn direct_time(file: &File) -> Result<Duration, Errno> {
-    best_time(|index| {
-        let direct = file.direct_for(offset(index), &ZEROS.0).ok_or(Errno::INVAL)?;
-        write_all(direct, offset(index), &ZEROS.0)
-    })
-}
-
-/// The shortest of the times: whatever else the machine does only adds to them.
-fn best_time(mut write: impl FnMut(usize) -> Result<(), Errno>) -> Result<Duration, Errno> {
-    let begin = Instant::now();
-    let mut best = Duration::MAX;
-    for index in 0..WRITES {
-        let start = Instant::now();
-        write(index)?;
-        best = best.min(start.elapsed());
-        if begin.elapsed() > BUDGET {
-            break;
-        }
-    }
-    Ok(best)
-}
-
-const fn offset(index: usize) -> u64 {
-    (index * BLOCK_BYTES) as u64
-}
-
-/// Writes each way: a handful shows a factor of 1.5 and takes a millisecond.
-const WRITES: usize = 5;
-
-/// The longest that one way is measured.
-const BUDGET: Duration = Duration::from_millis(3);
-
-/// A block of zeros, aligned as direct I/O wants it.
-#[repr(align(4096))]
-struct Block([u8; BLOCK_BYTES]);
-
-static ZEROS: Block = Block([0; BLOCK_BYTES]);
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    fn chosen(choice: Choice, direct: Result<u64, Errno>, buffered: u64) -> Option<Method> {
-        let direct = direct.map(Duration::from_micros);
-        let buffered = Ok(Duration::from_micros(buffered));
-        decide(Path::new("d"), choice, direct, buffered).ok().map(|probe| probe.method)
+    fn times(micros: u64) -> Times {
+        Times::settled(Duration::from_micros(micros))
+    }
+
+    fn chosen(choice: Choice, direct: Option<u64>, buffered: u64) -> Option<Method> {
+        let measured = (direct.map(times), times(buffered));
+        decide(Path::new("d"), choice, None, measured).ok().map(|probe| probe.method)
     }
 
     #[test]
-    fn the_better_method_is_chosen_unless_one_is_forced() {
+    fn better_method_is_chosen_unless_forced() {
         let force = Choice::Force;
-        assert_eq!(chosen(Choice::Auto, Ok(120), 130), Some(Method::Direct));
-        assert_eq!(chosen(Choice::Auto, Ok(150), 130), Some(Method::Direct));
-        assert_eq!(chosen(Choice::Auto, Ok(250), 130), Some(Method::Buffered));
-        assert_eq!(chosen(Choice::Auto, Err(Errno::INVAL), 130), Some(Method::Buffered));
-        assert_eq!(chosen(force(Method::Direct), Ok(900), 130), Some(Method::Direct));
-        assert_eq!(chosen(force(Method::Buffered), Ok(1), 130), Some(Method::Buffered));
-        assert_eq!(chosen(force(Method::Direct), Err(Errno::INVAL), 130), None);
+        assert_eq!(chosen(Choice::Auto, Some(120), 130), Some(Method::Direct));
+        assert_eq!(chosen(Choice::Auto, Some(150), 130), Some(Method::Direct));
+        assert_eq!(chosen(Choice::Auto, Some(250), 130), Some(Method::Buffered));
+        assert_eq!(chosen(Choice::Auto, None, 130), Some(Method::Buffered));
+        assert_eq!(chosen(force(Method::Direct), Some(900), 130), Some(Method::Direct));
+        assert_eq!(chosen(force(Method::Buffered), Some(1), 130), Some(Method::Buffered));
+        assert_eq!(chosen(force(Method::Direct), None, 130), None);
     }
 
     #[test]
-    fn a_full_device_is_not_taken_for_one_that_refuses_direct_writes() {
-        for full in [Errno::NOSPC, Errno::DQUOT] {
-            let probe = |choice| decide(Path::new("d"), choice, Err(full), Err(full)).unwrap();
-            assert_eq!(probe(Choice::Force(Method::Direct)).method, Method::Direct);
-            assert_eq!(probe(Choice::Auto).method, Method::Buffered);
-            assert!(probe(Choice::Auto).to_string().contains("no room to measure"));
-            assert_eq!(unless_full::<()>(Err(full)), Ok(Err(full)), "no file could be made");
-        }
-        assert_eq!(unless_full(Ok(1)), Ok(Ok(1)));
-        assert_eq!(unless_full::<()>(Err(Errno::ACCESS)), Err(Errno::ACCESS));
+    fn earlier_choice_stands_near_the_threshold() {
+        let slower = |direct, before| is_slower(&times(direct), &times(100), before);
+        let both = [Some(Method::Direct), Some(Method::Buffered)];
+        assert_eq!(both.map(|before| slower(110, before)), [false, false]);
+        assert_eq!(both.map(|before| slower(170, before)), [false, true]);
+        assert_eq!(both.map(|before| slower(210, before)), [true, true]);
+        let mut scattered = times(210);
+        scattered.second = Duration::from_micros(900);
+        let by_chance = |before| is_slower(&scattered, &times(100), before);
+        assert_eq!(both.map(by_chance), [false, true]);
+        assert!(!by_chance(None), "what differs from try to try decides nothing");
     }
 
     #[test]
-    fn where_descriptors_are_few_each_file_takes_one() {
+    fn full_device_decides_nothing() {
+        assert_eq!(without_room(Choice::Force(Method::Direct)).method, Method::Direct);
+        let probe = without_room(Choice::Auto);
+        assert_eq!((probe.method, probe.basis), (Method::Buffered, Basis::Circumstances));
+        assert!(probe.to_string().contains("no room to measure"));
+    }
+
+    #[test]
+    fn few_descriptors_leave_one_a_file() {
         let probe = |choice| {
-            let times = [Ok(Duration::from_micros(100)), Ok(Duration::from_micros(100))];
-            let [direct, buffered] = times;
-            decide(Path::new("d"), choice, direct, buffered).unwrap()
+            let measured = (Some(times(100)), times(100));
+            decide(Path::new("d"), choice, None, measured).unwrap()
         };
         let method = |choice, files| probe(choice).within(files, 270).method;
         assert_eq!(method(Choice::Auto, 90), Method::Direct);
