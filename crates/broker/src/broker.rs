@@ -270,6 +270,17 @@ impl<F: Clone> Broker<F> {
         chore
     }
 
+    /// Files of the log that have to stay where they are: see [`Journal::watched_files`].
+    #[must_use]
+    pub fn watched_files(&self, turn: usize) -> Vec<(String, F)> {
+        self.journal.as_ref().map_or_else(Vec::new, |journal| journal.watched_files(turn))
+    }
+
+    /// Something beside the log failed that it cannot do without: nothing more is confirmed.
+    pub fn fail_beside(&mut self, cause: DiskError) -> JournalFailed {
+        self.journal_mut().fail_beside(cause)
+    }
+
     fn next_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
         if !self.served_spill
             && let Some(chore) = self.poll_spill_chore(now)

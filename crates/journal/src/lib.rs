@@ -40,6 +40,7 @@ mod snapshot;
 mod spill;
 mod stretch;
 mod walk;
+mod watched;
 
 pub use chain::Readiness;
 pub use chore::{Chore, ChoreDone};

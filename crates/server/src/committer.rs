@@ -5,6 +5,7 @@
 
 use crate::Failure;
 use crate::hub::Hub;
+use crate::rounds::Rounds;
 
 /// Committers of a server; the broker hands out no more writes at once.
 pub(crate) const COMMITTERS: usize = 2;
@@ -40,15 +41,19 @@ pub(crate) fn read_back(hub: &Hub) {
 }
 
 /// Does the journal's chores one after the other until the server ends: filling segments ahead,
-/// snapshots, compaction.
+/// snapshots, compaction. Between them it makes its rounds.
 pub(crate) fn keep_house(hub: &Hub) {
     let Some(disk) = &hub.disk else { return };
+    let mut rounds = Rounds::default();
     let mut core = hub.lock();
-    while let Some((locked, chore)) = hub.wait_for_chore(core) {
+    while let Some((locked, chore)) = hub.wait_for_chore(core, rounds.next()) {
         drop(locked);
-        let done = chore.perform(disk);
+        let done = chore.map(|chore| chore.perform(disk));
+        let round = rounds.make(hub, disk);
         core = hub.lock();
-        if let Err(failed) = hub.complete_chore(&mut core, done) {
+        let kept = done.map_or(Ok(()), |done| hub.complete_chore(&mut core, done));
+        let round = round.map_err(|cause| core.broker.fail_beside(cause));
+        if let Err(failed) = kept.and(round) {
             drop(core);
             return hub.fail(Failure::Journal(failed.to_string()));
         }

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use broker::{Chore, ChoreDone, Fetch, FetchDone, JournalFailed};
 use disk::{File, RealDisk};
@@ -273,17 +274,24 @@ impl Hub {
         }
     }
 
-    /// The next chore for the housekeeper, waiting for one; `None` when the server ends.
+    /// The next chore for the housekeeper, waiting for one until `deadline` since the start;
+    /// `None` when the server ends.
     pub(crate) fn wait_for_chore<'a>(
         &self,
         mut core: MutexGuard<'a, Core>,
-    ) -> Option<(MutexGuard<'a, Core>, Chore<File>)> {
+        deadline: Nanos,
+    ) -> Option<(MutexGuard<'a, Core>, Option<Chore<File>>)> {
         while self.phase() < Phase::Halted {
             self.poll_chore(&mut core, self.clock.now());
             if let Some(chore) = core.take_chore() {
-                return Some((core, chore));
+                return Some((core, Some(chore)));
             }
-            core = self.chores.wait(core).expect(POISONED);
+            let left = deadline.since(self.clock.uptime());
+            if left == Nanos::ZERO {
+                return Some((core, None));
+            }
+            let left = Duration::from_nanos(left.0);
+            core = self.chores.wait_timeout(core, left).expect(POISONED).0;
         }
         None
     }
@@ -530,8 +538,8 @@ impl Hub {
         self.settled.notify_all();
     }
 
-    /// Brings the journal to rest after the last session is gone: flushed, with a snapshot. The
-    /// committers and the housekeeper do it.
+    /// Brings the journal to rest after the last session is gone: flushed, with a snapshot, in
+    /// files that are there for the next start. The committers and the housekeeper do it.
     pub(crate) fn settle(&self) -> Result<(), Failure> {
         let mut core = self.lock();
         core.begin_to_end();
@@ -545,7 +553,10 @@ impl Hub {
             core = self.settled.wait(core).expect(POISONED);
             self.hand_over(&mut core);
         }
-        Ok(())
+        let files = core.broker.watched_files(0);
+        drop(core);
+        let in_place = self.disk.as_ref().map_or(Ok(()), |disk| disk.check_in_place(&files));
+        in_place.map_err(|error| Failure::Journal(error.to_string()))
     }
 
     pub(crate) fn failure(&self) -> Option<Failure> {

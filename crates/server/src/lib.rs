@@ -39,6 +39,7 @@ mod outgoing;
 mod peer;
 mod post;
 mod reactor;
+mod rounds;
 mod server;
 pub mod signals;
 mod step;
