@@ -30,8 +30,12 @@ pub enum DecodeErrorKind {
     SizeMismatch,
     /// More elements than the bytes can hold, or than [`crate::limits`] allows.
     TooManyElements,
+    /// More of something in a message than one of [`crate::limits`], which it tells.
+    TooMany(&'static str, u32),
     /// A map with a key and no value (1.6.23).
     OddMap,
+    /// A map with two equal keys (1.6.23).
+    DuplicateKey,
     /// Deeper than [`crate::limits::NESTING_MAX`].
     TooDeep,
     /// A string that is not UTF-8 (1.6.20).
@@ -77,6 +81,7 @@ impl DecodeError {
             Kind::BadFrameHeader | Kind::FrameTooLarge | Kind::UnknownFrameType(_) => {
                 condition::CONNECTION_FRAMING_ERROR
             }
+            Kind::TooMany(..) => condition::RESOURCE_LIMIT_EXCEEDED,
             _ => condition::DECODE_ERROR,
         }
     }
@@ -97,7 +102,9 @@ impl fmt::Display for DecodeErrorKind {
             Self::UnexpectedType(code) => write!(f, "unexpected type 0x{code:02x}"),
             Self::SizeMismatch => f.write_str("size and elements disagree"),
             Self::TooManyElements => f.write_str("too many elements"),
+            Self::TooMany(what, max) => write!(f, "a message has {max} {what} at most: send fewer"),
             Self::OddMap => f.write_str("a map's key has no value"),
+            Self::DuplicateKey => f.write_str("two keys of a map are equal"),
             Self::TooDeep => f.write_str("values are nested too deep"),
             Self::NotUtf8 => f.write_str("a string is not UTF-8"),
             Self::NotAscii => f.write_str("a symbol is not ASCII"),

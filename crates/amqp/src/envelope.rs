@@ -45,7 +45,7 @@ fn written(value: Seen<'_>) -> Value<'_> {
 }
 
 fn read(format: Format, body: &[u8]) -> Option<Envelope<'_>> {
-    let message = Message::stored((format == FORMAT).then_some(body)?)?;
+    let message = Message::head_of_stored((format == FORMAT).then_some(body)?)?;
     let (header, properties) = (message.header(), message.properties());
     let application = message.application_properties();
     let pairs = application.iter().flat_map(|map| map.iter());

@@ -34,7 +34,7 @@ impl Error {
         let condition = Cow::Owned(list.need(condition, "condition")?.to_owned());
         let description = list.string()?;
         let info = list.fields()?;
-        list.finish()?;
+        list.finish(reader)?;
         Ok(Error { condition, description, info })
     }
 

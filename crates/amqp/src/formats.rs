@@ -22,7 +22,7 @@ fn property<'m>(format: Format, body: &'m [u8], name: &str) -> Seen<'m> {
     if format != FORMAT {
         return Seen::Null;
     }
-    let Some(message) = Message::stored(body) else { return Seen::Null };
+    let Some(message) = Message::head_of_stored(body) else { return Seen::Null };
     let field = if name.starts_with("JMS") { header_field(&message, name) } else { None };
     field.or_else(|| message.application_property(name).map(seen)).unwrap_or_default()
 }
@@ -87,11 +87,7 @@ fn content_length(message: &Message<'_>) -> Option<usize> {
             let first = sections.next()?;
             sections.next().is_none().then_some(first.len())
         }
-        BodyKind::Value => match message.value().ok()?? {
-            Value::String(text) => Some(text.len()),
-            Value::Binary(bytes) => Some(bytes.len()),
-            _ => None,
-        },
+        BodyKind::Value => message.text_or_binary().map(<[u8]>::len),
         BodyKind::Empty | BodyKind::Sequence => None,
     }
 }

@@ -24,7 +24,8 @@
 //! 4. [`Connection::tell`] for each event whose time has come, then [`Connection::flush`] once;
 //!    that again once `out` was sent while [`Connection::is_congested`]. Where memory is scarce,
 //!    [`Connection::allow`] before.
-//! 5. [`Connection::has_more`] after 3 or 4: there are new commands, go on with 3.
+//! 5. [`Connection::has_more`] after 3 or 4: there are new commands, go on with 3. What that costs
+//!    beside the engine's steps is [`Connection::take_steps`].
 //! 6. [`Connection::handle_timeout`] when [`Connection::poll_timeout`] is past.
 //! 7. [`Connection::handle_half_close`] when the peer will send no more.
 //! 8. The end, once [`Connection::wants_close`] and `out` has been sent.

@@ -16,8 +16,16 @@ pub const DELIVERY_TAG_BYTES_MAX: usize = 32;
 /// Lists, maps, arrays and described values inside one another.
 pub const NESTING_MAX: u32 = 32;
 
-/// Elements of an array whose elements take no bytes, such as null: nothing else bounds them.
+/// Elements of arrays whose elements take no bytes, such as null, in one frame or message: nothing
+/// else bounds them. The bytes of an array are passed over at once, whatever its count.
 pub const EMPTY_ELEMENTS_MAX: u32 = 1024;
+
+/// Elements of lists, maps and arrays in all sections of a message that a producer sends, but for
+/// the body, which nobody looks into. Each is looked at while everybody else waits.
+pub const SECTION_ELEMENTS_MAX: u32 = 65_536;
+
+/// Sections that make the body of a message that a producer sends.
+pub const BODY_SECTIONS_MAX: u32 = 1_024;
 
 /// Symbols in one field, such as capabilities or outcomes.
 pub const SYMBOLS_MAX: u32 = 128;

@@ -69,7 +69,7 @@ impl<'a> SaslBody<'a> {
             descriptor::SASL_OUTCOME => outcome(&mut list)?,
             _ => return Err(unknown),
         };
-        list.finish()?;
+        list.finish(&mut reader)?;
         reader.finish()?;
         Ok(sasl)
     }

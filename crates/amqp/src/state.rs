@@ -100,7 +100,7 @@ impl<'a> DeliveryState<'a> {
             },
             _ => Outcome::read(code, &mut list)?.map(DeliveryState::Outcome).ok_or(unknown)?,
         };
-        list.finish()?;
+        list.finish(reader)?;
         Ok(state)
     }
 }
@@ -124,7 +124,7 @@ impl Outcome {
         let code = reader.composite()?;
         let mut list = ListReader::new(reader)?;
         let outcome = Outcome::read(code, &mut list)?.ok_or(unknown)?;
-        list.finish()?;
+        list.finish(reader)?;
         Ok(outcome)
     }
 

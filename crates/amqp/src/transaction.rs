@@ -43,7 +43,7 @@ impl<'a> CoordinatorRequest<'a> {
             }
             _ => return Err(unknown),
         };
-        list.finish()?;
+        list.finish(&mut reader)?;
         reader.finish()?;
         Ok(request)
     }

@@ -255,6 +255,11 @@ impl Connection {
         command.or_else(|| self.end_of_input())
     }
 
+    /// What reading its peer's bytes cost beside the broker's steps, since it was asked last.
+    pub(crate) fn take_steps(&mut self) -> u64 {
+        self.peer.take_steps()
+    }
+
     /// The broker cannot take the command that was given last: it comes again as the next.
     pub(crate) fn postpone(&mut self, command: Command) {
         self.postponed = Some(Box::new(command));

@@ -149,6 +149,14 @@ impl Peer {
         })
     }
 
+    /// What reading cost beside the broker's steps.
+    pub(crate) fn take_steps(&mut self) -> u64 {
+        match self {
+            Self::Amqp(peer) => peer.connection.take_steps(),
+            Self::Beanstalkd(_) | Self::Redis(_) => 0,
+        }
+    }
+
     /// A reply of the broker, in the order in which the broker made them. Gives what the peer
     /// waits for now: nothing where it is not told.
     pub(crate) fn reply(

@@ -229,6 +229,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         let answered = connection.unsent();
         end_waits(core, hub, now, reactor_of(connection.id()));
         spent += (answered - before).div_ceil(ANSWER_BYTES_PER_STEP) as u64;
+        spent += connection.take_steps();
         let Some(command) = command else { break };
         let own = connection.id();
         if !core.broker.takes(own, &command) {

@@ -10,7 +10,7 @@ use crate::connection::limits::LEASE;
 use crate::error::{Error, condition};
 use crate::formats::FORMAT;
 use crate::limits::APPLICATION_PROPERTIES_MAX;
-use crate::message::{MESSAGE_FORMAT, Message, Place};
+use crate::message::{MESSAGE_FORMAT, Message, Place, Section};
 use crate::types::Value;
 
 /// When a message may be delivered, in milliseconds since 1970.
@@ -30,6 +30,8 @@ pub(crate) struct Arrival {
     pub(crate) message: NewMessage,
     /// Looked for only where the link's target names no node.
     pub(crate) to: Option<Destination>,
+    /// Bytes of it that were looked at: all but the body.
+    pub(crate) looked_at: usize,
 }
 
 /// The present moment by the connection's clock, and how far that is ahead of the wall's.
@@ -81,7 +83,8 @@ pub(crate) fn read(
         body: body.clone(),
     };
     let to = if is_relayed { Some(destination(&message)?) } else { None };
-    Ok(Arrival { message: new, to })
+    let looked_at = body.len() - message.section(Section::Body).len();
+    Ok(Arrival { message: new, to, looked_at })
 }
 
 /// "Each message sent via the anonymous terminus names its destination in its `to`."
@@ -141,10 +144,11 @@ fn expires(message: &Message<'_>, present: Present) -> Option<Nanos> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::message::{Properties, data, message_annotations};
+    use crate::message::{self, Properties, data, message_annotations};
 
     /// The wall shows 1,000 s; the log remembers 5,000 s, from where the clock goes on.
     const WALL_MILLIS: i64 = 1_000_000;
@@ -169,6 +173,22 @@ mod tests {
         Properties { absolute_expiry_time, ..Properties::default() }.encode(&mut bytes);
         data(&mut bytes, b"body");
         Ok(read(bytes.into(), MESSAGE_FORMAT, false, PRESENT)?.message)
+    }
+
+    /// Selectors look through all properties: there may be many, but not any number.
+    #[test]
+    fn application_properties_are_bounded() {
+        let with_properties = |count: usize| {
+            let mut bytes = Vec::new();
+            message::application_properties(&mut bytes, |map| {
+                (0..count).for_each(|name| map.string(&name.to_string(), Value::Null));
+            });
+            read(bytes.into(), MESSAGE_FORMAT, false, PRESENT).map(drop)
+        };
+        assert_eq!(with_properties(APPLICATION_PROPERTIES_MAX), Ok(()));
+        let error = with_properties(APPLICATION_PROPERTIES_MAX + 1).unwrap_err();
+        assert_eq!(error.condition, condition::RESOURCE_LIMIT_EXCEEDED);
+        assert!(error.description.is_some_and(|why| why.ends_with("at most: send fewer")));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) struct Opening {
 impl Opening {
     /// Words the beginning of a delivery.
     pub(crate) fn of(delivery: &Delivery, now: Nanos) -> Self {
-        let stored = (delivery.format == FORMAT).then(|| Message::stored(&delivery.body));
+        let stored = (delivery.format == FORMAT).then(|| Message::head_of_stored(&delivery.body));
         match stored.flatten() {
             Some(message) => Self::of_stored(delivery, &message, now),
             None => Self::of_raw(delivery, now),

@@ -155,6 +155,7 @@ impl Connection {
         match arrival::read(body, format, is_relayed, present) {
             Err(error) => self.refuse(incoming, error),
             Ok(arrival) => {
+                self.looked_at(arrival.looked_at);
                 let message = arrival.message;
                 let command = match arrival.to {
                     Some(to) => Command::PutTo { to, message, transaction },

@@ -57,3 +57,16 @@ pub(crate) const SESSION_BYTES: usize = 512;
 /// Bytes of sessions, links and transactions that every connection may have: those of some thirty
 /// links.
 pub(crate) const ENDS_BYTES_FREE: usize = 32 * 1_024;
+
+/// Frames that ask the engine for nothing, after which others have their turn.
+pub(crate) const FRAMES_PER_POLL: u64 = 64;
+
+/// Steps of some 50 ns that such a frame counts for.
+pub(crate) const FRAME_STEPS: u64 = 3;
+
+/// Bytes of a performative, or of what stands before the body of a message, that count for nothing
+/// beside the command that comes of it.
+pub(crate) const LOOKED_BYTES_FREE: usize = 512;
+
+/// How many of those beyond are looked at in a step: an element may take one byte.
+pub(crate) const LOOKED_BYTES_PER_STEP: usize = 8;

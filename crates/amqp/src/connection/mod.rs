@@ -54,7 +54,10 @@ use crate::limits::{FRAME_BYTES_BEFORE_OPEN_MAX, FRAME_BYTES_MIN};
 use crate::performative::{Close, Disposition, Performative, Role};
 
 use event::{Awaited, Batch, Fact};
-use limits::{CLOSE_WAIT, ENDS_BYTES_FREE, SESSION_BYTES, TRANSACTION_BYTES};
+use limits::{
+    CLOSE_WAIT, ENDS_BYTES_FREE, FRAME_STEPS, FRAMES_PER_POLL, LOOKED_BYTES_FREE,
+    LOOKED_BYTES_PER_STEP, SESSION_BYTES, TRANSACTION_BYTES,
+};
 use link::Link;
 use session::{Session, SessionKey};
 use work::Work;
@@ -104,6 +107,16 @@ pub struct Connection {
     received_at: Nanos,
     sent_at: Nanos,
     half_sent: bool,
+    reading: Reading,
+}
+
+/// What reading has cost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    /// Steps that the server has not been told of.
+    steps: u64,
+    /// There may be a whole frame that was left unread, so that others have their turn.
+    is_paused: bool,
 }
 
 /// How far the connection is.
@@ -175,12 +188,14 @@ impl Connection {
             received_at: now,
             sent_at: now,
             half_sent: false,
+            reading: Reading::default(),
         }
     }
 
     /// Takes the next command for the engine out of `input`; what needs no engine is answered into
     /// `out`. Gives nothing when `input` holds no whole frame, while the engine has to say whether
-    /// the connection may be opened, and while it has not answered a commit.
+    /// the connection may be opened, while it has not answered a commit, and after so many frames
+    /// that ask the engine for nothing that others should have their turn.
     pub fn poll_command(
         &mut self,
         now: Nanos,
@@ -191,18 +206,34 @@ impl Connection {
         if input.len() != self.unread {
             self.received_at = self.now;
         }
+        let mut frames = 0;
         let command = loop {
             if let Some(command) = self.next_work() {
                 break Some(command);
             }
-            if !self.read(input, out) {
+            if frames == FRAMES_PER_POLL || !self.read(input, out) {
                 break None;
             }
+            frames += 1;
         };
+        self.reading.is_paused = command.is_none() && frames == FRAMES_PER_POLL;
+        self.reading.steps += frames.saturating_sub(1) * FRAME_STEPS;
         self.unread = input.len();
-        let is_part = !input.is_empty() && !self.is_committing();
+        let is_part = !input.is_empty() && !self.is_committing() && !self.reading.is_paused;
         self.half_sent = command.is_none() && (is_part || self.is_greeting());
         command
+    }
+
+    /// Steps of some 50 ns that reading took since this was asked last, beside what the engine
+    /// counts for commands.
+    pub fn take_steps(&mut self) -> u64 {
+        core::mem::take(&mut self.reading.steps)
+    }
+
+    /// Counts bytes that were looked at one by one. What a usual frame has costs nothing extra.
+    fn looked_at(&mut self, bytes: usize) {
+        let beyond = bytes.saturating_sub(LOOKED_BYTES_FREE);
+        self.reading.steps += (beyond / LOOKED_BYTES_PER_STEP) as u64;
     }
 
     /// Takes a reply of the engine, in the very order in which the engine made them. Gives what
@@ -340,7 +371,7 @@ impl Connection {
     /// [`poll_command`](Self::poll_command) has something to give without any news.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.work.is_empty() && !self.is_committing()
+        (self.reading.is_paused || !self.work.is_empty()) && !self.is_committing()
     }
 
     /// Deliveries wait for room in `out`: [`flush`](Self::flush) has more once that was sent.
@@ -412,6 +443,7 @@ impl Connection {
             return Ok(());
         }
         let (performative, payload) = Performative::decode(frame.body).map_err(Fault::from)?;
+        self.looked_at(frame.body.len() - payload.len());
         match (self.phase, performative) {
             (Phase::Closing(_), Performative::Close(_)) => self.phase = Phase::Closed,
             (Phase::Closing(_), _) => {}

@@ -48,7 +48,7 @@ impl Header {
             first_acquirer: list.flag()?,
             delivery_count: list.uint()?.unwrap_or_default(),
         };
-        list.finish()?;
+        list.finish(reader)?;
         Ok(header)
     }
 

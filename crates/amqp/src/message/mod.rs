@@ -12,7 +12,7 @@ mod write;
 use crate::decode_error::{DecodeError, DecodeErrorKind as Kind};
 use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
-use crate::types::{Map, Value, descriptor};
+use crate::types::{Map, Value, code, descriptor};
 
 pub use header::{Header, PRIORITY_DEFAULT};
 pub(crate) use properties::Place;
@@ -40,23 +40,34 @@ impl<'a> Message<'a> {
     /// clients send it.
     ///
     /// # Errors
-    /// When a section is malformed, not known, or not where it may be.
+    /// When a section is malformed, not known, or not where it may be, or there is more in it than
+    /// the [`limits`](crate::limits) allow.
     pub fn scan(bytes: &'a [u8]) -> core::result::Result<Message<'a>, DecodeError> {
-        Message::walk(bytes, sections::check)
+        let message = Message::walk(bytes, sections::check, |_| false)?;
+        message.sections.check_body()?;
+        Ok(message)
     }
 
     /// The sections of a message that was scanned before it was stored: what is inside of them is
     /// not checked again. Of bytes that never were, lookups find something or nothing.
     pub(crate) fn stored(bytes: &'a [u8]) -> Option<Message<'a>> {
-        Message::walk(bytes, |_, reader| reader.leap()).ok()
+        Message::walk(bytes, |_, reader| reader.leap(), |_| false).ok()
     }
 
-    /// Finds the sections, each of which but the header `pass` has to pass over.
+    /// The same, but for the sections of its body, which are not looked for: body and footer seem
+    /// to be one. However many there are, what comes before them is found as soon.
+    pub(crate) fn head_of_stored(bytes: &'a [u8]) -> Option<Message<'a>> {
+        Message::walk(bytes, |_, reader| reader.leap(), |section| section == Section::Body).ok()
+    }
+
+    /// Finds the sections up to the first that `ends` it. Each but the header `pass` has to pass
+    /// over.
     fn walk(
         bytes: &'a [u8],
         pass: impl Fn(u64, &mut Reader<'a>) -> Result<()>,
+        ends: impl Fn(Section) -> bool,
     ) -> Result<Message<'a>> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = Reader::of_message(bytes);
         let (mut sections, mut header) = (Sections::default(), Header::default());
         while !reader.is_empty() {
             let start = reader.position();
@@ -68,6 +79,9 @@ impl<'a> Message<'a> {
                 return Err(DecodeError::new(Kind::SectionOrder, start));
             }
             sections.begin(section, code, start);
+            if ends(section) {
+                break;
+            }
             if section == Section::Header {
                 header = Header::read(&mut reader)?;
             } else {
@@ -167,6 +181,17 @@ impl<'a> Message<'a> {
         match self.body_kind() {
             BodyKind::Value => self.value_reader()?.value().map(Some),
             _ => Ok(None),
+        }
+    }
+
+    /// The bytes of a body that is one string or binary; nothing where it is of another kind. They
+    /// are not looked into.
+    pub(crate) fn text_or_binary(&self) -> Option<&'a [u8]> {
+        let mut reader = self.value_reader().ok()?;
+        match reader.byte().ok()? {
+            code::STRING_8 | code::BINARY_8 => reader.sized(true).ok(),
+            code::STRING_32 | code::BINARY_32 => reader.sized(false).ok(),
+            _ => None,
         }
     }
 

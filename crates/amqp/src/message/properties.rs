@@ -71,7 +71,7 @@ impl<'a> Properties<'a> {
             group_sequence: list.uint()?,
             reply_to_group_id: list.str()?,
         };
-        list.finish()?;
+        list.finish(reader)?;
         Ok(properties)
     }
 
@@ -91,7 +91,7 @@ impl<'a> Properties<'a> {
         list.check_str()?;
         list.uint()?;
         list.check_str()?;
-        list.finish()
+        list.finish(reader)
     }
 
     /// Appends the section.

@@ -2,6 +2,8 @@
 
 use core::ops::Range;
 
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::limits::BODY_SECTIONS_MAX;
 use crate::message::Properties;
 use crate::types::reader::{Reader, Result};
 use crate::types::{code, descriptor};
@@ -50,6 +52,8 @@ pub(super) struct Sections {
     /// The descriptor of the section that was read last; 0 before the first.
     last: u64,
     body: u64,
+    /// How many sections make the body.
+    body_sections: u32,
 }
 
 impl Section {
@@ -86,12 +90,22 @@ impl Sections {
         self.last = code;
         if section == Section::Body {
             self.body = code;
+            self.body_sections = self.body_sections.saturating_add(1);
         }
     }
 
     /// Notes that the message ends at `end`.
     pub(super) fn end(&mut self, end: usize) {
         self.fill(COUNT + 1, end);
+    }
+
+    /// A body in very many sections would be walked through again and again.
+    pub(super) fn check_body(&self) -> Result<()> {
+        if self.body_sections <= BODY_SECTIONS_MAX {
+            return Ok(());
+        }
+        let too_many = DecodeErrorKind::TooMany("sections of a body", BODY_SECTIONS_MAX);
+        Err(DecodeError::new(too_many, self.range(Section::Body).start))
     }
 
     /// Those of the first `count` that are not known begin at `start`.
@@ -136,7 +150,7 @@ pub(super) fn check(code: u64, reader: &mut Reader<'_>) -> Result<()> {
 
 fn check_map(reader: &mut Reader<'_>, is_key: impl Fn(u8) -> bool) -> Result<()> {
     let code = reader.byte()?;
-    reader.map_with_keys(code, is_key).map(drop)
+    reader.map_with_keys(code, 0, is_key).map(drop)
 }
 
 /// Keys of annotations and footers: symbols, and ulongs that are reserved (3.2.10).

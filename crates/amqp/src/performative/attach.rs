@@ -8,6 +8,7 @@ use crate::encode;
 use crate::performative::{ReceiverSettleMode, Role};
 use crate::state::DeliveryState;
 use crate::terminus::{AttachTarget, Source};
+use crate::types::keys::Keys;
 use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
 use crate::types::{Fields, Map, Symbols, Value, code, descriptor};
@@ -171,7 +172,7 @@ impl Unsettled {
     /// The tags, with what the peer knows of each delivery.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<DeliveryState<'_>>)> {
         let mut reader = Reader::new(&self.elements);
-        (0..self.count / 2).map_while(move |_| delivery(&mut reader).ok())
+        (0..self.count / 2).map_while(move |_| delivery(&mut reader, |_| Ok(())).ok())
     }
 
     /// Whether there is none.
@@ -184,10 +185,14 @@ impl Unsettled {
         let read = list.field(|reader, code| {
             let (mut body, count) = reader.map_body(code)?;
             let elements = body.rest().to_vec();
+            let mut tags = Keys::default();
             for _ in 0..count / 2 {
-                delivery(&mut body)?;
+                let tag = body.clone();
+                delivery(&mut body, |behind| tags.add(&tag, behind))?;
             }
+            tags.finish()?;
             body.finish()?;
+            reader.rejoin(&body);
             Ok(Unsettled { count, elements })
         });
         read.map(Option::unwrap_or_default)
@@ -204,9 +209,14 @@ impl fmt::Debug for Unsettled {
     }
 }
 
-fn delivery<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], Option<DeliveryState<'a>>)> {
+/// The next tag and state. What is behind the tag is shown to `check` before the state is read.
+fn delivery<'a>(
+    reader: &mut Reader<'a>,
+    check: impl FnOnce(&Reader<'a>) -> Result<()>,
+) -> Result<(&'a [u8], Option<DeliveryState<'a>>)> {
     let code = reader.byte()?;
     let tag = reader.binary_of(code)?;
+    check(reader)?;
     if reader.peek() == Some(code::NULL) {
         reader.byte()?;
         return Ok((tag, None));

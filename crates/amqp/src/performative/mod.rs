@@ -91,7 +91,7 @@ impl<'a> Performative<'a> {
             descriptor::CLOSE => Performative::Close(Close::read(&mut list)?),
             _ => return Err(unknown),
         };
-        list.finish()?;
+        list.finish(&mut reader)?;
         if code != descriptor::TRANSFER {
             reader.finish()?;
         }

@@ -64,7 +64,7 @@ impl Source {
             outcomes: list.symbols("outcomes")?,
             capabilities: list.symbols("capabilities")?,
         };
-        list.finish()?;
+        list.finish(reader)?;
         Ok(source)
     }
 

@@ -80,7 +80,7 @@ impl Target {
             dynamic_node_properties: list.fields()?,
             capabilities: list.symbols("capabilities")?,
         };
-        list.finish()?;
+        list.finish(reader)?;
         Ok(target)
     }
 
@@ -101,7 +101,7 @@ impl Coordinator {
     fn read(reader: &mut Reader<'_>) -> Result<Coordinator> {
         let mut list = ListReader::new(reader)?;
         let coordinator = Coordinator { capabilities: list.symbols("capabilities")? };
-        list.finish()?;
+        list.finish(reader)?;
         Ok(coordinator)
     }
 }

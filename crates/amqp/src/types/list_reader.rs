@@ -36,8 +36,10 @@ impl<'a> ListReader<'a> {
         ListReader::new(reader)
     }
 
-    /// Fails when there are more fields, or bytes that belong to none.
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Goes on with `reader`, of which it was taken. Fails when there are more fields, or bytes
+    /// that belong to none.
+    pub(crate) fn finish(self, reader: &mut Reader<'a>) -> Result<()> {
+        reader.rejoin(&self.reader);
         if self.left > 0 {
             return Err(self.reader.error(Kind::TooManyFields));
         }

@@ -7,6 +7,7 @@ pub(crate) mod code;
 mod compound;
 pub(crate) mod descriptor;
 mod fields;
+pub(crate) mod keys;
 pub(crate) mod list_reader;
 mod pass;
 pub(crate) mod reader;

@@ -4,7 +4,7 @@
 use crate::decode_error::DecodeErrorKind as Kind;
 use crate::limits::NESTING_MAX;
 use crate::types::reader::{Reader, Result};
-use crate::types::{Fields, Map, code};
+use crate::types::{Fields, code};
 
 /// Checked all the way down.
 impl<'a> Reader<'a> {
@@ -60,29 +60,7 @@ impl<'a> Reader<'a> {
     /// A map with symbols as keys, such as properties or filters (2.8.13).
     pub(crate) fn fields_of(&mut self, code: u8) -> Result<Fields> {
         let is_symbol = |key| matches!(key, code::SYMBOL_8 | code::SYMBOL_32);
-        self.map_with_keys(code, is_symbol).map(Fields::from)
-    }
-
-    /// A map each of whose keys has a constructor that `is_key` allows.
-    pub(crate) fn map_with_keys(
-        &mut self,
-        code: u8,
-        is_key: impl Fn(u8) -> bool,
-    ) -> Result<Map<'a>> {
-        let (mut body, count) = self.map_body(code)?;
-        let elements = body.rest();
-        for _ in 0..count / 2 {
-            if body.peek().is_some_and(|key| !is_key(key)) {
-                return Err(body.error(Kind::InvalidField("key")));
-            }
-            body.check(0)?;
-            body.check(0)?;
-        }
-        if body.is_empty() {
-            Ok(Map { count, elements })
-        } else {
-            Err(body.error(Kind::SizeMismatch))
-        }
+        self.map_with_keys(code, 0, is_symbol).map(Fields::from)
     }
 }
 

@@ -1,10 +1,11 @@
 //! A cursor over a peer's bytes: takes typed values off their front, or says what is wrong where.
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::limits::{EMPTY_ELEMENTS_MAX, NESTING_MAX};
+use crate::limits::{EMPTY_ELEMENTS_MAX, NESTING_MAX, SECTION_ELEMENTS_MAX};
 use crate::types::code;
 use crate::types::compound::{Array, Described, List, Map};
 use crate::types::descriptor::{Descriptor, is_descriptor};
+use crate::types::keys::Keys;
 use crate::types::value::Value;
 
 use DecodeErrorKind as Kind;
@@ -17,11 +18,30 @@ pub(crate) struct Reader<'a> {
     rest: &'a [u8],
     /// Bytes from the beginning of what is decoded to the end of `rest`.
     end: usize,
+    budget: Budget,
+}
+
+/// How many elements of lists, maps and arrays may still come.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    elements: u32,
+    /// Of those in arrays that take no bytes.
+    empty: u32,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { rest: bytes, end: bytes.len() }
+        Reader::limited(bytes, u32::MAX)
+    }
+
+    /// A reader of a message, which refuses more elements than its sections may have.
+    pub(crate) fn of_message(bytes: &'a [u8]) -> Reader<'a> {
+        Reader::limited(bytes, SECTION_ELEMENTS_MAX)
+    }
+
+    fn limited(bytes: &'a [u8], elements: u32) -> Reader<'a> {
+        let budget = Budget { elements, empty: EMPTY_ELEMENTS_MAX };
+        Reader { rest: bytes, end: bytes.len(), budget }
     }
 
     /// Bytes from the beginning of what is decoded to the next byte.
@@ -71,10 +91,31 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A reader of the next `count` bytes alone, which are skipped here.
+    /// A reader of the next `count` bytes alone, which are skipped here. Once it was read,
+    /// [`Reader::rejoin`] has to follow.
     pub(crate) fn narrow(&mut self, count: usize) -> Result<Reader<'a>> {
         let rest = self.take(count)?;
-        Ok(Reader { rest, end: self.position() })
+        Ok(Reader { rest, end: self.position(), budget: self.budget })
+    }
+
+    /// The elements that were read of a part of this count here.
+    pub(crate) fn rejoin(&mut self, part: &Reader<'_>) {
+        self.budget = part.budget;
+    }
+
+    /// Counts elements of the value whose constructor stands at `at`.
+    fn count_elements(&mut self, count: u32, at: usize) -> Result<()> {
+        let too_many = Kind::TooMany("elements before its body", SECTION_ELEMENTS_MAX);
+        let left = self.budget.elements.checked_sub(count);
+        self.budget.elements = left.ok_or(DecodeError::new(too_many, at))?;
+        Ok(())
+    }
+
+    /// The same of elements that take no bytes.
+    fn count_empty(&mut self, count: u32, at: usize) -> Result<()> {
+        let left = self.budget.empty.checked_sub(count);
+        self.budget.empty = left.ok_or(DecodeError::new(Kind::TooManyElements, at))?;
+        self.count_elements(count, at)
     }
 
     fn u32(&mut self) -> Result<u32> {
@@ -328,26 +369,54 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn list_of(&mut self, code: u8, depth: u32) -> Result<Value<'a>> {
+        let at = self.position().saturating_sub(1);
         let (mut body, count) = self.list_body(code)?;
         let elements = body.rest;
-        body.check_elements(count, depth)?;
+        body.count_elements(count, at)?;
+        let inner = body.deeper(depth)?;
+        for _ in 0..count {
+            body.check(inner)?;
+        }
+        self.end_elements(&body)?;
         Ok(Value::List(List { count, elements }))
     }
 
     pub(crate) fn map_of(&mut self, code: u8, depth: u32) -> Result<Map<'a>> {
-        let (mut body, count) = self.map_body(code)?;
-        let elements = body.rest;
-        body.check_elements(count, depth)?;
-        Ok(Map { count, elements })
+        let inner = self.deeper(depth)?;
+        self.map_with_keys(code, inner, |_| true)
     }
 
-    /// Walks `count` values, which have to be all that there is.
-    fn check_elements(&mut self, count: u32, depth: u32) -> Result<()> {
-        let inner = self.deeper(depth)?;
-        for _ in 0..count {
-            self.check(inner)?;
+    /// Nothing may be left behind the elements of a value, all of which were read.
+    fn end_elements(&mut self, body: &Reader<'a>) -> Result<()> {
+        self.rejoin(body);
+        if body.is_empty() { Ok(()) } else { Err(body.error(Kind::SizeMismatch)) }
+    }
+
+    /// A map each of whose keys has a constructor that `is_key` allows, and is there once. What is
+    /// in it is inside of `inner` others.
+    pub(crate) fn map_with_keys(
+        &mut self,
+        code: u8,
+        inner: u32,
+        is_key: impl Fn(u8) -> bool,
+    ) -> Result<Map<'a>> {
+        let at = self.position().saturating_sub(1);
+        let (mut body, count) = self.map_body(code)?;
+        let elements = body.rest;
+        body.count_elements(count, at)?;
+        let mut keys = Keys::default();
+        for _ in 0..count / 2 {
+            let key = body.clone();
+            if key.peek().is_some_and(|code| !is_key(code)) {
+                return Err(key.error(Kind::InvalidField("key")));
+            }
+            body.check(inner)?;
+            keys.add(&key, &body)?;
+            body.check(inner)?;
         }
-        if self.is_empty() { Ok(()) } else { Err(self.error(Kind::SizeMismatch)) }
+        keys.finish()?;
+        self.end_elements(&body)?;
+        Ok(Map { count, elements })
     }
 
     fn deeper(&self, depth: u32) -> Result<u32> {
@@ -370,19 +439,24 @@ impl<'a> Reader<'a> {
         let mut body = self.compound(is_short)?;
         let count = body.count(is_short)?;
         let array = body.array_head(count)?;
-        let limit = if code::is_empty(array.code) {
-            EMPTY_ELEMENTS_MAX as usize
-        } else {
-            array.elements.len()
-        };
-        if count as usize > limit {
-            return Err(DecodeError::new(Kind::TooManyElements, at));
-        }
         let inner = body.deeper(depth)?;
-        for _ in 0..count {
-            body.check_of(array.code, inner)?;
+        if code::is_empty(array.code) {
+            body.count_empty(count, at)?;
+            if count > 0 {
+                body.check_of(array.code, inner)?;
+            }
+        } else if count as usize > array.elements.len() {
+            return Err(DecodeError::new(Kind::TooManyElements, at));
+        } else if let Some(width) = code::free_width(array.code) {
+            body.take(width.saturating_mul(count as usize))?;
+        } else {
+            body.count_elements(count, at)?;
+            for _ in 0..count {
+                body.check_of(array.code, inner)?;
+            }
         }
-        if body.is_empty() { Ok(array) } else { Err(body.error(Kind::SizeMismatch)) }
+        self.end_elements(&body)?;
+        Ok(array)
     }
 
     /// The constructor that all elements share; one that describes a described one is refused.

@@ -96,11 +96,49 @@ fn list(element: &[u8]) -> Vec<u8> {
 
 #[test]
 fn empty_elements_are_counted_up_to_their_limit() {
-    let array = |count: u32| [&[0xf0, 0, 0, 0, 5][..], &count.to_be_bytes(), &[0x43]].concat();
+    let array = array_of_zeros;
     let encoded = array(EMPTY_ELEMENTS_MAX);
     let Ok(Value::Array(zeros)) = Value::decode(&encoded) else { panic!() };
     assert_eq!(zeros.iter().count(), EMPTY_ELEMENTS_MAX as usize);
     assert_eq!(Value::decode(&array(EMPTY_ELEMENTS_MAX + 1)).unwrap_err().kind, TooManyElements);
+}
+
+/// Whatever a frame holds: lists of arrays, maps of them, or several fields.
+#[test]
+fn empty_elements_of_all_arrays_are_counted_together() {
+    let half = |more| array_of_zeros(EMPTY_ELEMENTS_MAX / 2 + more);
+    let several = |elements: &[Vec<u8>]| {
+        let size = u32::try_from(elements.concat().len() + 4).unwrap().to_be_bytes();
+        let count = u32::try_from(elements.len()).unwrap().to_be_bytes();
+        [&[0xd0], &size[..], &count, &elements.concat()].concat()
+    };
+    let both = |more| several(&[several(&[half(0)]), half(more)]);
+    assert!(Value::decode(&both(0)).is_ok());
+    assert_eq!(Value::decode(&both(1)).unwrap_err().kind, TooManyElements);
+    let state = |more| {
+        let [first, second] =
+            [half(0), half(more)].map(|array| [&[0xa3, 1, b'k'], &array[..]].concat());
+        let info = |pair: &[u8]| {
+            let map = [&[0xc1, u8::try_from(pair.len() + 1).unwrap(), 2], pair].concat();
+            let error = [&[0xa3, 1, b'c', 0x40], &map[..]].concat();
+            let error =
+                [&[0, 0x53, 0x1d, 0xc0, u8::try_from(error.len() + 1).unwrap(), 3], &error[..]];
+            let rejected = error.concat();
+            let size = u8::try_from(rejected.len() + 1).unwrap();
+            [&[0, 0x53, 0x25, 0xc0, size, 1], &rejected[..]].concat()
+        };
+        let unsettled = [&[0xa0, 1, 1], &info(&first)[..], &[0xa0, 1, 2], &info(&second)].concat();
+        let map = [&[0xc1, u8::try_from(unsettled.len() + 1).unwrap(), 4], &unsettled[..]].concat();
+        let fields = [&bytes("a10161 43 41 40404040")[..], &map].concat();
+        let size = u8::try_from(fields.len() + 1).unwrap();
+        [&[0, 0x53, 0x12, 0xc0, size, 8], &fields[..]].concat()
+    };
+    assert!(Performative::decode(&state(0)).is_ok());
+    assert_eq!(Performative::decode(&state(1)).unwrap_err().kind, TooManyElements);
+}
+
+fn array_of_zeros(count: u32) -> Vec<u8> {
+    [&[0xf0, 0, 0, 0, 5][..], &count.to_be_bytes(), &[0x43]].concat()
 }
 
 fn performative_error(hex: &str) -> Kind {

@@ -1,6 +1,8 @@
 //! Messages whose sections lie, and messages that are unusual and right.
 
 use amqp::DecodeErrorKind::*;
+use amqp::error::condition::RESOURCE_LIMIT_EXCEEDED;
+use amqp::limits::{BODY_SECTIONS_MAX, EMPTY_ELEMENTS_MAX, SECTION_ELEMENTS_MAX};
 use amqp::message::{BodyKind, Header, Message, Properties, Section};
 use amqp::transaction::CoordinatorRequest;
 use amqp::types::Value;
@@ -51,6 +53,51 @@ fn hostile_messages_are_refused() {
     }
     let bomb = [&bytes("00 53 77")[..], &[0x00, 0x53, 0x01].repeat(100), &[0x40]].concat();
     assert_eq!(Message::scan(&bomb).unwrap_err().kind, TooDeep);
+}
+
+/// However few bytes they take, elements and sections are counted: each would be looked at while
+/// everybody else waits.
+#[test]
+fn sections_have_bounded_elements() {
+    let annotations = |value: &[u8]| {
+        let size = u32::try_from(value.len() + 7).unwrap().to_be_bytes();
+        [&[0, 0x53, 0x72, 0xd1], &size[..], &[0, 0, 0, 2, 0xa3, 1, b'x'], value].concat()
+    };
+    let list = |count: u32, element: &[u8]| {
+        let elements = element.repeat(count as usize);
+        let size = u32::try_from(elements.len() + 4).unwrap().to_be_bytes();
+        [&[0xd0], &size[..], &count.to_be_bytes(), &elements].concat()
+    };
+    let too_many = TooMany("elements before its body", SECTION_ELEMENTS_MAX);
+    let nulls = |count| Message::scan(&annotations(&list(count, &[0x40]))).map(drop);
+    assert_eq!(nulls(SECTION_ELEMENTS_MAX - 2), Ok(()));
+    assert_eq!(nulls(SECTION_ELEMENTS_MAX - 1).unwrap_err().kind, too_many);
+    assert_eq!(nulls(SECTION_ELEMENTS_MAX).unwrap_err().condition(), RESOURCE_LIMIT_EXCEEDED);
+    // Two sections have as many together.
+    let half = annotations(&list(SECTION_ELEMENTS_MAX / 2, &[0x40]));
+    let footer = [&[0, 0x53, 0x78][..], &half[3..]].concat();
+    let both = [&half[..], &bytes("00 53 75 a0 00"), &footer].concat();
+    assert_eq!(Message::scan(&both).unwrap_err().kind, too_many);
+    // Arrays of what takes no bytes have one budget, too.
+    let arrays = |count| Message::scan(&annotations(&list(count, &bytes("e0 02 80 40")))).map(drop);
+    assert_eq!(arrays(EMPTY_ELEMENTS_MAX / 0x80), Ok(()));
+    assert_eq!(arrays(EMPTY_ELEMENTS_MAX / 0x80 + 1).unwrap_err().kind, TooManyElements);
+    // Numbers take bytes of their own and are passed over at once.
+    let size = 1_000_000_u32;
+    let numbers = [&[0xf0], &(size + 5).to_be_bytes()[..], &size.to_be_bytes(), &[0x50]].concat();
+    assert!(Message::scan(&annotations(&[numbers, vec![7; size as usize]].concat())).is_ok());
+}
+
+#[test]
+fn bodies_have_bounded_sections() {
+    let body =
+        |count: u32, section: &str| Message::scan(&bytes(section).repeat(count as usize)).map(drop);
+    for section in ["00 53 75 a0 00", "00 53 76 45"] {
+        assert_eq!(body(BODY_SECTIONS_MAX, section), Ok(()));
+        let error = body(BODY_SECTIONS_MAX + 1, section).unwrap_err();
+        assert_eq!(error.kind, TooMany("sections of a body", BODY_SECTIONS_MAX));
+        assert_eq!(error.condition(), RESOURCE_LIMIT_EXCEEDED);
+    }
 }
 
 /// The inside of a body is the receiver's: it is looked at when somebody asks for it.

@@ -1,6 +1,8 @@
 //! Encodings that the specification draws (1.2 to 1.6, 2.2, 2.3), each decoded and encoded.
 
+use amqp::DecodeErrorKind::DuplicateKey;
 use amqp::frame::{self, Frame, FrameKind, Split};
+use amqp::message::Message;
 use amqp::protocol_header::ProtocolHeader;
 use amqp::types::{Descriptor, Value};
 use amqp::{DecodeErrorKind, encode};
@@ -100,13 +102,36 @@ fn all_forms_of_a_list_are_the_same_list() {
 }
 
 #[test]
-fn a_map_keeps_its_order_and_the_first_of_equal_keys_counts() {
-    let encoded = bytes("c1 10 06 a3 01 62 52 01 a3 01 61 52 02 a3 01 62 52 03");
+fn maps_keep_their_order() {
+    let encoded = bytes("c1 10 06 a3 01 62 52 01 a3 01 61 52 02 a3 01 63 52 03");
     let Ok(Value::Map(map)) = Value::decode(&encoded) else { panic!() };
     let keys: Vec<_> = map.iter().map(|(key, _)| key.as_str().unwrap()).collect();
-    assert_eq!(keys, ["b", "a", "b"]);
+    assert_eq!(keys, ["b", "a", "c"]);
     assert_eq!(map.get("b"), Some(Value::Uint(1)));
-    assert_eq!(map.get("c"), None);
+    assert_eq!(map.get("d"), None);
+}
+
+/// "A map in which there exist two identical key values is invalid" (1.6.23), in every map.
+#[test]
+fn equal_keys_are_invalid() {
+    let twice = [
+        ("a map", "c1 09 04 a3 01 62 43 a3 01 62 43"),
+        ("two forms of a key", "c1 0c 04 a3 01 62 43 b3 00000001 62 43"),
+        ("a map in a list", "c0 0c 01 c1 09 04 a3 01 62 43 a3 01 62 43"),
+    ];
+    for (name, hex) in twice {
+        let error = Value::decode(&bytes(hex)).map(drop).unwrap_err();
+        let said = (error.kind, error.condition());
+        assert_eq!(said, (DuplicateKey, "amqp:decode-error"), "{name}");
+    }
+    for section in ["71", "72", "78"] {
+        let hex = format!("00 53 {section} c1 0a 04 a3 01 62 43 a3 01 62 52 01");
+        assert_eq!(Message::scan(&bytes(&hex)).unwrap_err().kind, DuplicateKey, "{section}");
+    }
+    let properties = bytes("00 53 74 c1 0a 04 a1 01 62 43 a1 01 62 52 01");
+    assert_eq!(Message::scan(&properties).unwrap_err().kind, DuplicateKey);
+    // What is in a body is for its receiver alone.
+    assert!(Message::scan(&bytes("00 53 77 c1 0a 04 a3 01 62 43 a3 01 62 52 01")).is_ok());
 }
 
 /// The figure in 1.5: a described value, here with a symbol as its descriptor.

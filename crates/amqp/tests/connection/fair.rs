@@ -1,7 +1,12 @@
-//! Who shares a connection is not kept waiting by who always has more to send.
+//! Neither sessions of one connection nor connections of one server keep each other waiting.
+
+use std::sync::Arc;
+
+use amqp::{Connection, InputBuffer, Options};
+use model::{Nanos, SessionId};
 
 use crate::pair::Pair;
-use crate::peer::Words;
+use crate::peer::{self, Words};
 
 /// Bytes of each message of the first session.
 const LARGE: usize = 4_000;
@@ -38,4 +43,30 @@ fn a_session_that_never_runs_dry_does_not_keep_others_waiting() {
 fn put(pair: &mut Pair, queue: &str, body: &str) {
     pair.stranger(&Words::new(&format!("put {queue} 5 {body}")));
     pair.sync();
+}
+
+/// A peer may send any number of frames that ask the engine for nothing: it stops between them, and
+/// counts what they cost.
+#[test]
+fn frames_without_commands_take_turns() {
+    let mut connection =
+        Connection::new(SessionId(1), Arc::new(Options::default()), Nanos::from_secs(1));
+    let (mut input, mut out) = (InputBuffer::new(), Vec::new());
+    let mut poll = |lines: &[&str]| {
+        for line in lines {
+            input.append(&peer::bytes(line).unwrap());
+        }
+        let command = connection.poll_command(Nanos::from_secs(1), &mut input, &mut out);
+        let steps = connection.take_steps();
+        (command.is_some(), connection.has_more(), connection.half_sent(), steps)
+    };
+    assert_eq!(poll(&["header amqp", "open a"]), (false, false, false, 3));
+    // Nobody has this delivery: nothing comes of it but the work of reading.
+    let begun = poll(&["begin 0"]);
+    assert!(begun.0, "a begin is answered in its turn");
+    assert_eq!(poll(&["disposition 0 7 settled accepted"; 64 + 63]), (false, true, false, 63 * 3));
+    assert_eq!(poll(&[]), (false, false, false, 62 * 3));
+    // A frame whose bytes are looked at one by one costs more.
+    let long = format!("open {}", "a".repeat(4_000));
+    assert_eq!(poll(&[&long]).3, (4_000 - 512) / 8 + 2);
 }

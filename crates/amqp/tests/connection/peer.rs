@@ -340,11 +340,6 @@ pub(crate) fn message(words: &Words<'_>) -> Vec<u8> {
         ..Properties::default()
     }
     .encode(&mut out);
-    if let Some(count) = words.value::<u16>("properties") {
-        message::application_properties(&mut out, |map| {
-            (0..count).for_each(|_| map.string("", Value::Null));
-        });
-    }
     if let Some(value) = words.get("amount") {
         message::application_properties(&mut out, |map| map.string("amount", scalar(value)));
     }

@@ -38,8 +38,15 @@ impl AmqpConnection {
     }
 
     pub(super) fn poll_command(&mut self, now: Nanos) -> Option<Command> {
-        let postponed = self.postponed.take();
-        postponed.or_else(|| self.connection.poll_command(now, &mut self.input, &mut self.output))
+        if let Some(postponed) = self.postponed.take() {
+            return Some(postponed);
+        }
+        loop {
+            let command = self.connection.poll_command(now, &mut self.input, &mut self.output);
+            if command.is_some() || !self.connection.has_more() {
+                return command;
+            }
+        }
     }
 
     /// The command that was given last comes again as the next.

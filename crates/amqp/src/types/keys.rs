@@ -1,0 +1,182 @@
+//! The keys of a map: "a map in which there exist two identical key values is invalid" (1.6.23).
+
+use alloc::vec::Vec;
+
+use crate::decode_error::{DecodeError, DecodeErrorKind as Kind};
+use crate::types::code;
+use crate::types::reader::{Reader, Result};
+
+/// A key as it is compared: its type, and bytes that two keys share only if they are the same
+/// value, in whichever form it was written. It stands at the third.
+type Key<'a> = (u8, &'a [u8], usize);
+
+/// The keys of a map that were read so far. Few are compared with each other as they come, many
+/// are sorted at the end.
+#[derive(Default)]
+pub(crate) struct Keys<'a> {
+    few: [Key<'a>; FEW],
+    count: usize,
+    /// All, once they are more.
+    many: Vec<Key<'a>>,
+}
+
+/// So many are compared without being sorted: enough for nearly every map.
+const FEW: usize = 16;
+
+impl<'a> Keys<'a> {
+    /// Adds the key that was read from `before` up to `behind`.
+    pub(crate) fn add(&mut self, before: &Reader<'a>, behind: &Reader<'a>) -> Result<()> {
+        let length = before.rest().len() - behind.rest().len();
+        let (kind, bytes) = canonical(before.rest().get(..length).unwrap_or_default());
+        let key = (kind, bytes, before.position());
+        if let Some(place) = self.few.get_mut(self.count) {
+            *place = key;
+            let earlier = self.few.get(..self.count).unwrap_or_default();
+            if earlier.iter().any(|it| is_same(it, &key)) {
+                return Err(twice(&key));
+            }
+        } else {
+            if self.many.is_empty() {
+                self.many.extend_from_slice(&self.few);
+            }
+            self.many.push(key);
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// All keys were added.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.many.sort_unstable();
+        let same = self.many.array_windows().find(|[a, b]| is_same(a, b));
+        same.map_or(Ok(()), |[_, key]| Err(twice(key)))
+    }
+}
+
+fn is_same(a: &Key<'_>, b: &Key<'_>) -> bool {
+    (a.0, a.1) == (b.0, b.1)
+}
+
+fn twice(&(_, _, at): &Key<'_>) -> DecodeError {
+    DecodeError::new(Kind::DuplicateKey, at)
+}
+
+/// The type of an encoded value, as one of its constructors, and the bytes that tell it from others
+/// of its type. Compound values are compared as they were written.
+fn canonical(encoded: &[u8]) -> (u8, &[u8]) {
+    let Some((code, bytes)) = encoded.split_first() else { return (code::NULL, &[]) };
+    match *code {
+        code::STRING_8 => (code::STRING_8, behind(bytes, 1)),
+        code::STRING_32 => (code::STRING_8, behind(bytes, 4)),
+        code::SYMBOL_8 => (code::SYMBOL_8, behind(bytes, 1)),
+        code::SYMBOL_32 => (code::SYMBOL_8, behind(bytes, 4)),
+        code::BINARY_8 => (code::BINARY_8, behind(bytes, 1)),
+        code::BINARY_32 => (code::BINARY_8, behind(bytes, 4)),
+        code::UINT | code::SMALL_UINT | code::UINT_0 => (code::UINT, unsigned(bytes)),
+        code::ULONG | code::SMALL_ULONG | code::ULONG_0 => (code::ULONG, unsigned(bytes)),
+        code::INT | code::SMALL_INT => (code::INT, signed(bytes)),
+        code::LONG | code::SMALL_LONG => (code::LONG, signed(bytes)),
+        code::TRUE => (code::BOOLEAN, &[1]),
+        code::FALSE => (code::BOOLEAN, &[0]),
+        code => (code, bytes),
+    }
+}
+
+fn behind(bytes: &[u8], size_bytes: usize) -> &[u8] {
+    bytes.get(size_bytes..).unwrap_or_default()
+}
+
+/// Without leading zeros.
+fn unsigned(mut bytes: &[u8]) -> &[u8] {
+    while let [0, rest @ ..] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// Without leading bytes that only repeat the sign.
+fn signed(mut bytes: &[u8]) -> &[u8] {
+    while let [sign, rest @ ..] = bytes
+        && matches!((sign, rest), (0, [0..=0x7f, ..]) | (0xff, [0x80..=0xff, ..]))
+    {
+        bytes = rest;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode;
+    use crate::types::Value;
+
+    fn check(pairs: &[&[u8]]) -> Result<()> {
+        let mut elements = Vec::new();
+        for key in pairs {
+            elements.extend_from_slice(key);
+            elements.push(code::NULL);
+        }
+        let size = u32::try_from(elements.len() + 4).unwrap().to_be_bytes();
+        let count = u32::try_from(2 * pairs.len()).unwrap().to_be_bytes();
+        let map = [&[code::MAP_32][..], &size, &count, &elements].concat();
+        Value::decode(&map).map(drop)
+    }
+
+    fn encoded(value: Value<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode::value(&mut out, value);
+        out
+    }
+
+    #[test]
+    fn equal_keys_are_refused_in_any_form() {
+        let same: [[&[u8]; 2]; 12] = [
+            [b"\xa1\x01a", b"\xb1\0\0\0\x01a"],
+            [b"\xa3\x01a", b"\xb3\0\0\0\x01a"],
+            [b"\xa0\x01a", b"\xb0\0\0\0\x01a"],
+            [b"\x43", b"\x52\0"],
+            [b"\x52\x07", b"\x70\0\0\0\x07"],
+            [b"\x44", b"\x80\0\0\0\0\0\0\0\0"],
+            [b"\x54\xff", b"\x71\xff\xff\xff\xff"],
+            [b"\x55\x01", b"\x81\0\0\0\0\0\0\0\x01"],
+            [b"\x41", b"\x56\x01"],
+            [b"\x40", b"\x40"],
+            [b"\x45", b"\x45"],
+            [b"\0\x53\x01\x40", b"\0\x53\x01\x40"],
+        ];
+        for [first, second] in same {
+            let error = check(&[first, b"\x50\x63", second]).unwrap_err();
+            let at = 9 + first.len() + 1 + 3;
+            assert_eq!(error, DecodeError::new(Kind::DuplicateKey, at), "{first:x?}");
+            assert_eq!(check(&[first, b"\x50\x63"]), Ok(()));
+        }
+        let others: [[&[u8]; 2]; 7] = [
+            [b"\xa1\x01a", b"\xa3\x01a"],
+            [b"\xa1\x01a", b"\xa1\x01b"],
+            [b"\x52\x07", b"\x53\x07"],
+            [b"\x54\x7f", b"\x71\0\0\0\xff"],
+            [b"\x54\x80", b"\x71\xff\xff\x80\x80"],
+            [b"\x41", b"\x42"],
+            [b"\x50\0", b"\x51\0"],
+        ];
+        for [first, second] in others {
+            assert_eq!(check(&[first, second]), Ok(()), "{first:x?} {second:x?}");
+        }
+    }
+
+    #[test]
+    fn many_keys_are_compared_with_all() {
+        for count in [2, 15, 16, 17, 18, 100, 5_000_u32] {
+            let mut keys: Vec<_> = (0..count).map(|key| encoded(Value::Uint(key))).collect();
+            let slices =
+                |keys: &[Vec<u8>]| check(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            assert_eq!(slices(&keys), Ok(()), "{count}");
+            for twice in [0, count / 2, count - 1] {
+                keys.push(encoded(Value::Uint(twice)));
+                let kind = slices(&keys).map_err(|error| error.kind);
+                assert_eq!(kind, Err(Kind::DuplicateKey), "{twice} of {count}");
+                keys.pop();
+            }
+        }
+    }
+}
