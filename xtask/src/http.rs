@@ -1,5 +1,5 @@
-//! HTTP's clients: curl as people use it, and schemathesis, which holds the server against its own
-//! description.
+//! HTTP's clients: curl as people use it, Chromium with pages that attack, and schemathesis, which
+//! holds the server against its own description.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const SUITE_MAX: Duration = Duration::from_secs(300);
 /// Cases of each operation and phase; the seed is always the same.
 const EXAMPLES: &str = "20";
 
-/// Fetches schemathesis in the version that the project names.
+/// Fetches schemathesis and what drives Chromium, in the versions that the project names.
 pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
     let commands: [&[&str]; 2] = [
         &["python3", "-m", "venv", ".venv"],
@@ -31,7 +31,7 @@ pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Both on a fresh server.
+/// All of them; Chromium's tests start brokers of their own.
 pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
     // Queues that are given bounds do not keep their senders waiting for long.
     let options = ["--store", "none", "--pace-max", "100ms"].map(str::to_owned).to_vec();
@@ -43,6 +43,7 @@ pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
     curl.env("HTTP_URL", &url);
     let mut sum = run(&mut curl, &bench.log("http-curl"), SUITE_MAX)?.tally(Runner::Unittest);
     println!("curl on dunlin: {sum}");
+    sum += run_browser(bench)?;
     let document = format!("{url}/openapi.json");
     // Events never end; curl reads them.
     let command = [
@@ -68,4 +69,15 @@ pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
     sum += tally;
     server.kill()?;
     Ok(sum)
+}
+
+/// Pages of other sites, and messages that are pages.
+fn run_browser(bench: &Bench) -> Result<Tally> {
+    let command = [".venv/bin/python", "-m", "unittest", "-v", "test_browser"];
+    let mut browser = in_folder("http", &command)?;
+    browser.env("DUNLIN", bench.dunlin()?);
+    let outcome = run(&mut browser, &bench.log("http-browser"), SUITE_MAX)?;
+    let tally = outcome.tally(Runner::Unittest);
+    println!("Chromium on dunlin: {tally}");
+    Ok(tally)
 }

@@ -19,7 +19,7 @@ const HEADERS: &str = "import os, sysconfig; \
 /// What counts instructions; only `cargo xtask instructions` needs it.
 const VALGRIND: Need = Need { probe: &["valgrind", "--version"], package: "valgrind" };
 
-const NEEDS: [Need; 13] = [
+const NEEDS: [Need; 15] = [
     Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
     Need { probe: &["redis-server", "--version"], package: "redis-server" },
     Need { probe: &["redis-cli", "--version"], package: "redis-tools" },
@@ -33,6 +33,8 @@ const NEEDS: [Need; 13] = [
     // A client for Python comes as C.
     Need { probe: &["python3", "-c", HEADERS], package: "python3-dev" },
     Need { probe: &["sh", "-c", "PATH=$PATH:/usr/sbin nginx -v"], package: "nginx" },
+    Need { probe: &["sh", "-c", "PATH=$PATH:/usr/sbin haproxy -v"], package: "haproxy" },
+    Need { probe: &["chromium", "--version"], package: "chromium" },
     Need { probe: &["sh", "-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"], package: "faketime" },
 ];
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use disk::Choice;
 use model::{QueueName, QueueRule, RuleKey};
-use server::{Listen, Side};
+use server::{AllowedHost, Listen, Side};
 
 use crate::bench::cli::Bench;
 use crate::parse::{self, QueueSetting, Store, Sync};
@@ -339,6 +339,17 @@ pub(crate) struct Serve {
     /// Let HTTP listen on other addresses than loopback, where it asks nobody who they are
     #[arg(long, env = "DUNLIN_INSECURE", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) insecure: Option<bool>,
+    /// Names by which HTTP requests may call the broker, beside addresses and localhost: a name
+    /// such as broker.example, .example.com for all below it, or * for any, which lets a web page
+    /// whose owner points a name here read and delete messages
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "DUNLIN_ALLOWED_HOSTS",
+        value_delimiter = ',',
+        value_parser = parse::allowed_host
+    )]
+    pub(crate) allowed_hosts: Option<Vec<AllowedHost>>,
     /// Read settings from a TOML file; flags and variables overrule it
     #[arg(long, value_name = "FILE", env = "DUNLIN_CONFIG")]
     pub(crate) config: Option<PathBuf>,
@@ -460,6 +471,15 @@ pub(crate) struct Tuning {
         value_parser = Limit::parse
     )]
     pub(crate) idle_timeout: Option<Limit>,
+    /// Close a connection of HTTP that has no request open for so long, or never: longer than a
+    /// proxy or load balancer in front keeps it [default: 75s]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DUNLIN_HTTP_IDLE_TIMEOUT",
+        value_parser = Limit::parse
+    )]
+    pub(crate) http_idle_timeout: Option<Limit>,
 }
 
 /// A timeout that may be switched off. A type of its own: to clap an `Option` is a missing flag.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use engine::{QueuePolicies, QueuePolicy};
 use model::{Nanos, QueueName, QueueRule, RuleKey, StorePolicy, limits};
-use server::{Listen, Protocol, Side};
+use server::{AllowedHost, Listen, Protocol, Side};
 
 /// `--sync`: when a persistent message counts as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,6 +166,13 @@ pub(crate) fn listen(text: &str) -> Result<Listen, String> {
         format!("`{name}` is no protocol; there is: {known}")
     })?;
     Ok(Listen { protocol, address: socket_address(address)? })
+}
+
+/// `--allowed-hosts`.
+pub(crate) fn allowed_host(text: &str) -> Result<AllowedHost, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is no name of a host: use broker.example, .example.com or *, no port")
+    })
 }
 
 fn socket_address(text: &str) -> Result<SocketAddr, String> {

@@ -24,6 +24,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         policy: policy(serve.policy),
         listen: serve.listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
         insecure: serve.insecure.unwrap_or(false),
+        allowed_hosts: serve.allowed_hosts.unwrap_or_default(),
         threads: tuning.threads.unwrap_or_else(threads_default),
         journal_io: tuning.journal_io.unwrap_or_default(),
         segment_bytes: tuning.segment_bytes,
@@ -42,6 +43,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
             buffered_bytes: tuning.max_buffered_bytes.unwrap_or(limits.buffered_bytes),
             half_sent: limit(tuning.half_sent_timeout, limits.half_sent),
             idle: limit(tuning.idle_timeout, limits.idle),
+            http_idle: limit(tuning.http_idle_timeout, limits.http_idle),
             ..limits
         },
         log: Log::Stderr,
@@ -64,6 +66,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         },
         listen: upper.listen.or(lower.listen),
         insecure: upper.insecure.or(lower.insecure),
+        allowed_hosts: upper.allowed_hosts.or(lower.allowed_hosts),
         config: upper.config,
         max_message_bytes: upper.max_message_bytes.or(lower.max_message_bytes),
         queue: Some(queues.collect()),
@@ -83,6 +86,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
             max_buffered_bytes: above.max_buffered_bytes.or(below.max_buffered_bytes),
             half_sent_timeout: above.half_sent_timeout.or(below.half_sent_timeout),
             idle_timeout: above.idle_timeout.or(below.idle_timeout),
+            http_idle_timeout: above.http_idle_timeout.or(below.http_idle_timeout),
         },
     }
 }
@@ -96,6 +100,7 @@ struct File {
     sync: Option<String>,
     listen: Option<Vec<String>>,
     insecure: Option<bool>,
+    allowed_hosts: Option<Vec<String>>,
     max_message_bytes: Option<Bytes>,
     threads: Option<usize>,
     journal_io: Option<String>,
@@ -107,6 +112,7 @@ struct File {
     max_buffered_bytes: Option<Bytes>,
     half_sent_timeout: Option<String>,
     idle_timeout: Option<String>,
+    http_idle_timeout: Option<String>,
     dead_letter_queue: Option<String>,
     send_id_window: Option<String>,
     send_ids_max: Option<usize>,
@@ -188,6 +194,12 @@ fn parse(file: File) -> Result<Serve, String> {
             .map(|texts| texts.iter().map(|text| named("listen", parse::listen(text))).collect())
             .transpose()?,
         insecure: file.insecure,
+        allowed_hosts: file
+            .allowed_hosts
+            .map(|names| {
+                names.iter().map(|name| named("allowed-hosts", parse::allowed_host(name))).collect()
+            })
+            .transpose()?,
         config: None,
         max_message_bytes: named(
             "max-message-bytes",
@@ -222,6 +234,7 @@ fn parse(file: File) -> Result<Serve, String> {
             )?,
             half_sent_timeout: word("half-sent-timeout", file.half_sent_timeout, Limit::parse)?,
             idle_timeout: word("idle-timeout", file.idle_timeout, Limit::parse)?,
+            http_idle_timeout: word("http-idle-timeout", file.http_idle_timeout, Limit::parse)?,
         },
     })
 }
@@ -270,10 +283,12 @@ mod tests {
         let text = "
             data = '/d'\n store = 'journal'\n sync = '25ms'\n listen = ['beanstalkd=127.0.0.1:1']
             insecure = true
+ allowed-hosts = ['broker.example', '.lan']
             max-message-bytes = 7\n threads = 1\n journal-io = 'buffered'
             max-connections = 3\n max-output-bytes = 4
             max-buffered-bytes = '5K'
             half-sent-timeout = 'never'\n idle-timeout = '9s'
+            http-idle-timeout = '11s'
             dead-letter-queue = 'dead'\n send-id-window = '7s'\n send-ids-max = 6
             pace-max = '5s'
  list-head = 'left'
@@ -288,12 +303,15 @@ mod tests {
         assert_eq!(config.policy, StorePolicy::Periodic(Nanos::from_millis(25)));
         assert_eq!(config.listen[0].address.port(), 1);
         assert!(config.insecure);
+        let hosts: Vec<_> = config.allowed_hosts.iter().map(ToString::to_string).collect();
+        assert_eq!(hosts, ["broker.example", ".lan"]);
         assert_eq!((config.threads, config.limits.message_bytes), (1, Some(7)));
         assert_eq!(config.journal_io, Choice::Force(Method::Buffered));
         assert_eq!((config.limits.connections, config.limits.output_bytes), (3, 4));
         assert_eq!(config.limits.buffered_bytes, 5 * 1024);
         assert_eq!(config.limits.half_sent, None);
         assert_eq!(config.limits.idle.unwrap().as_secs(), 9);
+        assert_eq!(config.limits.http_idle.unwrap().as_secs(), 11);
         let policy = config.queues.default;
         assert_eq!(policy.release_order, engine::ReleaseOrder::Back);
         assert_eq!((policy.attempts_max, policy.dead_letters), (3, engine::DeadLetters::Drop));

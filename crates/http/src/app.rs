@@ -5,17 +5,20 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use hyper::header::{
+    ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, TRANSFER_ENCODING,
+};
 use hyper::{Method, Request, StatusCode};
 use model::{Command, Envelopes, Reply};
 use serde_json::Value as Json;
 
 use crate::body::{Answer, Body, Reader};
 use crate::counted::{Counted, REQUEST_BYTES};
+use crate::departure::Asker;
 use crate::followed::{Followed, Hangup};
 use crate::gateway::{Gateway, Work};
 use crate::open::Open;
-use crate::origin;
+use crate::origin::{self, AllowedHost, Caller};
 use crate::problem::{Problem, Result};
 use crate::query::{Query, segments};
 use crate::room::{Room, Rooms};
@@ -34,10 +37,12 @@ pub struct Options {
     pub pace_max: Duration,
     /// How long a request may pause in the middle; `None`: for ever.
     pub half_sent: Option<Duration>,
+    /// How long a connection may have no request open; `None`: for ever.
+    pub idle: Option<Duration>,
     /// How long clients have for their last answers when the server stops.
     pub stop: Duration,
-    /// Requests may name the server as they like: it is not on loopback alone.
-    pub any_host: bool,
+    /// Names by which requests may call the server, beside addresses and `localhost`.
+    pub allowed_hosts: Vec<AllowedHost>,
     /// How to look into messages, and to make those that have properties.
     pub envelopes: Envelopes,
     /// Where bytes that requests and answers hold are counted.
@@ -74,12 +79,23 @@ pub(crate) struct App<G> {
     pub(crate) reader: Reader,
 }
 
+/// The connection that a request came by.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    /// It came to an address that only this machine reaches.
+    pub(crate) over_loopback: bool,
+    /// Closes it.
+    pub(crate) hangup: Hangup,
+    /// Its client, who may leave.
+    pub(crate) asker: Asker,
+}
+
 /// A request, its path and query understood.
 pub(crate) struct Asked {
     pub(crate) query: Query,
-    pub(crate) headers: hyper::HeaderMap,
-    /// Of its connection.
-    pub(crate) hangup: Hangup,
+    pub(crate) headers: HeaderMap,
+    pub(crate) caller: Caller,
+    pub(crate) peer: Peer,
     body: Incoming,
 }
 
@@ -101,17 +117,12 @@ impl<G: Gateway> App<G> {
         Self { gateway, options: Arc::new(options), open, unread, followed, reader }
     }
 
-    /// Answers one request, whatever it is; what closes its connection is for answers that are not
-    /// taken.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, hangup: Hangup) -> Answer {
+    /// Answers one request of a connection, whatever it is.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
         let _counted = Counted::new(&self.options.held_bytes, REQUEST_BYTES);
         let is_head = request.method() == Method::HEAD;
-        let answer = self.try_answer(request, hangup).await.and_then(|answer| self.hold(answer));
-        let mut answer = match answer {
-            Ok(answer) => answer,
-            Err(problem) => problem.answer(),
-        };
-        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let answer = self.try_answer(request, peer).await.and_then(|answer| self.hold(answer));
+        let answer = answer.unwrap_or_else(|problem| problem.answer());
         if is_head { head_alone(answer) } else { answer }
     }
 
@@ -120,13 +131,20 @@ impl<G: Gateway> App<G> {
         Ok(Answer::from_parts(head, body.held(&self.unread)?))
     }
 
-    async fn try_answer(&self, request: Request<Incoming>, hangup: Hangup) -> Result<Answer> {
+    async fn try_answer(&self, request: Request<Incoming>, peer: Peer) -> Result<Answer> {
         let (head, body) = request.into_parts();
-        origin::check(&head, self.options.any_host)?;
+        let caller = origin::check(&head, &self.options.allowed_hosts, peer.over_loopback)?;
+        check_coding(&head.headers)?;
+        if head.method == Method::OPTIONS && head.uri.path() == "*" {
+            return Ok(allowed(ANY_METHODS));
+        }
         let resource = Resource::of(&segments(head.uri.path())?)?;
         resource.check(&head.method)?;
+        if head.method == Method::OPTIONS {
+            return Ok(allowed(resource.methods()));
+        }
         let query = Query::parse(head.uri.query())?;
-        let asked = Asked { query, headers: head.headers, hangup, body };
+        let asked = Asked { query, headers: head.headers, caller, peer, body };
         // The rest of the head is not kept for as long as the answer takes.
         let method = if head.method == Method::HEAD { Method::GET } else { head.method };
         drop(head.uri);
@@ -199,6 +217,23 @@ fn head_alone(answer: Answer) -> Answer {
     answer
 }
 
+/// Refuses a body that is coded for the way in a way that is not undone here: it would be stored
+/// as it is, and nobody would know.
+fn check_coding(headers: &HeaderMap) -> Result<()> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
+    if codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        return Ok(());
+    }
+    Err(Problem::not_implemented("of transfer codings only chunked is known"))
+}
+
+/// What can be done, as `OPTIONS` asks.
+fn allowed(methods: &'static str) -> Answer {
+    let mut answer = no_content();
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    answer
+}
+
 /// An answer that is JSON.
 pub(crate) fn json(status: StatusCode, json: &Json) -> Answer {
     let mut answer = Answer::new(Body::from(json.to_string()));
@@ -220,6 +255,9 @@ pub(crate) fn no_content() -> Answer {
     *answer.status_mut() = StatusCode::NO_CONTENT;
     answer
 }
+
+/// What can be done with anything.
+const ANY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Bytes of a request that holds several messages, where there is memory for it.
 const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -12,6 +12,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, timeout};
 
+use crate::departure::Asker;
 use crate::problem::{Problem, Result};
 use crate::room::{Place, Room, Rooms, Taken};
 
@@ -125,6 +126,8 @@ pub(crate) struct Reading<'r> {
     /// Where it takes room.
     rooms: &'r Rooms,
     body: Incoming,
+    /// Who sends it.
+    asker: &'r Asker,
     /// Bytes that may still come.
     left: usize,
     max: usize,
@@ -151,6 +154,7 @@ impl Reader {
         &'r self,
         rooms: &'r Rooms,
         body: Incoming,
+        asker: &'r Asker,
         max: usize,
         mend: &'static str,
     ) -> Result<Reading<'r>> {
@@ -158,7 +162,7 @@ impl Reader {
             return Err(Problem::too_large("the body", max, mend));
         }
         let (end, since) = (Arc::default(), Instant::now());
-        Ok(Reading { reader: self, rooms, body, left: max, max, mend, end, since, came: 0 })
+        Ok(Reading { reader: self, rooms, body, asker, left: max, max, mend, end, since, came: 0 })
     }
 }
 
@@ -179,11 +183,21 @@ impl Reading<'_> {
         Ok(Read { bytes: bytes.freeze(), place })
     }
 
-    /// Makes it room for so many bytes in all. To wait for that is not to be silent.
+    /// Makes it room for so many bytes in all. To wait for that is not to be silent; who leaves
+    /// does not.
     pub(crate) async fn extend(&mut self, place: &mut Place, bytes: usize) -> Result<()> {
         let before = Instant::now();
-        self.rooms.extend(place, bytes).await?;
-        self.since += before.elapsed();
+        tokio::select! {
+            biased;
+            extended = self.rooms.extend(place, bytes) => extended?,
+            () = self.asker.left() => return Err(Problem::client_left()),
+        }
+        let waited = before.elapsed();
+        self.since += waited;
+        // The end of what it sends may lie behind bytes that nobody reads meanwhile.
+        if waited >= LOOK_AFTER && self.asker.look() {
+            return Err(Problem::client_left());
+        }
         Ok(())
     }
 
@@ -230,6 +244,9 @@ impl Reader {
         }
     }
 }
+
+/// Who waited so long for room may have left.
+const LOOK_AFTER: Duration = Duration::from_millis(1);
 
 /// Who sends less than this at a time is as good as silent, where others wait.
 const STEP_BYTES: usize = 16 * 1024;

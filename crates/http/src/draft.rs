@@ -12,6 +12,7 @@ use model::{
 use serde_json::{Map, Value as Json};
 
 use crate::base64;
+use crate::origin::CLIENT;
 use crate::problem::{Problem, Result};
 use crate::property::{Owned, PREFIX, Property};
 use crate::query::duration;
@@ -171,9 +172,8 @@ fn check_headers(headers: &HeaderMap) -> Result<()> {
              content-encoding out and say what it is by content-type or a property"
         )));
     }
-    let is_unknown = |name: &&str| {
-        name.starts_with("dunlin-") && !HEADERS.contains(name) && !name.starts_with(PREFIX)
-    };
+    let is_unknown =
+        |name: &&str| is_ours(name) && !HEADERS.contains(name) && !name.starts_with(PREFIX);
     match headers.keys().map(HeaderName::as_str).find(is_unknown) {
         Some(name) => Err(Problem::bad_request(format!(
             "header {name} is not known here, which are: {}, {PREFIX}NAME",
@@ -185,7 +185,7 @@ fn check_headers(headers: &HeaderMap) -> Result<()> {
 
 /// Where each message says its own, headers of one are refused: nobody would obey them.
 pub(crate) fn refuse_headers(headers: &HeaderMap) -> Result<()> {
-    let is_of_one = |name: &&str| name.starts_with("dunlin-") || *name == "idempotency-key";
+    let is_of_one = |name: &&str| is_ours(name) || *name == "idempotency-key";
     match headers.keys().map(HeaderName::as_str).find(is_of_one) {
         Some(name) => Err(Problem::bad_request(format!(
             "header {name} is for one message: here each of send has members for it, persistence, \
@@ -193,6 +193,11 @@ pub(crate) fn refuse_headers(headers: &HeaderMap) -> Result<()> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Whether a header says something of a message in words of ours.
+fn is_ours(name: &str) -> bool {
+    name.starts_with("dunlin-") && name != CLIENT.as_str()
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>> {

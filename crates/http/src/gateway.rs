@@ -5,6 +5,7 @@ use model::{
     Refusal, Reply,
 };
 
+use crate::departure::Asker;
 use crate::token::Token;
 
 /// Sessions of the engine for tasks of the same process. Every answer comes when the log is as
@@ -74,6 +75,8 @@ pub struct Work {
     /// All of it in one frame or nothing: only puts and settlements by [`Settling::Accept`],
     /// [`Settling::Release`] without delay and [`Settling::Fail`]. Answered without replies.
     pub atomic: bool,
+    /// For whom: if it leaves, this waits for no place, for no memory and not for the log.
+    pub asker: Asker,
 }
 
 impl Work {
@@ -86,13 +89,19 @@ impl Work {
     /// One after the other.
     #[must_use]
     pub const fn steps(steps: Vec<Step>) -> Self {
-        Self { steps, atomic: false }
+        Self { steps, atomic: false, asker: Asker::NOBODY }
     }
 
     /// All or nothing.
     #[must_use]
     pub const fn atomic(steps: Vec<Step>) -> Self {
-        Self { steps, atomic: true }
+        Self { steps, atomic: true, asker: Asker::NOBODY }
+    }
+
+    /// The same for somebody who may leave.
+    #[must_use]
+    pub fn by(self, asker: &Asker) -> Self {
+        Self { asker: asker.clone(), ..self }
     }
 }
 
@@ -157,6 +166,8 @@ pub struct Wanted {
     pub lease: Nanos,
     /// The most messages.
     pub max: usize,
+    /// For whom: who leaves waits for none and gets none.
+    pub asker: Asker,
 }
 
 /// A leased message.
@@ -181,6 +192,8 @@ pub enum Trouble {
     Draining,
     /// The server stops.
     Stopping,
+    /// Who asked has left, and it would have had to wait.
+    Left,
 }
 
 /// Whether messages are taken.

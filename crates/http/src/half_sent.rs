@@ -1,23 +1,27 @@
 //! A stream whose peer goes on with what it has begun, or is given up: the first bytes, which say
 //! whether it speaks HTTP/1.1 or HTTP/2, and each frame of the latter. Heads of HTTP/1.1 are timed
-//! by hyper and bodies where they are read. A connection that has nothing half sent may be idle.
+//! beside it (activity.rs) and bodies where they are read.
 //!
 //! And one that takes what it is answered, or is given up: what it leaves unread has a part of the
 //! room that all answers share.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
+use crate::activity::Activity;
+
 /// Reading ends with an error where something stays half sent for too long, and writing where
 /// nothing is taken for as long. It counts only while somebody waits for more: what lies unread
 /// here is not its peer's fault.
 pub(crate) struct Prompt<S> {
     stream: S,
+    activity: Arc<Activity>,
     /// How long something may stay half sent, or not taken, if not for ever.
     most: Option<Duration>,
     progress: Progress,
@@ -28,9 +32,9 @@ pub(crate) struct Prompt<S> {
 }
 
 impl<S> Prompt<S> {
-    pub(crate) const fn new(stream: S, most: Option<Duration>) -> Self {
+    pub(crate) const fn new(stream: S, activity: Arc<Activity>, most: Option<Duration>) -> Self {
         let progress = Progress::Undecided { seen: 0 };
-        Self { stream, most, progress, deadline: None, untaken: None }
+        Self { stream, activity, most, progress, deadline: None, untaken: None }
     }
 
     /// Ends when the peer is to be given up.
@@ -49,6 +53,7 @@ impl<S> Prompt<S> {
     ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.untaken = None;
+            self.activity.note_written();
             return written;
         }
         let Some(most) = self.most else { return Poll::Pending };
@@ -82,6 +87,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Prompt<S> {
         if this.progress.advance(came) {
             // What is half sent now is another.
             this.deadline = None;
+        }
+        if matches!(this.progress, Progress::Http1) && !came.is_empty() {
+            this.activity.note_read();
         }
         Poll::Ready(read)
     }
@@ -277,7 +285,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let (near, mut far) = tokio::io::duplex(4);
-            let mut prompt = Prompt::new(near, Some(Duration::from_millis(1)));
+            let mut prompt =
+                Prompt::new(near, Arc::new(Activity::new()), Some(Duration::from_millis(1)));
             prompt.write_all(b"took").await.unwrap();
             far.read_exact(&mut [0; 4]).await.unwrap();
             prompt.write_all(b"left").await.unwrap();

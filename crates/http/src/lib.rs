@@ -8,14 +8,17 @@
 //! [`serve`] runs on a tokio runtime of its caller's. One request blocks no other: each waits for
 //! its own answer, within limits that [docs/limits.md](../../../docs/limits.md) lists.
 
+mod activity;
 mod app;
 mod base64;
 mod body;
 mod counted;
 mod cursor;
+mod departure;
 mod draft;
 mod followed;
 mod gateway;
+mod guard;
 mod half_sent;
 mod journal;
 mod open;
@@ -41,9 +44,11 @@ mod unique;
 mod untaken;
 
 pub use app::Options;
+pub use departure::Asker;
 pub use gateway::{
     Events, Figures, Gateway, Leased, QueueFigures, Readiness, Sample, SegmentFigures, Settling,
     Step, Summary, Trouble, Wanted, Work,
 };
+pub use origin::{AllowedHost, NotAHost};
 pub use serve::{Stage, serve, serve_stream};
 pub use token::{NotAToken, Token};

@@ -14,6 +14,7 @@ use crate::app::{App, Asked, json, no_content};
 use crate::body::Answer;
 use crate::cursor::{Cursor, state_named, state_word};
 use crate::gateway::Gateway;
+use crate::guard::attachment;
 use crate::portions::Portions;
 use crate::problem::{Problem, Result};
 use crate::query::Query;
@@ -94,7 +95,7 @@ impl<G: Gateway> App<G> {
             }
         }
         let next = after.map(|end| Cursor(end).to_string());
-        Ok(json(StatusCode::OK, &json!({ "messages": messages, "next": next })))
+        Ok(attachment(json(StatusCode::OK, &json!({ "messages": messages, "next": next }))))
     }
 
     pub(crate) async fn message(&self, message: MessageId, asked: Asked) -> Result<Answer> {
@@ -104,7 +105,7 @@ impl<G: Gateway> App<G> {
                 let shown = page.messages.iter();
                 let shown: Vec<Json> =
                     shown.map(|it| shown_json(it, &self.options.envelopes)).collect();
-                Ok(json(StatusCode::OK, shown.first().unwrap_or(&Json::Null)))
+                Ok(attachment(json(StatusCode::OK, shown.first().unwrap_or(&Json::Null))))
             }
             _ => Err(Problem::not_found(format!("there is no message {message}"))),
         }

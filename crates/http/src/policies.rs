@@ -29,9 +29,10 @@ impl<G: Gateway> App<G> {
         queue: QueueName,
         asked: Asked,
     ) -> Result<Answer> {
-        let body = asked.into_body()?;
+        let asker = asked.peer.asker.clone();
+        let (said, body) = (&self.reader.said, asked.into_body()?);
         let reading =
-            self.reader.begin(&self.reader.said, body, POLICY_BYTES_MAX, "send only the rules")?;
+            self.reader.begin(said, body, &asker, POLICY_BYTES_MAX, "send only the rules")?;
         let read = reading.whole().await?;
         let object = unique::object(&read.bytes).map_err(|error| {
             Problem::bad_request(format!("the body is no JSON object of rules: {error}"))

@@ -43,6 +43,11 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "Who asks is not let in", detail)
     }
 
+    pub(crate) fn not_implemented(detail: impl Into<String>) -> Self {
+        let title = "The server cannot do this";
+        Self::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", title, detail)
+    }
+
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
         let detail = format!("use one of: {allow}");
         let title = "This cannot be done here";
@@ -81,6 +86,17 @@ impl Problem {
             "busy",
             "Too much is asked at once",
             "nothing was done, try again soon with less at once",
+        )
+    }
+
+    /// The client has closed its side of the connection, and is kept waiting no longer.
+    pub(crate) fn client_left() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "client-left",
+            "The client has closed its side",
+            "nothing was done: who waits for memory, a place or a message, or gets a lease, keeps \
+             its side of the connection open until the answer has come",
         )
     }
 
@@ -178,6 +194,7 @@ impl From<Trouble> for Problem {
             Trouble::Busy => Self::busy(),
             Trouble::Draining => Self::unready("draining", DRAINING),
             Trouble::Stopping => Self::stopping(),
+            Trouble::Left => Self::client_left(),
         }
     }
 }
@@ -256,6 +273,7 @@ mod tests {
             (Trouble::Draining, 503, "another server"),
             (Trouble::Refused(Refusal::Draining), 503, "another server"),
             (Trouble::Stopping, 503, "ask again"),
+            (Trouble::Left, 503, "until the answer"),
         ];
         for (trouble, status, mend) in cases {
             let problem = Problem::from(trouble);

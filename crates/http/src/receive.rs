@@ -9,7 +9,8 @@ use crate::app::{App, Asked, json, no_content};
 use crate::body::{Answer, Body, Unsent};
 use crate::draft::DELAY_MAX;
 use crate::gateway::{Gateway, Leased, Settling, Step, Wanted, Work};
-use crate::problem::Result;
+use crate::guard::attachment;
+use crate::problem::{Problem, Result};
 use crate::room::Taken;
 use crate::route::Action;
 use crate::shown;
@@ -32,22 +33,33 @@ impl<G: Gateway> App<G> {
         let lease = lease(asked.query.text("lease").as_deref())?;
         let max = asked.query.number("max", 1, limits::PAGE_MESSAGES_MAX as u64)?;
         asked.query.finish()?;
+        asked.caller.check_lease(&asked.headers)?;
         // A head may be large, and the wait long.
         asked.headers = HeaderMap::new();
+        let asker = asked.peer.asker.clone();
         let mut room = Taken::default();
         if let (Some(max), Nanos::ZERO) = (max, wait) {
             // Where others read slowly it stays in its queue until there is room for the answer.
             let likely = (max as usize).saturating_mul(LIKELY_BYTES).min(ANSWER_BYTES);
-            self.unread.await_more(&mut room, likely, self.options.pace_max).await?;
+            tokio::select! {
+                biased;
+                more = self.unread.await_more(&mut room, likely, self.options.pace_max) => more?,
+                () = asker.left() => {}
+            }
         }
-        let wanted = Wanted { queue, wait, lease, max: max.unwrap_or(1) as usize };
+        let max_count = max.unwrap_or(1) as usize;
+        let wanted = Wanted { queue, wait, lease, max: max_count, asker: asker.clone() };
         let leased = self.gateway.receive(wanted).await?;
         let tokens: Vec<Token> = leased.iter().map(|leased| leased.token).collect();
         let gateway = self.gateway.clone();
         let unsent = Unsent::new(move || gateway.give_back(tokens));
+        // A wait that it came to the end of may have lasted long.
+        if !leased.is_empty() && asker.look() {
+            return Err(Problem::client_left());
+        }
         let answer = match (max, leased.as_slice()) {
-            (Some(_), leased) => self.list(leased),
-            (None, [leased]) => self.one(leased),
+            (Some(_), leased) => attachment(self.list(leased)),
+            (None, [leased]) => attachment(self.one(leased)),
             (None, _) => no_content(),
         };
         Ok(answer.map(|body| guarded(body, unsent, room)))
@@ -130,7 +142,7 @@ fn lease(text: Option<&str>) -> Result<Nanos> {
     let Some(text) = text else { return Ok(LEASE_DEFAULT) };
     let lease = crate::query::duration("lease", text, LEASE_MAX)?;
     if lease == Nanos::ZERO {
-        return Err(crate::problem::Problem::bad_request("lease is 0: take 1ms or more"));
+        return Err(Problem::bad_request("lease is 0: take 1ms or more"));
     }
     Ok(lease)
 }

@@ -83,7 +83,7 @@ impl Resource {
     }
 
     /// What can be done there, as a header `Allow` says it.
-    const fn methods(&self) -> &'static str {
+    pub(crate) const fn methods(&self) -> &'static str {
         match self {
             Self::Index
             | Self::Health
@@ -95,18 +95,18 @@ impl Resource {
             | Self::Policies
             | Self::Message(_)
             | Self::Topics
-            | Self::Subscriptions => "GET, HEAD",
-            Self::Queue(_) => "GET, HEAD, DELETE",
-            Self::Policy(_) => "GET, HEAD, PUT, PATCH, DELETE",
+            | Self::Subscriptions => "GET, HEAD, OPTIONS",
+            Self::Queue(_) => "GET, HEAD, DELETE, OPTIONS",
+            Self::Policy(_) => "GET, HEAD, PUT, PATCH, DELETE, OPTIONS",
             // A receive leases and a stream has no end: nothing to be asked for its head alone.
-            Self::Messages(_) => "GET, POST",
-            Self::TopicEvents(_) => "GET",
-            Self::Lease(_) | Self::Subscription(_) => "DELETE",
+            Self::Messages(_) => "GET, POST, OPTIONS",
+            Self::TopicEvents(_) => "GET, OPTIONS",
+            Self::Lease(_) | Self::Subscription(_) => "DELETE, OPTIONS",
             Self::Purge(_)
             | Self::Move(_)
             | Self::LeaseAction(..)
             | Self::TopicMessages(_)
-            | Self::Transactions => "POST",
+            | Self::Transactions => "POST, OPTIONS",
         }
     }
 

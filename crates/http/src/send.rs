@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::app::{App, Asked, json};
 use crate::body::{Answer, Read, Reading};
+use crate::departure::Asker;
 use crate::draft::Draft;
 use crate::gateway::{Gateway, Step, Work};
 use crate::problem::{Problem, Result};
@@ -32,18 +33,20 @@ impl<G: Gateway> App<G> {
                 "an idempotency key is for one message, not for count",
             ));
         }
+        let asker = asked.peer.asker.clone();
         let body = asked.into_body()?;
         if by_line {
             let max = self.options.batch_bytes_max();
-            let reading = self.reader.begin(&self.reader.sent, body, max, IN_PARTS)?;
-            return self.send_lines(reading, Lines::new(to, draft, first_line, is_ndjson)).await;
+            let reading = self.reader.begin(&self.reader.sent, body, &asker, max, IN_PARTS)?;
+            let lines = Lines::new(to, draft, first_line, is_ndjson, &asker);
+            return self.send_lines(reading, lines).await;
         }
         let max = self.options.message_bytes_max;
-        let reading = self.reader.begin(&self.reader.sent, body, max, SMALLER)?;
+        let reading = self.reader.begin(&self.reader.sent, body, &asker, max, SMALLER)?;
         let Read { bytes, place: _place } = reading.whole().await?;
         let message = self.engine_message(&draft, &bytes)?;
         drop(bytes);
-        self.send_message(to, message, count).await
+        self.send_message(to, message, count, &asker).await
     }
 
     /// One message, or so many of it.
@@ -52,13 +55,14 @@ impl<G: Gateway> App<G> {
         to: Destination,
         message: NewMessage,
         count: Option<u64>,
+        asker: &Asker,
     ) -> Result<Answer> {
         let step = Step::Put { to, message, count: count.unwrap_or(1) };
         let Some(count) = count else {
-            let reply = self.gateway.ask(Work::steps(vec![step])).await?.pop();
+            let reply = self.gateway.ask(Work::steps(vec![step]).by(asker)).await?.pop();
             return Ok(stored(reply));
         };
-        self.gateway.ask(Work::atomic(vec![step])).await?;
+        self.gateway.ask(Work::atomic(vec![step]).by(asker)).await?;
         Ok(json(StatusCode::CREATED, &json!({ "count": count })))
     }
 
@@ -81,7 +85,7 @@ impl<G: Gateway> App<G> {
         self.add_line(&mut lines, &last)?;
         let count = lines.steps.len();
         if count > 0 {
-            self.gateway.ask(Work::atomic(lines.steps)).await?;
+            self.gateway.ask(Work::atomic(lines.steps).by(&lines.asker)).await?;
         }
         Ok(json(StatusCode::CREATED, &json!({ "count": count })))
     }
@@ -120,6 +124,7 @@ struct Lines {
     to: Destination,
     /// What all lines have in common.
     draft: Draft,
+    asker: Asker,
     key: Option<String>,
     are_json: bool,
     /// The number of the next line.
@@ -132,13 +137,21 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(to: Destination, mut draft: Draft, first: Option<u64>, are_json: bool) -> Self {
+    fn new(
+        to: Destination,
+        mut draft: Draft,
+        first: Option<u64>,
+        are_json: bool,
+        asker: &Asker,
+    ) -> Self {
         if are_json {
             draft.content_type = Some("application/json".into());
         }
         let key = draft.key.take();
         let next = first.unwrap_or(1);
-        Self { to, draft, key, are_json, next, rest: Vec::new(), steps: Vec::new(), bytes: 0 }
+        let asker = asker.clone();
+        let (rest, steps) = (Vec::new(), Vec::new());
+        Self { to, draft, asker, key, are_json, next, rest, steps, bytes: 0 }
     }
 
     /// The lines that end in a piece.
@@ -205,7 +218,6 @@ pub(crate) const SMALLER: &str = "send less or raise --max-message-bytes";
 
 #[cfg(test)]
 mod tests {
-    use hyper::HeaderMap;
     use model::QueueName;
 
     use super::*;
@@ -215,8 +227,7 @@ mod tests {
         let text = b"one\n\ntwo\r\nthree\nfour";
         for pieces in 1..=text.len() {
             let to = Destination::Queue(QueueName::new("q").unwrap());
-            let mut lines =
-                Lines::new(to, Draft::of_headers(&HeaderMap::new()).unwrap(), None, false);
+            let mut lines = Lines::new(to, Draft::default(), None, false, &Asker::default());
             let cut: Vec<_> = text
                 .chunks(pieces)
                 .flat_map(|piece| lines.cut(piece))

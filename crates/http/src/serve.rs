@@ -1,12 +1,13 @@
 //! Connections: HTTP/1.1 and HTTP/2 with prior knowledge, each a task; and how they end.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Version};
+use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,10 +16,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::app::{App, Options};
+use crate::activity::{Activity, Overdue};
+use crate::app::{App, Options, Peer};
+use crate::departure::{Asker, Socket};
 use crate::followed::Hangup;
 use crate::gateway::Gateway;
+use crate::guard::guarded;
 use crate::half_sent::Prompt;
+use crate::open::Asking;
 use crate::problem::Problem;
 use crate::untaken::{Pieces, Untaken};
 
@@ -56,14 +61,15 @@ pub async fn serve<G: Gateway>(
     accepting.shutdown().await;
 }
 
-/// Serves one connection, by whatever stream it comes, to its end.
+/// Serves one connection of this machine, by whatever stream it comes, to its end.
 pub async fn serve_stream<G: Gateway>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     gateway: G,
     options: Options,
 ) {
     let (_serving, stage) = watch::channel(Stage::Serving);
-    converse(stream, App::new(gateway, options), stage).await;
+    let peer = Peer { over_loopback: true, hangup: Hangup::default(), asker: Asker::default() };
+    converse(stream, peer, pending(), App::new(gateway, options), stage).await;
 }
 
 /// Accepts connections until the server stops, then waits for those that are open.
@@ -85,8 +91,13 @@ async fn accept<G: Gateway>(listener: TcpListener, app: App<G>, mut stage: watch
         let (app, stage) = (app.clone(), stage.clone());
         // A socket that is gone already will tell when it is read.
         let _ = socket.set_nodelay(true);
+        let local = socket.local_addr();
+        let over_loopback = local.is_ok_and(|it| it.ip().to_canonical().is_loopback());
+        let (socket, asker) = Socket::new(socket);
+        let gone = socket.gone(asker.clone());
+        let peer = Peer { over_loopback, hangup: Hangup::default(), asker };
         connections.spawn(async move {
-            converse(socket, app, stage).await;
+            converse(socket, peer, gone, app, stage).await;
             drop(seat);
         });
     }
@@ -94,55 +105,98 @@ async fn accept<G: Gateway>(listener: TcpListener, app: App<G>, mut stage: watch
     while connections.join_next().await.is_some() {}
 }
 
-/// One connection, to its end.
+/// One connection, to its end; `gone` ends when the peer is, where that can be known.
 async fn converse<G: Gateway>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    peer: Peer,
+    gone: impl Future<Output = ()>,
     app: App<G>,
     mut stage: watch::Receiver<Stage>,
 ) {
-    let half_sent = app.options.half_sent;
-    let hangup = Hangup::default();
-    let closing = Arc::clone(&hangup);
+    let (half_sent, idle) = (app.options.half_sent, app.options.idle);
+    let hangup = Arc::clone(&peer.hangup);
     let untaken = Arc::new(Untaken::default());
-    let watched = Arc::clone(&untaken);
-    let asking = app.open.connection();
-    let service = service_fn(move |request: Request<Incoming>| {
-        let untaken = (request.version() == Version::HTTP_2).then(|| Arc::clone(&untaken));
-        let admitted = asking.admit();
+    let activity = Arc::new(Activity::new());
+    let stream = Prompt::new(stream, Arc::clone(&activity), half_sent);
+    let answerer = Answerer {
+        asking: app.open.connection(),
+        app,
+        peer,
+        untaken: Arc::clone(&untaken),
+        activity: Arc::clone(&activity),
+    };
+    let builder = builder();
+    let service = service_fn(move |request| answerer.answer(request));
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection, gone);
+    let (mut is_stopping, mut is_idle) = (false, false);
+    loop {
+        tokio::select! {
+            // How a connection ended is its peer's business: what it asked was done or was not.
+            _ = connection.as_mut() => return,
+            () = gone.as_mut() => return,
+            () = hangup.notified() => return,
+            () = untaken.reach(half_sent) => return,
+            () = reach(&mut stage, Stage::Stopping), if !is_stopping => {
+                is_stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            overdue = activity.overdue(idle, half_sent), if !is_idle => {
+                if overdue == Overdue::HalfSent {
+                    return;
+                }
+                is_idle = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            // A peer that is gone without a word does not confirm that it has heard.
+            () = sleep(GOODBYE), if is_idle => return,
+        }
+    }
+}
+
+/// How both versions are read.
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    // The activity of a connection has the time of a head, and of what is between requests. And
+    // who sends no more may still read.
+    builder.http1().header_read_timeout(None).half_close(true);
+    builder.http1().max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
+    builder.http2().max_header_list_size(HEAD_BYTES_MAX as u32);
+    builder.http2().initial_stream_window_size(WINDOW_BYTES);
+    builder.http2().initial_connection_window_size(WINDOW_BYTES);
+    builder
+}
+
+/// Answers the requests of one connection.
+struct Answerer<G> {
+    app: App<G>,
+    peer: Peer,
+    asking: Asking,
+    untaken: Arc<Untaken>,
+    activity: Arc<Activity>,
+}
+
+impl<G: Gateway> Answerer<G> {
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<Pieces>, Infallible>> + use<G> {
+        let open = self.activity.open();
+        let by_http2 = request.version() == Version::HTTP_2;
+        let untaken = by_http2.then(|| Arc::clone(&self.untaken));
+        let admitted = self.asking.admit();
         // Apart: hyper keeps as much as the future takes until the answer is taken.
         let answer = admitted.is_some().then(|| {
-            let (app, hangup) = (app.clone(), Arc::clone(&hangup));
-            Box::pin(async move { app.answer(request, hangup).await })
+            let (app, peer) = (self.app.clone(), self.peer.clone());
+            Box::pin(async move { app.answer(request, peer).await })
         });
         async move {
             let answer = match answer {
                 Some(answer) => answer.await,
                 None => Problem::busy().answer(),
             };
-            Ok::<_, Infallible>(answer.map(|body| Pieces::new(body, untaken, admitted)))
-        }
-    });
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(half_sent);
-    builder.http1().max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
-    builder.http2().max_header_list_size(HEAD_BYTES_MAX as u32);
-    builder.http2().initial_stream_window_size(WINDOW_BYTES);
-    builder.http2().initial_connection_window_size(WINDOW_BYTES);
-    let connection =
-        builder.serve_connection(TokioIo::new(Prompt::new(stream, half_sent)), service);
-    tokio::pin!(connection);
-    let mut is_stopping = false;
-    loop {
-        tokio::select! {
-            // How a connection ended is its peer's business: what it asked was done or was not.
-            _ = connection.as_mut() => return,
-            () = closing.notified() => return,
-            () = watched.reach(half_sent) => return,
-            () = reach(&mut stage, Stage::Stopping), if !is_stopping => {
-                is_stopping = true;
-                connection.as_mut().graceful_shutdown();
-            }
+            Ok(guarded(answer).map(|body| Pieces::new(body, untaken, (admitted, open))))
         }
     }
 }
@@ -155,6 +209,9 @@ async fn reach(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
 
 /// How long accepting rests when the system has no room.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a peer of HTTP/2 has to hear that its idle connection ends.
+const GOODBYE: Duration = Duration::from_secs(5);
 
 /// Headers of a request by HTTP/1.1: a hundred properties, and what clients send besides.
 const HEADERS_MAX: usize = 160;

@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use model::{Delivery, Envelopes, QueueName};
 use serde_json::{Value as Json, json};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use crate::app::{App, Asked, text};
+use crate::app::{App, Asked, Peer, text};
 use crate::body::{Answer, Body};
 use crate::counted::{Counted, REQUEST_BYTES};
 use crate::followed::{Crowded, Follower};
 use crate::gateway::{Events, Gateway};
+use crate::guard::attachment;
 use crate::problem::Result;
 use crate::shown;
 
@@ -22,14 +24,22 @@ impl<G: Gateway> App<G> {
         let events = self.gateway.follow(topic).await?;
         // What is on its way to the connection; all else waits where the credit bounds it.
         let (to, pieces) = mpsc::channel(1);
-        let following =
-            pass_on(events, self.options.envelopes, self.followed.follower(asked.hangup), to);
+        let Peer { hangup, asker, .. } = asked.peer;
+        let following = pass_on(events, self.options.envelopes, self.followed.follower(hangup), to);
         let counted = Counted::new(&self.options.held_bytes, REQUEST_BYTES);
         tokio::spawn(async move {
-            following.await;
+            tokio::select! {
+                () = following => {}
+                () = asker.left() => {}
+            }
             drop(counted);
         });
-        Ok(text("text/event-stream", Bytes::new()).map(|_| Body::Stream(pieces)))
+        let mut answer = attachment(text("text/event-stream", Bytes::new()));
+        let headers = answer.headers_mut();
+        // A proxy that keeps events back until they fill its buffer would keep them for ever.
+        headers.insert(BUFFERING, HeaderValue::from_static("no"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+        Ok(answer.map(|_| Body::Stream(pieces)))
     }
 }
 
@@ -91,6 +101,9 @@ fn end_text(why: &str) -> Bytes {
     let json = json!({ "type": "urn:dunlin:problem:subscription-full", "detail": why });
     format!("event: end\ndata: {json}\n\n").into()
 }
+
+/// By which an answer tells nginx, and others who took it over, to pass on what comes at once.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// What keeps proxies from closing a quiet stream, and finds out that a reader is gone.
 const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -19,9 +19,9 @@ use crate::unique;
 impl<G: Gateway> App<G> {
     pub(crate) async fn transact(&self, asked: Asked) -> Result<Answer> {
         refuse_headers(&asked.headers)?;
-        let body = asked.into_body()?;
-        let reading =
-            self.reader.begin(&self.reader.said, body, self.options.batch_bytes_max(), IN_PARTS)?;
+        let asker = asked.peer.asker.clone();
+        let (body, max) = (asked.into_body()?, self.options.batch_bytes_max());
+        let reading = self.reader.begin(&self.reader.said, body, &asker, max, IN_PARTS)?;
         let mut read = reading.whole().await?;
         let json_bytes = json_bytes(&read.bytes);
         if json_bytes > self.options.json_bytes_max() {
@@ -58,7 +58,7 @@ impl<G: Gateway> App<G> {
         let _room = self.reader.sent.take(sending)?;
         drop(read);
         if !steps.is_empty() {
-            self.gateway.ask(Work::atomic(steps)).await?;
+            self.gateway.ask(Work::atomic(steps).by(&asker)).await?;
         }
         Ok(json(StatusCode::OK, &json!({ "sent": sent, "settled": settled })))
     }

@@ -16,6 +16,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::activity::OpenRequest;
 use crate::body::Body;
 use crate::open::Admitted;
 
@@ -86,8 +87,8 @@ pub(crate) struct Pieces {
     rest: Bytes,
     /// Until it is asked for more.
     wait: Option<Wait>,
-    /// Its request.
-    _admitted: Option<Admitted>,
+    /// Its request, which is open as long.
+    _request: (Option<Admitted>, OpenRequest),
 }
 
 struct Piece {
@@ -105,11 +106,11 @@ impl Pieces {
     pub(crate) fn new(
         body: Body,
         untaken: Option<Arc<Untaken>>,
-        admitted: Option<Admitted>,
+        request: (Option<Admitted>, OpenRequest),
     ) -> Self {
         let has_more = !body.is_end_stream();
         let wait = untaken.as_ref().filter(|_| has_more).map(Untaken::wait);
-        Self { body, untaken, rest: Bytes::new(), wait, _admitted: admitted }
+        Self { body, untaken, rest: Bytes::new(), wait, _request: request }
     }
 }
 
@@ -159,11 +160,16 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
+    use crate::activity::Activity;
 
     fn next(pieces: &mut Pieces) -> Poll<Option<Bytes>> {
         let mut context = Context::from_waker(Waker::noop());
         let frame = Pin::new(pieces).poll_frame(&mut context);
         frame.map(|frame| frame.map(|frame| frame.unwrap().into_data().unwrap()))
+    }
+
+    fn open() -> (Option<Admitted>, OpenRequest) {
+        (None, Arc::new(Activity::new()).open())
     }
 
     fn waiting(untaken: &Untaken) -> usize {
@@ -174,7 +180,7 @@ mod tests {
     fn a_body_waits_for_its_peer_until_all_pieces_are_taken() {
         let untaken = Arc::new(Untaken::default());
         let bytes = Bytes::from(vec![b'x'; 2 * PIECE_BYTES + 1]);
-        let mut pieces = Pieces::new(bytes.clone().into(), Some(Arc::clone(&untaken)), None);
+        let mut pieces = Pieces::new(bytes.clone().into(), Some(Arc::clone(&untaken)), open());
         assert_eq!(pieces.size_hint().exact(), Some(bytes.len() as u64));
         assert_eq!(waiting(&untaken), 1, "for being asked");
         let mut taken = Vec::new();
@@ -192,9 +198,9 @@ mod tests {
     #[test]
     fn a_body_that_has_nothing_to_say_waits_for_nobody() {
         let untaken = Arc::new(Untaken::default());
-        let empty = Pieces::new(Body::Sent, Some(Arc::clone(&untaken)), None);
+        let empty = Pieces::new(Body::Sent, Some(Arc::clone(&untaken)), open());
         let (_to, stream) = tokio::sync::mpsc::channel(1);
-        let mut stream = Pieces::new(Body::Stream(stream), Some(Arc::clone(&untaken)), None);
+        let mut stream = Pieces::new(Body::Stream(stream), Some(Arc::clone(&untaken)), open());
         assert_eq!(waiting(&untaken), 1, "the stream for being asked");
         assert!(next(&mut stream).is_pending());
         assert_eq!(waiting(&untaken), 0);

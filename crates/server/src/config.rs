@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use disk::Choice;
 use engine::QueuePolicies;
+use http_api::AllowedHost;
 use model::{QueueName, StorePolicy};
 use resp::Side;
 
@@ -23,6 +24,8 @@ pub struct Config {
     pub listen: Vec<Listen>,
     /// HTTP may listen on other addresses than loopback, although it asks nobody who they are.
     pub insecure: bool,
+    /// Names by which requests of HTTP may call the server, beside addresses and `localhost`.
+    pub allowed_hosts: Vec<AllowedHost>,
     /// Reactor threads, 1 to [`THREADS_MAX`].
     pub threads: usize,
     /// How the journal writes.
@@ -60,6 +63,7 @@ impl Default for Config {
             policy: StorePolicy::Always,
             listen: Protocol::ALL.map(Protocol::standard).to_vec(),
             insecure: false,
+            allowed_hosts: Vec::new(),
             threads: threads_default(),
             journal_io: Choice::Auto,
             segment_bytes: None,
@@ -96,6 +100,8 @@ pub struct Limits {
     /// How long a connection may send and receive nothing before it is closed, unless it waits for
     /// an answer or for what is published. `None`: for ever.
     pub idle: Option<Duration>,
+    /// How long a connection of HTTP may ask nothing before it is closed. `None`: for ever.
+    pub http_idle: Option<Duration>,
     /// How long peers may take to read their last answers when the server stops.
     pub stop: Duration,
 }
@@ -109,6 +115,7 @@ impl Default for Limits {
             buffered_bytes: 256 * 1024 * 1024,
             half_sent: Some(Duration::from_secs(60)),
             idle: None,
+            http_idle: Some(Duration::from_secs(75)),
             stop: Duration::from_secs(5),
         }
     }

@@ -48,6 +48,7 @@ mod wrong_protocol;
 pub use config::{Config, Limits, Listen, Protocol, THREADS_MAX, threads_default};
 pub use counters::{Counters, Latencies};
 pub use error::{Failure, StartError};
+pub use http_api::AllowedHost;
 pub use log::Log;
 pub use memory::MEMORY_LIMIT_MIN;
 pub use resp::Side;

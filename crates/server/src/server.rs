@@ -356,8 +356,9 @@ fn http_options(config: &Config, held_bytes: Arc<AtomicUsize>) -> http_api::Opti
         buffered_bytes: MemoryShares::of(config).http,
         pace_max: config.pace_max.unwrap_or(std::time::Duration::from_nanos(engine.pace_max.0)),
         half_sent: config.limits.half_sent,
+        idle: config.limits.http_idle,
         stop: config.limits.stop,
-        any_host: config.insecure,
+        allowed_hosts: config.allowed_hosts.clone(),
         envelopes: amqp::envelopes(),
         held_bytes,
     }

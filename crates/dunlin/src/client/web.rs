@@ -31,7 +31,7 @@ impl Web {
             .proxy(None)
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_MAX))
-            .user_agent(concat!("dunlin/", env!("CARGO_PKG_VERSION")))
+            .user_agent(CLIENT)
             .build();
         Self { agent: config.new_agent(), url: url.trim_end_matches('/').to_owned() }
     }
@@ -80,6 +80,8 @@ impl Web {
             )));
         }
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        // A broker that is not on loopback leases only to who says this.
+        request = request.header("dunlin-client", CLIENT);
         for (name, value) in headers {
             request = request.header(name, value);
         }
@@ -187,6 +189,9 @@ pub(crate) fn with_query(path: String, parameters: &[(&str, Option<String>)]) ->
         given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     if pairs.is_empty() { path } else { format!("{path}?{}", pairs.join("&")) }
 }
+
+/// Who asks.
+const CLIENT: &str = concat!("dunlin/", env!("CARGO_PKG_VERSION"));
 
 /// The status where there is no room, of whatever.
 const FULL: u16 = 507;

@@ -39,8 +39,9 @@ async fn converse(ours: &Ours, bytes: &[u8], ends: bool) -> Vec<u8> {
         buffered_bytes: 1 << 20,
         pace_max: std::time::Duration::ZERO,
         half_sent: None,
+        idle: None,
         stop: std::time::Duration::ZERO,
-        any_host: true,
+        allowed_hosts: vec!["*".parse().unwrap()],
         envelopes: amqp::envelopes(),
         held_bytes: std::sync::Arc::default(),
     };

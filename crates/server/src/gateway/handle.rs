@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use http_api::{Events, Figures, Leased, Readiness, SegmentFigures, Token, Trouble, Wanted, Work};
+use http_api::{
+    Asker, Events, Figures, Leased, Readiness, SegmentFigures, Token, Trouble, Wanted, Work,
+};
 use model::{Delivery, Nanos, QueueName, Reply, limits};
 use tokio::sync::{mpsc, oneshot};
 
@@ -46,21 +48,21 @@ impl http_api::Gateway for Gateway {
 
     async fn ask(&self, work: Work) -> Result<Vec<Reply>, Trouble> {
         let (reply, answer) = oneshot::channel();
-        let ticket = self.ticket();
+        let (ticket, asker) = (self.ticket(), work.asker.clone());
         self.hub.inbox.push(Wish::Work(ticket, work, reply))?;
         Waiting { inbox: &self.hub.inbox, ticket, answer: Some(answer), untaken: |_, _| {} }
-            .end()
+            .end(&asker)
             .await
     }
 
     async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, Trouble> {
         let (reply, answer) = oneshot::channel();
-        let ticket = self.ticket();
+        let (ticket, asker) = (self.ticket(), wanted.asker.clone());
         self.hub.inbox.push(Wish::Receive(ticket, wanted, reply))?;
         let untaken = |inbox: &Inbox, leased: Vec<Leased>| {
             give_back(inbox, leased.iter().map(|leased| leased.token).collect());
         };
-        Waiting { inbox: &self.hub.inbox, ticket, answer: Some(answer), untaken }.end().await
+        Waiting { inbox: &self.hub.inbox, ticket, answer: Some(answer), untaken }.end(&asker).await
     }
 
     fn give_back(&self, tokens: Vec<Token>) {
@@ -116,9 +118,19 @@ struct Waiting<'a, T> {
 }
 
 impl<T> Waiting<'_, T> {
-    async fn end(mut self) -> Result<T, Trouble> {
+    /// Who leaves is answered as soon as it need not wait.
+    async fn end(mut self, asker: &Asker) -> Result<T, Trouble> {
         let answer = self.answer.as_mut().expect("invariant: it is waited for once");
-        let result = answer.await.unwrap_or(Err(Trouble::Stopping));
+        let result = tokio::select! {
+            biased;
+            result = &mut *answer => result,
+            () = asker.left() => {
+                // Never refused: it ends something that was let in.
+                let _ = self.inbox.push(Wish::Abandon(self.ticket));
+                answer.await
+            }
+        };
+        let result = result.unwrap_or(Err(Trouble::Stopping));
         self.answer = None;
         result
     }

@@ -23,7 +23,7 @@ pub(crate) struct Ticket(pub(crate) u64);
 pub(crate) enum Wish {
     Work(Ticket, Work, WorkReply),
     Receive(Ticket, Wanted, ReceiveReply),
-    /// Whoever waited for this work or receive is gone.
+    /// Whoever waited for this work or receive is gone, or waits no longer.
     Abandon(Ticket),
     /// Nobody saw these.
     GiveBack(Vec<Token>),

@@ -3,7 +3,7 @@
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use http_api::{Events as _, Gateway as _, Leased, Settling, Step, Trouble, Wanted, Work};
+use http_api::{Asker, Events as _, Gateway as _, Leased, Settling, Step, Trouble, Wanted, Work};
 use model::{
     AdminCommand, Command, Destination, NewMessage, OwnPolicy, Persistence, PolicyChange,
     QueueName, QueueRule, Reply, limits,
@@ -147,7 +147,7 @@ fn admin(command: AdminCommand) -> Work {
 
 fn wanted(wait: u64) -> Wanted {
     let (wait, lease) = (Nanos::from_secs(wait), Nanos::from_secs(60));
-    Wanted { queue: queue(), wait, lease, max: 1 }
+    Wanted { queue: queue(), wait, lease, max: 1, asker: Asker::default() }
 }
 
 fn only(leased: Result<Vec<Leased>, Trouble>) -> Leased {

@@ -104,6 +104,11 @@ impl Desk {
         if reply.is_closed() {
             return;
         }
+        if wanted.asker.has_left() {
+            return self
+                .answers
+                .push(Waits::default(), Answer::Received(reply, Err(Trouble::Left)));
+        }
         if self.receives.by_link.len() >= self.receives.most {
             let answer = Answer::Received(reply, Err(Trouble::Busy));
             return self.answers.push(Waits::default(), answer);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use http_api::{Settling, Step, Token, Trouble, Work};
+use http_api::{Asker, Settling, Step, Token, Trouble, Work};
 use model::{
     After, Command, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
     TransactionId, limits,
@@ -41,7 +41,8 @@ pub(crate) struct Works {
 
 #[derive(Debug)]
 struct Working {
-    asker: Ticket,
+    ticket: Ticket,
+    asker: Asker,
     /// Whose commands these are: see [`Desk::session_for`].
     session: SessionId,
     steps: VecDeque<Step>,
@@ -53,11 +54,18 @@ struct Working {
     settles: bool,
     /// It has asked for its commit.
     commits: bool,
+    /// It has waited for the log.
+    was_postponed: bool,
     /// A part of it was refused after it had waited.
     refused: Option<Refusal>,
 }
 
 impl Working {
+    /// Whether nobody waits for it any longer.
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed() || self.asker.has_left()
+    }
+
     /// Whether this is the first of a transaction's settlements.
     fn is_to_settle(&self, step: &Step) -> bool {
         self.transaction.is_some() && !self.settles && matches!(step, Step::Settle { .. })
@@ -125,13 +133,13 @@ impl Works {
     }
 
     fn pace(&mut self, ticket: u64, working: Working) {
-        self.paced_by_asker.insert(working.asker, ticket);
+        self.paced_by_asker.insert(working.ticket, ticket);
         self.paced.insert(ticket, working);
     }
 
     fn take_paced(&mut self, ticket: u64) -> Option<Working> {
         let working = self.paced.remove(&ticket)?;
-        self.paced_by_asker.remove(&working.asker);
+        self.paced_by_asker.remove(&working.ticket);
         Some(working)
     }
 
@@ -156,15 +164,20 @@ impl Desk {
     pub(crate) fn begin_work(
         &mut self,
         locked: &mut Locked<'_>,
-        asker: Ticket,
+        ticket: Ticket,
         work: Work,
         reply: WorkReply,
     ) {
+        // What settles is done also for who is gone: it tells what became of a message.
+        if reply.is_closed() && work.steps.iter().any(|step| matches!(step, Step::Put { .. })) {
+            return;
+        }
         let Some(session) = self.session_for(locked, &work) else {
             return self.answers.push(Waits::default(), Answer::Work(reply, Err(Trouble::Busy)));
         };
         let mut working = Working {
-            asker,
+            ticket,
+            asker: work.asker,
             session,
             steps: work.steps.into(),
             transaction: None,
@@ -173,6 +186,7 @@ impl Desk {
             reply,
             settles: false,
             commits: false,
+            was_postponed: false,
             refused: None,
         };
         if let Some(over) = self.over(&working.steps) {
@@ -283,6 +297,9 @@ impl Desk {
         if let Some(refusal) = working.refused.take() {
             return self.give_up(locked, working, Trouble::Refused(refusal));
         }
+        if std::mem::take(&mut working.was_postponed) && working.is_abandoned() {
+            return self.give_up(locked, working, Trouble::Left);
+        }
         while let Some(step) = working.steps.pop_front() {
             if !locked.goes_on() && !working.settles {
                 working.steps.push_front(step);
@@ -352,18 +369,19 @@ impl Desk {
         if self.is_stopping() {
             return self.end_work(working, Err(Trouble::Stopping));
         }
-        let (asker, is_gone) = (working.asker, working.reply.is_closed());
+        let (asked, is_abandoned) = (working.ticket, working.is_abandoned());
         self.works.pace(ticket, working);
-        if is_gone {
-            self.abandon_work(locked, asker);
+        if is_abandoned {
+            self.abandon_work(locked, asked);
         }
     }
 
     /// It goes on when the log has, unless as many wait for that as wishes may.
-    fn postpone(&mut self, locked: &mut Locked<'_>, working: Working) {
+    fn postpone(&mut self, locked: &mut Locked<'_>, mut working: Working) {
         if self.works.postponed.len() >= WISHES_MAX {
             return self.give_up(locked, working, Trouble::Busy);
         }
+        working.was_postponed = true;
         self.works.postponed.push_back(working);
     }
 

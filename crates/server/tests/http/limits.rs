@@ -259,24 +259,6 @@ fn http_listens_on_loopback_unless_told_otherwise() {
     start(config).shutdown().unwrap();
 }
 
-/// A page in a browser on this machine can send requests here.
-#[test]
-fn a_page_of_another_site_is_refused() {
-    let server = start(http_too(memory()));
-    let mut http = Http::to(&server);
-    let path = "/queues/q/messages";
-    http.post_with(path, &["origin: http://evil.example"], "m").says(403, "another site");
-    http.post_with(path, &["sec-fetch-site: cross-site"], "m").says(403, "another site");
-    http.send("GET /queues HTTP/1.1\r\nhost: evil.example\r\n\r\n");
-    http.answer().says(403, "localhost");
-    http.ask("GET /queues/q").says(404, "no queue q");
-    let server = start(http_too(server::Config { insecure: true, ..memory() }));
-    let mut http = Http::to(&server);
-    http.send("GET /queues HTTP/1.1\r\nhost: broker.example\r\n\r\n");
-    http.answer().says(200, "queues");
-    http.post_with(path, &["origin: http://evil.example"], "m").says(403, "another site");
-}
-
 /// What is beyond the limit is not even looked at: it would cost memory first.
 #[test]
 fn lines_are_counted_as_they_are_read() {
@@ -369,23 +351,4 @@ fn answers_that_are_not_read_take_a_bounded_room() {
     http.ask("GET /queues/q").says(200, "\"ready\":1");
     drop(silent);
     until("it is shown", || http.ask("GET /queues/q/messages?browse").status != 503);
-}
-
-#[test]
-fn a_send_that_waits_ends_with_its_connection() {
-    let pace_max = Some(Duration::from_secs(3600));
-    let server = start(http_too(server::Config { pace_max, ..memory() }));
-    let mut http = Http::to(&server);
-    http.begin("PUT /queues/q/policy", &[], "{\"max-messages\":1}").answer().says(200, "");
-    http.post("/queues/q/messages", "first").says(201, "");
-    let mut gone = Http::to(&server);
-    gone.begin("POST /queues/q/messages", &[], "gone");
-    until("it waits", || http.ask("GET /queues/q").body.contains("\"paced\":1"));
-    drop(gone);
-    until("it waits no longer", || http.ask("GET /queues/q").body.contains("\"paced\":0"));
-    let (body, lease) = http.receive("q");
-    assert_eq!(body, "first");
-    http.ask(&format!("DELETE /leases/{lease}"));
-    http.post("/queues/q/messages", "second").says(201, "");
-    assert_eq!(http.receive("q").0, "second");
 }

@@ -1,0 +1,33 @@
+//! What every answer says to browsers, whoever asked for it.
+//!
+//! A message may be a page with a script. Shown at its address it would run as this server's own,
+//! and could do all that a request can.
+
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue,
+    X_CONTENT_TYPE_OPTIONS,
+};
+
+use crate::body::Answer;
+
+/// The same answer, of which a browser runs nothing and gives nothing to another site.
+pub(crate) fn guarded(mut answer: Answer) -> Answer {
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// The same answer, which carries messages: a browser saves it and does not show it.
+pub(crate) fn attachment(mut answer: Answer) -> Answer {
+    let attachment = HeaderValue::from_static("attachment");
+    answer.headers_mut().insert(CONTENT_DISPOSITION, attachment);
+    answer
+}
+
+/// Nothing is loaded and nothing runs, in no frame of any page.
+const POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
+
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
