@@ -6,7 +6,7 @@ use model::{Command, Lsn, MessageId, Nanos};
 
 use crate::dead_letters::SCARCE_RETRY;
 use crate::engine::Engine;
-use crate::feeding::{Feed, Interest};
+use crate::feeding::{Feed, Interest, Turn};
 use crate::lines::LineOf;
 use crate::matching::matches;
 use crate::memory::{transaction_of, waiting_bytes};
@@ -344,7 +344,12 @@ impl Engine {
                 assert!(!feed.draining || goes_on, "who drains goes on");
                 self.check_timer(Timer::Browse(key), browsing.resumes)
             }
-            Interest::Take { view, ticket } => {
+            Interest::Take { view, turn: Turn { place, ticket } } => {
+                let is_alone = queue.waiting.len() == 1;
+                assert!(
+                    is_alone || ticket.is_none() || place == ticket,
+                    "who waits does so at its place"
+                );
                 assert_eq!(ticket.is_some(), feed.is_hungry(), "who may have more waits");
                 assert_eq!(queue.draining.contains(&key), feed.draining, "who drains is known");
                 let line = match view {

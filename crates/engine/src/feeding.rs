@@ -1,8 +1,10 @@
 //! Consumers with a limit: each is given messages until it has had as many as it allows.
 //!
 //! What such a consumer gets it holds for no certain time, until it settles it or its session
-//! ends. Those of one queue take turns: who got a message goes behind all that wait. They wait at
-//! the queue, or at the view of their selector, in one line with those who receive one by one.
+//! ends. Those of one queue take turns: the one that was served least recently is served first. A
+//! consumer keeps its place while it has no credit, so that one which polls loses no turn by it.
+//! They wait at the queue, or at the view of their selector, in one line with those who receive one
+//! by one, whose place is that of the moment at which they began to wait.
 //!
 //! Who drains its limit is told once nothing more is there for it. It is not told before what is
 //! over has gone and its view is made, for until then there may be something.
@@ -51,11 +53,19 @@ pub(crate) struct Allowance {
 /// What a consumer wants of its queue.
 #[derive(Debug)]
 pub(crate) enum Interest {
-    /// To hold messages: those of the view of this selector, or any. While it wants more it has a
-    /// ticket, its place among those who wait.
-    Take { view: Option<Arc<str>>, ticket: Option<u64> },
+    /// To hold messages: those of the view of this selector, or any.
+    Take { view: Option<Arc<str>>, turn: Turn },
     /// To look at them.
     Browse(Browsing),
+}
+
+/// When a consumer is served, of all that wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    /// Its place: given when it first waited, and anew whenever it is served.
+    pub(crate) place: Option<u64>,
+    /// Its ticket in the line while it waits. Its place, or an earlier one while it waits alone.
+    pub(crate) ticket: Option<u64>,
 }
 
 impl Feed {
@@ -72,7 +82,14 @@ impl Feed {
     /// Its place among those who wait.
     pub(crate) fn ticket(&self) -> Option<u64> {
         match self.interest {
-            Interest::Take { ticket, .. } => ticket,
+            Interest::Take { turn, .. } => turn.ticket,
+            Interest::Browse(_) => None,
+        }
+    }
+
+    fn turn_mut(&mut self) -> Option<&mut Turn> {
+        match &mut self.interest {
+            Interest::Take { turn, .. } => Some(turn),
             Interest::Browse(_) => None,
         }
     }
@@ -132,7 +149,7 @@ impl Engine {
             ConsumerMode::Browse => Interest::Browse(Browsing::new(selector)),
             ConsumerMode::Take => {
                 let view = selector.map(|selector| queue.join_view(selector)).transpose()?;
-                Interest::Take { view, ticket: None }
+                Interest::Take { view, turn: Turn::default() }
             }
         };
         queue.let_catch_up();
@@ -271,6 +288,10 @@ impl Engine {
         assert!(feed.is_hungry(), "only who may have more is given more");
         feed.delivered += 1;
         feed.bytes += charge;
+        if let Some(turn) = feed.turn_mut() {
+            turn.place = Some(self.next.ticket);
+            self.next.ticket += 1;
+        }
         if feed.is_hungry() {
             self.line_up_behind(key);
         } else {
@@ -283,37 +304,60 @@ impl Engine {
     fn line_up(&mut self, key: ConsumerKey) {
         let Some(feed) = self.sessions.feed_mut(key) else { return };
         let (is_hungry, slot) = (feed.is_hungry(), feed.queue);
-        let Interest::Take { view, ticket } = &mut feed.interest else { return };
-        let line = self.queues.at_mut(slot).line(view.as_ref());
-        match *ticket {
+        let Interest::Take { view, turn } = &mut feed.interest else { return };
+        match turn.ticket {
             None if is_hungry => {
-                line.insert(self.next.ticket, key);
-                *ticket = Some(self.next.ticket);
-                self.next.ticket += 1;
+                let place = *turn.place.get_or_insert(self.next.ticket);
+                self.next.ticket = self.next.ticket.max(place + 1);
+                turn.ticket = turn.place;
+                let view = view.clone();
+                self.seat_lone(slot);
+                self.queues.at_mut(slot).line(view.as_ref()).insert(place, key);
                 self.totals.waiting += 1;
             }
-            Some(place) if !is_hungry => {
-                line.remove(&place);
-                *ticket = None;
+            Some(ticket) if !is_hungry => {
+                self.queues.at_mut(slot).line(view.as_ref()).remove(&ticket);
+                turn.ticket = None;
                 self.totals.waiting -= 1;
             }
             _ => {}
         }
     }
 
-    /// Lets a consumer that waits do so behind all others. Who waits alone need not move.
+    /// Lets a consumer that waits do so at its new place, behind all others. One that waits alone
+    /// need not move before another comes.
     fn line_up_behind(&mut self, key: ConsumerKey) {
         let Some(feed) = self.sessions.feed_mut(key) else { return };
-        let Interest::Take { view, ticket: Some(ticket) } = &mut feed.interest else { return };
+        let Interest::Take { view, turn: Turn { place: Some(place), ticket: Some(ticket) } } =
+            &mut feed.interest
+        else {
+            return;
+        };
         let queue = self.queues.at_mut(feed.queue);
         if queue.views.is_empty() && queue.waiting.len() == 1 {
             return;
         }
         let line = queue.line(view.as_ref());
         line.remove(ticket);
-        *ticket = self.next.ticket;
-        line.insert(*ticket, key);
-        self.next.ticket += 1;
+        line.insert(*place, key);
+        *ticket = *place;
+    }
+
+    /// Another is about to wait at this queue: who waits there alone takes its own place.
+    pub(crate) fn seat_lone(&mut self, slot: QueueSlot) {
+        let line = &mut self.queues.at_mut(slot).waiting;
+        let Some((ticket, key)) = line.first_key_value().filter(|_| line.len() == 1) else {
+            return;
+        };
+        let (ticket, key) = (*ticket, *key);
+        let turn = self.sessions.feed_mut(key).and_then(Feed::turn_mut);
+        if let Some(turn) = turn
+            && let Some(place) = turn.place.filter(|place| *place != ticket)
+        {
+            turn.ticket = Some(place);
+            line.remove(&ticket);
+            line.insert(place, key);
+        }
     }
 
     /// Tells those who drain that nothing more is there for them, if that is certain.

@@ -53,10 +53,10 @@ impl Engine {
         };
         let consumer = self.sessions.at_mut(by).consumers.entry(link).or_default();
         consumer.watched.insert(slot);
-        let queue = self.queues.at_mut(slot);
-        queue.consumers.insert(key);
-        if let Some(wait) = consumer.wait {
-            queue.waiting.insert(wait.ticket, key);
+        let wait = consumer.wait;
+        self.queues.at_mut(slot).consumers.insert(key);
+        if let Some(wait) = wait {
+            self.wait_at(slot, wait.ticket, key);
         }
         Outcome::reply(After::NOTHING, Reply::Done).waking(slot)
     }
@@ -365,18 +365,26 @@ impl Engine {
         let session = self.sessions.at_mut(key.session);
         let Some(consumer) = session.consumers.get_mut(&key.link) else { return };
         consumer.wait = Some(Wait { ticket, until, margin, lease });
-        for &queue in &consumer.watched {
-            self.queues.at_mut(queue).waiting.insert(ticket, key);
-        }
-        let entered = consumer.watched.len();
+        let watched = core::mem::take(&mut consumer.watched);
         if margin != Nanos::ZERO {
             session.margins.insert(key.link);
         }
         let margin_begins = session.margin_begins(key.link, session.first_lease());
-        self.took_steps(entered);
+        self.took_steps(watched.len());
+        for slot in &watched {
+            self.wait_at(*slot, ticket, key);
+        }
+        if let Some(consumer) = self.sessions.consumer_mut(key) {
+            consumer.watched = watched;
+        }
         self.timers.change(Timer::Wait(key), None, until);
         self.timers.change(Timer::Margin(key), None, margin_begins);
         self.totals.waiting += 1;
+    }
+
+    fn wait_at(&mut self, slot: QueueSlot, ticket: u64, key: ConsumerKey) {
+        self.seat_lone(slot);
+        self.queues.at_mut(slot).waiting.insert(ticket, key);
     }
 
     /// False when it did not wait.
