@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use disk::Choice;
 use model::{QueueName, QueueRule, RuleKey};
-use server::{AllowedHost, Listen, Side};
+use server::{AllowedHost, Side};
 
 use crate::bench::cli::Bench;
+use crate::listen::{self, ListenItem};
 use crate::parse::{self, QueueSetting, Store, Sync};
 
 /// A message broker: each message as durable as its sender asks.
@@ -326,17 +327,28 @@ pub(crate) struct Serve {
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) policy: Policy,
-    /// Serve PROTOCOL (amqp, beanstalkd, redis or http) at ADDRESS; port 0 picks one [default: all,
-    /// on their usual ports of 127.0.0.1]
+    /// Serve PROTOCOL (amqp, beanstalkd, redis or http) at ADDRESS, which is HOST:PORT (port 0
+    /// picks one) or unix:PATH, with ,mode=0660 and ,group=NAME where these are to be others
+    /// [default: all on their usual ports of localhost: 127.0.0.1 and ::1]
     #[arg(
         long,
         value_name = "PROTOCOL=ADDRESS",
         env = "DUNLIN_LISTEN",
         value_delimiter = ',',
-        value_parser = parse::listen
+        value_parser = listen::listen
     )]
-    pub(crate) listen: Option<Vec<Listen>>,
-    /// Let HTTP listen on other addresses than loopback, where it asks nobody who they are
+    pub(crate) listen: Option<Vec<ListenItem>>,
+    /// Serve PROTOCOL at an ADDRESS where other machines reach it, or let the listener that is
+    /// there: nobody is asked who they are, and everybody can read, send and delete messages
+    #[arg(
+        long,
+        value_name = "[PROTOCOL=]ADDRESS",
+        env = "DUNLIN_INSECURE_LISTEN",
+        value_delimiter = ',',
+        value_parser = listen::insecure_listen
+    )]
+    pub(crate) insecure_listen: Option<Vec<ListenItem>>,
+    /// The same for all listeners
     #[arg(long, env = "DUNLIN_INSECURE", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) insecure: Option<bool>,
     /// Names by which HTTP requests may call the broker, beside addresses and localhost: a name
@@ -604,9 +616,13 @@ Every setting is also a variable (shown above) and a key of the TOML file, named
   when-full = \"drop-oldest\"
 Flags overrule variables, variables the file, the file the defaults.
 
-Once all listeners accept, one line a listener and then `ready` go to standard output:
+Once all listeners accept, one line an address and then `ready` go to standard output:
   listening beanstalkd 127.0.0.1:11300
+  listening beanstalkd [::1]:11300
   ready
+
+Nobody is asked who they are. So all listeners are on loopback or Unix sockets; another address is
+refused, unless --insecure-listen names it.
 
 Signals: SIGTERM or SIGINT stops in good order, a second SIGINT at once; SIGUSR1 drains: from
 then on it refuses what would be stored; SIGHUP writes the counters to the log.
@@ -614,7 +630,8 @@ then on it refuses what would be stored; SIGHUP writes the counters to the log.
 Examples:
   dunlin serve
   dunlin serve --data /var/lib/dunlin --sync 25ms
-  dunlin serve --store none --listen beanstalkd=0.0.0.0:11300
+  dunlin serve --store none --listen beanstalkd=localhost:11300
+  dunlin serve --listen redis=unix:/run/dunlin/redis.sock,mode=0660
   dunlin serve --queue 'retries:release-order=back'
   dunlin serve --queue 'prices:max-messages=1000,when-full=drop-oldest'
 

@@ -8,6 +8,7 @@ mod journal_dump;
 mod journal_explain;
 mod journal_open;
 mod journal_verify;
+mod listen;
 mod parse;
 mod serve;
 mod settings;

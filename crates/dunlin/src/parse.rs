@@ -1,12 +1,11 @@
 //! The words of settings, alike on the command line, in variables and in files.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use engine::{QueuePolicies, QueuePolicy};
 use model::{Nanos, QueueName, QueueRule, RuleKey, StorePolicy, limits};
-use server::{AllowedHost, Listen, Protocol, Side};
+use server::{AllowedHost, Side};
 
 /// `--sync`: when a persistent message counts as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,29 +155,11 @@ pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// `PROTOCOL=ADDRESS`.
-pub(crate) fn listen(text: &str) -> Result<Listen, String> {
-    let (name, address) = text
-        .split_once('=')
-        .ok_or_else(|| format!("`{text}` is not PROTOCOL=ADDRESS, such as {EXAMPLE}"))?;
-    let protocol = Protocol::named(name).ok_or_else(|| {
-        let known = Protocol::ALL.map(Protocol::name).join(", ");
-        format!("`{name}` is no protocol; there is: {known}")
-    })?;
-    Ok(Listen { protocol, address: socket_address(address)? })
-}
-
 /// `--allowed-hosts`.
 pub(crate) fn allowed_host(text: &str) -> Result<AllowedHost, String> {
     text.parse().map_err(|_| {
         format!("`{text}` is no name of a host: use broker.example, .example.com or *, no port")
     })
-}
-
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    let wrong = |cause: String| format!("`{text}` is no address with a port: {cause}");
-    let mut addresses = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
-    addresses.next().ok_or_else(|| wrong("the name has no address".into()))
 }
 
 /// `--list-head`: which side of a list is the head of its queue.
@@ -292,8 +273,6 @@ pub(crate) fn queue_policies(settings: &[QueueSetting]) -> QueuePolicies {
 /// Of durations; of two that end alike the longer one first.
 const UNITS: [&str; 6] = ["us", "ms", "s", "m", "h", "d"];
 
-const EXAMPLE: &str = "beanstalkd=127.0.0.1:11300";
-
 #[cfg(test)]
 mod tests {
     use engine::{DeadLetters, ReleaseOrder, WhenFull};
@@ -367,16 +346,6 @@ mod tests {
         let period = Sync::Period(Duration::from_millis(25));
         let expected = StorePolicy::Periodic(Nanos::from_millis(25));
         assert_eq!(policy(Store::Journal, period), expected);
-    }
-
-    #[test]
-    fn listeners_are_protocols_at_addresses() {
-        let parsed = listen("beanstalkd=127.0.0.1:0").unwrap();
-        assert_eq!(parsed.address, SocketAddr::from(([127, 0, 0, 1], 0)));
-        assert_eq!(listen("beanstalkd=[::1]:11300").unwrap().address.port(), 11_300);
-        assert!(listen("11300").unwrap_err().contains("PROTOCOL=ADDRESS"));
-        assert!(listen("smtp=127.0.0.1:25").unwrap_err().contains("beanstalkd"));
-        assert!(listen("beanstalkd=127.0.0.1").unwrap_err().contains("no address with a port"));
     }
 
     #[test]

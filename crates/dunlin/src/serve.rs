@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
-use server::{Listen, Log, Server, signals};
+use server::{Listening, Log, Server, signals};
 
 use crate::cli::Serve;
 use crate::exit::Error;
@@ -30,13 +30,11 @@ pub(crate) fn run(serve: Serve) -> Result<(), Error> {
 }
 
 /// Tells whoever started this where to connect.
-fn announce(listeners: &[Listen]) {
+fn announce(listeners: &[Listening]) {
     let mut stdout = std::io::stdout().lock();
     let lines = listeners
         .iter()
-        .try_for_each(|listen| {
-            writeln!(stdout, "listening {} {}", listen.protocol.name(), listen.address)
-        })
+        .try_for_each(|it| writeln!(stdout, "listening {} {}", it.protocol.name(), it.endpoint))
         .and_then(|()| writeln!(stdout, "ready"))
         .and_then(|()| stdout.flush());
     if let Err(error) = lines {

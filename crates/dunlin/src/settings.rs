@@ -9,6 +9,7 @@ use server::{Config, Limits, Log, Protocol, threads_default};
 
 use crate::cli::{Limit, Policy, Serve, Tuning};
 use crate::exit::Error;
+use crate::listen::{self, ListenItem};
 use crate::parse::{self, QueueSetting};
 
 /// The configuration that a server is started with.
@@ -16,13 +17,14 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
     let file = serve.config.as_deref().map_or_else(|| Ok(Serve::default()), read)?;
     let given = parse::attributed(serve.queue.unwrap_or_default()).map_err(Error::Settings)?;
     let serve = overrule(Serve { queue: Some(given), ..serve }, file);
+    let listen = listen::listeners(serve.listen, serve.insecure_listen).map_err(Error::Settings)?;
     let tuning = &serve.tuning;
     let limits = Limits::default();
     let limit = |given: Option<Limit>, default| given.map_or(default, |limit| limit.0);
     Ok(Config {
         data: serve.data.unwrap_or_else(|| PathBuf::from("./dunlin-data")),
         policy: policy(serve.policy),
-        listen: serve.listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
+        listen: listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
         insecure: serve.insecure.unwrap_or(false),
         allowed_hosts: serve.allowed_hosts.unwrap_or_default(),
         threads: tuning.threads.unwrap_or_else(threads_default),
@@ -65,6 +67,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
             sync: upper.policy.sync.or(lower.policy.sync),
         },
         listen: upper.listen.or(lower.listen),
+        insecure_listen: upper.insecure_listen.or(lower.insecure_listen),
         insecure: upper.insecure.or(lower.insecure),
         allowed_hosts: upper.allowed_hosts.or(lower.allowed_hosts),
         config: upper.config,
@@ -99,6 +102,7 @@ struct File {
     store: Option<String>,
     sync: Option<String>,
     listen: Option<Vec<String>>,
+    insecure_listen: Option<Vec<String>>,
     insecure: Option<bool>,
     allowed_hosts: Option<Vec<String>>,
     max_message_bytes: Option<Bytes>,
@@ -189,10 +193,8 @@ fn parse(file: File) -> Result<Serve, String> {
             store: word("store", file.store, parse::store)?,
             sync: word("sync", file.sync, parse::sync)?,
         },
-        listen: file
-            .listen
-            .map(|texts| texts.iter().map(|text| named("listen", parse::listen(text))).collect())
-            .transpose()?,
+        listen: items("listen", file.listen, listen::listen)?,
+        insecure_listen: items("insecure-listen", file.insecure_listen, listen::insecure_listen)?,
         insecure: file.insecure,
         allowed_hosts: file
             .allowed_hosts
@@ -255,6 +257,17 @@ fn queue_settings(name: &str, queue: &Queue) -> Result<Vec<QueueSetting>, String
     given.map(|(key, text)| parse::queue_setting(name, parse::rule(key, &text)?)).collect()
 }
 
+/// Listeners, which are divided by commas within a text too.
+fn items(
+    key: &str,
+    texts: Option<Vec<String>>,
+    parse: impl Fn(&str) -> Result<ListenItem, String>,
+) -> Result<Option<Vec<ListenItem>>, String> {
+    let Some(texts) = texts else { return Ok(None) };
+    let items = texts.iter().flat_map(|text| text.split(',')).map(|text| named(key, parse(text)));
+    items.collect::<Result<_, _>>().map(Some)
+}
+
 fn word<T>(
     key: &str,
     text: Option<String>,
@@ -271,6 +284,7 @@ fn named<T>(key: &str, parsed: Result<T, String>) -> Result<T, String> {
 mod tests {
     use disk::{Choice, Method};
     use model::{Nanos, StorePolicy};
+    use server::{Address, Listen, UnixSocket};
 
     use super::*;
 
@@ -281,7 +295,9 @@ mod tests {
     #[test]
     fn every_key_of_the_file_reaches_the_configuration() {
         let text = "
-            data = '/d'\n store = 'journal'\n sync = '25ms'\n listen = ['beanstalkd=127.0.0.1:1']
+            data = '/d'\n store = 'journal'\n sync = '25ms'
+            listen = ['beanstalkd=127.0.0.1:1', 'redis=unix:a,mode=0600']
+            insecure-listen = ['amqp=0.0.0.0:2']
             insecure = true
  allowed-hosts = ['broker.example', '.lan']
             max-message-bytes = 7\n threads = 1\n journal-io = 'buffered'
@@ -301,7 +317,11 @@ mod tests {
         let config = config(file(text).unwrap()).unwrap();
         assert_eq!(config.data, Path::new("/d"));
         assert_eq!(config.policy, StorePolicy::Periodic(Nanos::from_millis(25)));
-        assert_eq!(config.listen[0].address.port(), 1);
+        let loopback = "127.0.0.1:1".parse().unwrap();
+        assert_eq!(config.listen[0], Listen::tcp(Protocol::Beanstalkd, loopback));
+        let socket = UnixSocket { path: "a".into(), mode: 0o600, group: None };
+        assert_eq!(config.listen[1].address, Address::Unix(socket));
+        assert_eq!((config.listen[2].protocol, config.listen[2].insecure), (Protocol::Amqp, true));
         assert!(config.insecure);
         let hosts: Vec<_> = config.allowed_hosts.iter().map(ToString::to_string).collect();
         assert_eq!(hosts, ["broker.example", ".lan"]);

@@ -1,7 +1,6 @@
 //! What a server is started with, and its limits. Reading files, variables and flags into this is
 //! the binary's.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use model::{QueueName, StorePolicy};
 use resp::Side;
 
 use crate::Log;
+use crate::address::Listen;
 
 /// Everything that an operator chooses.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Config {
     pub policy: StorePolicy,
     /// Where to listen, for whom.
     pub listen: Vec<Listen>,
-    /// HTTP may listen on other addresses than loopback, although it asks nobody who they are.
+    /// All listeners may be where other machines reach them, although nobody is asked who they are.
     pub insecure: bool,
     /// Names by which requests of HTTP may call the server, beside addresses and `localhost`.
     pub allowed_hosts: Vec<AllowedHost>,
@@ -121,15 +121,6 @@ impl Default for Limits {
     }
 }
 
-/// One listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listen {
-    /// What is spoken there.
-    pub protocol: Protocol,
-    /// Where; port 0 picks one.
-    pub address: SocketAddr,
-}
-
 /// The protocols that exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
@@ -164,7 +155,7 @@ impl Protocol {
         Self::ALL.into_iter().find(|protocol| protocol.name() == name)
     }
 
-    /// Its standard port on the loopback interface.
+    /// Its standard port on both loopback addresses.
     #[must_use]
     pub fn standard(self) -> Listen {
         let port = match self {
@@ -173,7 +164,7 @@ impl Protocol {
             Self::Redis => 6_379,
             Self::Http => 8_422,
         };
-        Listen { protocol: self, address: SocketAddr::from(([127, 0, 0, 1], port)) }
+        Listen::loopback(self, port)
     }
 }
 

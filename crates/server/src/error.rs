@@ -5,6 +5,9 @@ use std::{fmt, io};
 
 use model::QueueName;
 
+use crate::address::Endpoint;
+use crate::config::Protocol;
+
 /// Why a server does not start. Each says what to do about it.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -16,12 +19,20 @@ pub enum StartError {
     /// An address cannot be listened on.
     Listen {
         /// Which.
-        address: SocketAddr,
+        endpoint: Endpoint,
         /// What the system said.
         cause: io::Error,
     },
-    /// HTTP asks nobody who they are, so that it listens on loopback only, unless told otherwise.
+    /// Two listeners are to have one address.
+    ListenTwice {
+        /// Which.
+        endpoint: Endpoint,
+    },
+    /// Nobody is asked who they are, so that no listener is where other machines reach it, unless
+    /// told so.
     Insecure {
+        /// What it was to speak.
+        protocol: Protocol,
         /// Where it was to listen.
         address: SocketAddr,
     },
@@ -83,6 +94,7 @@ impl StartError {
     pub const fn is_misuse(&self) -> bool {
         match self {
             Self::Insecure { .. }
+            | Self::ListenTwice { .. }
             | Self::Threads { .. }
             | Self::Connections { .. }
             | Self::OutputBytes { .. }
@@ -104,26 +116,24 @@ impl fmt::Display for StartError {
         match self {
             Self::Disk(error) => error.fmt(f),
             Self::Journal(error) => error.fmt(f),
-            Self::Listen { address, cause } => {
-                write!(f, "cannot listen on {address}: {cause}")?;
-                f.write_str(match cause.kind() {
-                    io::ErrorKind::AddrInUse => {
-                        ", stop the process that does or choose another port with --listen"
-                    }
-                    io::ErrorKind::PermissionDenied => ", choose a port above 1023 with --listen",
-                    io::ErrorKind::AddrNotAvailable => {
-                        ", choose an address of this machine with --listen"
-                    }
-                    _ => "",
-                })
+            Self::Listen { endpoint, cause } => {
+                write!(f, "cannot listen on {endpoint}: {cause}{}", mend(endpoint, cause))
             }
-            Self::Insecure { address } => write!(
+            Self::ListenTwice { endpoint } => write!(
                 f,
-                "http would listen on {address}, where everybody who reaches it could read, send \
-                 and delete messages: choose a loopback address such as 127.0.0.1:{}, or say \
-                 --insecure where only those you trust reach it",
-                address.port()
+                "two listeners are to have {endpoint}: give each a port of its own with --listen"
             ),
+            Self::Insecure { protocol, address } => {
+                let (protocol, port) = (protocol.name(), address.port());
+                write!(
+                    f,
+                    "{protocol} would listen on {address}, where everybody who reaches it could \
+                     read, send and delete messages: listen on loopback (--listen \
+                     {protocol}=127.0.0.1:{port}) or on a Unix socket (--listen \
+                     {protocol}=unix:PATH), or say --insecure-listen {protocol}={address} where \
+                     only those you trust reach it"
+                )
+            }
             Self::Threads { asked } => {
                 write!(f, "{asked} threads are not possible, choose 1 to {}", crate::THREADS_MAX)
             }
@@ -173,6 +183,28 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+/// What to do about a place that cannot be listened on.
+fn mend(endpoint: &Endpoint, cause: &io::Error) -> &'static str {
+    match (endpoint, cause.kind()) {
+        (Endpoint::Tcp(_), io::ErrorKind::AddrInUse) => {
+            ", stop the process that does or choose another port with --listen"
+        }
+        (Endpoint::Unix(_), io::ErrorKind::AddrInUse) => {
+            ", stop the process that does or choose another path with --listen"
+        }
+        (Endpoint::Tcp(_), io::ErrorKind::PermissionDenied) => {
+            ", choose a port above 1023 with --listen"
+        }
+        (Endpoint::Unix(_), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) => {
+            ", choose a directory that is there and that this user may write to"
+        }
+        (Endpoint::Tcp(_), io::ErrorKind::AddrNotAvailable) => {
+            ", choose an address of this machine with --listen"
+        }
+        _ => "",
+    }
+}
 
 impl From<rustix::io::Errno> for StartError {
     fn from(errno: rustix::io::Errno) -> Self {

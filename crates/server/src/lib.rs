@@ -14,6 +14,7 @@
 //! [`Server::start`] is all that a program needs to be a broker; [`signals::Caught`] adds what a
 //! process of its own owes its operator.
 
+mod address;
 mod buffered;
 #[cfg(test)]
 mod by_hand;
@@ -42,10 +43,12 @@ mod reactor;
 mod rounds;
 mod server;
 pub mod signals;
+mod socket_file;
 mod step;
 mod wrong_protocol;
 
-pub use config::{Config, Limits, Listen, Protocol, THREADS_MAX, threads_default};
+pub use address::{Address, Endpoint, Listen, Listening, UnixSocket};
+pub use config::{Config, Limits, Protocol, THREADS_MAX, threads_default};
 pub use counters::{Counters, Latencies};
 pub use error::{Failure, StartError};
 pub use http_api::AllowedHost;

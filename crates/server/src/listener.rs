@@ -4,56 +4,156 @@
 //! then has a reactor of its own, which a race of the reactors for the listener would not give
 //! them. Those of the Redis and of the beanstalkd protocol stay together.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use model::Nanos;
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with, listen, sockopt};
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, accept_with, bind, getsockname, listen, socket_with,
+    sockopt,
+};
 
-use crate::config::{Listen, Protocol};
+use crate::address::{Address, Endpoint, Listen, Listening, UnixSocket};
+use crate::config::Protocol;
 use crate::error::StartError;
 use crate::hub::Hub;
 use crate::log::Complaint;
 use crate::post::Arrival;
+use crate::socket_file::SocketFile;
 
-/// An address that is listened on.
+/// A place that is listened on.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    socket: TcpListener,
+    socket: OwnedFd,
+    listening: Listening,
+    /// Where it is a socket in the file system: goes with it.
+    _file: Option<SocketFile>,
+}
+
+/// Listens at all of them, in their order.
+///
+/// # Errors
+/// [`StartError::Listen`]: one cannot be listened on. Then none is.
+pub(crate) fn bind_all(all: &[Listen]) -> Result<Vec<Listener>, StartError> {
+    let mut listeners = Vec::new();
+    for listen in all {
+        match &listen.address {
+            Address::Tcp(addresses) => {
+                let has_ipv4 = |port| has_ipv4_wildcard(all, port);
+                listeners.extend(bind_name(listen.protocol, addresses, has_ipv4)?);
+            }
+            Address::Unix(socket) => listeners.push(bind_unix(listen.protocol, socket)?),
+        }
+    }
+    Ok(listeners)
+}
+
+/// Whether a listener has all addresses of IPv4 with this port: one of IPv6 leaves them to it.
+fn has_ipv4_wildcard(all: &[Listen], port: u16) -> bool {
+    let wildcard = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    all.iter().any(|listen| listen.address.endpoints().contains(&Endpoint::Tcp(wildcard)))
+}
+
+/// Listens at the addresses of one name that this machine has, all with one port.
+fn bind_name(
     protocol: Protocol,
-    address: SocketAddr,
+    addresses: &[SocketAddr],
+    has_ipv4: impl Fn(u16) -> bool,
+) -> Result<Vec<Listener>, StartError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match bind_once(protocol, addresses, &has_ipv4) {
+            // The port that was picked at the first address is taken at another.
+            Err((address, Errno::ADDRINUSE)) if address.port() == 0 && tries < PICKS_MAX => {}
+            result => {
+                return result.map_err(|(address, errno)| {
+                    let (endpoint, cause) = (Endpoint::Tcp(address), errno.into());
+                    StartError::Listen { endpoint, cause }
+                });
+            }
+        }
+    }
+}
+
+fn bind_once(
+    protocol: Protocol,
+    addresses: &[SocketAddr],
+    has_ipv4: &impl Fn(u16) -> bool,
+) -> Result<Vec<Listener>, (SocketAddr, Errno)> {
+    let mut listeners = Vec::new();
+    let (mut picked, mut absent) = (None, None);
+    for asked in addresses {
+        let mut address = *asked;
+        address.set_port(picked.unwrap_or(address.port()));
+        let only_ipv6 = !address.ip().is_unspecified() || has_ipv4(address.port());
+        match bind_tcp(protocol, address, only_ipv6) {
+            Ok(listener) => {
+                picked = listener.listening.tcp().map(|it| it.port());
+                listeners.push(listener);
+            }
+            // As where IPv6 is switched off.
+            Err(errno @ (Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT)) => {
+                absent = absent.or(Some((*asked, errno)));
+            }
+            Err(errno) => return Err((*asked, errno)),
+        }
+    }
+    match absent {
+        Some(absent) if listeners.is_empty() => Err(absent),
+        _ => Ok(listeners),
+    }
+}
+
+fn bind_tcp(protocol: Protocol, address: SocketAddr, only_ipv6: bool) -> Result<Listener, Errno> {
+    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let socket = socket_with(family, SocketType::STREAM, FLAGS, None)?;
+    // Connections of a server that has just ended do not keep its port.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, only_ipv6)?;
+    }
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    ask_whether_alive(&socket)?;
+    let address = SocketAddr::try_from(getsockname(&socket)?)?;
+    let listening = Listening { protocol, endpoint: Endpoint::Tcp(address) };
+    Ok(Listener { socket, listening, _file: None })
+}
+
+fn bind_unix(protocol: Protocol, wanted: &UnixSocket) -> Result<Listener, StartError> {
+    let endpoint = Endpoint::Unix(wanted.path.clone());
+    let failed = |cause| StartError::Listen { endpoint: endpoint.clone(), cause };
+    let (socket, file) = SocketFile::listen(wanted, BACKLOG).map_err(failed)?;
+    let listening = Listening { protocol, endpoint };
+    Ok(Listener { socket, listening, _file: Some(file) })
 }
 
 impl Listener {
-    pub(crate) fn bind(to: Listen) -> Result<Self, StartError> {
-        let failed = |cause| StartError::Listen { address: to.address, cause };
-        let socket = TcpListener::bind(to.address).map_err(failed)?;
-        socket.set_nonblocking(true).map_err(failed)?;
-        // The library's own is 128: hundreds of clients who come back at once would wait a second.
-        listen(&socket, BACKLOG).map_err(|errno| failed(errno.into()))?;
-        ask_whether_alive(&socket).map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
-        Ok(Self { socket, protocol: to.protocol, address })
-    }
-
-    pub(crate) const fn socket(&self) -> &TcpListener {
+    pub(crate) const fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
     pub(crate) const fn protocol(&self) -> Protocol {
-        self.protocol
+        self.listening.protocol
     }
 
     /// The bare listener, for another loop than a reactor's.
     pub(crate) fn into_socket(self) -> TcpListener {
-        self.socket
+        self.socket.into()
     }
 
     /// What it became: with the port that was picked.
-    pub(crate) const fn bound(&self) -> Listen {
-        Listen { protocol: self.protocol, address: self.address }
+    pub(crate) const fn listening(&self) -> &Listening {
+        &self.listening
+    }
+
+    /// The same as it could be asked for.
+    pub(crate) fn bound(&self) -> Option<Listen> {
+        self.listening.tcp().map(|address| Listen::tcp(self.protocol(), address))
     }
 }
 
@@ -104,9 +204,9 @@ impl Acceptor {
     fn accept_from(&mut self, index: usize, hub: &Hub, now: Nanos) -> bool {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(listener) = self.listeners.get(index) else { return false };
-            match accept_with(&listener.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            match accept_with(&listener.socket, FLAGS) {
                 Ok(socket) => {
-                    let arrival = Arrival { socket, protocol: listener.protocol };
+                    let arrival = Arrival { socket, protocol: listener.protocol() };
                     self.admit(arrival, hub, now);
                 }
                 Err(Errno::AGAIN) => return false,
@@ -133,7 +233,8 @@ impl Acceptor {
             );
             return;
         }
-        // A socket that is gone already will tell when it is read.
+        // A socket that is gone already will tell when it is read; one of the file system has no
+        // such option.
         let _ = sockopt::set_tcp_nodelay(&arrival.socket, true);
         hub.post(self.reactor_for(arrival.protocol, hub.reactors())).deliver(arrival);
     }
@@ -167,7 +268,7 @@ impl Acceptor {
 
 /// Lets the system ask silent peers whether they are still there: those whose machine is gone never
 /// close. Accepted sockets take it over from the one that listens.
-fn ask_whether_alive(socket: &TcpListener) -> std::io::Result<()> {
+fn ask_whether_alive(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE)?;
     sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
     sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES)?;
@@ -180,6 +281,11 @@ fn ask_whether_alive(socket: &TcpListener) -> std::io::Result<()> {
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 4;
+
+const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// How often a port is picked that is free at all addresses of a name.
+const PICKS_MAX: u32 = 20;
 
 /// Connections that may wait to be accepted, where the system allows so many.
 const BACKLOG: i32 = 4_096;

@@ -1,16 +1,19 @@
 //! What is spoken with a peer: the session of one protocol, what it reads from and what it holds
 //! back. All protocols have the same shape, and this is where they are told apart.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use beanstalk::Shared;
 use input::WrongProtocol;
 use journal::Durable;
 use model::{After, Command, Draining, Nanos, Output, SessionId};
-use rustix::net::{getpeername, getsockname};
+use rustix::net::{SocketAddrUnix, getpeername, getsockname};
 
+use crate::address::Endpoint;
 use crate::config::Protocol;
 use crate::held::Held;
 use crate::outgoing::Outgoing;
@@ -360,10 +363,18 @@ impl Peer {
 
 /// What operators know a connection by: its protocol, and where its peer is.
 pub(crate) fn name_of(protocol: Protocol, socket: &OwnedFd) -> Arc<str> {
-    match ends(socket) {
-        Some(ends) => format!("{} {}", protocol.name(), ends.peer).into(),
-        None => protocol.name().into(),
+    let (protocol, ends) = (protocol.name(), ends(socket));
+    match ends.map(|ends| Endpoint::Tcp(ends.peer)).or_else(|| socket_file(socket)) {
+        Some(peer) => format!("{protocol} {peer}").into(),
+        None => protocol.into(),
     }
+}
+
+/// The socket in the file system that it came by.
+fn socket_file(socket: &OwnedFd) -> Option<Endpoint> {
+    let local = SocketAddrUnix::try_from(getsockname(socket).ok()?).ok()?;
+    let path = local.path()?;
+    Some(Endpoint::Unix(OsStr::from_bytes(path.to_bytes()).into()))
 }
 
 /// Who is connected with whom, as far as the system tells.

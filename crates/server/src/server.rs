@@ -12,10 +12,11 @@ use engine::{EngineOptions, QueuePolicies};
 use journal::JournalOptions;
 use model::{BrokerStatistics, Formats, Nanos, StorePolicy, limits};
 
+use crate::address::{Listen, Listening, listed_twice};
 use crate::buffered::ALLOWED_BYTES_MIN;
 use crate::clock::{Clock, nanos};
 use crate::committer::{COMMITTERS, commit, keep_house, read_back};
-use crate::config::{CONNECTIONS_MAX, Config, Limits, Listen, Protocol, THREADS_MAX};
+use crate::config::{CONNECTIONS_MAX, Config, Limits, Protocol, THREADS_MAX};
 use crate::core::Core;
 use crate::counters::Counters;
 use crate::descriptors;
@@ -23,7 +24,7 @@ use crate::events::EventSet;
 use crate::facts::{JournalGauges, ProcessFacts};
 use crate::gateway::{HttpThread, Inbox};
 use crate::hub::{Hub, Parts, Phase};
-use crate::listener::{Acceptor, Listener};
+use crate::listener::{self, Acceptor, Listener};
 use crate::memory::MemoryShares;
 use crate::peer::Commons;
 use crate::post::Post;
@@ -47,10 +48,10 @@ impl Server {
             descriptors::bound_connections(&mut config, descriptors);
         }
         let disk = open_disk(&config, descriptors)?;
-        let listeners: Vec<Listener> =
-            config.listen.iter().copied().map(Listener::bind).collect::<Result<_, _>>()?;
-        config.listen = listeners.iter().map(Listener::bound).collect();
-        let addresses = config.listen.clone();
+        let listeners = listener::bind_all(&config.listen)?;
+        tell_exposed(&config);
+        let addresses: Vec<_> = listeners.iter().map(|it| it.listening().clone()).collect();
+        config.listen = listeners.iter().filter_map(Listener::bound).collect();
         let hub = Arc::new(build(&config, disk)?);
         let mut running = Running { hub, addresses, reactors: Vec::new(), writers: Vec::new() };
         let is_http = |listener: &Listener| listener.protocol() == Protocol::Http;
@@ -65,7 +66,7 @@ impl Server {
 /// A server that serves. Dropping it stops it.
 pub struct Running {
     hub: Arc<Hub>,
-    addresses: Vec<Listen>,
+    addresses: Vec<Listening>,
     /// Those who serve, on reactors or otherwise.
     reactors: Vec<JoinHandle<()>>,
     /// The committers and the housekeeper.
@@ -81,7 +82,7 @@ pub struct Remote {
 impl Running {
     /// Where it listens, with the ports that were picked, in the order of the configuration.
     #[must_use]
-    pub fn addresses(&self) -> &[Listen] {
+    pub fn addresses(&self) -> &[Listening] {
         &self.addresses
     }
 
@@ -228,13 +229,13 @@ fn check(config: &Config) -> Result<(), StartError> {
     if !(1..=THREADS_MAX).contains(&config.threads) {
         return Err(StartError::Threads { asked: config.threads });
     }
-    let exposed = |listen: &&Listen| {
-        listen.protocol == Protocol::Http && !listen.address.ip().to_canonical().is_loopback()
-    };
-    if let Some(Listen { address, .. }) = config.listen.iter().find(exposed)
-        && !config.insecure
-    {
-        return Err(StartError::Insecure { address: *address });
+    if let Some(endpoint) = listed_twice(&config.listen) {
+        return Err(StartError::ListenTwice { endpoint });
+    }
+    let guarded = config.listen.iter().filter(|listen| !config.insecure && !listen.insecure);
+    let exposed = guarded.filter_map(|listen| Some((listen.protocol, listen.exposed()?))).next();
+    if let Some((protocol, address)) = exposed {
+        return Err(StartError::Insecure { protocol, address });
     }
     let Limits { connections, output_bytes, buffered_bytes, .. } = config.limits;
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
@@ -337,6 +338,19 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     Ok(Hub::new(core, Parts { posts, inbox, gauges, disk, clock, limits, memory_limit, log }))
 }
 
+/// Says at each start who is let in by what was waived.
+fn tell_exposed(config: &Config) {
+    for listen in &config.listen {
+        let Some(address) = listen.exposed() else { continue };
+        let flag = if listen.insecure { "--insecure-listen" } else { "--insecure" };
+        config.log.line(format_args!(
+            "{} listens on {address} without users and encryption ({flag}): everybody who reaches \
+             it can read, send and delete messages",
+            listen.protocol.name()
+        ));
+    }
+}
+
 /// Says that the wall's clock was set back since the log was written, or was wrong then.
 fn tell_clock(log: Log, clock: &Clock) {
     if clock.ahead() > Nanos::SECOND {
@@ -382,7 +396,7 @@ fn redis_options(config: &Config) -> resp::Options {
         command_bytes_max: shares.command().min(usual.command_bytes_max),
         reply_bytes_max: shares.reply(),
         policy: config.policy,
-        port: port.map_or(0, |listen| listen.address.port()),
+        port: port.and_then(Listen::port).unwrap_or_default(),
         connections_max: config.limits.connections,
         idle: config.limits.idle.map(nanos),
     }

@@ -27,11 +27,11 @@ fn read_all(wish: &Wish) {
     // A fifth of all that there is.
     let limits = Limits { buffered_bytes: JOBS * BODY_BYTES / 5, ..Limits::default() };
     let server = start(amqp_too(Config { limits, ..memory() }));
-    let mut producer = Client::new(server.addresses()[0].address);
+    let mut producer = Client::new(server.addresses()[0].tcp().unwrap());
     for index in 1..=JOBS {
         assert_eq!(producer.put(&"x".repeat(BODY_BYTES)), format!("INSERTED {index}"));
     }
-    let mut consumer = Reader::new(server.addresses()[1].address, wish);
+    let mut consumer = Reader::new(server.addresses()[1].tcp().unwrap(), wish);
     let mut got = 0;
     while got < JOBS * BODY_BYTES {
         got += consumer.piece().unwrap_or_else(|| panic!("closed after {got} bytes")).len();
@@ -46,7 +46,7 @@ fn many_subscribers_who_do_not_read_are_held_back_and_not_closed() {
     const MESSAGES: u32 = 8;
     let limits = Limits { buffered_bytes: 4 << 20, ..Limits::default() };
     let server = start(amqp_too(Config { limits, ..memory() }));
-    let address = server.addresses()[1].address;
+    let address = server.addresses()[1].tcp().unwrap();
     let wish = Wish { queue: "t", topic: true, copies: false, credit: 2 * MESSAGES };
     let mut subscribers: Vec<_> = (0..SUBSCRIBERS).map(|_| Reader::new(address, &wish)).collect();
     let mut publisher =

@@ -14,7 +14,7 @@ use server::{Config, Limits, Running};
 const WISH: Wish = Wish { queue: "default", topic: false, copies: false, credit: 10 };
 
 fn reader(server: &Running) -> Reader {
-    Reader::new(server.addresses()[1].address, &WISH)
+    Reader::new(server.addresses()[1].tcp().unwrap(), &WISH)
 }
 
 /// How often the delivery of a message has failed, by its header.

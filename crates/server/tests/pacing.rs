@@ -17,7 +17,7 @@ fn narrow() -> Config {
     let default = QueuePolicy { bounds, ..QueuePolicy::default() };
     let queues = QueuePolicies { default, ..QueuePolicies::default() };
     let mut config = redis_too(Config { queues, ..memory() });
-    config.listen.push(Listen { protocol: Protocol::Http, ..config.listen[0] });
+    config.listen.push(Listen { protocol: Protocol::Http, ..config.listen[0].clone() });
     config
 }
 
@@ -193,7 +193,7 @@ fn post(body: &str) -> String {
 }
 
 fn http(server: &Running) -> Client {
-    Client::new(server.addresses()[2].address)
+    Client::new(server.addresses()[2].tcp().unwrap())
 }
 
 /// Until so many wait for a place in the queue `default`.

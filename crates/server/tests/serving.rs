@@ -8,7 +8,7 @@ use common::patience::until;
 use common::reader::{Reader, Wish};
 use common::{Directory, amqp_too, connect, journal, memory, start};
 use model::{Nanos, StorePolicy};
-use server::{Config, Server};
+use server::{Config, Listen, Protocol, Server};
 
 #[test]
 fn a_job_goes_round() {
@@ -162,7 +162,7 @@ fn draining_rejects_messages_of_amqp_at_once() {
     let server = start(amqp_too(memory()));
     assert_eq!(connect(&server).put("x"), "INSERTED 1");
     let wish = Wish { queue: "default", topic: false, copies: false, credit: 10 };
-    let mut peer = Reader::new(server.addresses()[1].address, &wish);
+    let mut peer = Reader::new(server.addresses()[1].tcp().unwrap(), &wish);
     assert!(peer.message().is_some());
     peer.attach_sender(1, "default");
     peer.send(0, DATA);
@@ -269,10 +269,11 @@ fn a_directory_in_use_is_refused_by_name() {
 #[test]
 fn an_address_in_use_is_refused_by_name() {
     let server = start(memory());
-    let listen = server.addresses().to_vec();
-    let error = Server::start(Config { listen: listen.clone(), ..memory() }).map(drop).unwrap_err();
+    let address = server.addresses()[0].tcp().unwrap();
+    let listen = vec![Listen::tcp(Protocol::Redis, address)];
+    let error = Server::start(Config { listen, ..memory() }).map(drop).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains(&listen[0].address.to_string()) && text.contains("--listen"), "{text}");
+    assert!(text.contains(&address.to_string()) && text.contains("--listen"), "{text}");
 }
 
 #[test]
@@ -330,7 +331,7 @@ fn no_client_of_many_is_left_waiting() {
     for policy in [StorePolicy::Always, StorePolicy::Never, StorePolicy::Memory] {
         let directory = Directory::new("many");
         let server = start(journal(&directory, policy));
-        let address = server.addresses()[0].address;
+        let address = server.addresses()[0].tcp().unwrap();
         let clients = (0..CLIENTS).map(|index| {
             std::thread::spawn(move || {
                 let mut client = common::Client::new(address);

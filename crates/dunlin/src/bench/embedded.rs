@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use model::{StorePolicy, limits};
-use server::{Config, Counters, Limits, Listen, Log, Protocol, Running, Server};
+use server::{Config, Counters, Limits, Listen, Listening, Log, Protocol, Running, Server};
 
 use crate::exit::Error;
 
@@ -40,7 +40,7 @@ impl Embedded {
         let config = Config {
             data: directory.0.clone(),
             policy: wish.policy,
-            listen: vec![Listen { protocol: wish.protocol, address }],
+            listen: vec![Listen::tcp(wish.protocol, address)],
             limits: Limits {
                 message_bytes: (wish.protocol == Protocol::Beanstalkd)
                     .then_some(wish.body_bytes.max(limits::MESSAGE_BYTES_DEFAULT)),
@@ -56,8 +56,8 @@ impl Embedded {
     }
 
     pub(super) fn address(&self) -> SocketAddr {
-        let listen = self.running.addresses().first();
-        listen.expect("invariant: it listens on one address").address
+        let listening = self.running.addresses().first().and_then(Listening::tcp);
+        listening.expect("invariant: it listens on one address")
     }
 
     pub(super) fn counters(&self) -> Counters {

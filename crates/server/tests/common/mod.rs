@@ -17,7 +17,7 @@ pub(crate) fn memory() -> Config {
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
     Config {
         policy: StorePolicy::Memory,
-        listen: vec![Listen { protocol: Protocol::Beanstalkd, address }],
+        listen: vec![Listen::tcp(Protocol::Beanstalkd, address)],
         threads: 2,
         log: Log::Quiet,
         ..Config::default()
@@ -26,13 +26,13 @@ pub(crate) fn memory() -> Config {
 
 /// The same with a second listener, for AMQP.
 pub(crate) fn amqp_too(mut config: Config) -> Config {
-    config.listen.push(Listen { protocol: Protocol::Amqp, ..config.listen[0] });
+    config.listen.push(Listen { protocol: Protocol::Amqp, ..config.listen[0].clone() });
     config
 }
 
 /// The same with a second listener, for Redis.
 pub(crate) fn redis_too(mut config: Config) -> Config {
-    config.listen.push(Listen { protocol: Protocol::Redis, ..config.listen[0] });
+    config.listen.push(Listen { protocol: Protocol::Redis, ..config.listen[0].clone() });
     config
 }
 
@@ -63,12 +63,12 @@ pub(crate) fn start(config: Config) -> Running {
 }
 
 pub(crate) fn connect(server: &Running) -> Client {
-    Client::new(server.addresses()[0].address)
+    Client::new(server.addresses()[0].tcp().unwrap())
 }
 
 /// A client of the second listener.
 pub(crate) fn connect_second(server: &Running) -> Client {
-    Client::new(server.addresses()[1].address)
+    Client::new(server.addresses()[1].tcp().unwrap())
 }
 
 /// A client. Whatever does not come within [`PATIENCE`] fails the test.

@@ -9,7 +9,7 @@ use server::{Config, Listen, Protocol, Running};
 
 /// The same configuration with a second listener, for HTTP.
 pub(crate) fn http_too(mut config: Config) -> Config {
-    config.listen.push(Listen { protocol: Protocol::Http, ..config.listen[0] });
+    config.listen.push(Listen { protocol: Protocol::Http, ..config.listen[0].clone() });
     config
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Answer {
 impl Http {
     pub(crate) fn to(server: &Running) -> Self {
         let http = server.addresses().iter().find(|it| it.protocol == Protocol::Http).unwrap();
-        Self::at(http.address)
+        Self::at(http.tcp().unwrap())
     }
 
     pub(crate) fn at(address: SocketAddr) -> Self {

@@ -12,7 +12,7 @@ use server::{Protocol, Running};
 const BODY_BYTES: usize = 16 * 1024;
 
 fn address(server: &Running, protocol: Protocol) -> std::net::SocketAddr {
-    server.addresses().iter().find(|it| it.protocol == protocol).unwrap().address
+    server.addresses().iter().find(|it| it.protocol == protocol).unwrap().tcp().unwrap()
 }
 
 /// A server, and the rules of its topic.

@@ -1,10 +1,9 @@
 //! What is refused, and that it costs nobody else anything.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use server::{Limits, Server, StartError};
+use server::Limits;
 
 use crate::client::{Http, http_too};
 use crate::common::patience::until;
@@ -246,17 +245,6 @@ fn too_many_connections_are_closed() {
     drop(second);
     until("it is closed", || server.counters().connections <= 1);
     Http::to(&server).ask("GET /health").says(200, "");
-}
-
-#[test]
-fn http_listens_on_loopback_unless_told_otherwise() {
-    let mut config = http_too(memory());
-    config.listen[1].address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    let error = Server::start(config.clone()).err().unwrap();
-    assert!(matches!(error, StartError::Insecure { .. }), "{error}");
-    assert!(error.to_string().contains("--insecure"), "{error}");
-    config.insecure = true;
-    start(config).shutdown().unwrap();
 }
 
 /// What is beyond the limit is not even looked at: it would cost memory first.

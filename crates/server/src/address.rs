@@ -1,0 +1,173 @@
+//! Where a server listens, and whom that lets in.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use crate::config::Protocol;
+
+/// One listener, as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Where.
+    pub address: Address,
+    /// Other machines may reach it, although nobody is asked who they are.
+    pub insecure: bool,
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// All addresses of a name, with the same port; port 0 picks one. Those that this machine does
+    /// not have are left out where it has another.
+    Tcp(Vec<SocketAddr>),
+    /// A socket in the file system.
+    Unix(UnixSocket),
+}
+
+/// A socket in the file system, and who may connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixSocket {
+    /// Its file; a socket that nobody listens to any more is replaced.
+    pub path: PathBuf,
+    /// Its permissions: to connect is to write.
+    pub mode: u32,
+    /// Its group; `None`: that of the process.
+    pub group: Option<u32>,
+}
+
+impl UnixSocket {
+    /// The permissions unless told otherwise: the owner and the group.
+    pub const MODE: u32 = 0o660;
+}
+
+/// Where a server listens: with the port that was picked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Where.
+    pub endpoint: Endpoint,
+}
+
+/// A place to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// An address of the network.
+    Tcp(SocketAddr),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+impl Listen {
+    /// A listener at one address.
+    #[must_use]
+    pub fn tcp(protocol: Protocol, address: SocketAddr) -> Self {
+        Self { protocol, address: Address::Tcp(vec![address]), insecure: false }
+    }
+
+    /// A listener on both loopback addresses.
+    #[must_use]
+    pub fn loopback(protocol: Protocol, port: u16) -> Self {
+        Self { protocol, address: Address::loopback(port), insecure: false }
+    }
+
+    /// The first address by which other machines may reach it.
+    pub(crate) fn exposed(&self) -> Option<SocketAddr> {
+        let Address::Tcp(addresses) = &self.address else { return None };
+        addresses.iter().copied().find(|it| !it.ip().to_canonical().is_loopback())
+    }
+
+    /// Its port, where it has one.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match &self.address {
+            Address::Tcp(addresses) => addresses.first().map(SocketAddr::port),
+            Address::Unix(_) => None,
+        }
+    }
+}
+
+impl Address {
+    /// Both loopback addresses: clients that look up `localhost` may try either first.
+    #[must_use]
+    pub fn loopback(port: u16) -> Self {
+        let both = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+        Self::Tcp(both.map(|ip| SocketAddr::from((ip, port))).to_vec())
+    }
+
+    /// Each place of it.
+    pub(crate) fn endpoints(&self) -> Vec<Endpoint> {
+        match self {
+            Self::Tcp(addresses) => addresses.iter().copied().map(Endpoint::Tcp).collect(),
+            Self::Unix(socket) => vec![Endpoint::Unix(socket.path.clone())],
+        }
+    }
+}
+
+impl Listening {
+    /// Its address in the network, where it has one.
+    #[must_use]
+    pub const fn tcp(&self) -> Option<SocketAddr> {
+        match self.endpoint {
+            Endpoint::Tcp(address) => Some(address),
+            Endpoint::Unix(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A place that two listeners are to have: neither could tell whose client came.
+pub(crate) fn listed_twice(listen: &[Listen]) -> Option<Endpoint> {
+    let mut seen = Vec::new();
+    let all = listen.iter().flat_map(|listen| listen.address.endpoints());
+    for endpoint in all.filter(|it| !matches!(it, Endpoint::Tcp(address) if address.port() == 0)) {
+        if seen.contains(&endpoint) {
+            return Some(endpoint);
+        }
+        seen.push(endpoint);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(text: &str) -> Listen {
+        Listen::tcp(Protocol::Redis, text.parse().unwrap())
+    }
+
+    #[test]
+    fn loopback_addresses_expose_nothing() {
+        for text in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert_eq!(tcp(text).exposed(), None, "{text}");
+        }
+        for text in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[::ffff:10.0.0.1]:1", "[fe80::1]:1"] {
+            assert_eq!(tcp(text).exposed(), Some(text.parse().unwrap()), "{text}");
+        }
+        assert_eq!(Listen::loopback(Protocol::Http, 80).exposed(), None);
+        let path = PathBuf::from("/run/x.sock");
+        let socket = UnixSocket { path, mode: 0o777, group: None };
+        let address = Address::Unix(socket);
+        assert_eq!(Listen { address, ..tcp("0.0.0.0:1") }.exposed(), None);
+    }
+
+    #[test]
+    fn one_place_has_one_listener() {
+        let amqp = Listen::loopback(Protocol::Amqp, 7);
+        assert_eq!(listed_twice(&[amqp.clone(), tcp("127.0.0.1:8")]), None);
+        assert_eq!(listed_twice(&[tcp("127.0.0.1:0"), tcp("127.0.0.1:0")]), None);
+        let twice = listed_twice(&[amqp, tcp("[::1]:7")]);
+        assert_eq!(twice, Some(Endpoint::Tcp("[::1]:7".parse().unwrap())));
+    }
+}

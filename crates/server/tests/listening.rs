@@ -1,0 +1,136 @@
+//! Where a server listens, and where it does not.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+
+use common::{Directory, memory, start};
+use server::{Address, Config, Endpoint, Listen, Protocol, Server, StartError, UnixSocket};
+
+const WITHOUT_HTTP: [Protocol; 3] = [Protocol::Amqp, Protocol::Beanstalkd, Protocol::Redis];
+
+fn listening(listen: Vec<Listen>) -> Config {
+    Config { listen, ..memory() }
+}
+
+fn unix(protocol: Protocol, directory: &Directory, name: &str) -> Listen {
+    let socket = UnixSocket { path: directory.0.join(name), mode: 0o600, group: None };
+    Listen { protocol, address: Address::Unix(socket), insecure: false }
+}
+
+fn refusal(config: Config) -> StartError {
+    Server::start(config).err().expect("it does not start")
+}
+
+#[test]
+fn exposed_listeners_need_a_word() {
+    for protocol in Protocol::ALL {
+        for ip in [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()] {
+            let mut listen = Listen::tcp(protocol, SocketAddr::new(ip, 0));
+            let error = refusal(listening(vec![listen.clone()]));
+            assert!(matches!(error, StartError::Insecure { .. }) && error.is_misuse(), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("everybody") && text.contains("--insecure-listen"), "{text}");
+            assert!(text.contains(protocol.name()), "{text}");
+            listen.insecure = true;
+            start(listening(vec![listen.clone()])).shutdown().unwrap();
+            listen.insecure = false;
+            let all = Config { insecure: true, ..listening(vec![listen]) };
+            start(all).shutdown().unwrap();
+        }
+    }
+    let loopback = Listen::loopback(Protocol::Redis, 0);
+    let exposed = Listen::tcp(Protocol::Amqp, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+    let error = refusal(listening(vec![loopback, exposed]));
+    assert!(error.to_string().starts_with("amqp would listen on 0.0.0.0:0"), "{error}");
+}
+
+#[test]
+fn localhost_is_both_addresses_with_one_port() {
+    let server = start(listening(vec![Listen::loopback(Protocol::Redis, 0)]));
+    let addresses: Vec<_> = server.addresses().iter().filter_map(|it| it.tcp()).collect();
+    for address in &addresses {
+        assert_eq!(address.port(), addresses[0].port());
+        assert_eq!(ping(TcpStream::connect(address).unwrap()), "+PONG\r\n");
+    }
+    assert_eq!(addresses.len(), if has_ipv6() { 2 } else { 1 });
+}
+
+fn has_ipv6() -> bool {
+    TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
+}
+
+fn ping(mut socket: impl std::io::Read + std::io::Write) -> String {
+    socket.write_all(b"PING\r\nQUIT\r\n").unwrap();
+    let mut answer = [0; 7];
+    socket.read_exact(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn addresses_of_other_machines_are_left_out() {
+    let here = "127.0.0.1:0".parse().unwrap();
+    let elsewhere = "192.0.2.1:0".parse().unwrap();
+    let name = |addresses: Vec<SocketAddr>| {
+        let listen = Listen::tcp(Protocol::Redis, here);
+        vec![Listen { address: Address::Tcp(addresses), insecure: true, ..listen }]
+    };
+    let server = start(listening(name(vec![elsewhere, here])));
+    assert_eq!(server.addresses().len(), 1);
+    let error = refusal(listening(name(vec![elsewhere]))).to_string();
+    assert!(error.contains("192.0.2.1") && error.contains("of this machine"), "{error}");
+}
+
+#[test]
+fn wildcards_of_both_families_share_a_port() {
+    if !has_ipv6() {
+        return;
+    }
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = |ip| Listen::tcp(Protocol::Redis, SocketAddr::new(ip, free));
+    let (four, six) = (listen(Ipv4Addr::UNSPECIFIED.into()), listen(Ipv6Addr::UNSPECIFIED.into()));
+    for listen in [vec![four.clone(), six.clone()], vec![six.clone(), four.clone()], vec![six]] {
+        let server = start(Config { insecure: true, ..listening(listen) });
+        ping(TcpStream::connect((Ipv4Addr::LOCALHOST, free)).unwrap());
+        ping(TcpStream::connect((Ipv6Addr::LOCALHOST, free)).unwrap());
+        server.shutdown().unwrap();
+    }
+    let error = refusal(Config { insecure: true, ..listening(vec![four.clone(), four]) });
+    assert!(error.is_misuse() && error.to_string().contains("two listeners"), "{error}");
+}
+
+#[test]
+fn sockets_in_the_file_system_are_served() {
+    let directory = Directory::new("sockets");
+    std::fs::create_dir(&directory.0).unwrap();
+    let listen: Vec<_> =
+        WITHOUT_HTTP.into_iter().map(|it| unix(it, &directory, it.name())).collect();
+    let server = start(listening(listen.clone()));
+    let path = |protocol: Protocol| directory.0.join(protocol.name());
+    let places: Vec<_> = server.addresses().iter().map(|it| it.endpoint.clone()).collect();
+    assert_eq!(places, WITHOUT_HTTP.map(|it| Endpoint::Unix(path(it))));
+    for protocol in WITHOUT_HTTP {
+        let mode = std::fs::metadata(path(protocol)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    assert_eq!(ping(UnixStream::connect(path(Protocol::Redis)).unwrap()), "+PONG\r\n");
+    let mut jobs = UnixStream::connect(path(Protocol::Beanstalkd)).unwrap();
+    jobs.write_all(b"put 0 0 60 1\r\nx\r\nquit\r\n").unwrap();
+    let mut answer = String::new();
+    jobs.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "INSERTED 1\r\n");
+    let mut amqp = UnixStream::connect(path(Protocol::Amqp)).unwrap();
+    amqp.write_all(b"AMQP\0\x01\0\0").unwrap();
+    let mut header = [0; 8];
+    amqp.read_exact(&mut header).unwrap();
+    assert_eq!(&header, b"AMQP\0\x01\0\0");
+    let error = refusal(listening(listen)).to_string();
+    assert!(error.contains("unix:") && error.contains("another path"), "{error}");
+    server.shutdown().unwrap();
+    assert!(WITHOUT_HTTP.iter().all(|it| !path(*it).exists()), "removed at the end");
+}
