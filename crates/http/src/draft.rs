@@ -9,15 +9,14 @@ use model::{
     Durability, Envelope, Envelopes, Format, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, Nanos,
     NewMessage, Persistence, limits, priority_of_jms,
 };
-use serde_json::{Map, Value as Json};
 
 use crate::base64;
 use crate::origin::CLIENT;
 use crate::problem::{Problem, Result};
-use crate::property::{Owned, PREFIX, Property};
+use crate::property::{PREFIX, Properties, Property};
 use crate::query::duration;
 use crate::send::SMALLER;
-use crate::unique;
+use crate::sent::Sent;
 
 /// All but the body.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +63,9 @@ impl Draft {
         }
         draft.content_type = content_type(header(headers, CONTENT_TYPE.as_str())?);
         draft.key = header(headers, "idempotency-key")?.map(key).transpose()?;
-        draft.properties = header(headers, "dunlin-properties")?.map_or(Ok(Vec::new()), listed)?;
+        if let Some(text) = header(headers, "dunlin-properties")? {
+            draft.properties = listed(text)?;
+        }
         for (name, value) in headers {
             draft.properties.extend(Property::of_header(name, value)?);
         }
@@ -72,33 +73,35 @@ impl Draft {
         Ok(draft)
     }
 
-    /// What an object of JSON says, and its body. What it does not know is refused.
-    pub(crate) fn of_json(object: &mut Map<String, Json>) -> Result<(Self, Vec<u8>)> {
+    /// What an object of JSON says, and its body.
+    pub(crate) fn of_json(sent: Sent) -> Result<(Self, Vec<u8>)> {
         let mut draft = Self::default();
-        if let Some(text) = take_text(object, "persistence")? {
-            draft.persistence = persistence(&text)?;
+        if let Some(text) = &sent.persistence {
+            draft.persistence = persistence(text)?;
         }
-        if let Some(number) = object.remove("priority") {
-            draft.priority = priority(number.as_u64().and_then(|it| u8::try_from(it).ok()))?;
+        if let Some(number) = sent.priority {
+            draft.priority = priority(Some(number))?;
         }
-        if let Some(text) = take_text(object, "delay")? {
-            draft.delay = duration("delay", &text, DELAY_MAX)?;
+        if let Some(text) = &sent.delay {
+            draft.delay = duration("delay", text, DELAY_MAX)?;
         }
-        if let Some(text) = take_text(object, "ttl")? {
-            draft.ttl = Some(ttl("ttl", &text)?);
+        if let Some(text) = &sent.ttl {
+            draft.ttl = Some(ttl("ttl", text)?);
         }
-        draft.content_type = take_text(object, "content_type")?;
         let printable = |text: &String| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        if !draft.content_type.as_ref().is_none_or(printable) {
+        if !sent.content_type.as_ref().is_none_or(printable) {
             return Err(Problem::bad_request("content_type has to be printable ASCII"));
         }
-        draft.key = take_text(object, "key")?.as_deref().map(key).transpose()?;
-        draft.properties = properties(object.remove("properties"))?;
-        draft.check_properties()?;
-        let body = body(object)?;
-        match object.keys().next() {
-            Some(name) => Err(Problem::bad_request(format!("a message has no member {name}"))),
-            None => Ok((draft, body)),
+        draft.content_type = sent.content_type;
+        draft.key = sent.key.as_deref().map(key).transpose()?;
+        draft.properties = sent.properties.unwrap_or_default().0;
+        match (sent.body, sent.body_base64) {
+            (Some(text), None) => Ok((draft, text.into_bytes())),
+            (None, Some(text)) => match base64::decode(&text) {
+                Some(body) => Ok((draft, body)),
+                None => Err(Problem::bad_request("body_base64 is not padded base64 (RFC 4648)")),
+            },
+            _ => Err(Problem::bad_request("a message has one of body and body_base64")),
         }
     }
 
@@ -254,47 +257,9 @@ fn key(text: &str) -> Result<String> {
 
 /// Of the header that holds all properties, whose names keep their case there.
 fn listed(text: &str) -> Result<Vec<Property>> {
-    match unique::object(text.as_bytes()) {
-        Ok(object) => properties(Some(Json::Object(object))),
-        Err(error) => Err(Problem::bad_request(format!(
-            "header dunlin-properties is no JSON object: {error}"
-        ))),
-    }
-}
-
-fn properties(json: Option<Json>) -> Result<Vec<Property>> {
-    let wrong =
-        || Problem::bad_request("properties is an object of texts, numbers, true, false and null");
-    match json {
-        None => Ok(Vec::new()),
-        Some(Json::Object(object)) => object
-            .iter()
-            .map(|(name, json)| {
-                let value = Owned::of_json(json).ok_or_else(wrong)?;
-                Ok(Property { name: name.clone(), value })
-            })
-            .collect(),
-        Some(_) => Err(wrong()),
-    }
-}
-
-fn body(object: &mut Map<String, Json>) -> Result<Vec<u8>> {
-    let text = take_text(object, "body")?;
-    match (text, take_text(object, "body_base64")?) {
-        (Some(text), None) => Ok(text.into_bytes()),
-        (None, Some(text)) => base64::decode(&text)
-            .ok_or_else(|| Problem::bad_request("body_base64 is not padded base64 (RFC 4648)")),
-        _ => Err(Problem::bad_request("a message has one of body and body_base64")),
-    }
-}
-
-/// A member that is a text.
-pub(crate) fn take_text(object: &mut Map<String, Json>, name: &str) -> Result<Option<String>> {
-    match object.remove(name) {
-        None => Ok(None),
-        Some(Json::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Problem::bad_request(format!("{name} has to be a string"))),
-    }
+    serde_json::from_str(text)
+        .map(|Properties(all)| all)
+        .map_err(|error| Problem::bad_request(format!("header dunlin-properties: {error}")))
 }
 
 /// Headers of our own that a message may have, beside those of its properties.
@@ -312,9 +277,9 @@ pub(crate) const PROPERTIES_MAX: usize = 100;
 #[cfg(test)]
 mod tests {
     use hyper::header::HeaderValue;
-    use serde_json::json;
 
     use super::*;
+    use crate::property::Owned;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let pair = |(name, value): &(&'static str, &'static str)| {
@@ -325,6 +290,11 @@ mod tests {
 
     fn of(pairs: &[(&'static str, &'static str)]) -> Result<Draft> {
         Draft::of_headers(&headers(pairs))
+    }
+
+    fn of_json(text: &str) -> Result<(Draft, Vec<u8>)> {
+        let sent = serde_json::from_str(text);
+        Draft::of_json(sent.map_err(|error| Problem::bad_request(error.to_string()))?)
     }
 
     const PLAIN: Envelopes =
@@ -341,11 +311,11 @@ mod tests {
             ("idempotency-key", "k"),
             ("dunlin-property-n", "5"),
         ]);
-        let mut json = json!({
+        let json = r#"{
             "persistence": "none", "priority": 9, "delay": "5s", "ttl": "1m", "body": "b",
-            "content_type": "text/plain", "key": "k", "properties": {"n": 5},
-        });
-        let (by_json, body) = Draft::of_json(json.as_object_mut().unwrap()).unwrap();
+            "content_type": "text/plain", "key": "k", "properties": {"n": 5}
+        }"#;
+        let (by_json, body) = of_json(json).unwrap();
         assert_eq!(by_headers.unwrap(), by_json);
         assert_eq!(body, b"b");
         let message = by_json.message(&body, Nanos::SECOND, &PLAIN, 10).unwrap();
@@ -399,6 +369,8 @@ mod tests {
             ("dunlin-properties", "Color=red"),
             ("dunlin-properties", "[1]"),
             ("dunlin-properties", r#"{"a":{}}"#),
+            ("dunlin-properties", r#"{"a":0.1000000000000000055}"#),
+            ("dunlin-properties", r#"{"a":1,"a":1}"#),
         ];
         assert!(of(&[("content-encoding", "Identity"), ("dunlin-property-foo", "1")]).is_ok());
         let misspelt = of(&[("dunlin-persistance", "synced")]).unwrap_err().detail;
@@ -408,22 +380,26 @@ mod tests {
         for pair in wrong {
             assert_eq!(of(&[pair]).unwrap_err().kind, "bad-request", "{pair:?}");
         }
-        let wrong = [
-            json!({}),
-            json!({"body": "a", "body_base64": "YQ=="}),
-            json!({"body": 5}),
-            json!({"body_base64": "?"}),
-            json!({"body": "a", "priority": "5"}),
-            json!({"body": "a", "priority": 10}),
-            json!({"body": "a", "properties": [1]}),
-            json!({"body": "a", "properties": {"x": {}}}),
-            json!({"body": "a", "content_type": "a\nb"}),
-            json!({"body": "a", "colour": "red"}),
-        ];
-        for mut json in wrong {
-            let draft = Draft::of_json(json.as_object_mut().unwrap());
-            assert_eq!(draft.unwrap_err().kind, "bad-request", "{json}");
+        for text in [
+            r#"{}"#,
+            r#"{"body": "a", "body_base64": "YQ=="}"#,
+            r#"{"body": 5}"#,
+            r#"{"body_base64": "?"}"#,
+            r#"{"body": "a", "priority": "5"}"#,
+            r#"{"body": "a", "priority": 10}"#,
+            r#"{"body": "a", "priority": 256}"#,
+            r#"{"body": "a", "properties": [1]}"#,
+            r#"{"body": "a", "properties": {"x": {}}}"#,
+            r#"{"body": "a", "properties": {"x": 1e400}}"#,
+            r#"{"body": "a", "properties": {"x": 12345678901234567890}}"#,
+            r#"{"body": "a", "properties": {"x": 1, "x": 1}}"#,
+            r#"{"body": "a", "body": "b"}"#,
+            r#"{"body": "a", "content_type": "a\nb"}"#,
+            r#"{"body": "a", "colour": "red"}"#,
+        ] {
+            assert_eq!(of_json(text).unwrap_err().kind, "bad-request", "{text}");
         }
+        assert!(of_json(r#"{"body": "a", "ttl": null, "key": null}"#).is_ok(), "not said");
     }
 
     #[test]

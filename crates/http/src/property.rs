@@ -1,13 +1,22 @@
 //! Properties of messages, as headers and as JSON.
 //!
 //! The header `Dunlin-Properties` holds all of them as an object. Beside it each may have a header
-//! of its own, whose name has no case. There a value is a number, `true`, `false` or a text; a text
-//! that looks like one of the others, or is not plain ASCII, is written as a JSON string.
+//! of its own, whose name has no case. There a value is a number, `true`, `false` or a text. It is
+//! a number where that is written just so again: `007`, `1.50`, `1e3` and more digits than are held
+//! stay texts. A text that looks like one of the others, or is not plain ASCII, is written as a
+//! JSON string.
+
+use std::collections::BTreeSet;
+use std::fmt;
 
 use hyper::header::{HeaderName, HeaderValue};
 use model::Value;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value as Json};
 
+use crate::draft::PROPERTIES_MAX;
+use crate::number;
 use crate::problem::{Problem, Result};
 
 /// A property that a sender gave.
@@ -40,26 +49,75 @@ impl Owned {
 
     /// Of a header.
     fn of_header(text: &str) -> Self {
-        match serde_json::from_str::<Json>(text) {
-            Ok(json @ (Json::Bool(_) | Json::Number(_) | Json::String(_))) => {
-                Self::of_json(&json).unwrap_or_else(|| Self::String(text.into()))
-            }
-            _ => Self::String(text.into()),
-        }
+        let is_written_so = |number: &Self| format!("{}", json(number.borrowed())) == text;
+        let number = number::exact(text).filter(is_written_so);
+        let word = || match serde_json::from_str::<Json>(text) {
+            Ok(Json::Bool(value)) => Some(Self::Boolean(value)),
+            Ok(Json::String(text)) => Some(Self::String(text)),
+            _ => None,
+        };
+        number.or_else(word).unwrap_or_else(|| Self::String(text.into()))
     }
 
-    /// Of JSON; `None`: it is a list, an object or a number that is too large.
-    pub(crate) fn of_json(json: &Json) -> Option<Self> {
-        match json {
-            Json::Null => Some(Self::Null),
-            Json::Bool(value) => Some(Self::Boolean(*value)),
-            Json::Number(number) => number
-                .as_i64()
-                .map(Self::Integer)
-                .or_else(|| number.as_f64().filter(|value| value.is_finite()).map(Self::Float)),
-            Json::String(text) => Some(Self::String(text.clone())),
-            Json::Array(_) | Json::Object(_) => None,
+    /// Of JSON that is sound.
+    ///
+    /// # Errors
+    /// What it has to be.
+    fn of_json(text: &str) -> std::result::Result<Self, &'static str> {
+        match serde_json::from_str::<Json>(text) {
+            Ok(Json::Null) => Ok(Self::Null),
+            Ok(Json::Bool(value)) => Ok(Self::Boolean(value)),
+            Ok(Json::String(text)) => Ok(Self::String(text)),
+            Ok(Json::Array(_) | Json::Object(_)) => Err("a text, a number, true, false or null"),
+            // A number, whatever is held of it.
+            _ => number::exact(text).ok_or(
+                "a number that 64 bits or a double hold exactly, or a text, which keeps its digits",
+            ),
         }
+    }
+}
+
+/// All properties of a message as an object of JSON, in which each name is given once.
+#[derive(Debug, Default)]
+pub(crate) struct Properties(pub(crate) Vec<Property>);
+
+impl<'de> Deserialize<'de> for Properties {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Properties;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of texts, numbers, true, false and null")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(
+        self,
+        mut members: A,
+    ) -> std::result::Result<Properties, A::Error> {
+        let (mut properties, mut names) = (Vec::new(), BTreeSet::new());
+        // As a text: of a number that was read the digits are gone.
+        while let Some((name, value)) = members.next_entry::<String, &RawValue>()? {
+            if properties.len() == PROPERTIES_MAX {
+                let most = PROPERTIES_MAX;
+                return Err(A::Error::custom(format_args!(
+                    "a message has {most} properties at most"
+                )));
+            }
+            if !names.insert(name.clone()) {
+                return Err(A::Error::custom(format_args!("property {name} is given twice")));
+            }
+            let value = Owned::of_json(value.get()).map_err(|what| {
+                A::Error::custom(format_args!("property {name} has to be {what}"))
+            })?;
+            properties.push(Property { name, value });
+        }
+        Ok(Properties(properties))
     }
 }
 
@@ -156,12 +214,30 @@ mod tests {
         assert_eq!(read("\"gr\\u00fcn\""), Owned::String("grün".into()));
         assert_eq!(read("[1]"), Owned::String("[1]".into()));
         assert_eq!(read("null"), Owned::String("null".into()));
+        assert_eq!(read("1e+21"), Owned::Float(1e21), "as it is written");
+        for text in ["007", "1.50", "1e3", "-0", "1e400", "+1", "12345678901234567890123"] {
+            assert_eq!(read(text), Owned::String(text.into()), "{text}");
+        }
         assert_eq!(read(""), Owned::String(String::new()));
     }
 
     #[test]
     fn what_is_written_is_read_again() {
-        for text in ["EU", "5", "true", "\"", "grün", "a\nb", " x ", "", "\u{1f426}", "null"] {
+        for text in [
+            "EU",
+            "5",
+            "true",
+            "\"",
+            "grün",
+            "a\nb",
+            " x ",
+            "",
+            "\u{1f426}",
+            "null",
+            "1.50",
+            "-0",
+            "007",
+        ] {
             let (_, value) = header("x", Value::String(text)).unwrap();
             assert_eq!(read(value.to_str().unwrap()), Owned::String(text.into()), "{text:?}");
         }

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 use hyper::StatusCode;
 use model::{Destination, limits};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use crate::app::{App, Asked, json};
 use crate::body::Answer;
-use crate::draft::{Draft, refuse_headers, take_text};
+use crate::draft::{Draft, refuse_headers};
 use crate::gateway::{Gateway, Settling, Step, Work};
 use crate::problem::{Problem, Result};
 use crate::route::{name, settling};
 use crate::send::IN_PARTS;
+use crate::sent::{Sent, Settled, Transaction};
 use crate::token::Token;
-use crate::unique;
 
 impl<G: Gateway> App<G> {
     pub(crate) async fn transact(&self, asked: Asked) -> Result<Answer> {
@@ -28,14 +28,9 @@ impl<G: Gateway> App<G> {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
         self.reader.said.extend(&mut read.place, json_bytes).await?;
-        let mut object = unique::object(&read.bytes).map_err(|error| {
-            Problem::bad_request(format!("the body is no JSON object: {error}"))
-        })?;
-        let send = take_objects(&mut object, "send")?;
-        let settle = take_objects(&mut object, "settle")?;
-        if let Some(unknown) = object.keys().next() {
-            return Err(Problem::bad_request(format!("a transaction has no member {unknown}")));
-        }
+        let Transaction { send, settle } = serde_json::from_slice(&read.bytes)
+            .map_err(|error| Problem::bad_request(format!("the body: {error}")))?;
+        let (send, settle) = (send.unwrap_or_default(), settle.unwrap_or_default());
         let (sent, settled) = (send.len(), settle.len());
         if sent + settled > limits::TRANSACTION_RECORDS_MAX || settled > SETTLED_MAX {
             return Err(model::Refusal::TransactionTooLarge.into());
@@ -46,8 +41,8 @@ impl<G: Gateway> App<G> {
             steps.push(self.put(message)?);
         }
         let mut leases = BTreeSet::new();
-        for settlement in settle {
-            let (token, settling) = settlement_of(settlement)?;
+        for settled in &settle {
+            let (token, settling) = settlement_of(settled)?;
             if !leases.insert(token) {
                 return Err(Problem::bad_request(format!("settle names lease {token} twice")));
             }
@@ -63,15 +58,13 @@ impl<G: Gateway> App<G> {
         Ok(json(StatusCode::OK, &json!({ "sent": sent, "settled": settled })))
     }
 
-    fn put(&self, mut message: Map<String, Json>) -> Result<Step> {
-        let queue = take_text(&mut message, "queue")?;
-        let topic = take_text(&mut message, "topic")?;
-        let to = match (queue, topic) {
-            (Some(queue), None) => Destination::Queue(name(&queue)?),
-            (None, Some(topic)) => Destination::Topic(name(&topic)?),
+    fn put(&self, message: Sent) -> Result<Step> {
+        let to = match (&message.queue, &message.topic) {
+            (Some(queue), None) => Destination::Queue(name(queue)?),
+            (None, Some(topic)) => Destination::Topic(name(topic)?),
             _ => return Err(Problem::bad_request("each of send names one of queue and topic")),
         };
-        let (draft, body) = Draft::of_json(&mut message)?;
+        let (draft, body) = Draft::of_json(message)?;
         let (envelopes, max) = (&self.options.envelopes, self.options.message_bytes_max);
         let message = draft.message(&body, self.gateway.now(), envelopes, max)?;
         Ok(Step::Put { to, message, count: 1 })
@@ -87,17 +80,11 @@ fn memory_bytes(steps: &[Step]) -> usize {
     size_of_val(steps) + bodies.sum::<usize>()
 }
 
-fn settlement_of(mut settlement: Map<String, Json>) -> Result<(Token, Settling)> {
-    let token = take_text(&mut settlement, "lease")?.unwrap_or_default();
-    let token = token.parse().map_err(|_| {
+fn settlement_of(settled: &Settled) -> Result<(Token, Settling)> {
+    let token = settled.lease.parse().map_err(|_| {
         Problem::bad_request("each of settle names a lease, as Dunlin-Lease of a message says it")
     })?;
-    let word = take_text(&mut settlement, "as")?;
-    let settling = settling(word.as_deref().unwrap_or("accept"))?;
-    match settlement.keys().next() {
-        Some(unknown) => Err(Problem::bad_request(format!("settle has no member {unknown}"))),
-        None => Ok((token, settling)),
-    }
+    Ok((token, settling(settled.r#as.as_deref().unwrap_or("accept"))?))
 }
 
 /// What a text takes in memory once it was read as JSON, about: it may be a hundred times as much.
@@ -124,21 +111,6 @@ const VALUE_BYTES: usize = 2 * (size_of::<String>() + size_of::<Json>());
 
 /// Leases that one transaction settles: nobody has a turn between.
 const SETTLED_MAX: usize = limits::FRAME_RECORDS_MAX;
-
-fn take_objects(object: &mut Map<String, Json>, name: &str) -> Result<Vec<Map<String, Json>>> {
-    let wrong = || Problem::bad_request(format!("{name} has to be a list of objects"));
-    match object.remove(name) {
-        None => Ok(Vec::new()),
-        Some(Json::Array(list)) => list
-            .into_iter()
-            .map(|item| match item {
-                Json::Object(object) => Ok(object),
-                _ => Err(wrong()),
-            })
-            .collect(),
-        Some(_) => Err(wrong()),
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -171,10 +171,16 @@ fn headers(send: &Send) -> Vec<(String, String)> {
     given.chain(properties).collect()
 }
 
-/// A number, `true`, `false` or a JSON string is such; anything else is a text.
+/// A number, `true`, `false` or a JSON string is such; anything else is a text. A number is one
+/// where it is written just so again: others, such as 007 or 1.50, and those of more digits than
+/// are held, stay what they are.
 fn typed(value: &str) -> Json {
-    match serde_json::from_str(value) {
-        Ok(json @ (Json::Bool(_) | Json::Number(_) | Json::String(_))) => json,
+    match serde_json::from_str::<Json>(value) {
+        Ok(json @ (Json::Bool(_) | Json::String(_))) => json,
+        Ok(Json::Number(number)) if !number.is_u64() || number.is_i64() => {
+            let json = Json::Number(number);
+            if format!("{json}") == value { json } else { value.into() }
+        }
         _ => value.into(),
     }
 }
