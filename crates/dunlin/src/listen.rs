@@ -29,13 +29,11 @@ pub(crate) fn listen(text: &str) -> Result<ListenItem, String> {
     match name {
         "mode" => mode(value).map(ListenItem::Mode),
         "group" => group(value).map(ListenItem::Group),
-        name => {
-            let (protocol, address) = (protocol(name)?, address(value)?);
-            if let (Protocol::Http, Address::Unix(_)) = (protocol, &address) {
-                return Err("http has no Unix sockets yet: give it an address".into());
-            }
-            Ok(ListenItem::Listener(Listen { protocol, address, insecure: false }))
-        }
+        name => Ok(ListenItem::Listener(Listen {
+            protocol: protocol(name)?,
+            address: address(value)?,
+            insecure: false,
+        })),
     }
 }
 

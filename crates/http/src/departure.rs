@@ -13,8 +13,9 @@ use std::task::{Context, Poll, ready};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
+
+use crate::socket::Stream;
 
 /// Whoever asks for something, and may go away before it is done. Clones are the same; the default
 /// never leaves.
@@ -26,7 +27,7 @@ struct State {
     has_left: AtomicBool,
     leaves: Notify,
     /// By which it asks, where that can be looked at.
-    socket: Option<Arc<TcpStream>>,
+    socket: Option<Arc<Stream>>,
 }
 
 impl Asker {
@@ -88,7 +89,7 @@ impl PartialEq for Asker {
 impl Eq for Asker {}
 
 /// Whether a peer has closed at least its side.
-fn is_closed(socket: &TcpStream) -> bool {
+fn is_closed(socket: &Stream) -> bool {
     let mut socket = [PollFd::new(socket, PollFlags::RDHUP)];
     // Without an answer nothing is known.
     poll(&mut socket, Some(&Timespec::default())).is_ok_and(|count| count > 0)
@@ -96,11 +97,11 @@ fn is_closed(socket: &TcpStream) -> bool {
 
 /// A socket that one task uses while it is watched.
 #[derive(Debug)]
-pub(crate) struct Socket(Arc<TcpStream>);
+pub(crate) struct Socket(Arc<Stream>);
 
 impl Socket {
     /// The socket, and whoever asks by it.
-    pub(crate) fn new(stream: TcpStream) -> (Self, Asker) {
+    pub(crate) fn new(stream: Stream) -> (Self, Asker) {
         let stream = Arc::new(stream);
         let state = State { socket: Some(Arc::clone(&stream)), ..State::default() };
         (Self(stream), Asker(Some(Arc::new(state))))

@@ -38,6 +38,7 @@ mod sent;
 mod serve;
 mod shown;
 mod silent;
+mod socket;
 mod status;
 mod token;
 mod topics;
@@ -53,4 +54,5 @@ pub use gateway::{
 };
 pub use origin::{AllowedHost, NotAHost};
 pub use serve::{Stage, serve, serve_stream};
+pub use socket::Listener;
 pub use token::{NotAToken, Token};

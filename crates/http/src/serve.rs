@@ -11,7 +11,6 @@ use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -25,6 +24,7 @@ use crate::guard::guarded;
 use crate::half_sent::Prompt;
 use crate::open::Asking;
 use crate::problem::Problem;
+use crate::socket::Listener;
 use crate::untaken::{Pieces, Untaken};
 
 /// How far the life of a server has come. Ordered.
@@ -40,7 +40,7 @@ pub enum Stage {
 
 /// Serves on these listeners until the stage says otherwise, and all connections are closed.
 pub async fn serve<G: Gateway>(
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener>,
     gateway: G,
     options: Options,
     mut stage: watch::Receiver<Stage>,
@@ -73,7 +73,7 @@ pub async fn serve_stream<G: Gateway>(
 }
 
 /// Accepts connections until the server stops, then waits for those that are open.
-async fn accept<G: Gateway>(listener: TcpListener, app: App<G>, mut stage: watch::Receiver<Stage>) {
+async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::Receiver<Stage>) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -89,10 +89,7 @@ async fn accept<G: Gateway>(listener: TcpListener, app: App<G>, mut stage: watch
         // Closed at once where there are too many, as by every protocol.
         let Some(seat) = app.gateway.admit() else { continue };
         let (app, stage) = (app.clone(), stage.clone());
-        // A socket that is gone already will tell when it is read.
-        let _ = socket.set_nodelay(true);
-        let local = socket.local_addr();
-        let over_loopback = local.is_ok_and(|it| it.ip().to_canonical().is_loopback());
+        let over_loopback = socket.is_local();
         let (socket, asker) = Socket::new(socket);
         let gone = socket.gone(asker.clone());
         let peer = Peer { over_loopback, hangup: Hangup::default(), asker };

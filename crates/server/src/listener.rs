@@ -4,7 +4,7 @@
 //! then has a reactor of its own, which a race of the reactors for the listener would not give
 //! them. Those of the Redis and of the beanstalkd protocol stay together.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Listener {
     socket: OwnedFd,
     listening: Listening,
     /// Where it is a socket in the file system: goes with it.
-    _file: Option<SocketFile>,
+    file: Option<SocketFile>,
 }
 
 /// Listens at all of them, in their order.
@@ -121,7 +121,7 @@ fn bind_tcp(protocol: Protocol, address: SocketAddr, only_ipv6: bool) -> Result<
     ask_whether_alive(&socket)?;
     let address = SocketAddr::try_from(getsockname(&socket)?)?;
     let listening = Listening { protocol, endpoint: Endpoint::Tcp(address) };
-    Ok(Listener { socket, listening, _file: None })
+    Ok(Listener { socket, listening, file: None })
 }
 
 fn bind_unix(protocol: Protocol, wanted: &UnixSocket) -> Result<Listener, StartError> {
@@ -129,7 +129,7 @@ fn bind_unix(protocol: Protocol, wanted: &UnixSocket) -> Result<Listener, StartE
     let failed = |cause| StartError::Listen { endpoint: endpoint.clone(), cause };
     let (socket, file) = SocketFile::listen(wanted, BACKLOG).map_err(failed)?;
     let listening = Listening { protocol, endpoint };
-    Ok(Listener { socket, listening, _file: Some(file) })
+    Ok(Listener { socket, listening, file: Some(file) })
 }
 
 impl Listener {
@@ -141,9 +141,9 @@ impl Listener {
         self.listening.protocol
     }
 
-    /// The bare listener, for another loop than a reactor's.
-    pub(crate) fn into_socket(self) -> TcpListener {
-        self.socket.into()
+    /// The bare socket, for another loop than a reactor's, and its file.
+    pub(crate) fn into_parts(self) -> (OwnedFd, Option<SocketFile>) {
+        (self.socket, self.file)
     }
 
     /// What it became: with the port that was picked.

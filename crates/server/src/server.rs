@@ -161,7 +161,6 @@ impl Running {
         if listeners.is_empty() {
             return Ok(());
         }
-        let listeners = listeners.into_iter().map(Listener::into_socket).collect();
         let options = http_options(config, Arc::clone(&self.hub.http_bytes));
         let http = HttpThread::new(listeners, options).map_err(StartError::System)?;
         let hub = Arc::clone(&self.hub);

@@ -12,8 +12,6 @@ use std::os::unix::net::UnixStream;
 use common::{Directory, memory, start};
 use server::{Address, Config, Endpoint, Listen, Protocol, Server, StartError, UnixSocket};
 
-const WITHOUT_HTTP: [Protocol; 3] = [Protocol::Amqp, Protocol::Beanstalkd, Protocol::Redis];
-
 fn listening(listen: Vec<Listen>) -> Config {
     Config { listen, ..memory() }
 }
@@ -109,12 +107,12 @@ fn sockets_in_the_file_system_are_served() {
     let directory = Directory::new("sockets");
     std::fs::create_dir(&directory.0).unwrap();
     let listen: Vec<_> =
-        WITHOUT_HTTP.into_iter().map(|it| unix(it, &directory, it.name())).collect();
+        Protocol::ALL.into_iter().map(|it| unix(it, &directory, it.name())).collect();
     let server = start(listening(listen.clone()));
     let path = |protocol: Protocol| directory.0.join(protocol.name());
     let places: Vec<_> = server.addresses().iter().map(|it| it.endpoint.clone()).collect();
-    assert_eq!(places, WITHOUT_HTTP.map(|it| Endpoint::Unix(path(it))));
-    for protocol in WITHOUT_HTTP {
+    assert_eq!(places, Protocol::ALL.map(|it| Endpoint::Unix(path(it))));
+    for protocol in Protocol::ALL {
         let mode = std::fs::metadata(path(protocol)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -129,8 +127,14 @@ fn sockets_in_the_file_system_are_served() {
     let mut header = [0; 8];
     amqp.read_exact(&mut header).unwrap();
     assert_eq!(&header, b"AMQP\0\x01\0\0");
+    let mut http = UnixStream::connect(path(Protocol::Http)).unwrap();
+    http.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    answer.clear();
+    http.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     let error = refusal(listening(listen)).to_string();
     assert!(error.contains("unix:") && error.contains("another path"), "{error}");
     server.shutdown().unwrap();
-    assert!(WITHOUT_HTTP.iter().all(|it| !path(*it).exists()), "removed at the end");
+    assert!(Protocol::ALL.iter().all(|it| !path(*it).exists()), "removed at the end");
 }

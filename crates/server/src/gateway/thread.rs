@@ -1,6 +1,6 @@
 //! The thread that HTTP lives on: a runtime with the pump and all of HTTP's connections.
 
-use std::net::TcpListener;
+use std::io;
 use std::sync::Arc;
 
 use http_api::{Options, Stage, serve};
@@ -11,29 +11,44 @@ use crate::Failure;
 use crate::gateway::handle::Gateway;
 use crate::gateway::pump::Pump;
 use crate::hub::Hub;
+use crate::listener::Listener;
+use crate::socket_file::SocketFile;
 
 /// What is to be served, once there is a thread.
 pub(crate) struct HttpThread {
     runtime: Runtime,
-    listeners: Vec<tokio::net::TcpListener>,
+    listeners: Vec<http_api::Listener>,
+    /// Files of the sockets among them: they go when the thread ends.
+    files: Vec<SocketFile>,
     options: Options,
 }
 
 impl HttpThread {
     /// Makes ready what the system may refuse.
-    pub(crate) fn new(listeners: Vec<TcpListener>, options: Options) -> std::io::Result<Self> {
+    pub(crate) fn new(listeners: Vec<Listener>, options: Options) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let entered = runtime.enter();
-        let listeners = listeners.into_iter().map(tokio::net::TcpListener::from_std);
-        let listeners = listeners.collect::<Result<_, _>>()?;
+        let mut files = Vec::new();
+        let mut ready = Vec::new();
+        for listener in listeners {
+            let (socket, file) = listener.into_parts();
+            ready.push(match file {
+                Some(file) => {
+                    files.push(file);
+                    let socket = tokio::net::UnixListener::from_std(socket.into())?;
+                    http_api::Listener::Unix(socket)
+                }
+                None => http_api::Listener::Tcp(tokio::net::TcpListener::from_std(socket.into())?),
+            });
+        }
         drop(entered);
-        Ok(Self { runtime, listeners, options })
+        Ok(Self { runtime, listeners: ready, files, options })
     }
 
     /// Serves until the server ends. What leases there are end with it, through no fault of those
     /// who hold them.
     pub(crate) fn run(self, hub: &Arc<Hub>) {
-        let Self { runtime, listeners, options } = self;
+        let Self { runtime, listeners, files: _files, options } = self;
         let _serving = hub.begin_to_serve();
         let end = runtime.block_on(async {
             let (stage, seen) = watch::channel(Stage::Serving);

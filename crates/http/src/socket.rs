@@ -1,0 +1,96 @@
+//! What connections come by: TCP, and sockets in the file system.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::task::{Context, Poll};
+
+use tokio::io::{Interest, ReadBuf, Ready};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// Where connections come in.
+#[derive(Debug)]
+pub enum Listener {
+    /// At an address of the network.
+    Tcp(TcpListener),
+    /// By a socket in the file system.
+    Unix(UnixListener),
+}
+
+/// A connection that came in.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// The next connection, and where its peer is, by TCP.
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                // A socket that is gone already will tell when it is read.
+                let _ = stream.set_nodelay(true);
+                Ok((Stream::Tcp(stream), Some(peer)))
+            }
+            Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), None)),
+        }
+    }
+}
+
+impl Stream {
+    /// Whether its peer is on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => {
+                stream.local_addr().is_ok_and(|it| it.ip().to_canonical().is_loopback())
+            }
+            Self::Unix(_) => true,
+        }
+    }
+
+    pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        match self {
+            Self::Tcp(stream) => stream.ready(interest).await,
+            Self::Unix(stream) => stream.ready(interest).await,
+        }
+    }
+
+    pub(crate) fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_read_ready(context),
+            Self::Unix(stream) => stream.poll_read_ready(context),
+        }
+    }
+
+    pub(crate) fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_write_ready(context),
+            Self::Unix(stream) => stream.poll_write_ready(context),
+        }
+    }
+
+    pub(crate) fn try_read_buf(&self, buffer: &mut ReadBuf<'_>) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_read_buf(buffer),
+            Self::Unix(stream) => stream.try_read_buf(buffer),
+        }
+    }
+
+    pub(crate) fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_write_vectored(parts),
+            Self::Unix(stream) => stream.try_write_vectored(parts),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
