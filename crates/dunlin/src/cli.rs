@@ -349,7 +349,13 @@ pub(crate) struct Serve {
     )]
     pub(crate) insecure_listen: Option<Vec<ListenItem>>,
     /// The same for all listeners
-    #[arg(long, env = "DUNLIN_INSECURE", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(
+        long,
+        env = "DUNLIN_INSECURE",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        value_parser = clap::builder::BoolishValueParser::new()
+    )]
     pub(crate) insecure: Option<bool>,
     /// Names by which HTTP requests may call the broker, beside addresses and localhost: a name
     /// such as broker.example, .example.com for all below it, or * for any, which lets a web page
@@ -447,7 +453,7 @@ pub(crate) struct Tuning {
     pub(crate) disk_limit: Option<u64>,
     /// Bytes of memory that messages and connections may take, such as 256M or 4G, 64M at least:
     /// beyond it bodies leave memory for the data directory, and what would still not fit is
-    /// refused [default: a quarter of the machine's]
+    /// refused [default: a quarter of the machine's, or of what its cgroup leaves the process]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MEMORY_LIMIT", value_parser = parse::memory)]
     pub(crate) memory_limit: Option<u64>,
     /// Connections that may be open; more are closed at once [default: 10000]

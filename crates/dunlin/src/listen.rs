@@ -86,7 +86,8 @@ fn joined(items: Vec<ListenItem>) -> Result<Vec<Listen>, String> {
             (ListenItem::Group(group), Some(Address::Unix(socket))) => socket.group = Some(group),
             _ => {
                 return Err(
-                    "mode and group stand behind a socket: redis=unix:PATH,mode=0660".into()
+                    "mode and group stand behind a socket: --listen redis=unix:PATH,mode=0660"
+                        .into(),
                 );
             }
         }
@@ -102,7 +103,9 @@ fn expose(all: &mut [Listen], addresses: &[SocketAddr]) -> Result<(), String> {
         found = true;
     }
     let named = || addresses.first().map(ToString::to_string).unwrap_or_default();
-    if found { Ok(()) } else { Err(format!("no listener is at {}, say --listen too", named())) }
+    let missing =
+        || format!("--insecure-listen {}: no listener is there, say --listen too", named());
+    if found { Ok(()) } else { Err(missing()) }
 }
 
 fn protocol(name: &str) -> Result<Protocol, String> {
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!(flags(&[open], &[other]), Ok(vec![(redis, false), (amqp, true)]));
         assert_eq!(flags(&[], &[open]), Ok(vec![(redis, true)]));
         let error: Result<Vec<(Protocol, bool)>, String> = flags(&[open], &["0.0.0.0:1"]);
-        assert!(error.unwrap_err().contains("no listener is at 0.0.0.0:1"));
+        assert!(error.unwrap_err().contains("0.0.0.0:1: no listener"));
         assert!(both(&[], &["redis=unix:/a"]).is_err(), "nothing is insecure about it");
     }
 }

@@ -16,12 +16,10 @@ mod variables;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-use crate::cli::{Cli, Command, Journal};
+use crate::cli::{Command, Journal};
 
 fn main() -> ExitCode {
-    let end = match Cli::parse().command {
+    let end = match variables::parse().command {
         Command::Serve(serve) => serve::run(serve),
         Command::Client(client) => client::run(client),
         Command::Journal { journal: Journal::Verify { dir } } => journal_verify::run(&dir),

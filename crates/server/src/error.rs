@@ -48,6 +48,8 @@ pub enum StartError {
     },
     /// With so few bytes no answer could be given.
     OutputBytes {
+        /// By which setting, as on the command line.
+        setting: &'static str,
         /// What was asked for.
         asked: usize,
     },
@@ -123,28 +125,22 @@ impl fmt::Display for StartError {
                 f,
                 "two listeners are to have {endpoint}: give each a port of its own with --listen"
             ),
-            Self::Insecure { protocol, address } => {
-                let (protocol, port) = (protocol.name(), address.port());
+            Self::Insecure { protocol, address } => f.write_str(&exposed(*protocol, *address)),
+            Self::Threads { asked } => {
                 write!(
                     f,
-                    "{protocol} would listen on {address}, where everybody who reaches it could \
-                     read, send and delete messages: listen on loopback (--listen \
-                     {protocol}=127.0.0.1:{port}) or on a Unix socket (--listen \
-                     {protocol}=unix:PATH), or say --insecure-listen {protocol}={address} where \
-                     only those you trust reach it"
+                    "{asked} threads are not possible, choose --threads 1 to {}",
+                    crate::THREADS_MAX
                 )
-            }
-            Self::Threads { asked } => {
-                write!(f, "{asked} threads are not possible, choose 1 to {}", crate::THREADS_MAX)
             }
             Self::Connections { asked } => write!(
                 f,
-                "{asked} connections are not possible, choose 1 to {}",
+                "{asked} connections are not possible, choose --max-connections 1 to {}",
                 crate::config::CONNECTIONS_MAX
             ),
-            Self::OutputBytes { asked } => write!(
+            Self::OutputBytes { setting, asked } => write!(
                 f,
-                "{asked} bytes are too few for answers, choose {} or more",
+                "{asked} bytes are too few for answers, choose {setting} {} or more",
                 crate::buffered::ALLOWED_BYTES_MIN
             ),
             Self::DiskLimit { asked, least } => write!(
@@ -159,7 +155,7 @@ impl fmt::Display for StartError {
             ),
             Self::MessageBytes { asked } => write!(
                 f,
-                "messages of {asked} bytes are not possible, choose 1 to {}",
+                "messages of {asked} bytes are not possible, choose --max-message-bytes 1 to {}",
                 model::limits::MESSAGE_BYTES_MAX
             ),
             Self::LargeMessages { asked, most, buffers } => write!(
@@ -183,6 +179,16 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+fn exposed(protocol: Protocol, address: SocketAddr) -> String {
+    let (protocol, port) = (protocol.name(), address.port());
+    format!(
+        "{protocol} would listen on {address}, where everybody who reaches it could read, send and \
+         delete messages: listen on loopback (--listen {protocol}=127.0.0.1:{port}) or on a Unix \
+         socket (--listen {protocol}=unix:PATH), or say --insecure-listen {protocol}={address} \
+         where only those you trust reach it"
+    )
+}
 
 /// What to do about a place that cannot be listened on.
 fn mend(endpoint: &Endpoint, cause: &io::Error) -> &'static str {

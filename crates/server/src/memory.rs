@@ -1,8 +1,11 @@
 //! How the memory that the server was given is shared out.
 
+use std::sync::OnceLock;
+
 use model::limits;
 
 use crate::Config;
+use crate::cgroup::{self, Available};
 
 /// The least that can be asked for.
 pub const MEMORY_LIMIT_MIN: u64 = 64 * 1024 * 1024;
@@ -70,21 +73,46 @@ pub(crate) fn receives_max(memory_limit: u64) -> usize {
 }
 
 impl Config {
-    /// Bytes of memory that the process is to keep to: what was asked for, or a quarter of the
-    /// machine's, and [`MEMORY_LIMIT_MIN`] at least.
+    /// Bytes of memory that the process is to keep to: what was asked for, or a quarter of what
+    /// the machine has or the control group of the process leaves it, and [`MEMORY_LIMIT_MIN`] at
+    /// least.
     pub fn memory_bytes(&self) -> u64 {
-        self.memory_limit.unwrap_or_else(quarter_of_machine).max(MEMORY_LIMIT_MIN)
+        self.memory_limit.unwrap_or_else(|| available().bytes / 4).max(MEMORY_LIMIT_MIN)
     }
 }
 
-fn quarter_of_machine() -> u64 {
+/// Says where the process may take less memory than the machine has, and what comes of it.
+pub(crate) fn tell_limit(config: &Config) {
+    let Available { bytes, file: Some(file) } = available() else { return };
+    let (limit, file) = (config.memory_bytes(), file.display());
+    if limit + BESIDE_BYTES <= *bytes {
+        config.log.line(format_args!("memory limit {limit} bytes: {file} allows {bytes}"));
+    } else {
+        config.log.line(format_args!(
+            "memory limit {limit} bytes, and {file} allows {bytes}: the system may kill the broker \
+             when its memory is used; give it {} at least, or --memory-limit less",
+            limit + BESIDE_BYTES
+        ));
+    }
+}
+
+/// What there was when it was first asked for.
+fn available() -> &'static Available {
+    static AVAILABLE: OnceLock<Available> = OnceLock::new();
+    AVAILABLE.get_or_init(|| cgroup::available(machine_bytes()))
+}
+
+fn machine_bytes() -> u64 {
     let system = rustix::system::sysinfo();
     let unit = u64::from(system.mem_unit.max(1));
     // The type of this field is that of the platform.
     #[allow(clippy::useless_conversion, reason = "it is 32 bits wide elsewhere")]
     let total = u64::from(system.totalram);
-    total.saturating_mul(unit) / 4
+    total.saturating_mul(unit)
 }
+
+/// What the process takes beside its limit: threads, code, what the allocator keeps.
+const BESIDE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// One on each connection, and as many more: by HTTP/2 there may be a hundred on one.
 const RECEIVES_MAX: usize = 20_000;

@@ -25,7 +25,7 @@ use crate::facts::{JournalGauges, ProcessFacts};
 use crate::gateway::{HttpThread, Inbox};
 use crate::hub::{Hub, Parts, Phase};
 use crate::listener::{self, Acceptor, Listener};
-use crate::memory::MemoryShares;
+use crate::memory::{self, MemoryShares};
 use crate::peer::Commons;
 use crate::post::Post;
 use crate::reactor::Reactor;
@@ -43,6 +43,7 @@ impl Server {
     /// [`StartError`]; nothing is left running then.
     pub fn start(mut config: Config) -> Result<Running, StartError> {
         check(&config)?;
+        memory::tell_limit(&config);
         let descriptors = descriptors::raised();
         if config.policy != StorePolicy::Memory {
             descriptors::bound_connections(&mut config, descriptors);
@@ -204,6 +205,11 @@ impl Remote {
             .line(format_args!("draining: what would be stored is refused until the next start"));
     }
 
+    /// Returns as soon as a command could be served.
+    pub fn take_turn(&self) {
+        drop(self.hub.lock());
+    }
+
     /// Writes the counters to the log.
     pub fn log_counters(&self) {
         self.hub.log.line(format_args!("{}", self.hub.counters()));
@@ -240,9 +246,10 @@ fn check(config: &Config) -> Result<(), StartError> {
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
         return Err(StartError::Connections { asked: connections });
     }
-    for asked in [output_bytes, buffered_bytes] {
+    let answers = [("--max-output-bytes", output_bytes), ("--max-buffered-bytes", buffered_bytes)];
+    for (setting, asked) in answers {
         if asked < ALLOWED_BYTES_MIN {
-            return Err(StartError::OutputBytes { asked });
+            return Err(StartError::OutputBytes { setting, asked });
         }
     }
     check_message_bytes(config)?;

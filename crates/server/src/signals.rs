@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-use crate::Remote;
+use crate::{Remote, ServiceManager};
 
 /// Exit status after a second SIGINT, as shells know it: 128 and the signal.
 const INTERRUPTED: i32 = 130;
@@ -38,25 +38,38 @@ impl Caught {
 
     /// Obeys signals in a thread of its own until the process ends: SIGTERM and SIGINT stop the
     /// server in good order, a second SIGINT at once; SIGUSR1 drains it; SIGHUP logs its counters.
-    /// SIGXFSZ does nothing: the write beyond `ulimit -f` fails, and says so.
+    /// SIGXFSZ does nothing: the write beyond `ulimit -f` fails, and says so. The service manager
+    /// is told.
     ///
     /// To be called before the server starts, which may take long. Until there is a remote SIGTERM
     /// and SIGINT end the process; a drain waits for it, and there are no counters to tell.
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn obey(mut self, remote: Arc<OnceLock<Remote>>) -> io::Result<()> {
+    pub fn obey(
+        mut self,
+        remote: Arc<OnceLock<Remote>>,
+        manager: Arc<ServiceManager>,
+    ) -> io::Result<()> {
         let obey = move || {
             self.ends.store(false, Ordering::Relaxed);
             let mut interrupted = false;
             for signal in self.signals.forever() {
                 match signal {
-                    SIGUSR1 => remote.wait().drain(),
-                    SIGHUP => remote.get().into_iter().for_each(Remote::log_counters),
+                    SIGUSR1 => {
+                        remote.wait().drain();
+                        manager.draining();
+                    }
+                    SIGHUP => {
+                        if let Some(remote) = remote.get() {
+                            manager.reload(|| remote.log_counters());
+                        }
+                    }
                     SIGXFSZ => {}
                     SIGINT if interrupted => std::process::exit(INTERRUPTED),
                     _ => {
                         interrupted |= signal == SIGINT;
+                        manager.stopping("stopping by a signal");
                         let Some(remote) = remote.get() else { std::process::exit(0) };
                         remote.stop();
                     }
