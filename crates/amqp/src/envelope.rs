@@ -64,6 +64,8 @@ const SECTIONS_BYTES_USUAL: usize = 128;
 
 #[cfg(test)]
 mod tests {
+    use model::{Nanos, Subject};
+
     use super::*;
     use crate::formats::formats;
 
@@ -93,15 +95,25 @@ mod tests {
 
     #[test]
     fn selectors_and_other_protocols_see_their_part() {
-        let (property, payload) = formats();
+        let formats = formats();
         let (format, body) = seal(&envelope(), b"payload");
-        assert_eq!(property(format, &body, "region"), Seen::String("EU"));
-        assert_eq!(property(format, &body, "amount"), Seen::Integer(-3));
-        assert_eq!(property(format, &body, "JMSPriority"), Seen::Integer(7));
-        assert_eq!(property(format, &body, "JMSTimestamp"), Seen::Integer(1_700_000_000_000));
-        assert_eq!(&body[payload(format, &body)], b"payload");
+        let subject = Subject {
+            format,
+            body: &body,
+            priority: 0,
+            is_persistent: false,
+            created: Nanos::ZERO,
+            expires: None,
+            failed: 0,
+        };
+        let seen = |name| (formats.property)(&subject, &[], name);
+        assert_eq!(seen("region"), Seen::String("EU"));
+        assert_eq!(seen("amount"), Seen::Integer(-3));
+        assert_eq!(seen("JMSPriority"), Seen::Integer(7));
+        assert_eq!(seen("JMSTimestamp"), Seen::Integer(1_700_000_000_000));
+        assert_eq!(&body[(formats.payload)(format, &body)], b"payload");
         let (format, body) = seal(&Envelope::default(), b"");
-        assert!(payload(format, &body).is_empty());
+        assert!((formats.payload)(format, &body).is_empty());
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! How the engine looks into stored messages without knowing them: what selectors and other
 //! protocols see.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 
-use model::{Format, PayloadReader, PropertyReader, Value as Seen};
+use model::{Format, Formats, Nanos, Subject, Value as Seen, jms_of_priority};
 
 use crate::message::{BodyKind, Message, Place, Section};
 use crate::types::Value;
@@ -11,47 +12,133 @@ use crate::types::Value;
 /// The format of a stored message that came by AMQP: its bytes as they came.
 pub const FORMAT: Format = Format(1);
 
-/// The readers for [`FORMAT`]; any other format has no properties and is all payload.
+/// The annotation that says from when on a message may be delivered.
+const DELIVERY_TIME: &str = "x-opt-delivery-time";
+
+/// The same, in milliseconds from when it was sent.
+const DELIVERY_DELAY: &str = "x-opt-delivery-delay";
+
+/// The readers for [`FORMAT`], and for what other protocols brought, as consumers of AMQP see it:
+/// it has a header and the time when it came, no properties, and is all payload.
 #[must_use]
-pub fn formats() -> (PropertyReader, PayloadReader) {
-    (property, payload)
+pub fn formats() -> Formats {
+    Formats { property, index, payload }
 }
 
 /// A header field of JMS by its JMS name, or an application property.
-fn property<'m>(format: Format, body: &'m [u8], name: &str) -> Seen<'m> {
-    if format != FORMAT {
-        return Seen::Null;
+fn property<'m>(subject: &Subject<'m>, index: &[(&'m str, Seen<'m>)], name: &str) -> Seen<'m> {
+    let message = if subject.format == FORMAT {
+        let Some(message) = Message::head_of_stored(subject.body) else { return Seen::Null };
+        Some(message)
+    } else {
+        None
+    };
+    if name.starts_with("JMS")
+        && let Some(field) = header_field(subject, message.as_ref(), name)
+        && field != Seen::Null
+    {
+        return field;
     }
-    let Some(message) = Message::head_of_stored(body) else { return Seen::Null };
-    let field = if name.starts_with("JMS") { header_field(&message, name) } else { None };
-    field.or_else(|| message.application_property(name).map(seen)).unwrap_or_default()
+    let Some(message) = message else { return Seen::Null };
+    if index.is_empty() {
+        return message.application_property(name).map(seen).unwrap_or_default();
+    }
+    let first = index.partition_point(|(other, _)| *other < name);
+    let found = index.get(first).filter(|(other, _)| *other == name);
+    found.map(|(_, value)| *value).unwrap_or_default()
 }
 
-fn header_field<'m>(message: &Message<'m>, name: &str) -> Option<Seen<'m>> {
-    let place = match name {
-        "JMSMessageID" => Place::MessageId,
-        "JMSCorrelationID" => Place::CorrelationId,
-        "JMSType" => Place::Subject,
-        "JMSTimestamp" => Place::CreationTime,
-        "JMSExpiration" => Place::AbsoluteExpiryTime,
-        "JMSXGroupID" => Place::GroupId,
-        "JMSXGroupSeq" => Place::GroupSequence,
-        "JMSXUserID" => return user(message.property(Place::UserId)?),
-        "JMSPriority" => return Some(Seen::Integer(message.header().priority.into())),
+/// All application properties, sorted by their names; of equal ones the first comes first.
+fn index(format: Format, body: &[u8]) -> Vec<(&str, Seen<'_>)> {
+    let message = if format == FORMAT { Message::head_of_stored(body) } else { None };
+    let properties = message.and_then(|message| message.application_properties());
+    let many = properties.filter(|properties| properties.len() > INDEXED_FROM);
+    let named = many.into_iter().flat_map(|properties| properties.iter());
+    let named = named.filter_map(|(name, value)| Some((name.as_str()?, seen(value))));
+    let mut index: Vec<_> = named.collect();
+    index.sort_by_key(|(name, _)| *name);
+    index
+}
+
+/// Properties beyond which an index finds one sooner than a look at each.
+const INDEXED_FROM: usize = 16;
+
+/// The fields and properties whose names JMS gives, or its mapping onto AMQP. A name that is none
+/// of them may be an application property's.
+fn header_field<'m>(
+    subject: &Subject<'m>,
+    message: Option<&Message<'m>>,
+    name: &str,
+) -> Option<Seen<'m>> {
+    let field =
+        |place| message.and_then(|message| message.property(place)).map_or(Seen::Null, seen);
+    let value = match name {
+        "JMSMessageID" => field(Place::MessageId),
+        "JMSCorrelationID" => field(Place::CorrelationId),
+        "JMSType" => field(Place::Subject),
+        "JMSDestination" => field(Place::To),
+        "JMSReplyTo" => field(Place::ReplyTo),
+        "JMSXGroupID" => field(Place::GroupId),
+        "JMSXGroupSeq" => field(Place::GroupSequence),
+        "JMS_AMQP_REPLY_TO_GROUP_ID" => field(Place::ReplyToGroupId),
+        "JMSXUserID" => user(message?.property(Place::UserId)),
+        "JMSTimestamp" => match message {
+            Some(_) => field(Place::CreationTime),
+            None => millis(subject.created),
+        },
+        "JMSExpiration" => expiration(subject, message),
+        "JMSDeliveryTime" => delivery_time(subject, message),
+        "JMS_AMQP_TTL" => ttl(message),
+        "JMSPriority" => Seen::Integer(match message {
+            Some(message) => message.header().priority.into(),
+            None => jms_of_priority(subject.priority).into(),
+        }),
         "JMSDeliveryMode" => {
-            let durable = message.header().durable;
-            return Some(Seen::String(if durable { "PERSISTENT" } else { "NON_PERSISTENT" }));
+            let durable = message.map_or(subject.is_persistent, |it| it.header().durable);
+            Seen::String(if durable { "PERSISTENT" } else { "NON_PERSISTENT" })
         }
+        "JMSRedelivered" => Seen::Boolean(subject.failed > 0),
+        "JMSXDeliveryCount" => Seen::Integer(i64::from(subject.failed) + 1),
         _ => return None,
     };
-    message.property(place).map(seen)
+    Some(value)
+}
+
+/// When its time is over, in milliseconds since 1970; 0: never, as in JMS.
+fn expiration<'m>(subject: &Subject<'m>, message: Option<&Message<'m>>) -> Seen<'m> {
+    let said = message.and_then(Message::absolute_expiry_time);
+    match (said, subject.expires) {
+        (Some(time), _) => Seen::Integer(time),
+        (None, Some(time)) => millis(time),
+        (None, None) => Seen::Integer(0),
+    }
+}
+
+/// From when on it could be delivered, in milliseconds since 1970.
+fn delivery_time<'m>(subject: &Subject<'m>, message: Option<&Message<'m>>) -> Seen<'m> {
+    let number = |symbol| message?.message_annotation(symbol)?.as_i64();
+    let sent = message.and_then(|message| message.property(Place::CreationTime)?.as_i64());
+    match (number(DELIVERY_TIME), number(DELIVERY_DELAY), sent) {
+        (Some(time), _, _) => Seen::Integer(time),
+        (None, delay, Some(sent)) => Seen::Integer(sent.saturating_add(delay.unwrap_or_default())),
+        (None, _, None) => millis(subject.created),
+    }
+}
+
+fn ttl<'m>(message: Option<&Message<'m>>) -> Seen<'m> {
+    let ttl = message.and_then(|message| message.header().ttl);
+    ttl.map_or(Seen::Null, |millis| Seen::Integer(millis.into()))
+}
+
+fn millis<'m>(time: Nanos) -> Seen<'m> {
+    Seen::Integer(i64::try_from(time.0 / 1_000_000).unwrap_or(i64::MAX))
 }
 
 /// The name of a user, which is binary.
-fn user(id: Value<'_>) -> Option<Seen<'_>> {
+fn user(id: Option<Value<'_>>) -> Seen<'_> {
     match id {
-        Value::Binary(name) => core::str::from_utf8(name).ok().map(Seen::String),
-        _ => None,
+        Some(Value::Binary(name)) => core::str::from_utf8(name).map_or(Seen::Opaque, Seen::String),
+        _ => Seen::Null,
     }
 }
 
@@ -94,7 +181,99 @@ fn content_length(message: &Message<'_>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+    use alloc::string::ToString;
+
     use super::*;
+    use crate::message::{self, Header, Properties};
+
+    fn subject(format: Format, body: &[u8]) -> Subject<'_> {
+        Subject {
+            format,
+            body,
+            priority: 2 * 256,
+            is_persistent: true,
+            created: Nanos::from_millis(1_000),
+            expires: Some(Nanos::from_millis(9_000)),
+            failed: 2,
+        }
+    }
+
+    /// What each name of JMS shows, of a message with all of them and of one of another protocol.
+    #[test]
+    fn jms_names_show_header_fields() {
+        let mut body = Vec::new();
+        Header { durable: false, priority: 7, ttl: Some(500), ..Header::default() }
+            .encode(&mut body);
+        message::message_annotations(&mut body, |map| {
+            map.symbol(DELIVERY_TIME, Value::Timestamp(1_234));
+        });
+        let properties = Properties {
+            message_id: Some(Value::String("ID:1")),
+            user_id: Some(b"me"),
+            to: Some("there"),
+            subject: Some("type"),
+            reply_to: Some("back"),
+            correlation_id: Some(Value::Ulong(5)),
+            absolute_expiry_time: Some(8_000),
+            creation_time: Some(1_200),
+            group_id: Some("g"),
+            group_sequence: Some(3),
+            reply_to_group_id: Some("r"),
+            ..Properties::default()
+        };
+        properties.encode(&mut body);
+        message::application_properties(&mut body, |map| map.string("JMSXAppID", Value::Long(1)));
+        let (text, number) = (Seen::String, Seen::Integer);
+        let cases = [
+            ("JMSMessageID", text("ID:1"), Seen::Null),
+            ("JMSXUserID", text("me"), Seen::Null),
+            ("JMSDestination", text("there"), Seen::Null),
+            ("JMSType", text("type"), Seen::Null),
+            ("JMSReplyTo", text("back"), Seen::Null),
+            ("JMSCorrelationID", number(5), Seen::Null),
+            ("JMSExpiration", number(8_000), number(9_000)),
+            ("JMSTimestamp", number(1_200), number(1_000)),
+            ("JMSDeliveryTime", number(1_234), number(1_000)),
+            ("JMSXGroupID", text("g"), Seen::Null),
+            ("JMSXGroupSeq", number(3), Seen::Null),
+            ("JMS_AMQP_REPLY_TO_GROUP_ID", text("r"), Seen::Null),
+            ("JMS_AMQP_TTL", number(500), Seen::Null),
+            ("JMSPriority", number(7), number(7)),
+            ("JMSDeliveryMode", text("NON_PERSISTENT"), text("PERSISTENT")),
+            ("JMSRedelivered", Seen::Boolean(true), Seen::Boolean(true)),
+            ("JMSXDeliveryCount", number(3), number(3)),
+            ("JMSXAppID", number(1), Seen::Null),
+            ("JMSXOther", Seen::Null, Seen::Null),
+        ];
+        for (name, ours, raw) in cases {
+            assert_eq!(property(&subject(FORMAT, &body), &[], name), ours, "{name}");
+            assert_eq!(property(&subject(Format::RAW, b"job"), &[], name), raw, "{name}");
+        }
+        let never = Subject { expires: None, ..subject(FORMAT, &[]) };
+        assert_eq!(property(&never, &[], "JMSExpiration"), number(0));
+    }
+
+    #[test]
+    fn index_finds_what_a_look_finds() {
+        for count in [INDEXED_FROM, INDEXED_FROM + 1, 100] {
+            let mut body = Vec::new();
+            message::application_properties(&mut body, |map| {
+                for number in (0..count).rev() {
+                    map.string(&number.to_string(), Value::Ulong(number as u64));
+                }
+            });
+            let index = index(FORMAT, &body);
+            assert_eq!(index.len(), if count > INDEXED_FROM { count } else { 0 });
+            for number in 0..count + 10 {
+                let name = format!("{number}");
+                let looked = property(&subject(FORMAT, &body), &[], &name);
+                assert_eq!(property(&subject(FORMAT, &body), &index, &name), looked, "{name}");
+                assert_eq!(looked == Seen::Null, number >= count);
+            }
+        }
+        assert_eq!(index(Format::RAW, b"job"), []);
+    }
 
     #[test]
     fn numbers_keep_what_they_are_worth() {

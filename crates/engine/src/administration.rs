@@ -13,7 +13,7 @@ use selector::Selector;
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::matching::parse_selector;
+use crate::matching::{parse_selector, reading_steps};
 use crate::message::State;
 use crate::queue::QueueSlot;
 use crate::relocating::Transfer;
@@ -68,6 +68,7 @@ impl Engine {
         selector: Option<&str>,
         act: impl FnOnce(&mut Self, QueueSlot, Option<&Selector>) -> Outcome,
     ) -> Outcome {
+        self.took_steps(selector.map_or(0, reading_steps));
         let selector = match selector.map(parse_selector).transpose() {
             Ok(selector) => selector,
             Err(refusal) => return Outcome::refused(refusal),

@@ -13,7 +13,7 @@ use selector::Selector;
 use crate::Effects;
 use crate::engine::Engine;
 use crate::feeding::Interest;
-use crate::matching::matches;
+use crate::matching::{Seen, looks_of, steps_of};
 use crate::moving::whose_place;
 use crate::queue::QueueSlot;
 use crate::session::ConsumerKey;
@@ -52,7 +52,7 @@ impl Engine {
     /// Shows a consumer the next messages, as many as one step may.
     pub(crate) fn browse(&mut self, key: ConsumerKey, effects: &mut Effects) {
         let mut stop = Stop::Tired;
-        for _ in 0..limits::SCAN_MESSAGES_MAX {
+        for _ in 0..self.looks_at_once(key) {
             match self.look_on(key) {
                 Ok(Some(id)) => self.show(key, id, effects),
                 Ok(None) => {}
@@ -74,21 +74,39 @@ impl Engine {
         self.rest(key, stop);
     }
 
-    /// Shows what has become ready to those who have seen all else.
+    /// How many messages a consumer looks at in one step: fewer by a selector that takes long.
+    fn looks_at_once(&self, key: ConsumerKey) -> usize {
+        limits::SCAN_MESSAGES_MAX / self.browsed_by(key).map_or(1, looks_of).max(1)
+    }
+
+    fn browsed_by(&self, key: ConsumerKey) -> Option<&Selector> {
+        match &self.sessions.feed(key)?.interest {
+            Interest::Browse(browsing) => browsing.selector.as_ref(),
+            Interest::Take { .. } => None,
+        }
+    }
+
+    /// Shows what has become ready to those who have seen all else. Where they are many, or their
+    /// selectors take long, the rest look in steps of their own.
     pub(crate) fn show_to_browsers(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let Some(queue) = self.queues.get(slot) else { return };
         if queue.browsers.is_empty() {
             return;
         }
         let browsers: Vec<_> = queue.browsers.iter().copied().collect();
+        let before = self.totals.steps;
         for key in browsers {
-            self.browse(key, effects);
+            if self.totals.steps - before < BROWSING_STEPS_MAX {
+                self.browse(key, effects);
+            } else {
+                self.rest(key, Stop::Tired);
+            }
         }
     }
 
     /// Looks at one message more; gives it if the consumer wants it.
     fn look_on(&mut self, key: ConsumerKey) -> Result<Option<MessageId>, Stop> {
-        self.took_steps(1);
+        self.took_steps(self.browsed_by(key).map_or(1, steps_of));
         let feed = self.sessions.feed_mut(key).ok_or(Stop::End)?;
         if !feed.is_hungry() {
             return Err(Stop::Full);
@@ -101,7 +119,9 @@ impl Engine {
         let message = self.messages.get(id.0).ok_or(Stop::End)?;
         let is_wanted = match (&browsing.selector, self.sharing.here(message)) {
             (None, _) => true,
-            (Some(selector), Some(body)) => matches(selector, &self.formats, message.format, body),
+            (Some(selector), Some(body)) => {
+                Seen::of(message, body, &self.formats).matches(selector)
+            }
             (Some(_), None) => return Err(Stop::Awaits(id)),
         };
         browsing.next = (priority, order + 1);
@@ -133,3 +153,6 @@ impl Engine {
         self.timers.change(Timer::Browse(key), before, resumes);
     }
 }
+
+/// Steps after which those who look on for one message more take turns.
+const BROWSING_STEPS_MAX: u64 = 16_384;

@@ -8,7 +8,7 @@ use crate::dead_letters::SCARCE_RETRY;
 use crate::engine::Engine;
 use crate::feeding::{Feed, Interest, Turn};
 use crate::lines::LineOf;
-use crate::matching::matches;
+use crate::matching::Seen;
 use crate::memory::{transaction_of, waiting_bytes};
 use crate::message::{Message, State, place_of};
 use crate::pacing::Paced;
@@ -265,7 +265,7 @@ impl Engine {
                     && !view.unseen.contains(priority, order);
                 found += u64::from(shown);
                 if let Some(body) = self.sharing.here(message) {
-                    let wanted = matches(&view.selector, &self.formats, message.format, body);
+                    let wanted = Seen::of(message, body, &self.formats).matches(&view.selector);
                     assert!(!shown || wanted, "view {text} shows what matches");
                     assert!(shown || !wanted || !certain, "view {text} shows all that matches");
                 }

@@ -3,6 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{Destination, MessageId};
+use selector::Selector;
 
 use crate::engine::Engine;
 use crate::groups::Group;
@@ -55,6 +56,10 @@ impl Engine {
             let found = self.topics.find(name.as_str()) == Some(slot);
             assert_eq!(found, !topic.leaving, "topic {name} is found by its name until it goes");
             assert!(!topic.is_idle(), "topic {name} is there for something");
+            let numbers = topic.subscriptions.iter();
+            let selectors = numbers.filter_map(|it| self.subscriptions.at(*it).selector.as_ref());
+            let weight: usize = selectors.map(Selector::weight).sum();
+            assert_eq!(weight, topic.selectors_weight, "what selectors of {name} weigh");
             for number in &topic.subscriptions {
                 let source = self.subscriptions.at(*number).source;
                 assert_eq!(source, Source::Topic(slot), "a subscription of {name}");

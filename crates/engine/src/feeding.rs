@@ -19,7 +19,7 @@ use selector::Selector;
 use crate::Effects;
 use crate::browsing::Browsing;
 use crate::engine::{Engine, Outcome};
-use crate::matching::parse_selector;
+use crate::matching::{parse_selector, reading_steps};
 use crate::message::State;
 use crate::queue::{Queue, QueueSlot, Role};
 use crate::session::{ConsumerKey, SessionSlot};
@@ -125,6 +125,7 @@ impl Engine {
         if self.is_consumer(key) {
             return Outcome::refused(Refusal::LinkInUse);
         }
+        self.took_steps(selector.map_or(0, reading_steps));
         let opened = selector.map(parse_selector).transpose().and_then(|selector| {
             let slot = self.queue_to_consume(by, queue)?;
             self.open_feed(key, slot, selector, mode).map(|()| slot)

@@ -1,16 +1,25 @@
 //! Selectors held against messages.
 
 use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::cell::{Cell, OnceCell};
 
-use model::{Format, Formats, Refusal, Value};
+use model::{Durability, Formats, Nanos, NewMessage, Persistence, Refusal, Subject, Value, limits};
 use selector::{Properties, Selector};
 
-/// What a selector sees of a body.
-struct Seen<'m> {
+use crate::message::Message;
+
+/// What selectors see of one message. All that are held against it share what was found out.
+pub(crate) struct Seen<'m> {
+    subject: Subject<'m>,
     formats: &'m Formats,
-    format: Format,
-    body: &'m [u8],
+    /// How often something was looked for.
+    asked: Cell<usize>,
+    index: OnceCell<Vec<(&'m str, Value<'m>)>>,
 }
+
+/// So many names are looked for one by one. Who asks for more gets them from an index.
+const ASKED_WITHOUT_INDEX: usize = 8;
 
 /// A selector, or why it is none.
 pub(crate) fn parse_selector(text: &str) -> Result<Selector, Refusal> {
@@ -20,13 +29,85 @@ pub(crate) fn parse_selector(text: &str) -> Result<Selector, Refusal> {
     })
 }
 
-/// Whether a consumer with this selector wants a message of this body.
-pub(crate) fn matches(selector: &Selector, formats: &Formats, format: Format, body: &[u8]) -> bool {
-    selector.matches(&Seen { formats, format, body })
+/// Steps that it takes to read a selector.
+pub(crate) const fn reading_steps(text: &str) -> usize {
+    text.len() / READ_BYTES_PER_STEP
+}
+
+/// Steps that a match takes at most.
+pub(crate) fn steps_of(selector: &Selector) -> usize {
+    match selector.weight() {
+        0..USUAL_WEIGHT => 1,
+        weight => weight / WEIGHT_PER_STEP,
+    }
+}
+
+/// For how many messages that are looked at by a usual selector one counts.
+pub(crate) fn looks_of(selector: &Selector) -> usize {
+    1 + selector.weight() / USUAL_WEIGHT
+}
+
+const READ_BYTES_PER_STEP: usize = 4;
+
+const WEIGHT_PER_STEP: usize = 2;
+
+/// Nearly all selectors weigh less.
+const USUAL_WEIGHT: usize = 32;
+
+impl<'m> Seen<'m> {
+    /// Of a message that is there, whose body is this.
+    pub(crate) fn of(message: &Message, body: &'m [u8], formats: &'m Formats) -> Self {
+        let subject = Subject {
+            format: message.format,
+            body,
+            priority: message.priority,
+            is_persistent: message.durability != Durability::None,
+            created: message.created,
+            expires: message.expires(),
+            failed: message.counters().failed,
+        };
+        Self::new(subject, formats)
+    }
+
+    /// Of a message that comes now.
+    pub(crate) fn of_new(new: &'m NewMessage, now: Nanos, formats: &'m Formats) -> Self {
+        let subject = Subject {
+            format: new.format,
+            body: &new.body,
+            priority: new.priority,
+            is_persistent: new.persistence != Persistence::NonPersistent,
+            created: now,
+            expires: new.expires,
+            failed: 0,
+        };
+        Self::new(subject, formats)
+    }
+
+    const fn new(subject: Subject<'m>, formats: &'m Formats) -> Self {
+        Self { subject, formats, asked: Cell::new(0), index: OnceCell::new() }
+    }
+
+    /// Whether a consumer with this selector wants it.
+    pub(crate) fn matches(&self, selector: &Selector) -> bool {
+        selector.matches(self)
+    }
+
+    fn index(&self) -> &[(&'m str, Value<'m>)] {
+        self.asked.set(self.asked.get() + 1);
+        if self.asked.get() <= ASKED_WITHOUT_INDEX {
+            return &[];
+        }
+        let Subject { format, body, .. } = self.subject;
+        self.index.get_or_init(|| (self.formats.index)(format, body))
+    }
 }
 
 impl Properties for Seen<'_> {
     fn property(&self, name: &str) -> Value<'_> {
-        (self.formats.property)(self.format, self.body, name)
+        match (self.formats.property)(&self.subject, self.index(), name) {
+            // Each step of each selector may look at all of it.
+            Value::String(text) if text.len() > limits::SELECTED_TEXT_BYTES_MAX => Value::Opaque,
+            value => value,
+        }
     }
 }

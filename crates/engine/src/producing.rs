@@ -18,7 +18,7 @@ use crate::Effects;
 use crate::copies::CopiesDraft;
 use crate::engine::{Engine, Outcome};
 use crate::log::{NoRoom, Placed};
-use crate::matching::matches;
+use crate::matching::{Seen, steps_of};
 use crate::message::{Message, Stored, place_of};
 use crate::queue::QueueSlot;
 use crate::record::{Counters, Envelope, Place, RecordView, Standing, StoredState};
@@ -367,6 +367,7 @@ impl Engine {
         let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
         let client = self.sessions.at(by).client.as_ref();
         let mut takers = Takers::default();
+        let seen = Seen::of_new(new, self.latest, &self.formats);
         let mut steps = 0;
         for number in topic.iter().flat_map(|topic| &topic.subscriptions) {
             let entry = self.subscriptions.at(*number);
@@ -375,8 +376,8 @@ impl Engine {
                 continue;
             }
             if let Some(selector) = &entry.selector {
-                steps += 1;
-                if !matches(selector, &self.formats, new.format, &new.body) {
+                steps += steps_of(selector);
+                if !seen.matches(selector) {
                     continue;
                 }
             }

@@ -11,13 +11,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{Lsn, MessageId};
+use selector::Selector;
 
 use crate::QueuePolicy;
 use crate::codec::{Records, encode, queue_name};
 use crate::copies::Copies;
 use crate::engine::{Engine, Recovery};
 use crate::log::Placed;
-use crate::matching::parse_selector;
 use crate::message::{Message, State, Stored, place_of};
 use crate::queue::QueueSlot;
 use crate::record::{Envelope, Place, RecordError, RecordView, Standing, StoredState};
@@ -296,7 +296,7 @@ impl Engine {
         if known.is_some() || self.subscriptions.get(view.number).is_some() {
             return Err(RecordError::DuplicateSubscription(view.number));
         }
-        let selector = asks.selector.as_deref().map(parse_selector).transpose();
+        let selector = asks.selector.as_deref().map(Selector::parse_stored).transpose();
         let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
         let topic = self.topics.find_or_create(&asks.topic);
         self.register(view.number, asks, selector, Source::Topic(topic), size as u64);

@@ -14,7 +14,7 @@ use model::{MessageId, MessageState, Nanos, PageEnd, Refusal, Reply, limits};
 use selector::Selector;
 
 use crate::engine::Engine;
-use crate::matching::matches;
+use crate::matching::{Seen, looks_of};
 use crate::message::Message;
 use crate::queue::{Queue, QueueSlot};
 
@@ -101,7 +101,7 @@ impl Engine {
                     return (stretch, cost);
                 }
                 stretch.next = Some(place);
-                cost += if is_its && sought.selector.is_some() { COST_OF_SELECTOR } else { 1 };
+                cost += sought.selector.filter(|_| is_its).map_or(1, cost_of);
                 if is_its && self.is_wanted(sought.selector, message) {
                     stretch.found.push((place, place.message));
                 }
@@ -115,7 +115,7 @@ impl Engine {
         selector.is_none_or(|selector| {
             let body = self.sharing.here(message);
             let body = body.expect("invariant: who looks into a body awaits it");
-            matches(selector, &self.formats, message.format, body)
+            Seen::of(message, body, &self.formats).matches(selector)
         })
     }
 
@@ -192,6 +192,11 @@ fn section(state: MessageState) -> usize {
 
 const SECTIONS: [MessageState; 4] =
     [MessageState::Ready, MessageState::Leased, MessageState::Delayed, MessageState::Buried];
+
+/// What a message costs that is held against a selector.
+fn cost_of(selector: &Selector) -> usize {
+    COST_OF_SELECTOR * looks_of(selector)
+}
 
 /// Messages passed by in one walk, where each that is held against a selector counts for several:
 /// so many of these as one step of a consumer that selects.

@@ -16,7 +16,7 @@ use selector::Selector;
 
 use crate::codec::encoded_bytes;
 use crate::engine::{Engine, Outcome};
-use crate::matching::parse_selector;
+use crate::matching::{parse_selector, reading_steps};
 use crate::queue::QueueSlot;
 use crate::record::RecordView;
 use crate::registration::SubscriptionView;
@@ -199,7 +199,9 @@ impl Engine {
         let entry = entry.expect("invariant: a subscription ends once");
         self.totals.picture_bytes -= Self::picture_bytes_of_record(entry.record_bytes);
         if let Source::Topic(topic) = entry.source {
-            let was_there = self.topics.at_mut(topic).subscriptions.remove(&number);
+            let its = self.topics.at_mut(topic);
+            its.selectors_weight -= entry.selector.as_ref().map_or(0, Selector::weight);
+            let was_there = its.subscriptions.remove(&number);
             assert!(was_there, "a topic knows its subscriptions");
             self.topics.remove_if_idle(topic);
         }
@@ -219,7 +221,9 @@ impl Engine {
         let policy = QueuePolicy { kept: false, ..self.policy_for(&asks.topic) };
         let queue = self.queues.create_subscription(asks.topic.clone(), number, durable, policy);
         if let Source::Topic(topic) = source {
-            self.topics.at_mut(topic).subscriptions.insert(number);
+            let its = self.topics.at_mut(topic);
+            its.selectors_weight += selector.as_ref().map_or(0, Selector::weight);
+            its.subscriptions.insert(number);
         }
         self.totals.picture_bytes += Self::picture_bytes_of_record(record_bytes);
         let entry = Entry { asks, selector, source, queue, record_bytes };
@@ -241,6 +245,7 @@ impl Engine {
         if !self.may_consume_topic(by, &asked.topic) {
             return Err(Refusal::OfAnotherSession);
         }
+        self.took_steps(asked.selector.as_deref().map_or(0, reading_steps));
         let selector = asked.selector.as_deref().map(parse_selector).transpose()?;
         let (queue, after) = match self.wanted(&asked)? {
             Wanted::This(number) => (self.subscriptions.at(number).queue, self.log.after_all()),
@@ -282,7 +287,9 @@ impl Engine {
         let record = SubscriptionView::of(number, &asked).map(RecordView::Subscribed);
         let record = record.filter(|_| level != Durability::None);
         let record_bytes = record.as_ref().map_or(0, encoded_bytes);
-        if let Err(refusal) = self.may_subscribe(topic, &asked, replaced, record_bytes) {
+        let weight = selector.as_ref().map_or(0, Selector::weight);
+        let allowed = self.may_subscribe(topic, &asked, replaced, record_bytes);
+        if let Err(refusal) = allowed.and_then(|()| self.may_select(topic, weight, replaced)) {
             self.topics.remove_if_idle(topic);
             return Err(refusal);
         }
@@ -328,6 +335,21 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         Ok(())
+    }
+
+    /// Whether each message to a topic may be held against a selector of this weight as well.
+    fn may_select(
+        &self,
+        slot: TopicSlot,
+        weight: usize,
+        replaced: Option<u64>,
+    ) -> Result<(), Refusal> {
+        let topic = self.topics.at(slot);
+        let replaced = replaced.filter(|number| topic.subscriptions.contains(number));
+        let selector = replaced.and_then(|number| self.subscriptions.at(number).selector.as_ref());
+        let before = selector.map_or(0, Selector::weight);
+        let is_too_much = topic.selectors_weight - before + weight > limits::SELECTORS_WEIGHT_MAX;
+        if weight > before && is_too_much { Err(Refusal::TooManySelectors) } else { Ok(()) }
     }
 
     /// Whether there is no memory for another one.

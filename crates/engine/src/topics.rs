@@ -23,6 +23,8 @@ pub(crate) struct Topic {
     pub(crate) uncommitted: u64,
     /// The numbers of its subscriptions, the oldest first.
     pub(crate) subscriptions: BTreeSet<u64>,
+    /// What their selectors weigh.
+    pub(crate) selectors_weight: usize,
 }
 
 #[derive(Debug)]
@@ -52,6 +54,7 @@ impl Topics {
             producers: 0,
             uncommitted: 0,
             subscriptions: BTreeSet::new(),
+            selectors_weight: 0,
         }));
         let before = self.names.insert(name, slot);
         assert!(before.is_none(), "a topic is created once");

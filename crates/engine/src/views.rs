@@ -14,7 +14,7 @@ use model::{Formats, MessageId, Refusal, limits};
 use selector::Selector;
 
 use crate::engine::Engine;
-use crate::matching::matches;
+use crate::matching::{Seen, looks_of, steps_of};
 use crate::message::Message;
 use crate::moving::whose_place;
 use crate::order_set::OrderSet;
@@ -64,12 +64,11 @@ impl View {
 }
 
 impl View {
-    /// A ready message is shown if it matches, or passed by if its body is away.
-    fn look_into(&mut self, message: &Message, place: (u32, i64), bodies: Bodies<'_>) {
-        let (priority, order) = place;
-        let Bodies { sharing, formats } = bodies;
-        match sharing.here(message) {
-            Some(body) if !matches(&self.selector, formats, message.format, body) => {}
+    /// A ready message is shown if it matches, or passed by if its body is away and nobody can see
+    /// it.
+    fn look_into(&mut self, seen: Option<&Seen<'_>>, (priority, order): (u32, i64)) {
+        match seen {
+            Some(seen) if !seen.matches(&self.selector) => {}
             Some(_) => {
                 self.ready.insert(priority, order);
             }
@@ -91,15 +90,21 @@ impl View {
         while let Some((priority, order)) = self.unseen.first()
             && looked < max
         {
-            looked += 1;
+            looked += looks_of(&self.selector);
             let Some(message) = messages.get(whose_place(reordered, order).0) else { break };
-            if bodies.sharing.here(message).is_none() {
-                break;
-            }
+            let Some(seen) = bodies.of(message) else { break };
             self.unseen.remove(priority, order);
-            self.look_into(message, (priority, order), bodies);
+            self.look_into(Some(&seen), (priority, order));
         }
         looked
+    }
+}
+
+impl<'e> Bodies<'e> {
+    /// What selectors see of a message, unless its body is away.
+    fn of(self, message: &'e Message) -> Option<Seen<'e>> {
+        let body = self.sharing.here(message)?;
+        Some(Seen::of(message, body, self.formats))
     }
 }
 
@@ -127,14 +132,19 @@ impl Queue {
     pub(crate) fn join_view(&mut self, selector: Selector) -> Result<Arc<str>, Refusal> {
         let text: Arc<str> = match self.views.get_key_value(selector.text()) {
             Some((text, _)) => Arc::clone(text),
-            None if self.views.len() >= limits::QUEUE_SELECTORS_MAX => {
-                return Err(Refusal::TooManySelectors);
-            }
+            None if self.has_no_room_for(&selector) => return Err(Refusal::TooManySelectors),
             None => selector.text().into(),
         };
         let view = self.views.entry(Arc::clone(&text)).or_insert_with(|| View::new(selector));
         view.consumers += 1;
         Ok(text)
+    }
+
+    /// Whether to hold each message against one selector more would take too long.
+    fn has_no_room_for(&self, selector: &Selector) -> bool {
+        let weights = self.views.values().map(|view| view.selector.weight());
+        let weight = weights.sum::<usize>() + selector.weight();
+        self.views.len() >= limits::QUEUE_SELECTORS_MAX || weight > limits::SELECTORS_WEIGHT_MAX
     }
 
     /// One consumer less has this selector.
@@ -158,11 +168,13 @@ impl Engine {
         }
         let Some(message) = messages.get(id.0) else { return };
         let (priority, order) = (message.priority, message.order(id));
+        let seen = Bodies { sharing, formats }.of(message);
+        let mut steps = 0;
         for view in views.values_mut() {
-            view.look_into(message, (priority, order), Bodies { sharing, formats });
+            view.look_into(seen.as_ref(), (priority, order));
+            steps += steps_of(&view.selector);
         }
-        let count = views.len();
-        self.took_steps(count);
+        self.took_steps(steps);
     }
 
     /// Looks at the next messages for the views that are being made. No effect where none is.
@@ -170,22 +182,25 @@ impl Engine {
         let Self { queues, messages, reordered, sharing, formats, .. } = self;
         let bodies = Bodies { sharing, formats };
         let Queue { views, ready, .. } = queues.at_mut(slot);
-        let mut looked = 0;
+        let (mut looked, mut steps) = (0, 0);
         for view in views.values_mut() {
+            let before = looked;
             while let Some(scan) = view.scan
                 && looked < limits::SCAN_MESSAGES_MAX
             {
-                looked += 1;
+                looked += looks_of(&view.selector);
                 let found = ready.first_from(scan.0, scan.1);
                 view.scan = found.map(|(priority, order)| (priority, order + 1));
                 let Some((priority, order)) = found else { break };
                 let id = whose_place(reordered, order);
                 let Some(message) = messages.get(id.0) else { continue };
-                view.look_into(message, (priority, order), bodies);
+                view.look_into(bodies.of(message).as_ref(), (priority, order));
             }
             looked += view.look_again(messages, reordered, bodies, limits::SCAN_MESSAGES_MAX);
+            let looks = looks_of(&view.selector);
+            steps += (looked - before).div_ceil(looks) * steps_of(&view.selector);
         }
-        self.took_steps(looked);
+        self.took_steps(steps);
     }
 
     /// What views of a queue have not seen is waited for.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, Command, Destination, Format, Formats, LinkId, MessageId, MessageState, Nanos,
+    AdminCommand, Command, Destination, Formats, LinkId, MessageId, MessageState, Nanos,
     NewMessage, OwnPolicy, Page, PageEnd, PolicyChange, QueueName, QueueRule, Refusal, Reply,
-    SessionId, StorePolicy, Value, limits,
+    SessionId, StorePolicy, Subject, Value, limits,
 };
 use support::Rng;
 
@@ -95,7 +95,8 @@ impl House {
 }
 
 /// Every hundredth message is wanted.
-fn property<'m>(_: Format, body: &'m [u8], _: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], _: &str) -> Value<'m> {
+    let body = seen.body;
     Value::Boolean(body.first() == Some(&b'0'))
 }
 

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use engine::{DeadLetters, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
-    AdminCommand, Command, ConsumerMode, DeadReason, Delivery, Destination, Durability, Format,
-    Formats, LinkId, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
-    SessionId, Settlement, StorePolicy, Value,
+    AdminCommand, Command, ConsumerMode, DeadReason, Delivery, Destination, Durability, Formats,
+    LinkId, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId,
+    Settlement, StorePolicy, Subject, Value,
 };
 use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
@@ -567,7 +567,8 @@ fn name(text: &str) -> QueueName {
 }
 
 /// A body like `n:1` has a property.
-fn property<'m>(_: Format, body: &'m [u8], name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], name: &str) -> Value<'m> {
+    let body = seen.body;
     let text = std::str::from_utf8(body).unwrap_or_default();
     let value = text.split_once(':').filter(|(key, _)| *key == name).map(|(_, value)| value);
     value.and_then(|value| value.parse().ok()).map_or(Value::Null, Value::Integer)

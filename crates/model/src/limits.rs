@@ -45,6 +45,13 @@ pub const PATTERN_SUBSCRIPTIONS_MAX: usize = 4_096;
 /// Different selectors of the consumers of one queue: each message is held against each.
 pub const QUEUE_SELECTORS_MAX: usize = 256;
 
+/// Steps of all selectors of one queue's consumers, or of one topic's subscriptions, each counted
+/// by its weight: each message is held against all, in some 10 ms.
+pub const SELECTORS_WEIGHT_MAX: usize = 262_144;
+
+/// Bytes of a text that selectors see; a longer one is there for them, and no more.
+pub const SELECTED_TEXT_BYTES_MAX: usize = 4 * 1024;
+
 /// Bytes of memory that a selector takes for each of its text: two, and ten where it is full of
 /// LIKE. Measured.
 pub const SELECTOR_MEMORY_FACTOR: usize = 10;

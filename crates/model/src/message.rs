@@ -1,6 +1,7 @@
 //! The message as its sender hands it over, and how its bytes are read.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
@@ -67,20 +68,49 @@ impl Format {
 pub struct Formats {
     /// A header field or property by the name that selectors use.
     pub property: PropertyReader,
+    /// All properties by their names, sorted by these, but for header fields; none where there are
+    /// so few that [`Formats::property`] finds them as soon.
+    pub index: IndexReader,
     /// Which of the bytes a consumer of another protocol is to see.
     pub payload: PayloadReader,
 }
 
-/// See [`Formats::property`].
-pub type PropertyReader = for<'m> fn(Format, &'m [u8], &str) -> Value<'m>;
+/// See [`Formats::property`]. It is given what [`Formats::index`] gave of the same message, or
+/// nothing.
+pub type PropertyReader = for<'m> fn(&Subject<'m>, &[(&'m str, Value<'m>)], &str) -> Value<'m>;
+
+/// See [`Formats::index`].
+pub type IndexReader = for<'m> fn(Format, &'m [u8]) -> Vec<(&'m str, Value<'m>)>;
 
 /// See [`Formats::payload`].
 pub type PayloadReader = fn(Format, &[u8]) -> Range<usize>;
 
+/// A message as a selector looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'m> {
+    /// How `body` is to be read.
+    pub format: Format,
+    /// Its bytes.
+    pub body: &'m [u8],
+    /// Smaller is more urgent.
+    pub priority: u32,
+    /// It was sent to be kept.
+    pub is_persistent: bool,
+    /// When it came.
+    pub created: Nanos,
+    /// From when on nobody may receive it.
+    pub expires: Option<Nanos>,
+    /// How many attempts to deliver it have failed.
+    pub failed: u32,
+}
+
 impl Formats {
     /// Knows [`Format::RAW`] only.
-    pub const RAW: Self =
-        Self { property: |_, _, _| Value::Null, payload: |_, body| 0..body.len() };
+    pub const RAW: Self = Self {
+        property: |_, _, _| Value::Null,
+        index: |_, _| Vec::new(),
+        payload: |_, body| 0..body.len(),
+    };
 }
 
 impl Default for Formats {

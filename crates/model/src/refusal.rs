@@ -40,7 +40,8 @@ pub enum Refusal {
     /// [`limits::TOPIC_SUBSCRIPTIONS_MAX`] of the topic, or
     /// [`limits::PATTERN_SUBSCRIPTIONS_MAX`] of patterns.
     TooManySubscriptions,
-    /// Consumers of the queue use [`limits::QUEUE_SELECTORS_MAX`] different selectors.
+    /// Consumers of the queue use [`limits::QUEUE_SELECTORS_MAX`] different selectors, or those of
+    /// the queue, or of the topic's subscriptions, weigh [`limits::SELECTORS_WEIGHT_MAX`].
     TooManySelectors,
     /// Not a selector.
     InvalidSelector {
@@ -148,9 +149,11 @@ impl fmt::Display for Refusal {
             ),
             Self::TooManySelectors => write!(
                 f,
-                "consumers of one queue have {} different selectors at most: close some, or let \
-                 them use the same",
-                limits::QUEUE_SELECTORS_MAX
+                "consumers of one queue have {} different selectors at most, and those, or those \
+                 of a topic's subscriptions, {} literals, names and operators together (LIKE \
+                 counts for 64): close some, let them use the same, or shorten them",
+                limits::QUEUE_SELECTORS_MAX,
+                limits::SELECTORS_WEIGHT_MAX
             ),
             Self::TooManyTransactions => write!(
                 f,

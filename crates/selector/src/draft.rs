@@ -1,6 +1,5 @@
 //! A program while it is written: it grows step by step within the limits.
 
-use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -45,11 +44,11 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    /// A property. Each name is kept once.
-    pub(crate) fn push_name(&mut self, name: &'t str) -> Result<(), Reason> {
-        let place = *self.places.entry(name).or_insert(self.names.len());
+    /// A property, as it is written. Each name is kept once.
+    pub(crate) fn push_name(&mut self, written: &'t str) -> Result<(), Reason> {
+        let place = *self.places.entry(written).or_insert(self.names.len());
         if place == self.names.len() {
-            self.names.push(name.into());
+            self.names.push(unquote(written, '"').into());
         }
         self.push(Step::Name(place))
     }
@@ -107,7 +106,14 @@ impl<'t> Draft<'t> {
     }
 }
 
-/// A literal string as it is meant: `''` stands for `'`.
-pub(crate) fn unquote(written: &str) -> String {
-    if written.contains('\'') { written.replace("''", "'") } else { written.to_owned() }
+/// What stands between quotes as it is meant: two of them stand for one.
+pub(crate) fn unquote(written: &str, quote: char) -> String {
+    let mut meant = String::with_capacity(written.len());
+    let mut parts = written.split(quote);
+    meant.extend(parts.next());
+    while let Some(part) = parts.nth(1) {
+        meant.push(quote);
+        meant.push_str(part);
+    }
+    meant
 }

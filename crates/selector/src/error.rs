@@ -31,6 +31,16 @@ pub enum Reason {
     Character(char),
     /// A string without its end.
     OpenString,
+    /// A name in double quotes without its end.
+    OpenName,
+    /// Nothing stands between the double quotes of a name.
+    EmptyName,
+    /// Something is compared with a name in double quotes, as if that was a string.
+    QuotedOperand,
+    /// A name that only JMS may give, and does not.
+    UnknownField,
+    /// What JMSDeliveryMode is compared with is no such mode.
+    NoDeliveryMode,
     /// `0x` and no digit.
     NoDigits,
     /// A number that begins with 0 holds an 8 or a 9.
@@ -83,8 +93,26 @@ impl fmt::Display for Reason {
             Reason::TooManySteps => {
                 write!(f, "more than {} literals, identifiers and operators", limits::STEPS_MAX)
             }
+            Reason::Character(c @ ('.' | ':' | '@')) => {
+                write!(f, "unexpected character {c:?}: a name with it stands in double quotes")
+            }
             Reason::Character(c) => write!(f, "unexpected character {c:?}"),
             Reason::OpenString => write!(f, "expected a closing ' for this string"),
+            Reason::OpenName => write!(f, "expected a closing \" for this name"),
+            Reason::EmptyName => write!(f, "expected a name between the double quotes"),
+            Reason::QuotedOperand => {
+                write!(
+                    f,
+                    "expected a string in single quotes; a name in double quotes stands first"
+                )
+            }
+            Reason::UnknownField => {
+                write!(
+                    f,
+                    "JMS has no such field: a property with this name stands in double quotes"
+                )
+            }
+            Reason::NoDeliveryMode => write!(f, "expected 'PERSISTENT' or 'NON_PERSISTENT' here"),
             Reason::NoDigits => write!(f, "expected hexadecimal digits after 0x"),
             Reason::NotOctal => write!(f, "expected octal digits after the leading 0"),
             Reason::NumberTooLarge => write!(f, "number out of range"),

@@ -9,6 +9,8 @@ use crate::number::{self, Number};
 pub(crate) enum Token<'t> {
     /// A property or header field.
     Name(&'t str),
+    /// The same as it is written between double quotes: `""` still stands for `"`.
+    Quoted(&'t str),
     /// A reserved word.
     Word(Word),
     /// A string as it is written between its quotes: `''` still stands for `'`.
@@ -115,7 +117,11 @@ impl<'t> Lexer<'t> {
         let mut ahead = self.rest().chars();
         let Some(first) = ahead.next() else { return Ok(Token::End) };
         match first {
-            '\'' => self.string(),
+            '\'' => self.quoted('\'', Reason::OpenString).map(Token::String),
+            '"' => match self.quoted('"', Reason::OpenName)? {
+                "" => Err(Reason::EmptyName),
+                name => Ok(Token::Quoted(name)),
+            },
             '.' if ahead.next().is_some_and(|c| c.is_ascii_digit()) => self.number(),
             _ if first.is_ascii_digit() => self.number(),
             _ if identifier::is_start(first) => Ok(self.word()),
@@ -123,15 +129,16 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn string(&mut self) -> Result<Token<'t>, Reason> {
+    /// What stands between two of these quotes, of which one that is doubled is a part of it.
+    fn quoted(&mut self, quote: char, open: Reason) -> Result<&'t str, Reason> {
         self.at += 1;
         let start = self.at;
         loop {
-            let length = self.rest().find('\'').ok_or(Reason::OpenString)?;
+            let Some(length) = self.rest().find(quote) else { return Err(open) };
             let end = self.at + length;
             self.at = end + 1;
-            if !self.rest().starts_with('\'') {
-                return Ok(Token::String(self.text.get(start..end).unwrap_or_default()));
+            if !self.rest().starts_with(quote) {
+                return Ok(self.text.get(start..end).unwrap_or_default());
             }
             self.at += 1;
         }

@@ -31,8 +31,9 @@
 //!   ActiveMQ and Artemis take `<>` for `NOT =`.
 //! * Strings and booleans know only `=` and `<>`; another comparison of two strings is false, and
 //!   is refused where a literal shows it.
-//! * `x NOT IN …` and `x NOT LIKE …` are `NOT (x IN …)` and `NOT (x LIKE …)`, thus true for a
-//!   number. `x NOT BETWEEN a AND b` is `x < a OR x > b`.
+//! * `x NOT IN …` and `x NOT LIKE …` are `NOT (x IN …)` and `NOT (x LIKE …)`. Of what is no string
+//!   IN is unknown and LIKE false, as in ActiveMQ and Qpid: `x NOT LIKE …` is true for a number,
+//!   `x NOT IN …` is not. `x NOT BETWEEN a AND b` is `x < a OR x > b`.
 //! * What is no boolean is unknown as an operand of AND, OR and NOT, and does not match.
 //! * Integers have 64 bits and divide as in Java, towards zero: 7 / 2 is 3, as in Open MQ;
 //!   ActiveMQ, Artemis and Qpid make it 3.5. What leaves 64 bits goes on as an approximate number;
@@ -42,17 +43,22 @@
 //! * NULL stands only behind IS. IN lists strings. LIKE, IN and IS NULL take any value on
 //!   their left, not only an identifier. Comparisons do not chain: `a < b < c` is refused.
 //! * `NOT a = b` is `NOT (a = b)`. There are no comments, and no `%` or `!=`.
+//! * A name of any characters stands in double quotes, as in SQL: `"order-id" = 5`. `""` stands for
+//!   one of them. Without quotes `order-id` is a difference. What is compared with `=` or
+//!   `<>` is no such name, unless in parentheses: whoever writes `colour = "blue"` means a string.
 //! * `_` stands for one Unicode character. A pattern may not end with its escape character; before
 //!   any other character than `%`, `_` and itself that is taken for nothing special.
-//! * Any identifier is asked of [`Properties`], header fields among them. A header field that the
-//!   specification excludes (JMSDestination, JMSReplyTo, JMSExpiration, JMSRedelivered) is what
-//!   they make of it.
+//! * Any identifier is asked of [`Properties`], header fields among them, also those that the
+//!   specification excludes (JMSDestination, JMSReplyTo, JMSExpiration, JMSRedelivered). A name
+//!   that only JMS may give and does not is refused, unless it is quoted, and so is a comparison of
+//!   a header field with what it never holds: `JMSPriority = 'high'`, `JMSDeliveryMode = 2`.
 #![no_std]
 
 extern crate alloc;
 
 mod draft;
 mod error;
+mod field;
 mod identifier;
 mod lexer;
 pub mod limits;

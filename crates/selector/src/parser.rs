@@ -12,7 +12,7 @@
 //! sum         = product { ( + | - ) product }
 //! product     = sign { ( * | / ) sign }
 //! sign        = ( + | - ) sign | operand
-//! operand     = string | number | TRUE | FALSE | identifier | ( disjunction )
+//! operand     = string | number | TRUE | FALSE | identifier | "name" | ( disjunction )
 //! ```
 
 use alloc::boxed::Box;
@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 
 use crate::draft::{Draft, unquote};
 use crate::error::{ParseError, Reason};
+use crate::field::{self, Kind};
 use crate::lexer::{Lexer, Placed, Symbol, Token, Word};
 use crate::limits;
 use crate::number::Number;
@@ -29,21 +30,29 @@ use crate::program::{Program, Step};
 
 type Result<T> = core::result::Result<T, ParseError>;
 
-/// What is known of a value before any message is.
+/// Whether header fields are held against what they can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Boolean,
-    Number,
-    String,
-    /// An identifier: the message decides.
-    Any,
+pub(crate) enum Fields {
+    Checked,
+    Unchecked,
 }
 
-/// An expression that has been read: what it gives, and where it begins.
+/// An expression that has been read: what it gives, what it is, and where it begins.
 #[derive(Clone, Copy, Debug)]
-struct Operand {
+struct Operand<'t> {
     kind: Kind,
+    term: Term<'t>,
     start: usize,
+}
+
+/// What an expression is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Term<'t> {
+    /// A header field or property, by its name as it is written.
+    Name(&'t str),
+    /// A literal string as it is written.
+    String(&'t str),
+    Other,
 }
 
 /// What AND and OR differ in.
@@ -52,7 +61,7 @@ struct Connective<'t> {
     step: Step,
     /// The value that decides alone.
     decisive: bool,
-    operand: fn(&mut Parser<'t>) -> Result<Operand>,
+    operand: fn(&mut Parser<'t>) -> Result<Operand<'t>>,
 }
 
 struct Parser<'t> {
@@ -62,21 +71,28 @@ struct Parser<'t> {
     next: Placed<'t>,
     depth: usize,
     draft: Draft<'t>,
+    fields: Fields,
 }
 
 /// How many characters of an unexpected token an error shows.
 const SHOWN_CHARS: usize = 20;
 
 /// The program of a selector.
-pub(crate) fn parse(text: &str) -> Result<Program> {
+pub(crate) fn parse(text: &str, fields: Fields) -> Result<Program> {
     if text.len() > limits::TEXT_BYTES_MAX {
         return Err(ParseError::new(text, 0, Reason::TextTooLong));
     }
     let mut lexer = Lexer::new(text);
     let next = lexer.poll_token()?;
-    let mut parser = Parser { text, lexer, next, depth: 0, draft: Draft::default() };
+    let mut parser = Parser { text, lexer, next, depth: 0, draft: Draft::default(), fields };
     parser.selector()?;
     Ok(parser.draft.finish())
+}
+
+impl Operand<'_> {
+    fn new(kind: Kind, start: usize) -> Self {
+        Operand { kind, term: Term::Other, start }
+    }
 }
 
 impl<'t> Parser<'t> {
@@ -92,7 +108,7 @@ impl<'t> Parser<'t> {
         self.require(whole, Kind::Boolean)
     }
 
-    fn disjunction(&mut self) -> Result<Operand> {
+    fn disjunction(&mut self) -> Result<Operand<'t>> {
         self.chain(&Connective {
             word: Word::Or,
             step: Step::Or,
@@ -101,7 +117,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn conjunction(&mut self) -> Result<Operand> {
+    fn conjunction(&mut self) -> Result<Operand<'t>> {
         self.chain(&Connective {
             word: Word::And,
             step: Step::And,
@@ -111,7 +127,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Operands with the same connective between them. One that decides skips all that follow.
-    fn chain(&mut self, connective: &Connective<'t>) -> Result<Operand> {
+    fn chain(&mut self, connective: &Connective<'t>) -> Result<Operand<'t>> {
         let mut left = (connective.operand)(self)?;
         let mut skips = Vec::new();
         while self.take(Token::Word(connective.word))? {
@@ -121,13 +137,13 @@ impl<'t> Parser<'t> {
             let right = (connective.operand)(self)?;
             self.require(right, Kind::Boolean)?;
             self.push(connective.step)?;
-            left.kind = Kind::Boolean;
+            left = Operand::new(Kind::Boolean, left.start);
         }
         self.draft.land(skips);
         Ok(left)
     }
 
-    fn negation(&mut self) -> Result<Operand> {
+    fn negation(&mut self) -> Result<Operand<'t>> {
         let start = self.next.start;
         if !self.take(Token::Word(Word::Not))? {
             return self.predicate();
@@ -135,10 +151,10 @@ impl<'t> Parser<'t> {
         let operand = self.nested(Self::negation)?;
         self.require(operand, Kind::Boolean)?;
         self.push(Step::Not)?;
-        Ok(Operand { kind: Kind::Boolean, start })
+        Ok(Operand::new(Kind::Boolean, start))
     }
 
-    fn predicate(&mut self) -> Result<Operand> {
+    fn predicate(&mut self) -> Result<Operand<'t>> {
         let left = self.sum()?;
         if let Some(comparison) = comparison(self.next.token) {
             self.advance()?;
@@ -161,16 +177,43 @@ impl<'t> Parser<'t> {
                 return Ok(left);
             }
         }
-        Ok(Operand { kind: Kind::Boolean, start: left.start })
+        Ok(Operand::new(Kind::Boolean, left.start))
     }
 
-    fn comparison(&mut self, left: Operand, comparison: Comparison) -> Result<()> {
+    fn comparison(&mut self, left: Operand<'t>, comparison: Comparison) -> Result<()> {
+        let is_quoted = matches!(self.next.token, Token::Quoted(_));
         let right = self.sum()?;
+        if is_quoted && matches!(right.term, Term::Name(_)) && !comparison.orders() {
+            return Err(ParseError::new(self.text, right.start, Reason::QuotedOperand));
+        }
         if comparison.orders() {
             self.require(left, Kind::Number)?;
             self.require(right, Kind::Number)?;
         }
+        self.check_field(left, right)?;
+        self.check_field(right, left)?;
         self.push(Step::Compare(comparison))
+    }
+
+    /// Refuses to compare a header field with what it never is.
+    fn check_field(&self, field: Operand<'t>, other: Operand<'t>) -> Result<()> {
+        let Term::Name(name) = field.term else { return Ok(()) };
+        if field.kind != Kind::Any {
+            self.require(other, field.kind)?;
+        }
+        match other.term {
+            Term::String(text) => self.check_mode(name, text, other.start),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to hold a field against the text of a literal that it never is.
+    fn check_mode(&self, name: &str, text: &str, start: usize) -> Result<()> {
+        let is_checked = name == field::DELIVERY_MODE && self.fields == Fields::Checked;
+        if is_checked && !field::is_delivery_mode(text) {
+            return Err(ParseError::new(self.text, start, Reason::NoDeliveryMode));
+        }
+        Ok(())
     }
 
     fn is_null(&mut self) -> Result<()> {
@@ -182,7 +225,7 @@ impl<'t> Parser<'t> {
         self.negate_if(negated)
     }
 
-    fn between(&mut self, value: Operand, negated: bool) -> Result<()> {
+    fn between(&mut self, value: Operand<'t>, negated: bool) -> Result<()> {
         let low = self.sum()?;
         if !self.take(Token::Word(Word::And))? {
             return Err(self.expected("AND between the bounds of BETWEEN"));
@@ -194,14 +237,19 @@ impl<'t> Parser<'t> {
         self.push(if negated { Step::Outside } else { Step::Between })
     }
 
-    fn is_in(&mut self, value: Operand) -> Result<()> {
+    fn is_in(&mut self, value: Operand<'t>) -> Result<()> {
         self.require(value, Kind::String)?;
         if !self.take(Token::Symbol(Symbol::Open))? {
             return Err(self.expected("( after IN"));
         }
         let mut list: Vec<Box<str>> = Vec::new();
         loop {
-            list.push(unquote(self.string("a string")?).into());
+            let start = self.next.start;
+            let text = self.string("a string")?;
+            if let Term::Name(name) = value.term {
+                self.check_mode(name, text, start)?;
+            }
+            list.push(unquote(text, '\'').into());
             if self.take(Token::Symbol(Symbol::Close))? {
                 return self.draft.push_in(list).map_err(|reason| self.refused(reason));
             }
@@ -211,10 +259,10 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn like(&mut self, value: Operand) -> Result<()> {
+    fn like(&mut self, value: Operand<'t>) -> Result<()> {
         self.require(value, Kind::String)?;
         let start = self.next.start;
-        let pattern = unquote(self.string("a pattern in quotes")?);
+        let pattern = unquote(self.string("a pattern in single quotes")?, '\'');
         let escape = self.escape()?;
         let pattern = Pattern::new(&pattern, escape)
             .map_err(|reason| ParseError::new(self.text, start, reason))?;
@@ -226,7 +274,7 @@ impl<'t> Parser<'t> {
             return Ok(None);
         }
         let start = self.next.start;
-        let escape = unquote(self.string("a character in quotes")?);
+        let escape = unquote(self.string("a character in single quotes")?, '\'');
         let mut chars = escape.chars();
         match (chars.next(), chars.next()) {
             (Some(escape), None) => Ok(Some(escape)),
@@ -238,7 +286,7 @@ impl<'t> Parser<'t> {
         if negated { self.push(Step::Not) } else { Ok(()) }
     }
 
-    fn sum(&mut self) -> Result<Operand> {
+    fn sum(&mut self) -> Result<Operand<'t>> {
         self.arithmetic(Self::product, |symbol| match symbol {
             Symbol::Plus => Some(Arithmetic::Add),
             Symbol::Minus => Some(Arithmetic::Subtract),
@@ -246,7 +294,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn product(&mut self) -> Result<Operand> {
+    fn product(&mut self) -> Result<Operand<'t>> {
         self.arithmetic(Self::sign, |symbol| match symbol {
             Symbol::Star => Some(Arithmetic::Multiply),
             Symbol::Slash => Some(Arithmetic::Divide),
@@ -257,9 +305,9 @@ impl<'t> Parser<'t> {
     /// Operands with operators of one level between them, from left to right.
     fn arithmetic(
         &mut self,
-        operand: fn(&mut Self) -> Result<Operand>,
+        operand: fn(&mut Self) -> Result<Operand<'t>>,
         operator: fn(Symbol) -> Option<Arithmetic>,
-    ) -> Result<Operand> {
+    ) -> Result<Operand<'t>> {
         let mut left = operand(self)?;
         while let Token::Symbol(symbol) = self.next.token
             && let Some(operator) = operator(symbol)
@@ -269,12 +317,12 @@ impl<'t> Parser<'t> {
             self.require(left, Kind::Number)?;
             self.require(right, Kind::Number)?;
             self.push(Step::Arithmetic(operator))?;
-            left.kind = Kind::Number;
+            left = Operand::new(Kind::Number, left.start);
         }
         Ok(left)
     }
 
-    fn sign(&mut self) -> Result<Operand> {
+    fn sign(&mut self) -> Result<Operand<'t>> {
         let start = self.next.start;
         let step = match self.next.token {
             Token::Symbol(Symbol::Plus) => Step::Plus,
@@ -292,30 +340,31 @@ impl<'t> Parser<'t> {
             self.require(operand, Kind::Number)?;
             self.push(step)?;
         }
-        Ok(Operand { kind: Kind::Number, start })
+        Ok(Operand::new(Kind::Number, start))
     }
 
-    fn operand(&mut self) -> Result<Operand> {
+    fn operand(&mut self) -> Result<Operand<'t>> {
         let start = self.next.start;
+        let mut term = Term::Other;
         let kind = match self.next.token {
             Token::Symbol(Symbol::Open) => return self.parentheses(),
             Token::Number(Number::Exact(value)) => {
                 self.integer(value)?;
-                return Ok(Operand { kind: Kind::Number, start });
+                return Ok(Operand::new(Kind::Number, start));
             }
             Token::Number(Number::Approximate(value)) => {
                 self.push(Step::Float(value))?;
                 Kind::Number
             }
             Token::String(written) => {
-                let pushed = self.draft.push_string(unquote(written));
+                let pushed = self.draft.push_string(unquote(written, '\''));
                 pushed.map_err(|reason| self.refused(reason))?;
+                term = Term::String(written);
                 Kind::String
             }
-            Token::Name(name) => {
-                let pushed = self.draft.push_name(name);
-                pushed.map_err(|reason| self.refused(reason))?;
-                Kind::Any
+            Token::Name(name) | Token::Quoted(name) => {
+                term = Term::Name(name);
+                self.name(name)?
             }
             Token::Word(Word::True | Word::False) => {
                 self.push(Step::Boolean(self.next.token == Token::Word(Word::True)))?;
@@ -324,17 +373,31 @@ impl<'t> Parser<'t> {
             _ => return Err(self.expected("an identifier, a literal or (")),
         };
         self.advance()?;
-        Ok(Operand { kind, start })
+        Ok(Operand { kind, term, start })
     }
 
-    fn parentheses(&mut self) -> Result<Operand> {
+    /// Pushes the name that is next. A quoted one may be a property's, whatever it is.
+    fn name(&mut self, written: &'t str) -> Result<Kind> {
+        let kind = field::kind_of(written).filter(|_| self.fields == Fields::Checked);
+        let is_refused = kind.is_none()
+            && self.fields == Fields::Checked
+            && matches!(self.next.token, Token::Name(_));
+        if is_refused {
+            return Err(self.refused(Reason::UnknownField));
+        }
+        let pushed = self.draft.push_name(written);
+        pushed.map_err(|reason| self.refused(reason))?;
+        Ok(kind.unwrap_or(Kind::Any))
+    }
+
+    fn parentheses(&mut self) -> Result<Operand<'t>> {
         let start = self.next.start;
         self.advance()?;
         let within = self.nested(Self::disjunction)?;
         if !self.take(Token::Symbol(Symbol::Close))? {
             return Err(self.expected("an operator or )"));
         }
-        Ok(Operand { kind: within.kind, start })
+        Ok(Operand { start, ..within })
     }
 
     /// Pushes the exact number that is next, its sign applied.
@@ -354,7 +417,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Reads what is one level deeper.
-    fn nested(&mut self, read: fn(&mut Self) -> Result<Operand>) -> Result<Operand> {
+    fn nested(&mut self, read: fn(&mut Self) -> Result<Operand<'t>>) -> Result<Operand<'t>> {
         if self.depth == limits::DEPTH_MAX {
             return Err(self.refused(Reason::TooDeep));
         }
@@ -383,7 +446,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Refuses a value that is of another kind whatever the message.
-    fn require(&self, operand: Operand, kind: Kind) -> Result<()> {
+    fn require(&self, operand: Operand<'t>, kind: Kind) -> Result<()> {
         if operand.kind == kind || operand.kind == Kind::Any {
             return Ok(());
         }

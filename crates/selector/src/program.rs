@@ -53,6 +53,9 @@ pub(crate) struct Program {
     pub(crate) operands_max: usize,
 }
 
+/// Steps for which LIKE counts beside its own: it looks at all of a text.
+const LIKE_WEIGHT: usize = 63;
+
 /// Enough for nearly every selector, and soon made ready.
 const OPERANDS_USUAL: usize = 8;
 
@@ -71,6 +74,12 @@ impl Step {
 }
 
 impl Program {
+    /// Steps of one match, at most.
+    pub(crate) fn weight(&self) -> usize {
+        let patterns = self.steps.iter().filter(|step| matches!(step, Step::Like(_)));
+        self.steps.len() + LIKE_WEIGHT * patterns.count()
+    }
+
     /// What the selector says of a message.
     pub(crate) fn evaluate(&self, properties: &(impl Properties + ?Sized)) -> Truth {
         if self.operands_max <= OPERANDS_USUAL {
@@ -137,10 +146,10 @@ impl Program {
     }
 }
 
-/// IN, over a sorted list: unknown for what is unknown, false for what is no string.
+/// IN, over a sorted list: unknown for what is no string.
 fn is_in(value: Value<'_>, list: &[Box<str>]) -> Truth {
     let found = |text: &str| list.binary_search_by(|entry| (**entry).cmp(text)).is_ok();
-    is_known(value).then(|| value.string().is_some_and(found))
+    value.string().map(found)
 }
 
 /// LIKE: unknown for what is unknown, false for what is no string.

@@ -5,7 +5,7 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::error::ParseError;
-use crate::parser;
+use crate::parser::{self, Fields};
 use crate::program::Program;
 use crate::value::Properties;
 
@@ -20,9 +20,19 @@ impl Selector {
     /// Reads a selector.
     ///
     /// # Errors
-    /// Where and why the text is none, or that it exceeds one of the [`limits`](crate::limits).
+    /// Where and why the text is none, or can never match as its author means it, or that it
+    /// exceeds one of the [`limits`](crate::limits).
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        Ok(Selector { text: text.into(), program: parser::parse(text)? })
+        Ok(Selector { text: text.into(), program: parser::parse(text, Fields::Checked)? })
+    }
+
+    /// Reads a selector that was accepted earlier, when more was: any header field may be compared
+    /// with anything.
+    ///
+    /// # Errors
+    /// As of [`parse`](Self::parse).
+    pub fn parse_stored(text: &str) -> Result<Self, ParseError> {
+        Ok(Selector { text: text.into(), program: parser::parse(text, Fields::Unchecked)? })
     }
 
     /// Whether it is true of a message. What is unknown does not match.
@@ -33,6 +43,12 @@ impl Selector {
     /// The text as it was given.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What a match costs at most, in steps of some 25 ns: each literal, name and operator is one,
+    /// LIKE counts for 64.
+    pub fn weight(&self) -> usize {
+        self.program.weight()
     }
 
     /// The properties and header fields that it may ask for, each once. What they say is all that

@@ -8,10 +8,16 @@ mod support;
 
 use support::rng::Rng;
 
-const PIECES: [&str; 48] = [
+const PIECES: [&str; 54] = [
     "a",
     "b",
     "JMSType",
+    "JMSPriority",
+    "JMSDeliveryMode",
+    "'PERSISTENT'",
+    "\"",
+    "\"a-b\"",
+    "\"\"",
     "größe",
     "_",
     "$x",

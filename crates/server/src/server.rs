@@ -10,7 +10,7 @@ use broker::{Broker, BrokerOptions, JournalFailed, OpenError, Recovery};
 use disk::{File, RealDisk};
 use engine::{EngineOptions, QueuePolicies};
 use journal::JournalOptions;
-use model::{BrokerStatistics, Formats, Nanos, StorePolicy, limits};
+use model::{BrokerStatistics, Nanos, StorePolicy, limits};
 
 use crate::address::{Listen, Listening, listed_twice};
 use crate::buffered::ALLOWED_BYTES_MIN;
@@ -411,8 +411,7 @@ fn redis_options(config: &Config) -> resp::Options {
 fn broker_options(config: &Config) -> BrokerOptions {
     let mut queue_policies = config.queues.clone();
     queue_policies.keep(default_tube());
-    let (property, payload) = amqp::formats();
-    let formats = Formats { property, payload };
+    let formats = amqp::formats();
     let engine = EngineOptions::new(config.policy);
     let dead_letter_queue = config.dead_letter_queue.clone().unwrap_or(engine.dead_letter_queue);
     let shares = MemoryShares::of(config);

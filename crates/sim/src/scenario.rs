@@ -6,8 +6,8 @@ use broker::BrokerOptions;
 use engine::{EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use journal::{JournalOptions, SEGMENTS_MIN};
 use model::{
-    Destination, Durability, Formats, Nanos, Persistence, QueueBounds, QueueName, StorePolicy,
-    WhenFull, limits,
+    Destination, Durability, Nanos, Persistence, QueueBounds, QueueName, StorePolicy, WhenFull,
+    limits,
 };
 
 use crate::oracle::ATTEMPTS_MAX;
@@ -325,14 +325,13 @@ impl Scenario {
     /// The broker's options.
     #[must_use]
     pub fn options(&self) -> BrokerOptions {
-        let (property, payload) = amqp::formats();
         BrokerOptions {
             engine: EngineOptions {
                 queue_policies: self.queue_policies(),
                 send_id_window: self.send_id_window,
                 pace_max: self.pace_max,
                 reply_bytes_max: self.reply_bytes_max,
-                formats: Formats { property, payload },
+                formats: amqp::formats(),
                 log_bodies_max: self.log_bodies_max,
                 memory_limit: self.memory_limit,
                 ..EngineOptions::new(self.policy)

@@ -7,7 +7,7 @@ use amqp::{Connection, Event, InputBuffer, Options};
 use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::JournalOptions;
-use model::{After, Formats, Nanos, Output, SessionId, StorePolicy};
+use model::{After, Nanos, Output, SessionId, StorePolicy};
 
 use crate::memory::{File, Memory};
 
@@ -34,8 +34,7 @@ const NOW: Nanos = Nanos::from_secs(1_000_000);
 impl House {
     /// A broker with so many connections that have not begun to speak.
     pub(crate) fn new(policy: StorePolicy, connections: u64) -> Self {
-        let (property, payload) = amqp::formats();
-        let formats = Formats { property, payload };
+        let formats = amqp::formats();
         let engine = EngineOptions { formats, ..EngineOptions::new(policy) };
         let disk = Memory::default();
         let mut broker = if policy == StorePolicy::Memory {

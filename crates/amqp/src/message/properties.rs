@@ -45,11 +45,13 @@ pub(crate) enum Place {
     UserId,
     To,
     Subject,
-    CorrelationId = 5,
+    ReplyTo,
+    CorrelationId,
     AbsoluteExpiryTime = 8,
     CreationTime,
     GroupId,
     GroupSequence,
+    ReplyToGroupId,
 }
 
 impl<'a> Properties<'a> {

@@ -9,7 +9,7 @@ use amqp::sasl::{Plain, SaslBody};
 use amqp::transaction::CoordinatorRequest;
 use amqp::types::{Map, Value};
 use amqp::{DecodeError, FORMAT, encode};
-use model::Value as Seen;
+use model::{Nanos, Subject, Value as Seen};
 
 /// A stream is cut into frames until it ends or is refused, and each frame is read.
 pub(crate) fn frames(bytes: &[u8]) {
@@ -101,18 +101,50 @@ pub(crate) fn message(bytes: &[u8]) {
 
 /// What a log holds is looked into without another check, whatever it is.
 fn stored(bytes: &[u8]) {
-    let (property, payload) = amqp::formats();
-    for name in ["JMSMessageID", "JMSXUserID", "JMSXGroupSeq", "JMSPriority", "colour", "x"] {
-        property(FORMAT, bytes, name);
+    let formats = amqp::formats();
+    let index = (formats.index)(FORMAT, bytes);
+    for name in NAMES {
+        for index in [&index[..], &[]] {
+            (formats.property)(&subject(bytes), index, name);
+        }
     }
-    let range = payload(FORMAT, bytes);
+    let range = (formats.payload)(FORMAT, bytes);
     assert!(range.start <= range.end && range.end <= bytes.len());
 }
 
-/// Selectors see what the sections say.
+/// Names that are looked for in whatever there is.
+const NAMES: [&str; 12] = [
+    "JMSMessageID",
+    "JMSCorrelationID",
+    "JMSReplyTo",
+    "JMSDestination",
+    "JMSExpiration",
+    "JMSDeliveryTime",
+    "JMSXUserID",
+    "JMSXGroupSeq",
+    "JMSXDeliveryCount",
+    "JMSPriority",
+    "colour",
+    "x",
+];
+
+fn subject(body: &[u8]) -> Subject<'_> {
+    let (created, expires) = (Nanos::from_secs(1), None);
+    Subject { format: FORMAT, body, priority: 0, is_persistent: true, created, expires, failed: 0 }
+}
+
+/// Selectors see what the sections say, with an index and without.
 fn check_seen(message: &Message<'_>) {
-    let (property, _) = amqp::formats();
-    let seen = |name| property(FORMAT, message.bytes(), name);
+    let formats = amqp::formats();
+    let index = (formats.index)(FORMAT, message.bytes());
+    assert!(index.is_sorted_by_key(|(name, _)| *name));
+    let seen = |name| {
+        let subject = subject(message.bytes());
+        let value = (formats.property)(&subject, &[], name);
+        let indexed = (formats.property)(&subject, &index, name);
+        assert_eq!(format!("{value:?}"), format!("{indexed:?}"), "{name}");
+        value
+    };
     let properties = message.properties();
     for (name, text) in [("JMSType", properties.subject), ("JMSXGroupID", properties.group_id)] {
         assert!(text.is_none_or(|text| seen(name) == Seen::String(text)), "{name}");

@@ -12,8 +12,8 @@ use amqp::transaction::CoordinatorRequest;
 use amqp::{Connection, Event, InputBuffer, Options};
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    After, BrokerStatistics, Command, Destination, Formats, Lsn, Nanos, NewMessage, QueueName,
-    SessionId, StorePolicy,
+    After, BrokerStatistics, Command, Destination, Lsn, Nanos, NewMessage, QueueName, SessionId,
+    StorePolicy,
 };
 
 /// What the first byte of the input says of how the rest is sent.
@@ -95,8 +95,7 @@ const BEFORE_BYTES: usize = 4_000;
 
 impl World {
     fn new() -> Self {
-        let (property, payload) = amqp::formats();
-        let formats = Formats { property, payload };
+        let formats = amqp::formats();
         let mut engine =
             Engine::new(EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) });
         engine.set_room(u64::MAX);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use amqp::{Connection, Event, InputBuffer, Options};
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    After, Command, Destination, Formats, LinkId, Lsn, MessageId, Nanos, NewMessage, QueueName,
-    Reply, SessionId, StorePolicy,
+    After, Command, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage, QueueName, Reply,
+    SessionId, StorePolicy,
 };
 
 use crate::peer::{self, Words};
@@ -38,8 +38,7 @@ pub(crate) struct End {
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        let (property, payload) = amqp::formats();
-        let formats = Formats { property, payload };
+        let formats = amqp::formats();
         let options = EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) };
         let mut engine = Engine::new(options);
         engine.set_room(u64::MAX);

@@ -70,9 +70,9 @@ use engine::{
     QueuePolicy, RecordView, ReleaseOrder, Standing, StoredState, WhenFull, describe,
 };
 use model::{
-    After, Command, ConsumerMode, DeadReason, Destination, Durability, Format, Formats, LinkId,
-    MessageId, Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply, SessionId,
-    Settlement, StorePolicy, Subscription, SubscriptionName, TransactionId, Value,
+    After, Command, ConsumerMode, DeadReason, Destination, Durability, Formats, LinkId, MessageId,
+    Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply, SessionId, Settlement,
+    StorePolicy, Subject, Subscription, SubscriptionName, TransactionId, Value,
 };
 
 use super::log::{Log, Snapshot};
@@ -500,8 +500,11 @@ fn settlement(word: &str) -> Settlement {
 }
 
 /// Properties of a body like `colour:blue,size:3`.
-fn property<'m>(_: Format, body: &'m [u8], name: &str) -> Value<'m> {
-    let text = std::str::from_utf8(body).unwrap_or_default();
+fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], name: &str) -> Value<'m> {
+    if name == "failed" {
+        return Value::Integer(seen.failed.into());
+    }
+    let text = std::str::from_utf8(seen.body).unwrap_or_default();
     let pairs = text.split(',').filter_map(|pair| pair.split_once(':'));
     let value = pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next();
     match value.map(|value| (value, value.parse())) {

@@ -24,7 +24,7 @@ pub(crate) enum Tree {
     Or(Box<[Tree; 2]>),
 }
 
-pub(crate) const NAMES: [&str; 6] = ["a", "b", "c", "d", "JMSType", "größe"];
+pub(crate) const NAMES: [&str; 7] = ["a", "b", "c-d", "it\"s", "IN", "JMSMessageID", "größe"];
 
 const INTEGERS: [i64; 9] = [0, 1, 2, 3, -1, -7, 1 << 53, i64::MAX, i64::MIN];
 const FLOATS: [f64; 8] = [0.0, -0.0, 0.5, 1.0, 2.0, -1.5, 1e300, 9_007_199_254_740_992.0];
@@ -125,13 +125,17 @@ impl Printer<'_> {
     pub(crate) fn print(&mut self, tree: &Tree, tightness: u8) -> String {
         let (own, text) = match tree {
             Tree::Literal(value) => literal(value),
-            Tree::Name(name) => (7, (*name).to_owned()),
+            Tree::Name(name) => (7, self.name(name)),
             Tree::Sign(sign, operand) => (6, format!("{sign}{}", self.print(operand, 6))),
             Tree::Arithmetic(operator, operands) => {
                 let own = if matches!(operator, '*' | '/') { 5 } else { 4 };
                 (own, self.infix(operands, &operator.to_string(), own, own + 1))
             }
-            Tree::Compare(operator, operands) => (3, self.infix(operands, operator, 4, 4)),
+            Tree::Compare(operator, operands) => {
+                // What is compared with must not look like a string in wrong quotes.
+                let right = if matches!(operands[1], Tree::Name(_)) { 8 } else { 4 };
+                (3, self.infix(operands, operator, 4, right))
+            }
             Tree::Between(negated, operands) => {
                 let [value, low, high] = operands.each_ref().map(|tree| self.print(tree, 4));
                 let not = self.not(*negated);
@@ -166,6 +170,15 @@ impl Printer<'_> {
         } else {
             text
         }
+    }
+
+    /// In double quotes where it needs them, and at times where it does not.
+    fn name(&mut self, name: &str) -> String {
+        let is_plain = name != "IN" && name.chars().all(char::is_alphanumeric);
+        if is_plain && !self.rng.one_in(4) {
+            return name.to_owned();
+        }
+        format!("\"{}\"", name.replace('"', "\"\""))
     }
 
     fn infix(&mut self, operands: &[Tree; 2], operator: &str, left: u8, right: u8) -> String {
@@ -247,8 +260,9 @@ fn degree(tree: &Tree, message: &Message) -> u8 {
             compare("<", number.clone(), low).max(compare(">", number, high))
         }
         Tree::In(negated, text, list) => {
+            let text = value(text).filter(|text| matches!(text, Owned::String(_)));
             let equal =
-                |entry: &String| compare("=", value(text), Some(Owned::String(entry.into())));
+                |entry: &String| compare("=", text.clone(), Some(Owned::String(entry.into())));
             negate(*negated, list.iter().map(equal).max().unwrap_or(0))
         }
         Tree::Like(negated, text, pattern) => {

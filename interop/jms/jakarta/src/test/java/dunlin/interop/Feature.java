@@ -12,6 +12,8 @@ enum Feature {
     GUARDED_SHARED_SUBSCRIPTIONS,
     /** A temporary destination is guarded also against who takes its name for an ordinary one's. */
     GUARDED_TEMPORARY_DESTINATIONS,
+    /** Selectors know all header fields, quoted names, and what can never match. */
+    HEADER_SELECTORS,
     /** A message or transaction that is too large is refused, not taken whatever its size. */
     LIMITS,
     /** In a selector, {@code NOT a = b} is {@code NOT (a = b)}. */

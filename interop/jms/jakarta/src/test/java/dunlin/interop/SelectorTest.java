@@ -2,6 +2,7 @@ package dunlin.interop;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import jakarta.jms.DeliveryMode;
 import jakarta.jms.InvalidSelectorException;
@@ -13,6 +14,7 @@ import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.apache.qpid.jms.message.JmsTextMessage;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -99,6 +101,11 @@ class SelectorTest extends Scenario {
         "nothing = 1 AND weight = 10                    | -",
         "NOT (nothing = 1 AND weight = 10)              | 2346",
         "weight = '10'                                  | -",
+        "weight IN ('10')                               | -",
+        "weight NOT IN ('10')                           | -",
+        "NOT (weight IN ('10', '25'))                   | -",
+        "fragile NOT IN ('true')                        | -",
+        "weight NOT IN ('10') OR colour = 'red'         | 1",
         "colour = 10                                    | -",
         "colour = 'red' OR colour = 'blue' AND weight = 1 | 1",
         "JMSType = 'type1'                              | 135@",
@@ -140,6 +147,78 @@ class SelectorTest extends Scenario {
                 () -> session.createConsumer(queue, selector));
         assertThrows(InvalidSelectorException.class, () ->
                 session.createBrowser(queue, selector).getEnumeration());
+    }
+
+    @ParameterizedTest
+    @Needs(Feature.HEADER_SELECTORS)
+    @CsvSource(delimiter = '|', quoteCharacter = '`', value = {
+        "JMSReplyTo = 'answers'       | 1",
+        "JMSReplyTo IS NULL           | 23",
+        "JMSExpiration = 0            | 13",
+        "JMSExpiration > JMSTimestamp | 2",
+        "JMSDeliveryTime >= JMSTimestamp | 123",
+        "JMSXGroupSeq = 7             | 3",
+        "JMSXDeliveryCount = 1        | 123",
+        "JMSRedelivered = FALSE       | 123",
+        "NOT JMSRedelivered           | 123",
+        "\"order-id\" = 5             | 2",
+        "\"a.b\" LIKE 'x%'            | 3",
+    })
+    void itChoosesByHeaderFieldsAndQuotedNames(String selector, String expected) throws Exception {
+        Session session = session();
+        MessageProducer producer = session.createProducer(queue(session));
+        TextMessage first = session.createTextMessage("1");
+        first.setJMSReplyTo(session.createQueue("answers"));
+        producer.send(first);
+        TextMessage second = propertied(session, "2", "order-id", 5);
+        producer.send(second, DeliveryMode.PERSISTENT, 4, 600_000);
+        TextMessage third = propertied(session, "3", "a.b", "xy");
+        third.setIntProperty("JMSXGroupSeq", 7);
+        third.setStringProperty("JMSXGroupID", "g");
+        producer.send(third);
+        List<String> numbers = expected.chars().mapToObj(Character::toString).toList();
+        assertEquals(numbers, rest(session.createConsumer(queue(session), selector)), selector);
+    }
+
+    /** The client checks the names of properties, unless it is told not to. */
+    private TextMessage propertied(Session session, String text, String name, Object value)
+            throws JMSException {
+        JmsTextMessage message = (JmsTextMessage) session.createTextMessage(text);
+        message.setValidatePropertyNames(false);
+        message.setObjectProperty(name, value);
+        return message;
+    }
+
+    /** A message that has failed is chosen by that, and not by those who want what is new. */
+    @Test
+    @Needs(Feature.HEADER_SELECTORS)
+    void attemptsCanBeChosen() throws Exception {
+        Session session = session(Session.SESSION_TRANSACTED);
+        Queue queue = queue(session);
+        send(session, queue, "again");
+        session.commit();
+        MessageConsumer fresh = session.createConsumer(queue, "JMSXDeliveryCount = 1");
+        assertEquals("again", text(fresh));
+        session.rollback();
+        assertNothing(fresh);
+        fresh.close();
+        String failed = "JMSRedelivered AND JMSXDeliveryCount = 2";
+        MessageConsumer again = session.createConsumer(queue, failed);
+        assertEquals("again", text(again));
+        session.commit();
+    }
+
+    /** What the client's own check lets pass, and can never match. */
+    @ParameterizedTest
+    @Needs(Feature.HEADER_SELECTORS)
+    @ValueSource(strings = {"JMSPriority = 'high'", "JMSDeliveryMode = 2", "JMSFoo = 1",
+        "JMSDeliveryMode = 'persistent'", "JMSTimestamp LIKE '1%'"})
+    void whatNeverMatchesIsRefused(String selector) throws Exception {
+        Session session = session();
+        Queue queue = queue(session);
+        JMSException refused =
+                assertThrows(JMSException.class, () -> session.createConsumer(queue, selector));
+        assertTrue(refused.getMessage().contains("selector"), refused.getMessage());
     }
 
     @Test
