@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use model::{ClientName, Destination, NameError, QueueName, Subscription, SubscriptionName};
 
+use crate::connection::elsewhere;
 use crate::encode;
 use crate::error::{Error, condition};
 use crate::terminus::{DistributionMode, ExpiryPolicy, Source, TerminusDurability};
@@ -18,10 +19,14 @@ const TOPIC_PREFIX: &str = "topic://";
 /// How the engine names topics that go with a session.
 const TEMPORARY_TOPIC_PREFIX: &str = "temporary/topic/";
 
-const QUEUE: [&str; 2] = ["queue", "temporary-queue"];
-const TOPIC: [&str; 2] = ["topic", "temporary-topic"];
-const SHARED: &str = "shared";
-const GLOBAL: &str = "global";
+/// The capabilities of queues.
+pub(crate) const QUEUE: [&str; 2] = ["queue", "temporary-queue"];
+/// The capabilities of topics.
+pub(crate) const TOPIC: [&str; 2] = ["topic", "temporary-topic"];
+/// The capability of a subscription that several consumers share.
+pub(crate) const SHARED: &str = "shared";
+/// That of one that belongs to no client.
+pub(crate) const GLOBAL: &str = "global";
 
 /// The filter that selects messages, by code and name (registered filters of AMQP).
 const SELECTOR: (u64, &str) = (0x0000_468c_0000_0004, "apache.org:selector-filter:string");
@@ -45,7 +50,11 @@ pub(crate) fn destination_of_message(
     to: &str,
     jms_type: Option<Value<'_>>,
 ) -> Result<Destination, Error> {
-    named(to, jms_type.and_then(|code| code.as_i64()).map(|code| code % 2 == 1))
+    let to = named(to, jms_type.and_then(|code| code.as_i64()).map(|code| code % 2 == 1))?;
+    match elsewhere::meaning(to.name().as_str()) {
+        Some(meaning) => Err(elsewhere::refusal(meaning)),
+        None => Ok(to),
+    }
 }
 
 fn named(address: &str, is_topic: Option<bool>) -> Result<Destination, Error> {

@@ -6,14 +6,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use model::{Command, ConsumerMode, Destination, LinkId};
+use model::{Command, ConsumerMode, Destination, LinkId, Settlement};
 
 use crate::Connection;
+use crate::connection::disposition::settlement;
 use crate::connection::event::Awaited;
 use crate::connection::limits::LINK_NAME_BYTES_MAX;
 use crate::connection::link::{Consumer, Kind, Link, Producer, Recipient, Standing};
 use crate::connection::session::{Session, SessionKey};
-use crate::connection::{Fault, address, not_allowed};
+use crate::connection::{Fault, actual, address, elsewhere, not_allowed};
 use crate::error::{Error, condition};
 use crate::performative::{
     Attach, Begin, Detach, Performative, ReceiverSettleMode, Role, SenderSettleMode, Unsettled,
@@ -163,23 +164,21 @@ impl Connection {
     fn plan(&mut self, attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
         match attach.role {
             Role::Sender => plan_producer(attach, answer),
-            Role::Receiver => self.plan_consumer(attach, answer),
+            Role::Receiver => self.plan_consumer(attach),
         }
     }
 
-    fn plan_consumer(&mut self, attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
+    fn plan_consumer(&mut self, attach: &Attach) -> Result<Plan, Error> {
         let Some(source) = &attach.source else { return self.plan_lookup(attach) };
         if address::is_without_local(source) && !self.peer.is_identified {
             self.recognise();
         }
-        let kind = Kind::Consumer(Consumer {
-            settles: attach.snd_settle_mode == SenderSettleMode::Settled,
-            ..Consumer::default()
-        });
-        if let Some(source) = &mut answer.source {
-            let without_local = self.peer.client.is_some();
-            address::keep_known_filters(source, without_local);
-        }
+        let message_bytes_max = attach.max_message_size.filter(|max| *max > 0);
+        let kind = Kind::Consumer(Consumer::new(
+            attach.snd_settle_mode == SenderSettleMode::Settled,
+            source.default_outcome.as_ref().map_or(Settlement::Release, settlement),
+            message_bytes_max.unwrap_or(u64::MAX),
+        ));
         let opening = if source.dynamic {
             Opening::Temporary { topic: address::is_topic(&source.capabilities) }
         } else {
@@ -213,19 +212,37 @@ impl Connection {
             Ok(Opening::Temporary { topic }) => {
                 return self.ask(Command::CreateTemporary { topic }, Awaited::Created(id));
             }
-            Ok(Opening::Destination(destination)) => self.opening(id, destination),
+            Ok(Opening::Destination(destination)) => {
+                match elsewhere::meaning(destination.name().as_str()) {
+                    Some(meaning) => return self.seek(id, destination, meaning),
+                    None => self.opening(id, destination),
+                }
+            }
             Err(error) => Err(error),
         };
         match command {
             Ok(command) => self.ask(command, Awaited::Attached(id)),
-            Err(error) => {
-                self.begin_ending(id);
-                self.ask_nothing(Awaited::Refused(id, Box::new(error)));
-            }
+            Err(error) => self.refuse_link(id, error),
         }
     }
 
-    /// The command that opens a link to a destination.
+    fn refuse_link(&mut self, id: LinkId, error: Error) {
+        self.begin_ending(id);
+        self.ask_nothing(Awaited::Refused(id, Box::new(error)));
+    }
+
+    /// Asks whether a queue is there whose name means something else elsewhere. Topics are there
+    /// only for who subscribes to them.
+    fn seek(&mut self, id: LinkId, destination: Destination, meaning: &'static str) {
+        let Destination::Queue(queue) = &destination else {
+            return self.refuse_link(id, elsewhere::refusal(meaning));
+        };
+        let command = Command::QueueStatistics { queue: queue.clone() };
+        self.ask(command, Awaited::Sought(id, destination, meaning));
+    }
+
+    /// The command that opens a link to a destination. Our attach tells from here on what is at
+    /// its ends.
     pub(super) fn opening(
         &mut self,
         id: LinkId,
@@ -234,21 +251,26 @@ impl Connection {
         let client = self.peer.client.as_ref();
         let gone = || Error::new(condition::INTERNAL_ERROR, "the link is gone");
         let link = self.links.get_mut(&id).ok_or_else(gone)?;
+        let attach = link.attach.as_mut().ok_or_else(gone)?;
         let Kind::Consumer(consumer) = &mut link.kind else {
+            if let Some(AttachTarget::Node(target)) = &mut attach.target {
+                actual::target(target, Some(&destination));
+            }
             return Ok(Command::OpenProducer { link: id, to: destination });
         };
-        let source = link.attach.as_ref().and_then(|attach| attach.source.as_ref());
-        let source = source.ok_or_else(gone)?;
+        let source = attach.source.as_mut().ok_or_else(gone)?;
         match destination {
             Destination::Queue(queue) => {
                 consumer.browses = source.distribution_mode == Some(DistributionMode::Copy);
                 let mode = if consumer.browses { ConsumerMode::Browse } else { ConsumerMode::Take };
                 let selector = address::selector(source).map(Into::into);
+                actual::queue(source, consumer.browses);
                 Ok(Command::OpenConsumer { link: id, queue, selector, mode })
             }
             Destination::Topic(topic) => {
                 let subscription = address::subscription(source, &link.name, topic, client)?;
                 consumer.durable = subscription.name.clone().filter(|name| name.durable);
+                actual::subscription(source, &subscription);
                 Ok(Command::Subscribe { link: id, subscription: Box::new(subscription) })
             }
         }
@@ -331,6 +353,9 @@ fn plan_producer(attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
             Opening::Temporary { topic: address::is_topic(capabilities) }
         }
         Target { address: None, .. } => {
+            if let Some(AttachTarget::Node(target)) = &mut answer.target {
+                actual::target(target, None);
+            }
             return Ok(Plan { kind: kind(Recipient::Relay), opening: Opening::Nothing });
         }
         Target { address, capabilities, .. } => {

@@ -35,22 +35,21 @@ impl Connection {
             }
             _ => (None, None),
         };
-        let outcome = match outcome {
-            Some(outcome) => outcome,
-            // Settled without an outcome: it was not looked at (2.6.12).
-            None if disposition.settled => &Outcome::Released,
-            None => return Ok(()),
-        };
+        // Settled without an outcome: the link's default is its outcome (3.5.3).
+        if outcome.is_none() && !disposition.settled {
+            return Ok(());
+        }
         let last = disposition.last.unwrap_or(disposition.first);
         let session = self.sessions.get(&key);
         let deliveries = session.and_then(|session| session.deliveries(disposition.first, last));
         let Some((next, last)) = deliveries else { return Ok(()) };
         self.miss_parts(key, next, last, transaction);
-        let answer = (!disposition.settled).then(|| match transaction {
-            Some(transaction) => Answer::Enlisted(transaction, outcome.clone()),
-            None => Answer::Outcome(outcome.clone()),
+        let answered = outcome.filter(|_| !disposition.settled).cloned();
+        let answer = answered.map(|outcome| match transaction {
+            Some(transaction) => Answer::Enlisted(transaction, outcome),
+            None => Answer::Outcome(outcome),
         });
-        let settlement = settlement(outcome);
+        let settlement = outcome.map(settlement);
         let range = SettlingRange { session: key, next, last, settlement, transaction, answer };
         self.work.push_back(Work::Settle(range));
         Ok(())
@@ -88,7 +87,7 @@ impl Connection {
 }
 
 /// What an outcome means for the message.
-const fn settlement(outcome: &Outcome) -> Settlement {
+pub(super) const fn settlement(outcome: &Outcome) -> Settlement {
     match outcome {
         Outcome::Accepted => Settlement::Accept,
         Outcome::Rejected(_) => Settlement::Park(DeadReason::Rejected),

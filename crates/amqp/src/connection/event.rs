@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use model::{Delivery, LinkId, MessageId, TransactionId};
+use model::{Delivery, Destination, LinkId, MessageId, TransactionId};
 
 use crate::connection::session::SessionKey;
 use crate::error::Error;
@@ -71,6 +71,8 @@ pub(crate) enum Awaited {
     Begun(SessionKey),
     /// A temporary destination for this link, which is opened thereafter.
     Created(LinkId),
+    /// Whether a queue is there whose name means something else elsewhere.
+    Sought(LinkId, Destination, &'static str),
     Attached(LinkId),
     Refused(LinkId, Box<Error>),
     Found(LinkId),

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use model::{After, Destination, MessageId, SubscriptionName, TransactionId, limits};
+use model::{After, Destination, MessageId, Settlement, SubscriptionName, TransactionId, limits};
 
 use crate::connection::limits::{
     BROWSER_AHEAD_MAX, CONSUMER_AHEAD_BYTES_MAX, CONSUMER_AHEAD_MAX, LINK_BYTES, PRODUCER_CREDIT,
@@ -118,12 +118,16 @@ pub(crate) enum Enlisted {
 /// The engine counts the messages that it gave to the consumer; each of them is sent or returned,
 /// and `disposed` counts these. The peer counts by `delivery_count`, which a drain advances as
 /// well (2.6.7).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Consumer {
     /// What is sent is settled at once.
     pub(crate) settles: bool,
     /// It gets copies and holds nothing.
     pub(crate) browses: bool,
+    /// What becomes of a delivery that the peer settles without a word.
+    pub(crate) default: Settlement,
+    /// Bytes of the largest message that the peer takes.
+    pub(crate) message_bytes_max: u64,
     pub(crate) delivery_count: u32,
     /// Deliveries that may follow `delivery_count`.
     pub(crate) credit: u32,
@@ -155,10 +159,9 @@ pub(crate) struct Consumer {
 }
 
 /// How far it is that the peer's credit is used up, as it asked (2.6.7).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drain {
     /// It did not ask, or has changed its mind.
-    #[default]
     None,
     /// The engine has to hear of it.
     Asked,
@@ -250,6 +253,31 @@ impl Producer {
 }
 
 impl Consumer {
+    /// One that the engine has not heard of.
+    pub(crate) const fn new(settles: bool, default: Settlement, message_bytes_max: u64) -> Self {
+        Self {
+            settles,
+            browses: false,
+            default,
+            message_bytes_max,
+            delivery_count: 0,
+            credit: 0,
+            drain: Drain::None,
+            drains: 0,
+            said: 0,
+            said_bytes: 0,
+            disposed: 0,
+            disposed_bytes: 0,
+            latest: After::NOTHING,
+            granting: false,
+            unsent: BTreeSet::new(),
+            unsettled: BTreeSet::new(),
+            places: VecDeque::new(),
+            parked: VecDeque::new(),
+            durable: None,
+        }
+    }
+
     /// The peer has so much credit from its count on; what is under way it does not know (2.6.7).
     pub(crate) fn set_credit(&mut self, counted: Option<u32>, credit: u32, drain: bool) {
         let unknown_to_peer = self.delivery_count.wrapping_sub(counted.unwrap_or_default());

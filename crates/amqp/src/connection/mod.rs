@@ -18,12 +18,14 @@
 //!   any   -> Closing -> Closed we close; whatever comes is ignored until the peer's close
 //! ```
 
+mod actual;
 mod address;
 mod arrival;
 mod attach;
 mod coordinator;
 mod departure;
 mod disposition;
+mod elsewhere;
 mod ending;
 mod event;
 mod flow;

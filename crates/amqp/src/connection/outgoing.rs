@@ -15,6 +15,7 @@ use crate::connection::limits::OUTPUT_BYTES_MAX;
 use crate::connection::link::{Kind, Link};
 use crate::connection::session::{Outgoing, Session, SessionKey, Unsettled, Waiting, wire};
 use crate::connection::work::settle;
+use crate::error::{Error, condition};
 use crate::message::MESSAGE_FORMAT;
 use crate::performative::{Transfer, TransferFrames};
 
@@ -44,10 +45,21 @@ impl Connection {
         let key = link.session;
         let is_copy = matches!(&link.kind, Kind::Consumer(consumer) if consumer.browses);
         let mut outgoing = Outgoing::new(id, delivery, Opening::of(delivery, self.now), is_copy);
+        if self.is_too_large(&outgoing) {
+            let why = "the next message is larger than the link takes (max-message-size)";
+            let error = Error::new(condition::LINK_MESSAGE_SIZE_EXCEEDED, why);
+            return self.detach_link(id, error);
+        }
         if !self.send_at_once(key, &mut outgoing, out) {
             self.let_wait(key, Waiting::Delivery(Box::new(outgoing)));
             self.send_waiting(key, out);
         }
+    }
+
+    /// The peer said how large its messages may be (2.7.3).
+    fn is_too_large(&mut self, outgoing: &Outgoing) -> bool {
+        let consumer = self.consumer(outgoing.link);
+        consumer.is_some_and(|consumer| outgoing.bytes() as u64 > consumer.message_bytes_max)
     }
 
     /// Sends what nothing stands in the way of. Gives whether it is done with; if not, it waits.

@@ -5,15 +5,17 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use model::{After, Command, Delivery, Durability, LinkId, Refusal, Reply, Settlement};
+use model::{
+    After, Command, Delivery, Destination, Durability, LinkId, Refusal, Reply, Settlement,
+};
 
 use crate::Connection;
 use crate::connection::event::{Answer, Awaited, Departing, Fact, Settling};
 use crate::connection::handshake::invalid_container;
-use crate::connection::link::{Drain, Kind, Standing};
+use crate::connection::link::{Drain, Kind, Link, Standing};
 use crate::connection::session::Session;
 use crate::connection::work::settle;
-use crate::connection::{Phase, address, later, refusal};
+use crate::connection::{Phase, address, elsewhere, later, refusal};
 use crate::error::{Error, condition};
 use crate::terminus::AttachTarget;
 
@@ -72,6 +74,9 @@ impl Connection {
             }
             Awaited::Begun(session) => Some((in_order, Fact::Begun(session))),
             Awaited::Created(link) => self.created(link, reply),
+            Awaited::Sought(link, destination, meaning) => {
+                self.sought(link, destination, meaning, &reply)
+            }
             Awaited::Attached(link) => self.attached(link, reply),
             Awaited::Refused(link, error) => Some((in_order, Fact::AttachRefused(link, error))),
             Awaited::Found(link) => self.found(link, reply),
@@ -119,7 +124,8 @@ impl Connection {
         let link = self.links.get_mut(&id).filter(|link| !link.is_ending());
         let Some(link) = link else {
             self.ask(Command::DeleteTemporary { destination }, Awaited::Unheard);
-            return None;
+            let error = Error::new(condition::RESOURCE_DELETED, "the link was detached before");
+            return Some((self.latest, Fact::AttachRefused(id, Box::new(error))));
         };
         link.temporary = Some(destination.clone());
         let address = Some(destination.name().as_str().into());
@@ -130,6 +136,27 @@ impl Connection {
                 _ => {}
             }
         }
+        self.open_at(id, destination)
+    }
+
+    /// A queue whose name means something else elsewhere is one if it is there.
+    fn sought(
+        &mut self,
+        id: LinkId,
+        queue: Destination,
+        meaning: &'static str,
+        reply: &Reply,
+    ) -> Told {
+        let is_ending = self.links.get(&id).is_none_or(Link::is_ending);
+        if matches!(reply, Reply::QueueStatistics(_)) && !is_ending {
+            return self.open_at(id, queue);
+        }
+        self.begin_ending(id);
+        let error = Box::new(elsewhere::refusal(meaning));
+        Some((self.latest, Fact::AttachRefused(id, error)))
+    }
+
+    fn open_at(&mut self, id: LinkId, destination: Destination) -> Told {
         match self.opening(id, destination) {
             Ok(command) => {
                 self.ask(command, Awaited::Attached(id));

@@ -27,7 +27,8 @@ pub(crate) struct SettlingRange {
     /// The first that was not looked at.
     pub(crate) next: u64,
     pub(crate) last: u64,
-    pub(crate) settlement: Settlement,
+    /// What it says; nothing: the default of each link.
+    pub(crate) settlement: Option<Settlement>,
     pub(crate) transaction: Option<TransactionId>,
     /// What the peer waits for.
     pub(crate) answer: Option<Answer>,
@@ -134,9 +135,11 @@ impl Connection {
         delivery: u64,
         unsettled: Unsettled,
     ) -> (Command, Awaited) {
+        let mut default = Settlement::Release;
         if let Some(consumer) = self.consumer(unsettled.link) {
             // One that is ending has none.
             consumer.unsettled.remove(&delivery);
+            default = consumer.default;
         }
         let Some(message) = unsettled.message else {
             // A copy: nothing becomes of it, but an answer has its turn.
@@ -144,7 +147,8 @@ impl Connection {
             return (Command::CloseProducer { link: NOBODY }, awaited);
         };
         let awaited = settling(range, delivery, Some(message));
-        (settle(message, range.settlement, range.transaction), awaited)
+        let settlement = range.settlement.unwrap_or(default);
+        (settle(message, settlement, range.transaction), awaited)
     }
 }
 

@@ -191,34 +191,52 @@ fn attach(words: &Words<'_>) -> Attach {
     let role = if words.at(3) == "sender" { Role::Sender } else { Role::Receiver };
     let outcomes = || Symbols::from(["amqp:accepted:list", "amqp:rejected:list"]);
     let mut properties = Fields::default();
-    if words.has("dynamic") {
-        LifetimePolicy::DeleteOnClose.insert_into(&mut properties);
+    let lifetime = match words.get("lifetime") {
+        Some("no-links") => Some(LifetimePolicy::DeleteOnNoLinks),
+        Some("no-messages") => Some(LifetimePolicy::DeleteOnNoMessages),
+        Some("no-links-or-messages") => Some(LifetimePolicy::DeleteOnNoLinksOrMessages),
+        _ => words.has("dynamic").then_some(LifetimePolicy::DeleteOnClose),
+    };
+    if let Some(lifetime) = lifetime {
+        lifetime.insert_into(&mut properties);
     }
+    let durable = if words.has("durable") {
+        TerminusDurability::UnsettledState
+    } else {
+        TerminusDurability::None
+    };
+    let expiry_policy = match words.get("ends") {
+        Some("link-detach") => ExpiryPolicy::LinkDetach,
+        Some("session-end") => ExpiryPolicy::SessionEnd,
+        Some("connection-close") => ExpiryPolicy::ConnectionClose,
+        _ if words.has("durable") => ExpiryPolicy::Never,
+        _ => ExpiryPolicy::LinkDetach,
+    };
+    let default = Words::new(words.get("default").unwrap_or_default());
     let source = Source {
         address: words.get("source").map(Into::into),
-        durable: if words.has("durable") {
-            TerminusDurability::UnsettledState
-        } else {
-            TerminusDurability::None
-        },
-        expiry_policy: if words.has("durable") {
-            ExpiryPolicy::Never
-        } else {
-            ExpiryPolicy::LinkDetach
-        },
+        durable,
+        expiry_policy,
+        timeout: words.value("timeout").unwrap_or_default(),
         distribution_mode: words.has("copy").then_some(DistributionMode::Copy),
         dynamic: words.has("dynamic") && role == Role::Receiver,
+        dynamic_node_properties: properties.clone(),
         filter: filter(words),
-        outcomes: outcomes(),
+        default_outcome: match state(&default) {
+            Some(DeliveryState::Outcome(outcome)) => Some(outcome),
+            _ => None,
+        },
+        outcomes: words.get("outcomes").map_or_else(outcomes, |_| words.symbols("outcomes")),
         capabilities: words.symbols("is"),
-        ..Source::default()
     };
     let target = Target {
         address: words.get("target").map(Into::into),
+        durable,
+        expiry_policy,
+        timeout: words.value("timeout").unwrap_or_default(),
         dynamic: words.has("dynamic") && role == Role::Sender,
         dynamic_node_properties: properties,
         capabilities: words.symbols("is"),
-        ..Target::default()
     };
     let coordinator = Coordinator { capabilities: Symbols::from(["amqp:local-transactions"]) };
     let target = if words.has("coordinator") {
@@ -239,6 +257,7 @@ fn attach(words: &Words<'_>) -> Attach {
         source: (!words.has("no-source")).then_some(source),
         target: (!words.has("no-target")).then_some(target),
         initial_delivery_count: (role == Role::Sender).then_some(0),
+        max_message_size: words.value("message-max"),
         desired_capabilities: words.symbols("desired"),
         ..Attach::new(words.at(4), words.number(2), role)
     }

@@ -8,8 +8,8 @@ use amqp::performative::{Attach, Flow, Performative, Role, SenderSettleMode, Tra
 use amqp::protocol_header::ProtocolHeader;
 use amqp::sasl::SaslBody;
 use amqp::state::{DeliveryState, Outcome};
-use amqp::terminus::{AttachTarget, DistributionMode, Source};
-use amqp::types::Symbols;
+use amqp::terminus::{AttachTarget, DistributionMode, ExpiryPolicy, LifetimePolicy, Source};
+use amqp::types::{Fields, Symbols};
 use model::{Command, Nanos, Persistence};
 
 /// Each header and frame of what was sent.
@@ -93,7 +93,17 @@ fn attach(attach: &Attach) -> String {
     }
     write!(line, " receive={:?}", attach.rcv_settle_mode).unwrap();
     match &attach.source {
-        Some(source) => write!(line, " source={}", terminus(source)).unwrap(),
+        Some(source) if attach.role == Role::Sender => {
+            write!(line, " source={}", terminus(source)).unwrap();
+            let default = source.default_outcome.as_ref().map(outcome_words);
+            if default.as_deref() != Some("released") {
+                write!(line, " default={}", default.unwrap_or("none".into())).unwrap();
+            }
+        }
+        // The peer's own end.
+        Some(source) => {
+            write!(line, " source={}", source.address.as_deref().unwrap_or("-")).unwrap()
+        }
         None => line += " no-source",
     }
     match &attach.target {
@@ -101,6 +111,10 @@ fn attach(attach: &Attach) -> String {
             let address = target.address.as_deref().unwrap_or("-");
             let dynamic = if target.dynamic { " dynamic" } else { "" };
             write!(line, " target={address}{dynamic}").unwrap();
+            if attach.role == Role::Receiver {
+                let (policy, timeout) = (target.expiry_policy, target.timeout);
+                line += &ends(policy, timeout, &target.dynamic_node_properties);
+            }
         }
         Some(AttachTarget::Coordinator(it)) => {
             write!(line, " coordinator={}", symbols(&it.capabilities)).unwrap();
@@ -133,6 +147,19 @@ fn terminus(source: &Source) -> String {
     }
     if !source.capabilities.is_empty() {
         write!(line, " is={}", symbols(&source.capabilities)).unwrap();
+    }
+    line + &ends(source.expiry_policy, source.timeout, &source.dynamic_node_properties)
+}
+
+/// When a terminus and its node end, where that is not with the link.
+fn ends(policy: ExpiryPolicy, timeout: u32, properties: &Fields) -> String {
+    let mut line = String::new();
+    if (policy, timeout) != (ExpiryPolicy::LinkDetach, 0) {
+        write!(line, " ends={policy:?}+{timeout}").unwrap();
+    }
+    let lifetime = LifetimePolicy::of(properties);
+    if lifetime.is_some_and(|lifetime| lifetime != LifetimePolicy::DeleteOnClose) {
+        write!(line, " lifetime={lifetime:?}").unwrap();
     }
     line
 }
