@@ -60,6 +60,7 @@ pub struct Session {
     has_more: bool,
     closing: bool,
     speaks_http: bool,
+    has_spoken: bool,
 }
 
 /// What comes next.
@@ -141,6 +142,7 @@ impl Session {
             has_more: false,
             closing: false,
             speaks_http: false,
+            has_spoken: false,
         }
     }
 
@@ -245,6 +247,12 @@ impl Session {
     #[must_use]
     pub const fn id(&self) -> SessionId {
         self.id
+    }
+
+    /// The peer sent a command that is one.
+    #[must_use]
+    pub const fn has_spoken(&self) -> bool {
+        self.has_spoken
     }
 
     /// The peer sent a line of an HTTP request: the connection is to be closed.
@@ -359,7 +367,10 @@ impl Session {
         }
         input.consume(length + LINE_END.len());
         match request {
-            Ok(request) => self.dispatch(request, shared, out),
+            Ok(request) => {
+                self.has_spoken = true;
+                self.dispatch(request, shared, out)
+            }
             Err(error) => say(out, error),
         }
     }

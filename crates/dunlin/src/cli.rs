@@ -456,7 +456,8 @@ pub(crate) struct Tuning {
     /// refused [default: a quarter of the machine's, or of what its cgroup leaves the process]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MEMORY_LIMIT", value_parser = parse::memory)]
     pub(crate) memory_limit: Option<u64>,
-    /// Connections that may be open; more are closed at once [default: 10000]
+    /// Connections that may be open, and ten more for HTTP from this machine. For one more, one
+    /// that has sent no command gives way; where there is none it is closed [default: 10000]
     #[arg(long, value_name = "N", env = "DUNLIN_MAX_CONNECTIONS")]
     pub(crate) max_connections: Option<usize>,
     /// Bytes that a client may leave unread before its commands wait [default: 1048576]

@@ -1,12 +1,37 @@
 //! What this crate asks of whoever keeps the engine: the server's gateway, or a test's.
 
+use std::net::SocketAddr;
+use std::sync::Weak;
+
 use model::{
     BrokerStatistics, Command, Delivery, Destination, MessageId, Nanos, NewMessage, QueueName,
     Refusal, Reply,
 };
+use tokio::sync::Notify;
 
 use crate::departure::Asker;
 use crate::token::Token;
+
+/// A connection that wants to be served.
+#[derive(Debug)]
+pub struct Guest {
+    /// Where its peer is; `None`: it came by a socket in the file system.
+    pub peer: Option<SocketAddr>,
+    /// Its peer is on this machine.
+    pub is_local: bool,
+    /// Ends it when this is rung.
+    pub hangup: Weak<Notify>,
+}
+
+/// The place of a connection; dropping it leaves it to others.
+pub trait Seat: Send + Sync + 'static {
+    /// A request has come on it.
+    fn speak(&self);
+}
+
+impl Seat for () {
+    fn speak(&self) {}
+}
 
 /// Sessions of the engine for tasks of the same process. Every answer comes when the log is as
 /// durable as it depends on (rule 3). A future that is dropped gives up its wait.
@@ -14,13 +39,13 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// What a subscriber of a topic reads from; dropping it ends the subscription.
     type Events: Events;
     /// That a connection is open.
-    type Seat: Send + 'static;
+    type Seat: Seat;
 
     /// The present moment.
     fn now(&self) -> Nanos;
 
     /// A place for one more connection; `None`: there are too many.
-    fn admit(&self) -> Option<Self::Seat>;
+    fn admit(&self, guest: Guest) -> Option<Self::Seat>;
 
     /// Does these one after the other.
     ///

@@ -49,8 +49,8 @@ mod untaken;
 pub use app::Options;
 pub use departure::Asker;
 pub use gateway::{
-    Events, Figures, Gateway, Leased, QueueFigures, Readiness, Sample, SegmentFigures, Settling,
-    Step, Summary, Trouble, Wanted, Work,
+    Events, Figures, Gateway, Guest, Leased, QueueFigures, Readiness, Sample, Seat, SegmentFigures,
+    Settling, Step, Summary, Trouble, Wanted, Work,
 };
 pub use origin::{AllowedHost, NotAHost};
 pub use serve::{Stage, serve, serve_stream};

@@ -19,7 +19,7 @@ use crate::activity::{Activity, Overdue};
 use crate::app::{App, Options, Peer};
 use crate::departure::{Asker, Socket};
 use crate::followed::Hangup;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Guest, Seat as _};
 use crate::guard::guarded;
 use crate::half_sent::Prompt;
 use crate::open::Asking;
@@ -69,7 +69,7 @@ pub async fn serve_stream<G: Gateway>(
 ) {
     let (_serving, stage) = watch::channel(Stage::Serving);
     let peer = Peer { over_loopback: true, hangup: Hangup::default(), asker: Asker::default() };
-    converse(stream, peer, pending(), App::new(gateway, options), stage).await;
+    converse(stream, peer, None, pending(), App::new(gateway, options), stage).await;
 }
 
 /// Accepts connections until the server stops, then waits for those that are open.
@@ -81,22 +81,21 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
             () = reach(&mut stage, Stage::Stopping) => break,
             Some(_) = connections.join_next() => continue,
         };
-        let Ok((socket, _)) = accepted else {
+        let Ok((socket, address)) = accepted else {
             // Without descriptors or memory asking again at once would only burn the processor.
             sleep(PAUSE).await;
             continue;
         };
+        let (over_loopback, hangup) = (socket.is_local(), Hangup::default());
+        let guest =
+            Guest { peer: address, is_local: over_loopback, hangup: Arc::downgrade(&hangup) };
         // Closed at once where there are too many, as by every protocol.
-        let Some(seat) = app.gateway.admit() else { continue };
+        let Some(seat) = app.gateway.admit(guest) else { continue };
         let (app, stage) = (app.clone(), stage.clone());
-        let over_loopback = socket.is_local();
         let (socket, asker) = Socket::new(socket);
         let gone = socket.gone(asker.clone());
-        let peer = Peer { over_loopback, hangup: Hangup::default(), asker };
-        connections.spawn(async move {
-            converse(socket, peer, gone, app, stage).await;
-            drop(seat);
-        });
+        let peer = Peer { over_loopback, hangup, asker };
+        connections.spawn(converse(socket, peer, Some(seat), gone, app, stage));
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
@@ -106,6 +105,7 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
 async fn converse<G: Gateway>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     peer: Peer,
+    seat: Option<G::Seat>,
     gone: impl Future<Output = ()>,
     app: App<G>,
     mut stage: watch::Receiver<Stage>,
@@ -119,6 +119,7 @@ async fn converse<G: Gateway>(
         asking: app.open.connection(),
         app,
         peer,
+        seat,
         untaken: Arc::clone(&untaken),
         activity: Arc::clone(&activity),
     };
@@ -166,9 +167,11 @@ fn builder() -> Builder<TokioExecutor> {
 }
 
 /// Answers the requests of one connection.
-struct Answerer<G> {
+struct Answerer<G: Gateway> {
     app: App<G>,
     peer: Peer,
+    /// Kept until the connection ends.
+    seat: Option<G::Seat>,
     asking: Asking,
     untaken: Arc<Untaken>,
     activity: Arc<Activity>,
@@ -179,6 +182,9 @@ impl<G: Gateway> Answerer<G> {
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<Pieces>, Infallible>> + use<G> {
+        if let Some(seat) = &self.seat {
+            seat.speak();
+        }
         let open = self.activity.open();
         let by_http2 = request.version() == Version::HTTP_2;
         let untaken = by_http2.then(|| Arc::clone(&self.untaken));

@@ -18,13 +18,15 @@ use crate::config::Limits;
 use crate::events::EventSet;
 use crate::outgoing::Outgoing;
 use crate::peer::{Commons, Peer, name_of};
+use crate::seats::Seat;
 use crate::wrong_protocol::Head;
 
 /// A peer, as far as the server knows it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     id: SessionId,
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
+    seat: Seat,
     peer: Peer,
     outgoing: Outgoing,
     /// The socket may hold bytes that were not read.
@@ -106,10 +108,17 @@ pub(crate) struct Marks {
 }
 
 impl Connection {
-    pub(crate) fn new(id: SessionId, socket: OwnedFd, peer: Peer, now: Nanos) -> Self {
+    pub(crate) fn new(
+        id: SessionId,
+        socket: Arc<OwnedFd>,
+        peer: Peer,
+        seat: Seat,
+        now: Nanos,
+    ) -> Self {
         Self {
             id,
             socket,
+            seat,
             peer,
             outgoing: Outgoing::default(),
             readable: true,
@@ -247,6 +256,9 @@ impl Connection {
         }
         let (before, is_held) = (self.outgoing.len(), self.outgoing.is_held());
         let command = self.peer.poll_command(now, commons, &mut self.outgoing);
+        if self.seat.is_silent() && self.peer.has_spoken() {
+            self.seat.speak();
+        }
         if command.is_some() || self.outgoing.len() > before {
             // It has ended: what is half sent now is another.
             self.half_sent_since = None;
@@ -493,9 +505,10 @@ mod tests {
             let (peer, socket) = UnixStream::pair().unwrap();
             peer.set_nonblocking(true).unwrap();
             socket.set_nonblocking(true).unwrap();
-            let (socket, mut commons) = (socket.into(), Commons::idle());
+            let (socket, mut commons) = (OwnedFd::from(socket), Commons::idle());
             let session = Peer::new(protocol, ID, &socket, &mut commons, Nanos(0));
-            let connection = Connection::new(ID, socket, session, Nanos(0));
+            let connection =
+                Connection::new(ID, Arc::new(socket), session, Seat::of_test(), Nanos(0));
             let mut line = Self { peer, connection, commons };
             if protocol == Protocol::Beanstalkd {
                 // Its producer and its consumer.
@@ -737,9 +750,9 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         let mut commons = Commons::idle();
         let id = SessionId(1);
-        let socket = socket.into();
+        let socket = Arc::new(OwnedFd::from(socket));
         let protocol = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos(0));
-        let mut connection = Connection::new(id, socket, protocol, Nanos(0));
+        let mut connection = Connection::new(id, socket, protocol, Seat::of_test(), Nanos(0));
         let limits = Limits::default();
         let most = nanos(limits.half_sent.unwrap());
         let mut sends_at = |bytes: &[u8], seconds| {

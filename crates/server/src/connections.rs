@@ -105,21 +105,25 @@ const _: () = assert!(crate::THREADS_MAX < 1 << REACTOR_BITS);
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::OwnedFd;
+    use std::sync::Arc;
 
     use model::Nanos;
 
     use super::*;
     use crate::config::Protocol;
     use crate::peer::{Commons, Peer};
+    use crate::seats::Seat;
 
     fn insert(connections: &mut Connections) -> SessionId {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut commons = Commons::idle();
         let id = connections.next_id();
-        let socket = socket.into();
+        let socket = Arc::new(OwnedFd::from(socket));
         let peer = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos::ZERO);
-        connections.insert(id, Connection::new(id, socket, peer, Nanos::ZERO));
+        let connection = Connection::new(id, socket, peer, Seat::of_test(), Nanos::ZERO);
+        connections.insert(id, connection);
         id
     }
 

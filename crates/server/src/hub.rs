@@ -1,6 +1,7 @@
 //! What the threads of a server share: the core behind its one lock, and the few words beside the
 //! lock by which they find out without it whether they have to take it.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use crate::gateway::Inbox;
 use crate::log::Complaint;
 use crate::memory::receives_max;
 use crate::post::Post;
+use crate::seats::{Exit, Origin, Seat, Seats};
 use crate::wrong_protocol::Advice;
 use crate::{Failure, Log};
 
@@ -55,7 +57,8 @@ pub(crate) struct Hub {
     gauges: Arc<JournalGauges>,
     /// What the gateway's tasks ask for.
     pub(crate) inbox: Arc<Inbox>,
-    pub(crate) connections: AtomicUsize,
+    /// Who may have a connection.
+    pub(crate) seats: Arc<Seats>,
     pub(crate) buffered: Buffered,
     /// What requests and answers of HTTP hold.
     pub(crate) http_bytes: Arc<AtomicUsize>,
@@ -66,6 +69,10 @@ pub(crate) struct Hub {
     pub(crate) log: Log,
     /// That clients speak the wrong protocol.
     wrong_protocols: Mutex<Complaint>,
+    /// That connections are refused.
+    refusals: Mutex<Complaint>,
+    /// That connections without a command gave way.
+    dismissals: Mutex<Complaint>,
 }
 
 /// What a hub is made of besides its core.
@@ -143,7 +150,7 @@ impl Hub {
             ended: Condvar::new(),
             inbox,
             gauges,
-            connections: AtomicUsize::new(0),
+            seats: Seats::new(limits.connections),
             buffered: Buffered::new(limits.buffered_bytes),
             http_bytes: Arc::default(),
             disk,
@@ -152,7 +159,35 @@ impl Hub {
             memory_limit,
             log,
             wrong_protocols: Mutex::default(),
+            refusals: Mutex::default(),
+            dismissals: Mutex::default(),
         }
+    }
+
+    /// A seat for a connection, unless all are taken, which is logged.
+    pub(crate) fn admit(
+        &self,
+        now: Nanos,
+        peer: Option<SocketAddr>,
+        exit: Exit,
+        is_operator: bool,
+    ) -> Option<Seat> {
+        let seats_max = self.seats.seats_max();
+        let admission = self.seats.admit(Origin::of(peer), exit, is_operator);
+        let why = format_args!("{seats_max} are open (--max-connections)");
+        match admission.as_ref().map(|admission| admission.gave_way) {
+            Some(None) => {}
+            None => {
+                let mut complaint = self.refusals.lock().expect(POISONED);
+                complaint.line(self.log, now, format_args!("refusing connections: {why}"));
+            }
+            Some(Some(origin)) => {
+                let what = format_args!("closed a connection from {origin} without a command");
+                let mut complaint = self.dismissals.lock().expect(POISONED);
+                complaint.line(self.log, now, format_args!("{what}, since others come: {why}"));
+            }
+        }
+        admission.map(|admission| admission.seat)
     }
 
     /// Logs that a client speaks the wrong protocol.
@@ -414,7 +449,7 @@ impl Hub {
             journal: core.broker.counters(),
             disk: self.disk.as_ref().map(RealDisk::counters).unwrap_or_default(),
             latencies: core.latencies.clone(),
-            connections: self.connections.load(Ordering::Relaxed),
+            connections: self.seats.open(),
             buffered_bytes: self.buffered.bytes(),
             memory_limit: self.memory_limit,
             memory_bytes: core.broker.memory_bytes() + self.connections_bytes() as u64,

@@ -42,6 +42,7 @@ mod peer;
 mod post;
 mod reactor;
 mod rounds;
+mod seats;
 mod server;
 mod service;
 pub mod signals;

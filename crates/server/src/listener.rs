@@ -6,14 +6,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::Nanos;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, accept_with, bind, getsockname, listen, socket_with,
-    sockopt,
+    AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, getsockname, listen,
+    socket_with, sockopt,
 };
 
 use crate::address::{Address, Endpoint, Listen, Listening, UnixSocket};
@@ -22,6 +22,7 @@ use crate::error::StartError;
 use crate::hub::Hub;
 use crate::log::Complaint;
 use crate::post::Arrival;
+use crate::seats::Exit;
 use crate::socket_file::SocketFile;
 
 /// A place that is listened on.
@@ -204,10 +205,10 @@ impl Acceptor {
     fn accept_from(&mut self, index: usize, hub: &Hub, now: Nanos) -> bool {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(listener) = self.listeners.get(index) else { return false };
-            match accept_with(&listener.socket, FLAGS) {
-                Ok(socket) => {
-                    let arrival = Arrival { socket, protocol: listener.protocol() };
-                    self.admit(arrival, hub, now);
+            match acceptfrom_with(&listener.socket, FLAGS) {
+                Ok((socket, peer)) => {
+                    let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+                    self.admit(socket, listener.protocol(), peer, hub, now);
                 }
                 Err(Errno::AGAIN) => return false,
                 // These say that one connection was given up before it was accepted.
@@ -222,21 +223,23 @@ impl Acceptor {
     }
 
     /// Hands a connection to the reactor whose turn it is, or closes it where there are too many.
-    fn admit(&mut self, arrival: Arrival, hub: &Hub, now: Nanos) {
-        if hub.connections.fetch_add(1, Ordering::Relaxed) >= hub.limits.connections {
-            hub.connections.fetch_sub(1, Ordering::Relaxed);
-            let limit = hub.limits.connections;
-            self.complaint.line(
-                hub.log,
-                now,
-                format_args!("refusing connections: {limit} are open"),
-            );
+    fn admit(
+        &mut self,
+        socket: OwnedFd,
+        protocol: Protocol,
+        peer: Option<SocketAddr>,
+        hub: &Hub,
+        now: Nanos,
+    ) {
+        let socket = Arc::new(socket);
+        let Some(seat) = hub.admit(now, peer, Exit::Socket(Arc::downgrade(&socket)), false) else {
             return;
-        }
+        };
         // A socket that is gone already will tell when it is read; one of the file system has no
         // such option.
-        let _ = sockopt::set_tcp_nodelay(&arrival.socket, true);
-        hub.post(self.reactor_for(arrival.protocol, hub.reactors())).deliver(arrival);
+        let _ = sockopt::set_tcp_nodelay(&socket, true);
+        let reactor = self.reactor_for(protocol, hub.reactors());
+        hub.post(reactor).deliver(Arrival { socket, protocol, seat });
     }
 
     /// Which of so many reactors serves the next connection of this protocol.

@@ -333,6 +333,15 @@ impl Peer {
         matches!(self, Self::Amqp(_)) && !matches!(wrong, WrongProtocol::Http)
     }
 
+    /// Whether it has sent a command, or what stands for one.
+    pub(crate) const fn has_spoken(&self) -> bool {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.has_spoken(),
+            Self::Amqp(peer) => peer.connection.has_opened(),
+            Self::Redis(peer) => peer.session.has_spoken(),
+        }
+    }
+
     /// A line of HTTP came.
     pub(crate) const fn speaks_http(&self) -> bool {
         match self {

@@ -13,6 +13,7 @@ use rustix::io::{Errno, read, retry_on_intr, write};
 use tokio::sync::Notify;
 
 use crate::config::Protocol;
+use crate::seats::Seat;
 
 /// One reactor's letter box.
 #[derive(Debug)]
@@ -35,8 +36,9 @@ enum Bell {
 /// A connection that was accepted, and what is to be spoken on it.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    pub(crate) socket: OwnedFd,
+    pub(crate) socket: Arc<OwnedFd>,
     pub(crate) protocol: Protocol,
+    pub(crate) seat: Seat,
 }
 
 /// What a sleeping reactor may be woken for.

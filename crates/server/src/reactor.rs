@@ -7,7 +7,6 @@
 //! log has become.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 
 use journal::Durable;
 use model::{Nanos, SessionId};
@@ -331,7 +330,7 @@ impl<'a> Reactor<'a> {
     /// look whether they have it. False: nobody more is closed here in this turn.
     fn evict(&mut self) -> bool {
         let hub = self.hub;
-        let mean = hub.buffered.mean(hub.connections.load(Ordering::Relaxed));
+        let mean = hub.buffered.mean(hub.seats.open());
         let fullest = self.connections.fullest().filter(|connection| connection.held() >= mean);
         let Some(connection) = fullest else {
             let others = hub.posts().iter().enumerate().filter(|(index, _)| *index != self.index);
@@ -451,14 +450,6 @@ impl<'a> Reactor<'a> {
             }
             Phase::Halted => true,
         }
-    }
-}
-
-impl Drop for Reactor<'_> {
-    /// What is still open here is no longer.
-    fn drop(&mut self) {
-        let open = self.connections.ids().len() + self.lists.arrivals.len();
-        self.hub.connections.fetch_sub(open, Ordering::Relaxed);
     }
 }
 

@@ -1,7 +1,5 @@
 //! The part of a turn that holds the lock: commands in, frames and replies out.
 
-use std::sync::atomic::Ordering;
-
 use model::{After, Nanos, SessionId, limits};
 
 use crate::connection::{Connection, Parting};
@@ -40,17 +38,16 @@ impl Reactor<'_> {
     }
 
     fn open_arrivals(&mut self, core: &mut Core) {
-        for Arrival { socket, protocol } in std::mem::take(&mut self.lists.arrivals) {
+        for Arrival { socket, protocol, seat } in std::mem::take(&mut self.lists.arrivals) {
             let session = self.connections.next_id();
             if self.is_stopping() || self.event_set.watch_socket(&socket, session).is_err() {
                 // Too late, or no memory for it: as if there were too many.
-                self.hub.connections.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
             core.broker.open_session(session);
             core.broker.name_session(session, name_of(protocol, &socket));
             let peer = Peer::new(protocol, session, &socket, &mut core.commons, self.now);
-            let connection = Connection::new(session, socket, peer, self.now);
+            let connection = Connection::new(session, socket, peer, seat, self.now);
             let connection = self.connections.insert(session, connection);
             self.lists.attend(session, connection.marks());
         }
@@ -92,7 +89,6 @@ impl Reactor<'_> {
             let spent = core.broker.steps() - before;
             self.lists.closing_steps = self.lists.closing_steps.saturating_sub(spent);
             core.post_outputs(self.index, self.hub.posts());
-            self.hub.connections.fetch_sub(1, Ordering::Relaxed);
         }
     }
 

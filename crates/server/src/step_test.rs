@@ -1,7 +1,9 @@
 //! What a turn does at most, and for whom: counted in steps, without a clock.
 
 use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 use amqp::frame::{self, FrameKind};
 use amqp::performative::{Attach, Begin, Disposition, Flow, Open, Performative, Role};
@@ -18,6 +20,7 @@ use crate::core::PATIENCE;
 use crate::events::EventSet;
 use crate::post::Arrival;
 use crate::reactor::READ_BYTES_PER_TURN;
+use crate::seats::{Exit, Origin};
 use crate::{Config, Limits, Log};
 
 /// One reactor of a broker in memory, whose turns are taken by the test.
@@ -58,8 +61,10 @@ impl<'a> Turns<'a> {
         socket.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
         let hub = self.reactor.hub;
-        hub.connections.fetch_add(1, Ordering::Relaxed);
-        hub.post(0).deliver(Arrival { socket: theirs.into(), protocol });
+        let theirs = Arc::new(OwnedFd::from(theirs));
+        let exit = Exit::Socket(Arc::downgrade(&theirs));
+        let seat = hub.seats.admit(Origin::Local, exit, false).unwrap().seat;
+        hub.post(0).deliver(Arrival { socket: theirs, protocol, seat });
         self.turn();
         Client { socket }
     }
@@ -90,7 +95,7 @@ impl<'a> Turns<'a> {
     }
 
     fn open(&self) -> usize {
-        self.reactor.hub.connections.load(Ordering::Relaxed)
+        self.reactor.hub.seats.open()
     }
 }
 

@@ -363,6 +363,12 @@ impl Connection {
         self.phase == Phase::Closed
     }
 
+    /// The peer has opened the connection.
+    #[must_use]
+    pub const fn has_opened(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Leaving)
+    }
+
     /// The last [`poll_command`](Self::poll_command) found a frame that had begun and not ended,
     /// or a connection that is not open yet.
     #[must_use]

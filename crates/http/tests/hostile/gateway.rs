@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use engine::{Effects, Engine, EngineOptions};
 use http_api::{
-    Events, Figures, Gateway, Leased, Readiness, SegmentFigures, Settling, Step, Token, Trouble,
-    Wanted, Work,
+    Events, Figures, Gateway, Guest, Leased, Readiness, SegmentFigures, Settling, Step, Token,
+    Trouble, Wanted, Work,
 };
 use model::{
     AdminCommand, Command, Delivery, MessageId, Nanos, QueueName, Reply, SessionId, Settlement,
@@ -110,7 +110,7 @@ impl Gateway for Ours {
         self.0.lock().unwrap().now
     }
 
-    fn admit(&self) -> Option<()> {
+    fn admit(&self, _: Guest) -> Option<()> {
         Some(())
     }
 

@@ -79,6 +79,7 @@ pub struct Session {
     has_more: bool,
     closing: bool,
     speaks_http: bool,
+    has_spoken: bool,
     is_cut_off: bool,
     /// The command that it gave last.
     last: Option<Repeated>,
@@ -170,6 +171,7 @@ impl Session {
             has_more: false,
             closing: false,
             speaks_http: false,
+            has_spoken: false,
             is_cut_off: false,
             last: None,
             now,
@@ -254,6 +256,12 @@ impl Session {
     #[must_use]
     pub const fn id(&self) -> SessionId {
         self.id
+    }
+
+    /// The peer sent a command that is one.
+    #[must_use]
+    pub const fn has_spoken(&self) -> bool {
+        self.has_spoken
     }
 
     /// The peer sent a line of an HTTP request: the connection is to be closed.
@@ -459,6 +467,7 @@ impl Session {
             return Err(Fault::DRAINING);
         }
         shared.commands_total += 1;
+        self.has_spoken = true;
         Ok(spec)
     }
 

@@ -1,10 +1,10 @@
 //! What tasks hold of the gateway.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use http_api::{
-    Asker, Events, Figures, Leased, Readiness, SegmentFigures, Token, Trouble, Wanted, Work,
+    Asker, Events, Figures, Guest, Leased, Readiness, SegmentFigures, Token, Trouble, Wanted, Work,
 };
 use model::{Delivery, Nanos, QueueName, Reply, limits};
 use tokio::sync::{mpsc, oneshot};
@@ -14,6 +14,7 @@ use crate::gateway::followers::{ToFollower, WINDOW, WINDOW_BYTES};
 use crate::gateway::inbox::{Inbox, Ticket, Wish};
 use crate::gateway::pump::give_back;
 use crate::hub::{Hub, Phase};
+use crate::seats::{self, Exit};
 
 /// A way into the broker for tasks of this process. Cloning is cheap.
 #[derive(Clone)]
@@ -40,10 +41,10 @@ impl http_api::Gateway for Gateway {
         self.hub.clock.now()
     }
 
-    fn admit(&self) -> Option<Seat> {
-        let seat = Seat { hub: Arc::clone(&self.hub) };
-        let open = self.hub.connections.fetch_add(1, Ordering::Relaxed);
-        (open < self.hub.limits.connections).then_some(seat)
+    fn admit(&self, Guest { peer, is_local, hangup }: Guest) -> Option<Seat> {
+        let now = self.hub.clock.now();
+        let seat = self.hub.admit(now, peer, Exit::Task(hangup), is_local)?;
+        Some(Seat(Mutex::new(seat)))
     }
 
     async fn ask(&self, work: Work) -> Result<Vec<Reply>, Trouble> {
@@ -184,12 +185,10 @@ impl Drop for Following {
 }
 
 /// One of the connections that may be open.
-pub(crate) struct Seat {
-    hub: Arc<Hub>,
-}
+pub(crate) struct Seat(Mutex<seats::Seat>);
 
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.hub.connections.fetch_sub(1, Ordering::Relaxed);
+impl http_api::Seat for Seat {
+    fn speak(&self) {
+        self.0.lock().expect("invariant: nobody panics with a seat").speak();
     }
 }
