@@ -105,6 +105,7 @@ mod tests {
             created: Nanos::ZERO,
             expires: None,
             failed: 0,
+            death: None,
         };
         let seen = |name| (formats.property)(&subject, &[], name);
         assert_eq!(seen("region"), Seen::String("EU"));

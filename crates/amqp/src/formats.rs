@@ -6,6 +6,7 @@ use core::ops::Range;
 
 use model::{Format, Formats, Nanos, Subject, Value as Seen, jms_of_priority};
 
+use crate::dead_letter;
 use crate::message::{BodyKind, Message, Place, Section};
 use crate::types::Value;
 
@@ -38,6 +39,11 @@ fn property<'m>(subject: &Subject<'m>, index: &[(&'m str, Seen<'m>)], name: &str
         && field != Seen::Null
     {
         return field;
+    }
+    if let Some(death) = &subject.death
+        && let Some(value) = dead_letter::property(death, name)
+    {
+        return value;
     }
     let Some(message) = message else { return Seen::Null };
     if index.is_empty() {
@@ -184,6 +190,8 @@ mod tests {
     use alloc::format;
     use alloc::string::ToString;
 
+    use model::{DeadReason, Death, QueueName};
+
     use super::*;
     use crate::message::{self, Header, Properties};
 
@@ -196,7 +204,25 @@ mod tests {
             created: Nanos::from_millis(1_000),
             expires: Some(Nanos::from_millis(9_000)),
             failed: 2,
+            death: None,
         }
+    }
+
+    #[test]
+    fn selectors_see_why_letters_are_dead() {
+        let from = QueueName::new("orders").unwrap();
+        let (reason, at) = (DeadReason::Attempts, Nanos::from_millis(77));
+        let death = Some(Death { reason, from: &from, at, attempts: 10 });
+        for (format, body) in [(FORMAT, &[][..]), (Format::RAW, b"job")] {
+            let subject = Subject { death, ..subject(format, body) };
+            let seen = |name| property(&subject, &[], name);
+            assert_eq!(seen("dead_letter_reason"), Seen::String("attempts"));
+            assert_eq!(seen("dead_letter_queue"), Seen::String("orders"));
+            assert_eq!(seen("dead_letter_time"), Seen::Integer(77));
+            assert_eq!(seen("dead_letter_attempts"), Seen::Integer(10));
+            assert_eq!(seen("dead_letter_other"), Seen::Null);
+        }
+        assert_eq!(property(&subject(FORMAT, &[]), &[], "dead_letter_reason"), Seen::Null);
     }
 
     /// What each name of JMS shows, of a message with all of them and of one of another protocol.

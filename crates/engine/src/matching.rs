@@ -4,7 +4,9 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::cell::{Cell, OnceCell};
 
-use model::{Durability, Formats, Nanos, NewMessage, Persistence, Refusal, Subject, Value, limits};
+use model::{
+    Death, Durability, Formats, Nanos, NewMessage, Persistence, Refusal, Subject, Value, limits,
+};
 use selector::{Properties, Selector};
 
 use crate::message::Message;
@@ -56,7 +58,13 @@ const USUAL_WEIGHT: usize = 32;
 
 impl<'m> Seen<'m> {
     /// Of a message that is there, whose body is this.
-    pub(crate) fn of(message: &Message, body: &'m [u8], formats: &'m Formats) -> Self {
+    pub(crate) fn of(message: &'m Message, body: &'m [u8], formats: &'m Formats) -> Self {
+        let death = message.dead().map(|dead| Death {
+            reason: dead.reason,
+            from: &dead.from,
+            at: dead.at,
+            attempts: dead.attempts,
+        });
         let subject = Subject {
             format: message.format,
             body,
@@ -65,6 +73,7 @@ impl<'m> Seen<'m> {
             created: message.created,
             expires: message.expires(),
             failed: message.counters().failed,
+            death,
         };
         Self::new(subject, formats)
     }
@@ -79,6 +88,7 @@ impl<'m> Seen<'m> {
             created: now,
             expires: new.expires,
             failed: 0,
+            death: None,
         };
         Self::new(subject, formats)
     }

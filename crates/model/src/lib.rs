@@ -51,8 +51,8 @@ pub use key::{
 pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
 pub use message::{
-    Format, Formats, IndexReader, NewMessage, PRIORITY_DEFAULT, PayloadReader, PropertyReader,
-    Subject, Value,
+    Death, Format, Formats, IndexReader, NewMessage, PRIORITY_DEFAULT, PayloadReader,
+    PropertyReader, Subject, Value,
 };
 pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use crate::{Nanos, Persistence};
+use crate::{DeadReason, Nanos, Persistence, QueueName};
 
 /// A message on its way in. What identifies it and what happens to it later is the engine's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +102,21 @@ pub struct Subject<'m> {
     pub expires: Option<Nanos>,
     /// How many attempts to deliver it have failed.
     pub failed: u32,
+    /// How it came to be a dead letter, if it is one.
+    pub death: Option<Death<'m>>,
+}
+
+/// How a message came to be a dead letter: see [`crate::DeadLetter`].
+#[derive(Clone, Copy, Debug)]
+pub struct Death<'m> {
+    /// Why.
+    pub reason: DeadReason,
+    /// The queue or topic it was taken from.
+    pub from: &'m QueueName,
+    /// When.
+    pub at: Nanos,
+    /// How many deliveries had failed.
+    pub attempts: u32,
 }
 
 impl Formats {

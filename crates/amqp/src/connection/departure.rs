@@ -1,20 +1,14 @@
 //! A message of the engine becomes one for a peer: a header and annotations of our own, and then
-//! bytes of the stored one, which are never touched but for the expiry of dead letters.
+//! bytes of the stored one, which are never touched but for dead letters: they lose their expiry
+//! and gain properties.
 
 use alloc::vec::Vec;
 
-use model::{DeadLetter, Delivery, Durability, Format, Nanos, jms_of_priority};
+use model::{Delivery, Durability, Format, Nanos, jms_of_priority};
 
-use crate::encode::MapWriter;
+use crate::dead_letter;
 use crate::formats::FORMAT;
 use crate::message::{self, Header, Message, Properties, Section};
-use crate::types::Value;
-
-const DEAD_REASON: &str = "x-opt-dead-letter-reason";
-const DEAD_QUEUE: &str = "x-opt-dead-letter-queue";
-const DEAD_TIME: &str = "x-opt-dead-letter-time";
-const DEAD_ATTEMPTS: &str = "x-opt-dead-letter-attempts";
-const DEAD: [&str; 4] = [DEAD_REASON, DEAD_QUEUE, DEAD_TIME, DEAD_ATTEMPTS];
 
 /// What stands before the stored bytes, and where those begin.
 #[derive(Debug)]
@@ -45,9 +39,10 @@ impl Opening {
         let rest = match &delivery.dead {
             None => message.without_header(),
             Some(dead) => {
-                annotate(&mut prefix, dead, Some(message));
-                let rest = message.without_annotations();
-                rest.get(undated(&mut prefix, message)..).unwrap_or_default()
+                dead_letter::annotate(&mut prefix, dead, Some(message));
+                undated(&mut prefix, message);
+                dead_letter::describe(&mut prefix, dead, Some(message));
+                message.body_and_footer()
             }
         };
         let end = delivery.body.len();
@@ -67,10 +62,13 @@ impl Opening {
         let mut prefix = Vec::new();
         header.encode(&mut prefix);
         if let Some(dead) = &delivery.dead {
-            annotate(&mut prefix, dead, None);
+            dead_letter::annotate(&mut prefix, dead, None);
         }
         let creation_time = i64::try_from(millis(delivery.created)).ok();
         Properties { creation_time, ..Properties::default() }.encode(&mut prefix);
+        if let Some(dead) = &delivery.dead {
+            dead_letter::describe(&mut prefix, dead, None);
+        }
         let payload = delivery.payload();
         message::data_head(&mut prefix, payload.len());
         let start = if payload.is_empty() { delivery.body.len() } else { delivery.payload.start };
@@ -84,31 +82,109 @@ fn time_left(delivery: &Delivery, now: Nanos) -> Option<u32> {
     Some(u32::try_from(left).unwrap_or(u32::MAX).max(1))
 }
 
-/// The message's own annotations, and why it is among the dead letters.
-fn annotate(prefix: &mut Vec<u8>, dead: &DeadLetter, message: Option<&Message<'_>>) {
-    message::message_annotations(prefix, |map: &mut MapWriter<'_>| {
-        if let Some(own) = message.and_then(Message::message_annotations) {
-            map.copy(own, &DEAD);
-        }
-        let at = i64::try_from(millis(dead.at)).unwrap_or(i64::MAX);
-        map.symbol(DEAD_REASON, Value::String(dead.reason.word()));
-        map.symbol(DEAD_QUEUE, Value::String(dead.from.as_str()));
-        map.symbol(DEAD_TIME, Value::Timestamp(at));
-        map.symbol(DEAD_ATTEMPTS, Value::Uint(dead.attempts));
-    });
-}
-
 /// A dead letter's time is not over: where its properties say so, it gets others, since clients
-/// throw away what has expired, unseen. Gives how many of the stored bytes these stand for.
-fn undated(prefix: &mut Vec<u8>, message: &Message<'_>) -> usize {
+/// throw away what has expired, unseen.
+fn undated(prefix: &mut Vec<u8>, message: &Message<'_>) {
     let properties = message.properties();
     if properties.absolute_expiry_time.is_none() {
-        return 0;
+        return prefix.extend_from_slice(message.section(Section::Properties));
     }
     Properties { absolute_expiry_time: None, ..properties }.encode(prefix);
-    message.section(Section::Properties).len()
 }
 
 const fn millis(span: Nanos) -> u64 {
     span.0 / 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+
+    use model::{DeadLetter, DeadReason, MessageId, QueueName};
+
+    use super::*;
+    use crate::types::Value;
+
+    fn dead(format: Format, body: &[u8]) -> Delivery {
+        let dead = DeadLetter {
+            reason: DeadReason::Attempts,
+            from: QueueName::new("orders").unwrap(),
+            subscription: None,
+            at: Nanos::from_millis(77),
+            attempts: 10,
+        };
+        Delivery {
+            link: None,
+            message: MessageId(1),
+            count: 1,
+            failed: 0,
+            priority: 0,
+            created: Nanos::ZERO,
+            expires: None,
+            durability: Durability::None,
+            topic: None,
+            dead: Some(Box::new(dead)),
+            format,
+            payload: 0..body.len(),
+            charge: body.len() as u64,
+            body: alloc::sync::Arc::<[u8]>::from(body).into(),
+        }
+    }
+
+    fn sent(delivery: &Delivery) -> Vec<u8> {
+        let Opening { mut prefix, start, end } = Opening::of(delivery, Nanos::ZERO);
+        prefix.extend_from_slice(&delivery.body[start..end]);
+        prefix
+    }
+
+    /// All sections but the application properties leave as they came; those gain what JMS reads.
+    #[test]
+    fn dead_letters_gain_properties() {
+        let mut body = Vec::new();
+        message::message_annotations(&mut body, |map| map.symbol("x-opt-a", Value::Byte(4)));
+        let mut rest = Vec::new();
+        Properties { subject: Some("s"), ..Properties::default() }.encode(&mut rest);
+        let before = rest.len();
+        message::application_properties(&mut rest, |map| {
+            map.string("key", Value::Short(7));
+            map.string("dead_letter_reason", Value::String("earlier"));
+        });
+        let behind = rest.len();
+        message::value(&mut rest, Value::Char('x'));
+        rest.extend_from_slice(&[0, 0x53, 0x78, 0xc1, 1, 0]);
+        body.extend_from_slice(&rest);
+        let sent = sent(&dead(FORMAT, &body));
+        let read = Message::scan(&sent).unwrap();
+        assert_eq!(read.section(Section::Properties), &rest[..before]);
+        assert_eq!(read.body_and_footer(), &rest[behind..]);
+        assert_eq!(read.message_annotation("x-opt-a"), Some(Value::Byte(4)));
+        let properties = read.application_properties().unwrap();
+        let expected = [
+            ("key", Value::Short(7)),
+            ("dead_letter_reason", Value::String("attempts")),
+            ("dead_letter_queue", Value::String("orders")),
+            ("dead_letter_time", Value::Long(77)),
+            ("dead_letter_attempts", Value::Int(10)),
+        ];
+        let expected = expected.map(|(name, value)| (Value::String(name), value));
+        assert!(properties.iter().eq(expected), "{properties:?}");
+    }
+
+    #[test]
+    fn dead_letters_without_sections_gain_properties() {
+        for (format, body) in [(FORMAT, &[][..]), (Format::RAW, b"job"), (Format::RAW, b"")] {
+            let sent = sent(&dead(format, body));
+            let read = Message::scan(&sent).unwrap();
+            let reason = read.application_property("dead_letter_reason");
+            assert_eq!(reason, Some(Value::String("attempts")));
+            assert_eq!(read.data().flatten().copied().collect::<Vec<_>>(), body);
+        }
+        let expired = {
+            let mut body = Vec::new();
+            let absolute_expiry_time = Some(5);
+            Properties { absolute_expiry_time, ..Properties::default() }.encode(&mut body);
+            sent(&dead(FORMAT, &body))
+        };
+        assert_eq!(Message::scan(&expired).unwrap().properties(), Properties::default());
+    }
 }

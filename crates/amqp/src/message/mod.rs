@@ -225,10 +225,9 @@ impl<'a> Message<'a> {
         self.bytes.get(start..).unwrap_or_default()
     }
 
-    /// Properties, application properties, body and footer: what follows the annotations when a
-    /// broker adds to these.
-    pub fn without_annotations(&self) -> &'a [u8] {
-        let start = self.sections.range(Section::Properties).start;
+    /// What follows the application properties.
+    pub fn body_and_footer(&self) -> &'a [u8] {
+        let start = self.sections.range(Section::Body).start;
         self.bytes.get(start..).unwrap_or_default()
     }
 }

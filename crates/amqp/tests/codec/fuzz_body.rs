@@ -130,7 +130,9 @@ const NAMES: [&str; 12] = [
 
 fn subject(body: &[u8]) -> Subject<'_> {
     let (created, expires) = (Nanos::from_secs(1), None);
-    Subject { format: FORMAT, body, priority: 0, is_persistent: true, created, expires, failed: 0 }
+    let (failed, death) = (0, None);
+    let (format, priority, is_persistent) = (FORMAT, 0, true);
+    Subject { format, body, priority, is_persistent, created, expires, failed, death }
 }
 
 /// Selectors see what the sections say, with an index and without.

@@ -134,8 +134,8 @@ fn a_message_tells_its_sections() {
     assert_eq!((scanned.body_kind(), scanned.value()), (BodyKind::Data, Ok(None)));
     assert_eq!(scanned.section(Section::Header), bytes("00 53 70 c0 02 01 41"));
     assert_eq!(scanned.section(Section::Footer), bytes("00 53 78 c1 01 00"));
-    let lengths = [scanned.bytes(), scanned.without_header(), scanned.without_annotations()];
-    assert_eq!(lengths.map(<[u8]>::len), [message.len(), message.len() - 17, message.len() - 27]);
+    let lengths = [scanned.bytes(), scanned.without_header(), scanned.body_and_footer()];
+    assert_eq!(lengths.map(<[u8]>::len), [message.len(), message.len() - 17, 18]);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_message_may_have_nothing_but_what_it_needs() {
     assert_eq!((empty.header(), empty.body_kind()), (Header::default(), BodyKind::Empty));
     assert_eq!(empty.properties(), Properties::default());
     assert_eq!((empty.message_annotation("x"), empty.data().count()), (None, 0));
-    assert_eq!((empty.without_header(), empty.without_annotations()), (&[][..], &[][..]));
+    assert_eq!((empty.without_header(), empty.body_and_footer()), (&[][..], &[][..]));
 
     let text = bytes("00 53 77 a1 02 6869");
     let text = Message::scan(&text).unwrap();

@@ -116,7 +116,10 @@ fn annotations_are_added_to_those_that_are_there() {
         map.copy(read.message_annotations().unwrap(), &["x-opt-a"]);
         map.symbol("x-opt-reason", Value::String("expired"));
     });
-    out.extend_from_slice(read.without_annotations());
+    for section in [message::Section::Properties, message::Section::ApplicationProperties] {
+        out.extend_from_slice(read.section(section));
+    }
+    out.extend_from_slice(read.body_and_footer());
     let again = Message::scan(&out).unwrap();
     let annotations: Vec<_> = again.message_annotations().unwrap().iter().collect();
     assert_eq!(annotations.len(), 2);

@@ -199,6 +199,10 @@ fn transfer(transfer: &Transfer<'_>, payload: &[u8]) -> String {
     if let Some(annotations) = message.message_annotations().filter(|map| !map.is_empty()) {
         write!(line, " {annotations:?}").unwrap();
     }
+    if let Some(properties) = message.application_properties() {
+        let own = properties.iter().map(|(name, value)| format!("{name:?}={value:?}"));
+        write!(line, " with {}", own.collect::<Vec<_>>().join(" ")).unwrap();
+    }
     match message.value() {
         // The inside of a body is the receiver's to judge.
         Err(error) => write!(line, " {error}").unwrap(),

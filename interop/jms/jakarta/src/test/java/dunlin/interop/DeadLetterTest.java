@@ -65,6 +65,32 @@ class DeadLetterTest extends Scenario {
         assertEquals(ATTEMPTS_MAX, ((Number) annotation(dead, "attempts")).intValue());
     }
 
+    /** What JMS itself reads: properties, and a selector for them. */
+    @Test
+    @Needs(Feature.DEAD_LETTER_ANNOTATIONS)
+    void propertiesTellTheReason() throws Exception {
+        long before = System.currentTimeMillis();
+        Message dead = deadAfterRollbacks(new Message[1]);
+        assertEquals("attempts", dead.getStringProperty("dead_letter_reason"));
+        assertEquals(name(), dead.getStringProperty("dead_letter_queue"));
+        assertEquals(ATTEMPTS_MAX, dead.getIntProperty("dead_letter_attempts"));
+        long at = dead.getLongProperty("dead_letter_time");
+        assertTrue(at >= before && at <= System.currentTimeMillis(), "died at " + at);
+        assertEquals("value", dead.getStringProperty("key"));
+    }
+
+    @Test
+    @Needs(Feature.DEAD_LETTER_ANNOTATIONS)
+    void reasonsCanBeChosen() throws Exception {
+        Session session = session();
+        send(session, 1);
+        Queue dead = session.createQueue(Broker.DEAD_LETTERS);
+        String here = "dead_letter_queue = '" + name() + "' AND dead_letter_time > 0";
+        assertNothing(session.createConsumer(dead, here + " AND dead_letter_reason = 'attempts'"));
+        String expired = here + " AND dead_letter_reason IN ('expired', 'overflow')";
+        assertEquals("poison", text(session.createConsumer(dead, expired)));
+    }
+
     @Test
     void afterItsTime() throws Exception {
         Session session = session();
