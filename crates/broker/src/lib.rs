@@ -20,6 +20,7 @@ mod recovery;
 mod returning;
 mod spilling;
 mod work;
+mod write_scheduler;
 
 pub use broker::{Broker, BrokerOptions};
 pub use explain::{Explained, Explaining, QUEUES_EXPLAINED_MAX, QueueShare, explain};
@@ -29,3 +30,4 @@ pub use journal::{
 pub use recovery::{Recovery, verify};
 pub use spilling::SPILL_FILE_BYTES;
 pub use work::{Chore, ChoreDone, Fetch, FetchDone};
+pub use write_scheduler::{IDLE_WRITE_DELAY, ScheduledWrite, WriteScheduler};

@@ -52,7 +52,7 @@ pub(crate) fn write_handed(hub: &Hub) -> usize {
     let mut core = hub.lock();
     while let Some(transfer) = core.take_handed() {
         writes += 1;
-        let result = transfer.perform(hub.disk.as_ref().unwrap());
+        let result = transfer.write.perform(hub.disk.as_ref().unwrap());
         hub.complete(&mut core, transfer, result).unwrap();
     }
     writes

@@ -16,7 +16,7 @@ pub(crate) fn commit(hub: &Hub) {
     let mut core = hub.lock();
     while let Some((locked, transfer)) = hub.wait_for_write(core) {
         drop(locked);
-        let result = transfer.perform(disk);
+        let result = transfer.write.perform(disk);
         core = hub.lock();
         if let Err(failed) = hub.complete(&mut core, transfer, result) {
             drop(core);

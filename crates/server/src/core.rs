@@ -3,10 +3,12 @@
 
 use std::collections::VecDeque;
 
-use broker::{Broker, Chore, ChoreDone, Fetch, FetchDone, JournalFailed, Write};
-use disk::{File, RealDisk};
+use broker::{
+    Broker, Chore, ChoreDone, Fetch, FetchDone, JournalFailed, ScheduledWrite, WriteScheduler,
+};
+use disk::File;
 use journal::DiskError;
-use model::{After, Durability, Lsn, Nanos, Output, SessionId};
+use model::{Nanos, Output};
 
 use crate::connections::reactor_of;
 use crate::counters::{Latencies, Span};
@@ -26,18 +28,16 @@ pub(crate) struct Core {
     handed: VecDeque<Transfer>,
     /// Committers that wait for something to write.
     pub(crate) committers_idle: usize,
-    writes_in_flight: usize,
     chore: Option<Chore<File>>,
     chore_in_flight: bool,
-    lone: Lone,
-    pub(crate) pace: Pace,
-    /// The last frame that somebody waits for.
-    awaited: Lsn,
-    /// How many of those that are to be written somebody waits for.
-    heard: u32,
-    /// The server ends: nothing is put off.
-    is_ending: bool,
+    /// Decides when writes begin.
+    pub(crate) scheduler: WriteScheduler,
+    /// A reactor was woken since the lock was taken, and sees that a write is due.
+    pub(crate) reactor_woken: bool,
 }
+
+/// One write on its way to the disk.
+pub(crate) type Transfer = ScheduledWrite<File>;
 
 impl Core {
     pub(crate) fn new(broker: Broker<File>, commons: Commons, reactors: usize) -> Self {
@@ -49,14 +49,10 @@ impl Core {
             mailboxes: std::iter::repeat_with(VecDeque::new).take(reactors).collect(),
             handed: VecDeque::new(),
             committers_idle: 0,
-            writes_in_flight: 0,
             chore: None,
             chore_in_flight: false,
-            lone: Lone::default(),
-            pace: Pace::default(),
-            awaited: Lsn::ZERO,
-            heard: 0,
-            is_ending: false,
+            scheduler: WriteScheduler::default(),
+            reactor_woken: false,
         }
     }
 
@@ -89,86 +85,25 @@ impl Core {
         }
     }
 
-    /// Notes who asked for something in a turn.
-    pub(crate) fn note_active(&mut self, active: &[SessionId]) {
-        self.lone.note(active);
-    }
-
-    /// What is to be written without waiting for more to come: what needs no sync, and what is much
-    /// already. Everything else waits until the reactors have nothing else to do, so that one sync
-    /// serves everybody who asked meanwhile.
+    /// The write that begins at once: see [`WriteScheduler::poll_eager`].
     pub(crate) fn eager_write(&mut self, now: Nanos) -> Option<Transfer> {
-        let unwritten = self.broker.unwritten();
-        let waits = unwritten.syncs && unwritten.bytes < EAGER_BYTES;
-        if waits { None } else { self.next_write(now) }
+        self.scheduler.poll_eager(&mut self.broker, now)
     }
 
-    /// What is to be written when nobody brings more: one write at a time, since a second one would
-    /// only split the next batch; and nothing that can wait for what somebody waits for.
+    /// The write that begins when the reactors are idle: see [`WriteScheduler::poll_idle`].
     pub(crate) fn idle_write(&mut self, now: Nanos) -> Option<Transfer> {
-        let waits = self.writes_in_flight > 0 || self.can_wait(now);
-        if waits { self.eager_write(now) } else { self.next_write(now) }
+        self.scheduler.poll_idle(&mut self.broker, now)
     }
 
-    /// Whether frames wait until the reactors have nothing else to do.
-    pub(crate) fn has_uncommitted(&self, now: Nanos) -> bool {
-        self.broker.unwritten().bytes > 0 && !self.can_wait(now)
+    /// Whether a write is to begin as soon as the reactors are idle.
+    pub(crate) fn is_write_due(&self, now: Nanos) -> bool {
+        self.scheduler.is_due(&self.broker, now)
     }
 
     /// When something is to be done even if nothing happens.
     pub(crate) fn deadline(&self, now: Nanos) -> Option<Nanos> {
-        let put_off = self.unheard().filter(|until| now < *until);
-        put_off.into_iter().chain(self.broker.poll_timeout()).min()
-    }
-
-    /// Somebody is told something once the log is so durable.
-    pub(crate) fn note_awaited(&mut self, after: After) {
-        if after.level > Durability::None && after.lsn > self.awaited {
-            self.awaited = after.lsn;
-            self.heard += 1;
-        }
-    }
-
-    /// From now on nothing is put off.
-    pub(crate) const fn begin_to_end(&mut self) {
-        self.is_ending = true;
-    }
-
-    /// Whether what is to be written, and synced, need not be yet.
-    fn can_wait(&self, now: Nanos) -> bool {
-        self.unheard().is_some_and(|until| now < until)
-    }
-
-    /// Where nobody waits for any of the frames that are to be written: until when they may be put
-    /// off, so that they share the sync of one that somebody waits for.
-    fn unheard(&self) -> Option<Nanos> {
-        let unwritten = self.broker.unwritten();
-        let is_awaited = self.awaited > self.broker.durable().written;
-        let matters = is_awaited || unwritten.bytes >= EAGER_BYTES || self.broker.holds_back();
-        let since = unwritten.since.filter(|_| unwritten.syncs && !matters && !self.is_ending)?;
-        Some(since + PATIENCE)
-    }
-
-    /// What is to be written next, begun now.
-    fn next_write(&mut self, now: Nanos) -> Option<Transfer> {
-        let write = self.broker.poll_write(now)?;
-        self.writes_in_flight += 1;
-        let heard = self.heard.min(write.frames());
-        // Some may be of a write that was under way already.
-        let rest = self.broker.unwritten().frames;
-        self.heard = (self.heard - heard).min(rest);
-        Some(Transfer { write, begun: now, heard })
-    }
-
-    /// Whether a reactor writes it itself: a write without sync is over sooner than another thread
-    /// would wake; a lone client has nobody who would wait meanwhile; and where each frame has
-    /// somebody of its own among those `waiting` for the log, all who ask wait for it anyway.
-    pub(crate) fn belongs_here(&self, transfer: &Transfer, waiting: usize) -> bool {
-        let frames = transfer.write.frames();
-        let all_wait = (1..=waiting).contains(&(transfer.heard as usize)) && self.pace.is_quick();
-        let alone = self.writes_in_flight == 1 && (self.lone.is_sure() || all_wait);
-        // Nobody waits for a mere flush; whoever asks next would.
-        !transfer.write.syncs() || (alone && frames > 0)
+        let write = self.scheduler.deadline(&self.broker, now);
+        write.into_iter().chain(self.broker.poll_timeout()).min()
     }
 
     /// Leaves a write to the committers.
@@ -188,13 +123,12 @@ impl Core {
         transfer: Transfer,
         result: Result<(), DiskError>,
     ) -> Result<(), JournalFailed> {
-        self.writes_in_flight -= 1;
-        let span = transfer.span(now);
-        self.latencies.record(span);
-        if span.syncs {
-            self.pace.note(span.performed);
-        }
-        self.broker.handle_write(now, transfer.write, result)
+        self.latencies.record(Span {
+            queued: transfer.queued(),
+            performed: transfer.performed(now),
+            syncs: transfer.write.syncs(),
+        });
+        self.scheduler.complete(&mut self.broker, now, transfer, result)
     }
 
     /// Asks the broker for a chore unless one is under way; tells whether there is a new one.
@@ -240,122 +174,5 @@ impl Core {
     ) -> Result<(), JournalFailed> {
         self.chore_in_flight = false;
         self.broker.handle_chore(now, done)
-    }
-}
-
-/// One write on its way to the disk.
-pub(crate) struct Transfer {
-    write: Write<File>,
-    begun: Nanos,
-    /// How many of its frames somebody waits for.
-    heard: u32,
-}
-
-impl Transfer {
-    /// The write, and the sync if it is one that syncs. Blocks; the lock must not be held.
-    pub(crate) fn perform(&self, disk: &RealDisk) -> Result<(), DiskError> {
-        self.write.perform(disk)
-    }
-
-    fn span(&self, now: Nanos) -> Span {
-        Span {
-            queued: self.write.queued_since().map_or(Nanos::ZERO, |since| self.begun.since(since)),
-            performed: now.since(self.begun),
-            syncs: self.write.syncs(),
-        }
-    }
-}
-
-/// Whether one connection has been the only one to ask for anything lately.
-#[derive(Debug, Default)]
-struct Lone {
-    session: Option<SessionId>,
-    turns: u32,
-}
-
-impl Lone {
-    fn note(&mut self, active: &[SessionId]) {
-        match active {
-            [] => {}
-            [one] if self.session == Some(*one) => self.turns = self.turns.saturating_add(1),
-            [one] => *self = Self { session: Some(*one), turns: 1 },
-            _ => *self = Self::default(),
-        }
-    }
-
-    /// A lone client gains 60 to 80 us a write when no other thread is woken for it.
-    const fn is_sure(&self) -> bool {
-        self.turns >= LONE_TURNS
-    }
-}
-
-/// What the device takes for a synced write lately; a slow one is remembered for some writes.
-#[derive(Debug, Default)]
-pub(crate) struct Pace {
-    span: Nanos,
-}
-
-impl Pace {
-    fn note(&mut self, performed: Nanos) {
-        self.span = performed.max(Nanos(self.span.0 - self.span.0 / 8));
-    }
-
-    /// Whether a thread that has others to serve may be kept so long.
-    fn is_quick(&self) -> bool {
-        self.span < QUICK_WRITE
-    }
-}
-
-/// A reactor that writes is away for no longer than a turn of many commands takes.
-const QUICK_WRITE: Nanos = Nanos::from_millis(2);
-
-/// Turns in a row before a connection counts as alone: a few round trips, so that clients who only
-/// happen to take turns do not wait for each other's syncs.
-const LONE_TURNS: u32 = 4;
-
-/// How long frames may be put off for which nobody waits: a message that its consumer settled
-/// without asking for an answer, or that its sender sent so.
-pub(crate) const PATIENCE: Nanos = Nanos::from_millis(5);
-
-/// Bytes that are worth a write of their own beside the one in flight: from here on a write takes
-/// longer the more it has.
-const EAGER_BYTES: usize = 64 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn alone_is_who_asks_again_and_again_while_nobody_else_does() {
-        let (one, other) = (SessionId(1), SessionId(2));
-        let mut lone = Lone::default();
-        for _ in 0..LONE_TURNS {
-            assert!(!lone.is_sure());
-            lone.note(&[one]);
-            lone.note(&[]);
-        }
-        assert!(lone.is_sure());
-        lone.note(&[one, other]);
-        assert!(!lone.is_sure());
-        for _ in 0..LONE_TURNS {
-            lone.note(&[one]);
-        }
-        assert!(lone.is_sure());
-        lone.note(&[other]);
-        assert!(!lone.is_sure());
-    }
-
-    #[test]
-    fn a_slow_write_is_remembered_for_some_writes() {
-        let mut pace = Pace::default();
-        pace.note(Nanos(200_000));
-        assert!(pace.is_quick());
-        pace.note(Nanos::from_millis(50));
-        pace.note(Nanos(200_000));
-        assert!(!pace.is_quick());
-        for _ in 0..40 {
-            pace.note(Nanos(200_000));
-        }
-        assert!(pace.is_quick());
     }
 }

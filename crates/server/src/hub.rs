@@ -2,6 +2,7 @@
 //! lock by which they find out without it whether they have to take it.
 
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -45,8 +46,8 @@ pub(crate) struct Hub {
     completions: AtomicU64,
     /// When the broker next wants its timers handled.
     deadline: AtomicU64,
-    /// Frames wait to be written until no reactor has anything else to do.
-    uncommitted: AtomicBool,
+    /// A write is to begin as soon as no reactor has anything else to do.
+    write_due: AtomicBool,
     /// Reactors that are not asleep.
     awake: AtomicUsize,
     /// Threads that serve: reactors, and that of HTTP.
@@ -142,7 +143,7 @@ impl Hub {
             synced: AtomicU64::new(durable.synced.0),
             completions: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
-            uncommitted: AtomicBool::new(false),
+            write_due: AtomicBool::new(false),
             awake: AtomicUsize::new(reactors),
             serving: AtomicUsize::new(0),
             phase: AtomicU8::new(Phase::Serving as u8),
@@ -196,20 +197,108 @@ impl Hub {
         complaint.line(self.log, now, format_args!("{}", Advice { connection, wrong }));
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().expect(POISONED)
+    /// Locks the core. A deadline that becomes earlier meanwhile wakes a reactor.
+    pub(crate) fn lock(&self) -> CoreGuard<'_> {
+        self.lock_with(Deadline::Wakes)
+    }
+
+    /// Locks the core for the step of a reactor's turn. The reactor looks at the deadline after it
+    /// and before it sleeps, so that none has to be woken.
+    pub(crate) fn lock_in_turn(&self) -> CoreGuard<'_> {
+        self.lock_with(Deadline::IsSeen)
+    }
+
+    fn lock_with(&self, deadline: Deadline) -> CoreGuard<'_> {
+        CoreGuard { hub: self, deadline, core: Some(self.core.lock().expect(POISONED)) }
+    }
+}
+
+/// The core while a thread holds its lock. Before it is released every thread that may sleep learns
+/// what is due, whatever the holder did: frames that are to be written and deadlines.
+pub(crate) struct CoreGuard<'a> {
+    hub: &'a Hub,
+    deadline: Deadline,
+    /// Held until the guard is dropped.
+    core: Option<MutexGuard<'a, Core>>,
+}
+
+/// Whether a reactor has to be woken for a deadline that became earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deadline {
+    Wakes,
+    IsSeen,
+}
+
+impl CoreGuard<'_> {
+    /// Releases the lock until `condvar` is notified.
+    fn wait(mut self, condvar: &Condvar) -> Self {
+        self.announce();
+        self.core = self.core.take().map(|core| condvar.wait(core).expect(POISONED));
+        self
+    }
+
+    /// The same, for so long at most.
+    fn wait_timeout(mut self, condvar: &Condvar, span: Duration) -> Self {
+        self.announce();
+        let core = self.core.take();
+        self.core = core.map(|core| condvar.wait_timeout(core, span).expect(POISONED).0);
+        self
+    }
+
+    fn announce(&mut self) {
+        let (hub, deadline) = (self.hub, self.deadline);
+        hub.announce(self, deadline);
+    }
+}
+
+impl Deref for CoreGuard<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        self.core.as_ref().expect(HELD)
+    }
+}
+
+impl DerefMut for CoreGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        self.core.as_mut().expect(HELD)
+    }
+}
+
+impl Drop for CoreGuard<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.announce();
+        }
     }
 }
 
 /// What is done under the lock.
 impl Hub {
+    /// Every thread that may sleep sees what is due: a write that is to begin, by a committer where
+    /// no reactor is awake to begin it, and the next deadline.
+    fn announce(&self, core: &mut Core, deadline: Deadline) {
+        let now = self.clock.now();
+        if cfg!(debug_assertions) {
+            core.scheduler.check(&core.broker, now);
+        }
+        let is_due = core.is_write_due(now);
+        // In this order: a reactor that falls asleep from here on sees it, and one that sleeps
+        // already is seen.
+        self.write_due.store(is_due, Ordering::SeqCst);
+        let is_seen = std::mem::take(&mut core.reactor_woken);
+        if is_due && !is_seen && self.awake.load(Ordering::SeqCst) == 0 {
+            self.hand_over(core);
+            self.write_due.store(core.is_write_due(now), Ordering::SeqCst);
+        }
+        self.publish_deadline(core, now, deadline);
+    }
+
     /// Ends a reactor's turn with the core. `active` asked for something in this turn.
     pub(crate) fn commit(&self, core: &mut Core, active: &[SessionId], now: Nanos) -> Commit {
-        core.note_active(active);
+        core.scheduler.note_active(active);
         self.offer_chore(core, now);
         let transfer = core.eager_write(now);
-        self.uncommitted.store(core.has_uncommitted(now), Ordering::SeqCst);
-        self.deadline.store(self.next_deadline(core), Ordering::SeqCst);
         self.assign(core, transfer, 0)
     }
 
@@ -217,26 +306,16 @@ impl Hub {
     /// are `waiting` for it, and nobody else asks for anything; none where others may.
     pub(crate) fn commit_idle(&self, waiting: usize) -> Commit {
         let core = &mut *self.lock();
-        let now = self.clock.now();
-        let transfer = core.idle_write(now);
-        self.uncommitted.store(core.has_uncommitted(now) && transfer.is_some(), Ordering::SeqCst);
+        let transfer = core.idle_write(self.clock.now());
         self.assign(core, transfer, waiting)
     }
 
-    /// Ends a turn of the gateway with the core, which leaves all writing to others: to the reactor
-    /// that falls asleep last, or, where all sleep, to the committers.
-    pub(crate) fn commit_elsewhere(&self, core: &mut Core, active: SessionId, now: Nanos) {
-        core.note_active(&[active]);
+    /// Ends a turn of the gateway with the core, which leaves all writing to others.
+    pub(crate) fn commit_elsewhere(&self, core: &mut Core, active: &[SessionId], now: Nanos) {
+        core.scheduler.note_active(active);
         self.offer_chore(core, now);
         if let Some(transfer) = core.eager_write(now) {
             self.leave_to_committers(core, transfer);
-        }
-        self.publish_deadline(core);
-        // In this order: a reactor that falls asleep from here on sees it, and who sleeps already
-        // is seen.
-        self.uncommitted.store(core.has_uncommitted(now), Ordering::SeqCst);
-        if self.awake.load(Ordering::SeqCst) == 0 {
-            self.hand_over(core);
         }
     }
 
@@ -244,7 +323,9 @@ impl Hub {
     fn assign(&self, core: &mut Core, transfer: Option<Transfer>, waiting: usize) -> Commit {
         match transfer {
             None => Commit::Elsewhere,
-            Some(transfer) if core.belongs_here(&transfer, waiting) => Commit::Here(transfer),
+            Some(transfer) if core.scheduler.belongs_to_reactor(&transfer, waiting) => {
+                Commit::Here(transfer)
+            }
             Some(transfer) => {
                 self.leave_to_committers(core, transfer);
                 Commit::Elsewhere
@@ -266,29 +347,22 @@ impl Hub {
         let now = self.clock.now();
         core.complete(now, transfer, result)?;
         self.offer_chore(core, now);
-        // In this order: who is woken by the publishing and falls asleep again before this thread
-        // goes on has seen that frames wait; who falls asleep without it is seen here.
-        self.uncommitted.store(core.has_uncommitted(now), Ordering::SeqCst);
-        let heard = self.publish(core);
-        if !heard && self.awake.load(Ordering::SeqCst) == 0 {
-            // Who asked for what waits is gone: no reactor will come back to it.
-            self.hand_over(core);
-        }
+        self.publish(core);
         Ok(())
     }
 
     /// The next write for a committer, waiting for one; `None` when the server ends.
     pub(crate) fn wait_for_write<'a>(
         &self,
-        mut core: MutexGuard<'a, Core>,
-    ) -> Option<(MutexGuard<'a, Core>, Transfer)> {
+        mut core: CoreGuard<'a>,
+    ) -> Option<(CoreGuard<'a>, Transfer)> {
         while self.phase() < Phase::Halted {
             let now = self.clock.now();
             if let Some(transfer) = core.take_handed().or_else(|| core.eager_write(now)) {
                 return Some((core, transfer));
             }
             core.committers_idle += 1;
-            core = self.work.wait(core).expect(POISONED);
+            core = core.wait(&self.work);
             core.committers_idle -= 1;
         }
         None
@@ -313,9 +387,9 @@ impl Hub {
     /// `None` when the server ends.
     pub(crate) fn wait_for_chore<'a>(
         &self,
-        mut core: MutexGuard<'a, Core>,
+        mut core: CoreGuard<'a>,
         deadline: Nanos,
-    ) -> Option<(MutexGuard<'a, Core>, Option<Chore<File>>)> {
+    ) -> Option<(CoreGuard<'a>, Option<Chore<File>>)> {
         while self.phase() < Phase::Halted {
             self.poll_chore(&mut core, self.clock.now());
             if let Some(chore) = core.take_chore() {
@@ -325,8 +399,7 @@ impl Hub {
             if left == Nanos::ZERO {
                 return Some((core, None));
             }
-            let left = Duration::from_nanos(left.0);
-            core = self.chores.wait_timeout(core, left).expect(POISONED).0;
+            core = core.wait_timeout(&self.chores, Duration::from_nanos(left.0));
         }
         None
     }
@@ -372,13 +445,13 @@ impl Hub {
     /// The next piece of the log for the reader, waiting for one; `None` when the server ends.
     pub(crate) fn wait_for_fetch<'a>(
         &self,
-        mut core: MutexGuard<'a, Core>,
-    ) -> Option<(MutexGuard<'a, Core>, Fetch<File>)> {
+        mut core: CoreGuard<'a>,
+    ) -> Option<(CoreGuard<'a>, Fetch<File>)> {
         while self.phase() < Phase::Halted {
             if let Some(fetch) = core.poll_fetch() {
                 return Some((core, fetch));
             }
-            core = self.fetches.wait(core).expect(POISONED);
+            core = core.wait(&self.fetches);
         }
         None
     }
@@ -392,44 +465,40 @@ impl Hub {
         core: &mut Core,
         done: FetchDone<File>,
     ) -> Result<(), JournalFailed> {
-        core.complete_fetch(done, &self.posts)?;
-        self.publish_deadline(core);
-        Ok(())
+        core.complete_fetch(done, &self.posts)
     }
 
-    /// Everybody may see how durable the log is now, and those who wait for it are woken; tells
-    /// whether there are such.
-    fn publish(&self, core: &Core) -> bool {
+    /// Every thread may see how durable the log is now, and those that wait for it are woken.
+    fn publish(&self, core: &mut Core) {
+        // In this order: a reactor that is woken and falls asleep again before this thread goes on
+        // has seen whether a write is due.
+        let is_due = core.is_write_due(self.clock.now());
+        self.write_due.store(is_due, Ordering::SeqCst);
         let durable = core.broker.durable();
         self.written.store(durable.written.0, Ordering::Release);
         self.synced.store(durable.synced.0, Ordering::Release);
         self.completions.fetch_add(1, Ordering::SeqCst);
         self.gauges.note(&core.broker.counters());
-        let mut heard = false;
-        for post in &self.posts {
-            heard |= post.notify_write();
+        for (index, post) in self.posts.iter().enumerate() {
+            let is_woken = post.notify_write();
+            core.reactor_woken |= is_woken && is_due && index < self.reactors();
         }
         if self.phase() > Phase::Serving {
             self.settled.notify_all();
         }
-        self.publish_deadline(core);
-        heard
     }
 
-    /// Reactors sleep until the deadline that they saw last. One that this thread made is seen by
-    /// none, so the first is woken to see it.
-    pub(crate) fn publish_deadline(&self, core: &Core) {
-        let deadline = self.next_deadline(core);
-        let before = self.deadline.swap(deadline, Ordering::SeqCst);
-        if deadline < before
+    /// Reactors sleep until the deadline that they saw last. One that another thread made is seen
+    /// by none, so the first is woken to see it.
+    fn publish_deadline(&self, core: &Core, now: Nanos, deadline: Deadline) {
+        let next = core.deadline(now).unwrap_or(Nanos::MAX).0;
+        let before = self.deadline.swap(next, Ordering::SeqCst);
+        if next < before
+            && deadline == Deadline::Wakes
             && let Some(first) = self.posts.first()
         {
             first.notify_mail();
         }
-    }
-
-    fn next_deadline(&self, core: &Core) -> u64 {
-        core.deadline(self.clock.now()).unwrap_or(Nanos::MAX).0
     }
 
     /// What connections hold, those of HTTP too.
@@ -472,8 +541,9 @@ impl Hub {
         self.completions.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn has_uncommitted(&self) -> bool {
-        self.uncommitted.load(Ordering::SeqCst)
+    /// Whether a write is to begin as soon as no reactor has anything else to do.
+    pub(crate) fn is_write_due(&self) -> bool {
+        self.write_due.load(Ordering::SeqCst)
     }
 
     /// A reactor is about to sleep; tells whether all others do.
@@ -514,11 +584,6 @@ impl Hub {
         reactor > 0 || self.serving.load(Ordering::SeqCst) <= 1
     }
 
-    /// Whether all reactors sleep: then nobody else will see that frames wait.
-    pub(crate) fn all_asleep(&self) -> bool {
-        self.awake.load(Ordering::SeqCst) == 0
-    }
-
     pub(crate) fn phase(&self) -> Phase {
         match self.phase.load(Ordering::SeqCst) {
             0 => Phase::Serving,
@@ -532,7 +597,6 @@ impl Hub {
         let core = &mut *self.lock();
         core.commons.draining.begin();
         core.broker.refuse_waiting();
-        self.publish_deadline(core);
     }
 }
 
@@ -577,7 +641,7 @@ impl Hub {
     /// files that are there for the next start. The committers and the housekeeper do it.
     pub(crate) fn settle(&self) -> Result<(), Failure> {
         let mut core = self.lock();
-        core.begin_to_end();
+        core.scheduler.begin_to_end();
         core.broker.begin_shutdown();
         self.offer_chore(&mut core, self.clock.now());
         self.hand_over(&mut core);
@@ -585,7 +649,7 @@ impl Hub {
             if let Some(failure) = self.failure() {
                 return Err(failure);
             }
-            core = self.settled.wait(core).expect(POISONED);
+            core = core.wait(&self.settled);
             self.hand_over(&mut core);
         }
         let files = core.broker.watched_files(0);
@@ -602,6 +666,8 @@ impl Hub {
         self.ending.lock().expect(POISONED)
     }
 }
+
+const HELD: &str = "invariant: the guard holds the lock until it is dropped";
 
 /// A panic of one thread inside the engine ends the others as soon as they touch it.
 const POISONED: &str = "invariant: no thread panicked before with what the lock protects";

@@ -126,9 +126,9 @@ impl<'a> Reactor<'a> {
             }
         }
         // Who is gone sleeps for good: the last one awake must know that it is.
-        if self.hub.fall_asleep() && self.hub.has_uncommitted() {
-            let core = &mut *self.hub.lock();
-            self.hub.hand_over(core);
+        if self.hub.fall_asleep() && self.hub.is_write_due() {
+            // No reactor is awake: whoever releases the lock leaves the write to the committers.
+            drop(self.hub.lock());
         }
     }
 
@@ -163,7 +163,7 @@ impl<'a> Reactor<'a> {
     /// Looks for news without sleeping. Frames that wait are written after some turns of this, even
     /// though more may come.
     fn stay_awake(&mut self) -> Result<(), Failure> {
-        self.busy_turns = if self.hub.has_uncommitted() { self.busy_turns + 1 } else { 0 };
+        self.busy_turns = if self.hub.is_write_due() { self.busy_turns + 1 } else { 0 };
         if self.busy_turns > BUSY_TURNS_MAX {
             self.commit_idle()?;
         }
@@ -174,13 +174,13 @@ impl<'a> Reactor<'a> {
     /// Sleeps until something happens. Frames that wait are written now unless another reactor is
     /// still at work, which may bring more and then does this.
     fn sleep(&mut self, span: Option<Nanos>) -> Result<(), Failure> {
-        if self.hub.has_uncommitted() {
+        if self.hub.is_write_due() {
             self.stay_awake()?;
             if !self.events.is_empty() {
                 return Ok(());
             }
         }
-        if self.hub.fall_asleep() && self.hub.has_uncommitted() {
+        if self.hub.fall_asleep() && self.hub.is_write_due() {
             self.hub.wake_up();
             // It goes on with the turn and sees by itself what it has written: its bell would cost
             // two system calls a write. Only here, where no sleep follows: who sleeps is rung.
@@ -292,7 +292,7 @@ impl<'a> Reactor<'a> {
     fn write(&mut self, commit: Commit) -> Result<(), Failure> {
         let Commit::Here(transfer) = commit else { return Ok(()) };
         let disk = self.hub.disk.as_ref().expect("invariant: only a journal makes writes");
-        let result = transfer.perform(disk);
+        let result = transfer.write.perform(disk);
         let mut core = self.hub.lock();
         self.hub
             .complete(&mut core, transfer, result)

@@ -23,7 +23,7 @@ impl Reactor<'_> {
         if !mail && !timers && self.lists.need_no_step() {
             return Commit::Elsewhere;
         }
-        let core = &mut *self.hub.lock();
+        let core = &mut *self.hub.lock_in_turn();
         self.lists.active.clear();
         self.mailed = 0;
         self.open_arrivals(core);
@@ -111,7 +111,7 @@ impl Reactor<'_> {
             let before = connection.unsent();
             let awaited = connection.reply(output, &mut core.commons, durable);
             self.mailed += connection.unsent().saturating_sub(before);
-            core.note_awaited(awaited);
+            core.scheduler.note_awaited(awaited);
             end_waits(core, self.hub, self.now, self.index);
         }
         !core.has_mail(self.index)
@@ -240,7 +240,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         for output in core.outputs.extract_if(.., |output| output.session == own) {
             awaited = awaited.and(connection.reply(output, &mut core.commons, durable));
         }
-        core.note_awaited(awaited);
+        core.scheduler.note_awaited(awaited);
         end_waits(core, hub, now, reactor_of(own));
         let copied = (connection.unsent() - answered) / BODY_BYTES_PER_STEP;
         spent += core.broker.steps() - before + copied as u64;

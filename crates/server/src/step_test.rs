@@ -10,13 +10,13 @@ use amqp::performative::{Attach, Begin, Disposition, Flow, Open, Performative, R
 use amqp::protocol_header::ProtocolHeader;
 use amqp::state::{DeliveryState, Outcome};
 use amqp::terminus::Source;
+use broker::IDLE_WRITE_DELAY;
 use engine::{QueuePolicies, QueuePolicy};
 use model::StorePolicy;
 
 use super::*;
 use crate::by_hand::{fresh_hub, journal_hub, keep_house, write_all, write_handed};
 use crate::config::Protocol;
-use crate::core::PATIENCE;
 use crate::events::EventSet;
 use crate::post::Arrival;
 use crate::reactor::READ_BYTES_PER_TURN;
@@ -376,17 +376,20 @@ fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
     let unwritten = core.broker.unwritten();
     assert_eq!((unwritten.frames, core.broker.statistics().leased), (1, 0));
     let since = unwritten.since.unwrap();
-    assert!(core.idle_write(since).is_none() && !core.has_uncommitted(since));
+    assert!(core.idle_write(since).is_none() && !core.is_write_due(since));
     let until = core.deadline(since).unwrap();
-    assert!(since < until && until <= since + PATIENCE, "not for ever");
-    assert!(core.has_uncommitted(since + PATIENCE));
+    assert!(since < until && until <= since + IDLE_WRITE_DELAY, "not for ever");
+    assert!(core.is_write_due(since + IDLE_WRITE_DELAY));
 
     drop(core);
     // Who writes it when its time is over: no reactor, for nobody waits and others may ask.
     let mut core = hub.lock();
-    core.pace = Default::default();
-    let transfer = core.idle_write(since + PATIENCE).unwrap();
-    assert!(!core.belongs_here(&transfer, 0) && !core.belongs_here(&transfer, 9));
+    core.scheduler.forget_latency();
+    let transfer = core.idle_write(since + IDLE_WRITE_DELAY).unwrap();
+    assert!(
+        !core.scheduler.belongs_to_reactor(&transfer, 0)
+            && !core.scheduler.belongs_to_reactor(&transfer, 9)
+    );
     core.hand_over(transfer);
     drop(core);
     assert_eq!(write_handed(&hub), 1);
@@ -399,10 +402,10 @@ fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
     taker.socket.write_all(&acceptance(1)).unwrap();
     turns.turn();
     let since = hub.lock().broker.unwritten().since.unwrap();
-    assert!(!hub.lock().has_uncommitted(since));
+    assert!(!hub.lock().is_write_due(since));
     other.send("reserve-with-timeout 0\r\n");
     turns.turn();
-    assert!(hub.lock().has_uncommitted(since), "that there is nothing depends on it");
+    assert!(hub.lock().is_write_due(since), "that there is nothing depends on it");
     write_all(&hub);
     turns.settle();
     assert_eq!(other.lines(), ["TIMED_OUT"]);
@@ -793,7 +796,7 @@ fn a_reactor_writes_itself_only_where_all_wait() {
     let mut other = turns.connect();
     let mut writes_here = |turns: &mut Turns<'_>, commands: &str| {
         // As on a quick disk, however slow this one is.
-        hub.lock().pace = Default::default();
+        hub.lock().scheduler.forget_latency();
         crowd.iter_mut().for_each(|client| client.send(commands));
         turns.turn();
         turns.turn();

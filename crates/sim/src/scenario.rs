@@ -72,6 +72,9 @@ pub struct Scenario {
     pub reply_bytes_max: usize,
     /// How long a line of senders may stand still.
     pub pace_max: Nanos,
+    /// The server's own scheduler decides when the log is written; else any thread does at any
+    /// time.
+    pub scheduled: bool,
     /// Defects for tests of the oracle.
     pub defects: ServerDefects,
     /// Print each step.
@@ -122,6 +125,7 @@ impl Scenario {
             memory_limit: u64::MAX,
             reply_bytes_max: limits::REPLY_BYTES_MAX,
             pace_max: Nanos::from_secs(30),
+            scheduled: false,
             defects: ServerDefects::default(),
             trace: false,
         };
@@ -148,6 +152,7 @@ impl Scenario {
             scenario.journal.disk_bytes_max = None;
             scenario.journal.segments_max = Some(SEGMENTS_MIN + rng.pick(&[0, 0, 1, 4]));
         }
+        scenario.scheduled = rng.coin();
         scenario
     }
 

@@ -14,12 +14,13 @@ mod operator;
 mod redis;
 mod redis_connection;
 mod split_commits;
+mod writing;
 
 use std::collections::BTreeMap;
 
 use beanstalk::{Facts, InputBuffer, JournalFacts, Session, Shared};
-use broker::{Chore, ChoreDone, JournalFailed, Write};
-use journal::{Disk, DiskError, Gate};
+use broker::{Chore, ChoreDone, JournalFailed};
+use journal::{Disk, Gate};
 use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
 
 use crate::history::Changes;
@@ -32,6 +33,7 @@ use gateway::Gateway;
 pub use list_defects::ListDefect;
 use redis_connection::RedisConnection;
 use split_commits::SplitCommits;
+use writing::{InFlight, Writing};
 
 /// Everybody who watches the server and complains.
 #[derive(Debug)]
@@ -61,6 +63,8 @@ pub struct ServerDefects {
     pub splits_commits: bool,
     /// Something about lists.
     pub lists: Option<ListDefect>,
+    /// The gateway notes that replies wait which others caused, and does not look what is due then.
+    pub forgets_mail: bool,
 }
 
 /// A running process.
@@ -87,6 +91,7 @@ pub struct Server<D: Disk> {
     pub(crate) runs: u64,
     /// Elements of lists may have got ids that the oracle of messages has not heard of.
     ids_given: bool,
+    writing: Writing,
     writes: Vec<InFlight<D>>,
     chore: Option<Housekeeping<D>>,
     /// Frames that the command under way appended.
@@ -116,12 +121,6 @@ struct Connection {
     concerns_messages: bool,
     /// A command that the broker could not take yet.
     postponed: Option<Command>,
-}
-
-struct InFlight<D: Disk> {
-    write: Write<D::File>,
-    call: Call,
-    result: Option<Result<(), DiskError>>,
 }
 
 enum Housekeeping<D: Disk> {
@@ -173,6 +172,7 @@ impl<D: Disk> Server<D> {
             bringing: BTreeMap::new(),
             runs: 0,
             ids_given: false,
+            writing: Writing::new(defects.forgets_mail),
             writes: Vec::new(),
             chore: None,
             appended: 0,
@@ -216,6 +216,7 @@ impl<D: Disk> Server<D> {
             self.leaving.push(id);
         }
         self.bid_farewell(outside);
+        self.poll();
     }
 
     /// Whether the broker has not heard yet of all who are gone.
@@ -258,8 +259,21 @@ impl<D: Disk> Server<D> {
         connection.output.drain(..count).collect()
     }
 
+    /// From now on the server's own scheduler decides when the log is written.
+    pub fn schedule_writes(&mut self) {
+        self.writing.is_scheduled = true;
+    }
+
+    /// From now on only what ends the process well.
+    pub fn begin_shutdown(&mut self) {
+        self.broker.begin_shutdown();
+        self.writing.begin_to_end();
+        self.poll();
+    }
+
     /// One turn of the loop: all input, then what is to be written and tidied.
     pub fn turn(&mut self, outside: &mut Outside) {
+        let before = self.broker.steps();
         self.bid_farewell(outside);
         let ids: Vec<u64> = self.connections.keys().copied().collect();
         for id in ids {
@@ -274,19 +288,28 @@ impl<D: Disk> Server<D> {
             self.serve_redis(id, outside);
         }
         self.serve_http(outside);
-        self.poll();
+        // A reactor that has nothing to do looks at nothing.
+        if !self.writing.is_scheduled || self.broker.steps() > before {
+            self.poll();
+        }
     }
 
     /// Lets time pass, firing what is due on the way. The device answers within
     /// [`DEVICE_DELAY_MAX`], so time stops at a call that is due: `false`, complete one first.
     pub fn advance(&mut self, to: Nanos, outside: &mut Outside) -> bool {
+        self.assert_no_write_forgotten();
         let mut waits_for_disk = false;
         for _ in 0..TIMERS_MAX {
             let due = self.broker.poll_timeout().filter(|_| !waits_for_disk);
             let due = due.unwrap_or(Nanos::MAX);
             let patience = self.patience();
-            let next = to.min(due).min(patience).max(self.now);
+            let write = self.writing.deadline();
+            let next = to.min(due).min(patience).min(write).max(self.now);
             self.now = next;
+            if write <= next {
+                self.commit();
+                continue;
+            }
             if due <= next {
                 let has_fired = self.fire(outside);
                 if self.is_due() && self.is_busy() {
@@ -342,7 +365,7 @@ impl<D: Disk> Server<D> {
             let in_flight = self.writes.swap_remove(rng.index(self.writes.len()));
             if in_flight.result.is_none() {
                 // Nobody is left to hear of it.
-                let _ = in_flight.write.perform(disk);
+                let _ = in_flight.write.write.perform(disk);
             }
         }
         if let Some(Housekeeping::Asked(chore, _)) = self.chore.take() {
@@ -358,14 +381,14 @@ impl<D: Disk> Server<D> {
     ) -> Result<(), JournalFailed> {
         let in_flight = self.writes.get_mut(index).expect("invariant: drawn within the length");
         if in_flight.result.is_none() {
-            in_flight.result = Some(in_flight.write.perform(disk));
+            in_flight.result = Some(in_flight.write.write.perform(disk));
             in_flight.call = in_flight.call.performed(self.now, is_slow());
             return Ok(());
         }
         let in_flight = self.writes.swap_remove(index);
         let result = in_flight.result.expect("invariant: performed");
         let failed = result.is_err();
-        let outcome = self.broker.handle_write(self.now, in_flight.write, result);
+        let outcome = self.complete_write(in_flight.write, result);
         assert!(!failed || outcome.is_err(), "a failed write must end the process");
         outcome
     }
@@ -446,9 +469,7 @@ impl<D: Disk> Server<D> {
     }
 
     fn poll(&mut self) {
-        while let Some(write) = self.broker.poll_write(self.now) {
-            self.writes.push(InFlight { write, call: Call::at(self.now), result: None });
-        }
+        self.commit();
         if self.chore.is_none() {
             let chore = self.broker.poll_chore(self.now);
             self.chore = chore.map(|chore| Housekeeping::Asked(chore, Call::at(self.now)));
@@ -534,6 +555,7 @@ impl<D: Disk> Server<D> {
                 self.route(None, outputs.drain(..ahead).collect(), outside);
             }
             let answer = is_answered.then(|| outputs.remove(0));
+            answer.iter().for_each(|answer| self.writing.note_awaited(answer.after));
             self.judge(id, &command, answer.as_ref(), outside);
             if let Some(Output { after, reply, .. }) = answer
                 && let Some(connection) = self.amqp_connections.get_mut(&id)
@@ -619,6 +641,11 @@ impl<D: Disk> Server<D> {
         outputs.sort_by_key(|output| Some(output.session.0) != own);
         for output in outputs {
             let id = output.session.0;
+            if self.is_of_gateway(id) && !self.gateway.is_stepping() {
+                self.writing.mail(output.after);
+            } else {
+                self.writing.note_awaited(output.after);
+            }
             if self.redis_connections.contains_key(&id) {
                 self.route_redis(output, outside);
                 continue;

@@ -748,7 +748,11 @@ impl<D: Disk + 'static> World<D> {
         // Whoever recovers has waited for it.
         let _ = self.faulty.take_slow();
         let Scenario { policy, defects, .. } = self.scenario;
-        self.server = Some(Server::new(broker, self.now, policy, defects));
+        let mut server = Server::new(broker, self.now, policy, defects);
+        if self.scenario.scheduled {
+            server.schedule_writes();
+        }
+        self.server = Some(server);
     }
 
     /// Until every client has its answers, but for those that wait for a message.

@@ -47,6 +47,26 @@ fn assert_caught(defect: Defect, policy: StorePolicy, faults_per_million: u64) {
 
 const PERIODIC: StorePolicy = StorePolicy::Periodic(Nanos::from_millis(25));
 
+/// The hang of docs/bugs.md: a reply to HTTP that another thread caused waits for frames for which
+/// no client waited before, and no thread writes them.
+#[test]
+fn gateway_that_forgets_mail_is_caught() {
+    let scenario = |seed| {
+        let mut scenario = rough(seed, StorePolicy::Always, 0);
+        (scenario.scheduled, scenario.amqp_clients, scenario.http_clients) = (true, 2, 3);
+        (scenario.redis_clients, scenario.clients) = (0, 1);
+        scenario.falls_per_thousand = 0;
+        scenario
+    };
+    let caught = (1..=SEEDS).find(|seed| {
+        let mut forgetful = scenario(*seed);
+        forgetful.defects.forgets_mail = true;
+        simulate(forgetful).is_err() && simulate(scenario(*seed)).is_ok()
+    });
+    println!("a gateway that forgets its mail: caught by seed {caught:?}");
+    assert!(caught.is_some(), "a gateway that forgets its mail is not noticed");
+}
+
 #[test]
 fn replies_before_the_sync_are_caught() {
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {

@@ -1,16 +1,18 @@
 //! No wake-up is lost between reactors and committers: an exhaustive check of a model.
 //!
-//! The server's reactors and committers share few words outside the one lock: who sleeps and for
-//! what (`post.rs`), whether frames wait, who is awake, how many writes were completed (`hub.rs`).
-//! Here their protocol is written down step by step, one step for each access to such a word, and
-//! every interleaving of two reactors and a committer is walked through. When nothing can happen
-//! any more, every frame must be durable and every reply sent. Each slip that one could make in
-//! the order of steps must lead into a state in which something waits for ever.
+//! The server's threads share few words outside the one lock: which of them sleep and for what
+//! (`post.rs`), whether a write is due, the next deadline, how many reactors are awake, how many
+//! writes were completed (`hub.rs`). Here their protocol is written down step by step, one step for
+//! each access to such a word, and every interleaving of two reactors, a committer, the gateway of
+//! HTTP and the reader of bodies is walked through. When nothing can happen any more, every frame
+//! must be durable and every reply sent. Each slip that one could make in the order of steps must
+//! lead into a state in which something waits for ever.
 //!
 //! It is a model: it shows that the protocol is right, not that the code follows it; each step
-//! names what it stands for. Left out are writes that are eager because much waits, chores,
-//! deadlines and the server's end; memory is sequentially consistent, as the code's own is where
-//! it matters; that the threads do not spin for ever is not shown.
+//! names what it stands for. `WriteScheduler`, which decides when a write is due, is simulated by
+//! itself (`sim/server.rs`). Left out are writes that are eager because much waits, chores and the
+//! server's end; memory is sequentially consistent, as the code's own is where it matters; that the
+//! threads do not spin for ever is not shown.
 
 #![expect(clippy::indexing_slicing, reason = "every index is that of a thread or an event")]
 
@@ -24,6 +26,8 @@ enum Event {
     Ask,
     /// A command that makes a frame of which a connection of the other reactor is told.
     Tell,
+    /// A command that makes a frame for which no client waits.
+    Settle,
     /// The connection is gone, and with it the replies that wait.
     HangUp,
 }
@@ -42,11 +46,26 @@ enum Slip {
     TellsTooLate,
     /// A completed write leaves what waits to reactors that are all asleep.
     LeavesItToSleepers,
+    /// A completed write takes the gateway for a reactor that will write.
+    CountsGateway,
+    /// The gateway notes that a reply waits for a frame, and does not see that a write is due.
+    GatewayForgets,
+    /// No reactor is woken for a deadline that another thread made.
+    DeadlineUnseen,
     /// A reactor that holds replies does not look whether a write was completed meanwhile.
     MissesCompletions,
 }
 
-/// What a reactor would be woken for: `Post::state`.
+/// What a thread behind the sockets does, in the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chore {
+    /// The reader of bodies mails the gateway a reply that waits for the last frame.
+    Fetch,
+    /// The housekeeper copies a frame for which no client waits.
+    Copy,
+}
+
+/// What a thread would be woken for: `Post::state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Asleep {
     No,
@@ -61,7 +80,7 @@ struct Post {
     bell: bool,
 }
 
-/// Where a thread is. `Writing` is shared by reactors and the committer.
+/// Where a thread is. `Writing` and `Announcing` are shared by several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum At {
     SaySleep,
@@ -80,41 +99,59 @@ enum At {
     Step,
     TellMail,
     TellRing,
-    Commit,
     CommitIdle,
     Writing(Writing),
+    Announcing(Announcing),
     NoteCompletions,
     Release,
     /// The committer only: waits for something to write.
     Idle,
+    /// The thread of chores only: has its next one to do, or none.
+    Chore,
+    /// The second reactor, where there is none.
+    Missing,
 }
 
+/// `Hub::publish` within `Hub::complete`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Writing {
     Complete,
     Publish,
     Ring(usize),
-    LookForSleepers,
+    HandOver,
+}
+
+/// `Hub::announce`, before a thread releases the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Announcing {
+    Sleepers,
+    Deadline,
+    MailFirst,
+    RingFirst,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Thread {
     at: At,
-    /// Where it goes on after a write of its own.
+    /// Where it goes on after a write of its own, or after it released the lock.
     then: At,
     /// The frame that its replies wait for; 0: none wait.
     holds: u8,
     /// Completions that it has seen.
     seen: u8,
     busy_turns: u8,
-    /// Events that it has read, and those of them it has handled.
+    /// Events that it has read, and those of them it has handled; for chores those that are done.
     read: usize,
     handled: usize,
     quiet: bool,
     /// It is about to sleep and only looks once more.
     drowsy: bool,
-    /// Its completed write woke somebody.
-    heard: bool,
+    /// It saw a deadline before it slept, and wakes at it.
+    timed: bool,
+    /// Its completed write woke a reactor, which sees that a write is due.
+    woke: bool,
+    /// The frames that wait were delayed when it began to release the lock.
+    delays: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -124,22 +161,36 @@ struct State {
     appended: u8,
     taken: u8,
     durable: u8,
+    /// The last frame that a client waits for: `WriteScheduler::awaited`.
+    awaited: u8,
+    /// The time of frames for which no client waits is over.
+    late: bool,
     in_flight: bool,
     handed: bool,
     /// The committer was notified.
     notified: bool,
-    uncommitted: bool,
+    /// `Hub::write_due`
+    due: bool,
+    /// `Hub::deadline`: whether there is one.
+    deadline: bool,
     awake: u8,
     completions: u8,
-    posts: [Post; REACTORS],
-    /// Replies for connections of a reactor: the frame they wait for.
-    mailboxes: [u8; REACTORS],
+    /// Of the reactors, and of the gateway.
+    posts: [Post; REACTORS + 1],
+    /// Replies for a reactor's connections or the gateway: the frame they wait for.
+    mailboxes: [u8; REACTORS + 1],
     /// Events that have arrived at its sockets.
     arrived: [usize; REACTORS],
-    threads: [Thread; REACTORS + 1],
+    threads: [Thread; THREADS],
 }
 
-type Script = [&'static [Event]; REACTORS];
+#[derive(Clone, Copy, Debug)]
+struct Script {
+    /// What comes to the sockets of each reactor; the second may be missing.
+    events: [Option<&'static [Event]>; REACTORS],
+    /// What other threads do meanwhile.
+    chores: &'static [Chore],
+}
 
 struct Model {
     script: Script,
@@ -147,7 +198,7 @@ struct Model {
 }
 
 impl State {
-    fn new() -> Self {
+    fn new(script: &Script) -> Self {
         let post = Post { asleep: Asleep::No, mail: false, bell: false };
         let thread = |at| Thread {
             at,
@@ -159,43 +210,59 @@ impl State {
             handled: 0,
             quiet: false,
             drowsy: false,
-            heard: false,
+            timed: false,
+            woke: false,
+            delays: false,
         };
+        let second = if script.events[1].is_some() { At::SaySleep } else { At::Missing };
+        let asleep = Post { asleep: Asleep::ForMail, ..post.clone() };
         Self {
             lock: None,
             appended: 0,
             taken: 0,
             durable: 0,
+            awaited: 0,
+            late: false,
             in_flight: false,
             handed: false,
             notified: false,
-            uncommitted: false,
-            awake: REACTORS as u8,
+            due: false,
+            deadline: false,
+            awake: script.events.iter().flatten().count() as u8,
             completions: 0,
-            posts: [post.clone(), post],
-            mailboxes: [0; REACTORS],
+            posts: [post.clone(), post, asleep],
+            mailboxes: [0; REACTORS + 1],
             arrived: [0; REACTORS],
-            threads: [thread(At::SaySleep), thread(At::SaySleep), thread(At::Idle)],
+            threads: [At::SaySleep, second, At::Blocked, At::Idle, At::Chore].map(thread),
         }
     }
 
-    /// Nothing is owed to anybody.
+    /// Nothing is owed to any client, and nothing waits to be written.
     fn is_settled(&self) -> bool {
         self.durable == self.appended
-            && self.mailboxes == [0; REACTORS]
+            && self.mailboxes == [0; REACTORS + 1]
             && self.threads.iter().all(|thread| thread.holds == 0)
     }
 
-    /// `Core::has_uncommitted`
     fn has_pending(&self) -> bool {
         self.taken < self.appended
     }
 
-    /// `Core::idle_write`: one write at a time. Whether there is one now.
+    /// No client waits for a frame that is to be written.
+    fn is_delayed(&self) -> bool {
+        self.has_pending() && self.awaited <= self.durable && !self.late
+    }
+
+    /// `WriteScheduler::is_due`
+    fn is_due(&self) -> bool {
+        self.has_pending() && !self.in_flight && !self.is_delayed()
+    }
+
+    /// `WriteScheduler::poll_idle`: one write at a time. Whether there is one now.
     fn take_write(&mut self) -> bool {
-        let takes = !self.in_flight && self.has_pending();
+        let takes = self.is_due();
         if takes {
-            (self.taken, self.in_flight) = (self.appended, true);
+            (self.taken, self.in_flight, self.late) = (self.appended, true, false);
         }
         takes
     }
@@ -207,36 +274,58 @@ impl State {
     }
 
     /// `Post::notify_write`
-    fn ring_for_write(&mut self, reactor: usize) -> bool {
-        let waits = self.posts[reactor].asleep == Asleep::ForWrites;
+    fn ring_for_write(&mut self, index: usize) -> bool {
+        let waits = self.posts[index].asleep == Asleep::ForWrites;
         if waits {
-            (self.posts[reactor].asleep, self.posts[reactor].bell) = (Asleep::No, true);
+            (self.posts[index].asleep, self.posts[index].bell) = (Asleep::No, true);
         }
         waits
+    }
+
+    /// The second half of `Post::notify_mail`.
+    fn ring_for_mail(&mut self, index: usize) {
+        let post = &mut self.posts[index];
+        if post.asleep != Asleep::No {
+            (post.asleep, post.bell) = (Asleep::No, true);
+        }
+    }
+
+    /// The beginning of `CoreGuard::drop`, and what the thread does behind it. It looks at the time
+    /// once. No other thread sees what came before it under the lock, so that it is no step of its
+    /// own; and a reactor that holds the lock is awake.
+    fn release_lock(&mut self, me: usize, then: At) -> At {
+        self.due = self.is_due();
+        self.threads[me].delays = self.is_delayed();
+        self.threads[me].then = then;
+        let is_reactor = me < REACTORS;
+        At::Announcing(if is_reactor { Announcing::Deadline } else { Announcing::Sleepers })
     }
 }
 
 impl Model {
-    /// Every state that one step of anybody leads to.
+    /// Every state that one step of a thread, of a client or of time leads to.
     fn successors(&self, state: &State) -> Vec<State> {
         let mut next = Vec::new();
         for reactor in 0..REACTORS {
-            if state.arrived[reactor] < self.script[reactor].len() {
+            if state.arrived[reactor] < self.script.events[reactor].map_or(0, <[Event]>::len) {
                 let mut arrived = state.clone();
                 arrived.arrived[reactor] += 1;
                 next.push(arrived);
             }
         }
-        for me in 0..=REACTORS {
+        if state.is_delayed() {
+            next.push(State { late: true, ..state.clone() });
+        }
+        for me in 0..THREADS {
             let mut after = state.clone();
             if self.step(&mut after, me) {
                 next.push(after);
             }
-            // A lone client's write, or one that all wait for, is its reactor's own: either may be.
+            // A sole client's write, or one that all wait for, is its reactor's own: either may be.
             if state.threads[me].at == At::CommitIdle && state.lock.is_none() {
                 let mut here = state.clone();
                 if here.take_write() {
-                    here.uncommitted = here.has_pending();
+                    here.due = here.is_due();
                     here.threads[me].at = At::Writing(Writing::Complete);
                     next.push(here);
                 }
@@ -251,8 +340,11 @@ impl Model {
         match thread.at {
             At::Idle => return idle(state),
             At::Writing(writing) => return self.write(state, me, writing),
+            At::Announcing(announcing) => return self.announce(state, me, announcing),
             At::Blocked => return block(state, me),
             At::Step => return self.handle(state, me),
+            At::Chore => return self.perform_chore(state),
+            At::Missing => return false,
             At::CommitIdle => return commit_idle(state, me),
             _ => {}
         }
@@ -274,16 +366,23 @@ impl Model {
                 let missed = thread.holds > 0
                     && thread.seen != state.completions
                     && self.slip != Slip::MissesCompletions;
-                let stays = missed || !thread.quiet;
+                let over = me != GATEWAY && state.deadline && state.late;
+                state.threads[me].timed = me != GATEWAY && state.deadline;
+                let stays = missed || over || !thread.quiet;
                 state.threads[me].quiet = false;
-                if stays { At::StayAwake } else { At::MaySleep }
+                match stays {
+                    true if me == GATEWAY => At::Awake,
+                    true => At::StayAwake,
+                    false if me == GATEWAY => At::Blocked,
+                    false => At::MaySleep,
+                }
             }
             At::MaySleep => {
-                state.threads[me].drowsy = state.uncommitted;
-                if state.uncommitted { At::StayAwake } else { At::FallAsleep }
+                state.threads[me].drowsy = state.due;
+                if state.due { At::StayAwake } else { At::FallAsleep }
             }
             At::StayAwake => {
-                let busy = if state.uncommitted { thread.busy_turns + 1 } else { 0 };
+                let busy = if state.due { thread.busy_turns + 1 } else { 0 };
                 let writes = busy > BUSY_TURNS_MAX;
                 state.threads[me].busy_turns = if writes { 0 } else { busy };
                 state.threads[me].then = At::Poll;
@@ -302,7 +401,7 @@ impl Model {
                 let looks = state.awake == 0 && self.slip != Slip::LastSleepsBlindly;
                 if looks { At::LookAsLast } else { At::Blocked }
             }
-            At::LookAsLast if state.uncommitted => {
+            At::LookAsLast if state.due => {
                 state.awake += 1;
                 state.threads[me].busy_turns = 0;
                 state.threads[me].then = At::Awake;
@@ -314,7 +413,7 @@ impl Model {
             }
             At::LookAsLast => At::Blocked,
             At::WakeUp => {
-                state.awake += 1;
+                state.awake += u8::from(me != GATEWAY);
                 At::Awake
             }
             At::Awake => {
@@ -323,24 +422,18 @@ impl Model {
             }
             At::TakeMail => {
                 let mail = std::mem::take(&mut state.posts[me].mail);
-                let idle = !mail && thread.read == thread.handled;
+                let timers = me != GATEWAY && state.deadline && state.late;
+                let idle = !mail && !timers && thread.read == thread.handled;
                 if idle { At::NoteCompletions } else { At::Step }
             }
             At::TellMail => {
-                state.posts[other(me)].mail = true;
+                state.posts[addressee(me)].mail = true;
                 At::TellRing
             }
             At::TellRing => {
-                let post = &mut state.posts[other(me)];
-                if post.asleep != Asleep::No {
-                    (post.asleep, post.bell) = (Asleep::No, true);
-                }
-                At::Commit
-            }
-            At::Commit => {
-                state.uncommitted = state.has_pending();
-                state.lock = None;
-                At::NoteCompletions
+                state.ring_for_mail(addressee(me));
+                let then = if me == CHORES { At::Chore } else { At::NoteCompletions };
+                state.release_lock(me, then)
             }
             At::NoteCompletions => {
                 state.threads[me].seen = state.completions;
@@ -352,33 +445,77 @@ impl Model {
                 }
                 At::SaySleep
             }
-            At::Idle | At::Writing(_) | At::Blocked | At::Step | At::CommitIdle => unreachable!(),
+            At::Idle
+            | At::Writing(_)
+            | At::Announcing(_)
+            | At::Blocked
+            | At::Step
+            | At::Chore
+            | At::Missing
+            | At::CommitIdle => unreachable!(),
         };
         true
     }
 
-    /// `Reactor::step` under the lock, up to what it tells another reactor.
+    /// `Reactor::step` or `Pump::step` under the lock, up to what it tells another reactor.
     fn handle(&self, state: &mut State, me: usize) -> bool {
         if state.lock.is_some() {
             return false;
         }
         state.lock = Some(me);
         let mut tells = false;
-        let events = &self.script[me][state.threads[me].handled..state.threads[me].read];
+        let (handled, read) = (state.threads[me].handled, state.threads[me].read);
+        let all = self.script.events.get(me).copied().flatten().unwrap_or_default();
+        let events = &all[handled..read];
         for event in events {
             state.appended += u8::from(*event != Event::HangUp);
             match event {
-                Event::Ask => state.threads[me].holds = state.appended,
+                Event::Ask => {
+                    state.threads[me].holds = state.appended;
+                    state.awaited = state.appended;
+                }
                 Event::Tell => state.mailboxes[other(me)] = state.appended,
+                Event::Settle => {}
                 Event::HangUp => state.threads[me].holds = 0,
             }
             tells |= *event == Event::Tell;
         }
         let mail = std::mem::take(&mut state.mailboxes[me]);
+        state.awaited = state.awaited.max(mail);
         let thread = &mut state.threads[me];
         thread.handled = thread.read;
         thread.holds = thread.holds.max(mail);
-        thread.at = if tells { At::TellMail } else { At::Commit };
+        if me == GATEWAY && self.slip == Slip::GatewayForgets {
+            // The deadline that the reply withdraws is published all the same.
+            state.deadline = state.is_delayed();
+            state.lock = None;
+            state.threads[me].at = At::NoteCompletions;
+            return true;
+        }
+        let after = if tells { At::TellMail } else { state.release_lock(me, At::NoteCompletions) };
+        state.threads[me].at = after;
+        true
+    }
+
+    /// A chore of another thread, up to what it tells the gateway.
+    fn perform_chore(&self, state: &mut State) -> bool {
+        let done = state.threads[CHORES].handled;
+        let Some(chore) = self.script.chores.get(done) else { return false };
+        if state.lock.is_some() {
+            return false;
+        }
+        state.lock = Some(CHORES);
+        state.threads[CHORES].handled += 1;
+        state.threads[CHORES].at = match chore {
+            Chore::Fetch => {
+                state.mailboxes[GATEWAY] = state.appended;
+                At::TellMail
+            }
+            Chore::Copy => {
+                state.appended += 1;
+                state.release_lock(CHORES, At::Chore)
+            }
+        };
         true
     }
 
@@ -390,45 +527,77 @@ impl Model {
                 state.lock = Some(me);
                 (state.in_flight, state.durable) = (false, state.taken);
                 if self.slip != Slip::TellsTooLate {
-                    state.uncommitted = state.has_pending();
+                    state.due = state.is_due();
                 }
-                state.threads[me].heard = false;
+                state.threads[me].woke = false;
                 Writing::Publish
             }
             Writing::Publish => {
                 state.completions += 1;
                 Writing::Ring(0)
             }
-            Writing::Ring(reactor) => {
-                let heard = state.ring_for_write(reactor);
-                state.threads[me].heard |= heard;
-                let more = reactor + 1 < REACTORS;
-                if more { Writing::Ring(reactor + 1) } else { Writing::LookForSleepers }
+            Writing::Ring(index) => {
+                let woken = state.ring_for_write(index) && state.is_due();
+                let counts = index < REACTORS || self.slip == Slip::CountsGateway;
+                state.threads[me].woke |= woken && counts;
+                if index < REACTORS { Writing::Ring(index + 1) } else { Writing::HandOver }
             }
-            Writing::LookForSleepers => {
-                self.end_write(state, me);
+            Writing::HandOver => {
+                // A reactor that wrote itself leaves what came meanwhile to the committer.
+                if me != COMMITTER && state.take_write() {
+                    state.leave_to_committer();
+                }
+                let then = if me == COMMITTER { At::Idle } else { state.threads[me].then };
+                state.threads[me].at = state.release_lock(me, then);
                 return true;
             }
         });
         true
     }
 
-    fn end_write(&self, state: &mut State, me: usize) {
-        if self.slip == Slip::TellsTooLate {
-            state.uncommitted = state.has_pending();
-        }
-        let sleepers = !state.threads[me].heard && state.awake == 0;
-        let looks = self.slip != Slip::LeavesItToSleepers;
-        // A reactor that wrote itself leaves what came meanwhile to the committer in any case.
-        if ((sleepers && looks) || me != COMMITTER) && state.take_write() {
-            state.leave_to_committer();
-        }
-        state.lock = None;
-        if me == COMMITTER {
-            take_handed(state);
-        } else {
-            state.threads[me].at = state.threads[me].then;
-        }
+    fn announce(&self, state: &mut State, me: usize, announcing: Announcing) -> bool {
+        state.threads[me].at = At::Announcing(match announcing {
+            Announcing::Sleepers => {
+                let seen = std::mem::take(&mut state.threads[me].woke);
+                let looks = self.slip != Slip::LeavesItToSleepers;
+                if looks && !seen && state.awake == 0 && state.take_write() {
+                    state.leave_to_committer();
+                    state.due = state.is_due();
+                }
+                Announcing::Deadline
+            }
+            Announcing::Deadline => {
+                let deadline = state.threads[me].delays && state.has_pending();
+                let before = std::mem::replace(&mut state.deadline, deadline);
+                let is_new = deadline && !before;
+                let looks = me < REACTORS && state.threads[me].then == At::NoteCompletions;
+                if is_new && !looks && self.slip != Slip::DeadlineUnseen {
+                    Announcing::MailFirst
+                } else {
+                    unlock(state, me);
+                    return true;
+                }
+            }
+            Announcing::MailFirst => {
+                state.posts[0].mail = true;
+                Announcing::RingFirst
+            }
+            Announcing::RingFirst => {
+                state.ring_for_mail(0);
+                unlock(state, me);
+                return true;
+            }
+        });
+        true
+    }
+}
+
+fn unlock(state: &mut State, me: usize) {
+    state.lock = None;
+    if me == COMMITTER {
+        take_handed(state);
+    } else {
+        state.threads[me].at = state.threads[me].then;
     }
 }
 
@@ -455,15 +624,15 @@ fn commit_idle(state: &mut State, me: usize) -> bool {
     if state.take_write() {
         state.leave_to_committer();
     }
-    // `has_uncommitted() && transfer.is_some()`: all was taken, or a write is under way.
-    state.uncommitted = false;
+    state.due = state.is_due();
     state.threads[me].at = state.threads[me].then;
     true
 }
 
-/// Sleeps until a socket or the bell has something.
+/// Sleeps until a socket or the bell has something, or a reactor's deadline has come.
 fn block(state: &mut State, me: usize) -> bool {
-    let wakes = hear(state, me);
+    let timer = state.threads[me].timed && state.late;
+    let wakes = hear(state, me) || timer;
     if wakes {
         state.threads[me].at = At::WakeUp;
     }
@@ -473,6 +642,9 @@ fn block(state: &mut State, me: usize) -> bool {
 /// What epoll tells. Whether it told anything.
 fn hear(state: &mut State, me: usize) -> bool {
     let bell = std::mem::take(&mut state.posts[me].bell);
+    if me == GATEWAY {
+        return bell;
+    }
     let news = state.threads[me].read < state.arrived[me];
     state.threads[me].read = state.arrived[me];
     bell || news
@@ -480,6 +652,11 @@ fn hear(state: &mut State, me: usize) -> bool {
 
 const fn other(reactor: usize) -> usize {
     1 - reactor
+}
+
+/// To whom a thread's mail goes.
+const fn addressee(me: usize) -> usize {
+    if me == CHORES { GATEWAY } else { other(me) }
 }
 
 /// What came of walking through every interleaving.
@@ -494,7 +671,7 @@ struct Walk {
 fn walk(script: Script, slip: Slip) -> Walk {
     let model = Model { script, slip };
     let mut seen = HashSet::new();
-    let mut waiting = vec![State::new()];
+    let mut waiting = vec![State::new(&script)];
     while let Some(state) = waiting.pop() {
         if !seen.insert(BuildHasherDefault::<DefaultHasher>::default().hash_one(&state)) {
             continue;
@@ -508,12 +685,24 @@ fn walk(script: Script, slip: Slip) -> Walk {
     Walk { states: seen.len(), stuck: None }
 }
 
-const SCRIPTS: [Script; 4] = [
-    [&[Event::Ask, Event::Ask, Event::HangUp], &[]],
-    [&[Event::Tell], &[Event::HangUp]],
-    [&[Event::Ask], &[Event::Ask]],
-    [&[Event::Ask, Event::HangUp], &[Event::Ask]],
+const SCRIPTS: [Script; 8] = [
+    both(&[Event::Ask, Event::Ask, Event::HangUp], &[]),
+    both(&[Event::Tell], &[Event::HangUp]),
+    both(&[Event::Ask], &[Event::Ask]),
+    both(&[Event::Ask, Event::HangUp], &[Event::Ask]),
+    sole(&[Event::Settle], &[Chore::Fetch]),
+    sole(&[Event::Ask, Event::HangUp], &[Chore::Copy]),
+    sole(&[Event::Ask], &[Chore::Copy, Chore::Fetch]),
+    sole(&[Event::Ask, Event::HangUp, Event::Settle], &[Chore::Fetch]),
 ];
+
+const fn both(one: &'static [Event], other: &'static [Event]) -> Script {
+    Script { events: [Some(one), Some(other)], chores: &[] }
+}
+
+const fn sole(events: &'static [Event], chores: &'static [Chore]) -> Script {
+    Script { events: [Some(events), None], chores }
+}
 
 #[test]
 fn every_frame_is_written_and_every_reply_sent_without_a_further_event() {
@@ -533,6 +722,9 @@ fn each_slip_leaves_something_waiting_for_ever() {
         Slip::AwakeBeforeSleep,
         Slip::TellsTooLate,
         Slip::LeavesItToSleepers,
+        Slip::CountsGateway,
+        Slip::GatewayForgets,
+        Slip::DeadlineUnseen,
         Slip::MissesCompletions,
     ] {
         let caught = SCRIPTS.iter().any(|script| walk(*script, slip).stuck.is_some());
@@ -541,7 +733,10 @@ fn each_slip_leaves_something_waiting_for_ever() {
 }
 
 const REACTORS: usize = 2;
-const COMMITTER: usize = REACTORS;
+const GATEWAY: usize = REACTORS;
+const COMMITTER: usize = REACTORS + 1;
+const CHORES: usize = REACTORS + 2;
+const THREADS: usize = REACTORS + 3;
 
 /// Fewer than the server's, to keep the model small: the number changes no order.
 const BUSY_TURNS_MAX: u8 = 1;

@@ -226,7 +226,7 @@ impl Desk {
         let is_own = |it: &Output| it.session == session && !is_event(&it.reply);
         let own = is_answered.then(|| core.outputs.iter().position(is_own)).flatten();
         let reply = own.map(|index| core.outputs.remove(index));
-        core.note_awaited(reply.as_ref().map_or(After::NOTHING, |output| output.after));
+        core.scheduler.note_awaited(reply.as_ref().map_or(After::NOTHING, |output| output.after));
         self.sort_outputs(locked);
         reply.map(|Output { after, reply, .. }| (after, reply))
     }
@@ -246,7 +246,7 @@ impl Desk {
     fn note(&mut self, locked: &mut Locked<'_>, output: Output) {
         let Output { session, after, reply } = output;
         let now = locked.now;
-        locked.core.note_awaited(after);
+        locked.core.scheduler.note_awaited(after);
         match reply {
             Reply::Late { ticket, reply } => self.note_admitted(ticket, after, *reply),
             reply if self.works.awaits(session) && !is_event(&reply) => {

@@ -68,10 +68,6 @@ impl Pump {
         }
         self.step(stage);
         self.release();
-        if self.hub.has_uncommitted() && self.hub.all_asleep() {
-            let core = &mut *self.hub.lock();
-            self.hub.hand_over(core);
-        }
         false
     }
 
@@ -97,12 +93,9 @@ impl Pump {
         self.desk.step(&mut locked, &self.inbox);
         self.stalled_at = core.broker.stalled().then_some(completions);
         self.postponed_at = completions;
-        if core.broker.steps() > before {
-            self.hub.commit_elsewhere(core, self.desk.session(), now);
-        } else {
-            // What came to wait took no step, and has its time.
-            self.hub.publish_deadline(core);
-        }
+        let session = [self.desk.session()];
+        let active = if core.broker.steps() > before { &session[..] } else { &[] };
+        self.hub.commit_elsewhere(core, active, now);
     }
 
     fn release(&mut self) {
@@ -146,7 +139,7 @@ impl Pump {
         let now = self.hub.clock.now();
         let core = &mut *self.hub.lock();
         self.desk.close(&mut Locked::new(core, self.hub.posts(), now));
-        self.hub.commit_elsewhere(core, self.desk.session(), now);
+        self.hub.commit_elsewhere(core, &[self.desk.session()], now);
     }
 }
 

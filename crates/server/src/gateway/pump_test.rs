@@ -5,12 +5,13 @@ use std::task::{Context, Poll, Waker};
 
 use http_api::{Asker, Events as _, Gateway as _, Leased, Settling, Step, Trouble, Wanted, Work};
 use model::{
-    AdminCommand, Command, Destination, NewMessage, OwnPolicy, Persistence, PolicyChange,
-    QueueName, QueueRule, Reply, limits,
+    AdminCommand, After, Command, Destination, Durability, NewMessage, Output, OwnPolicy,
+    Persistence, PolicyChange, QueueName, QueueRule, Reply, limits,
 };
 
 use super::*;
-use crate::by_hand::{journal_hub_with, write_all};
+use crate::by_hand::{journal_hub_with, write_all, write_handed};
+use crate::connections::numbered_densely;
 use crate::gateway::handle::Gateway;
 use crate::gateway::inbox::WISHES_MAX;
 
@@ -538,4 +539,46 @@ fn a_follower_that_reads_nothing_is_given_up() {
     }
     assert_eq!(heard, 64, "what was on its way, and the end");
     assert!(poll(pin!(following.next())).unwrap().is_none());
+}
+
+/// A message sent by a client that waits for no answer: its frame may be delayed.
+fn append_unawaited(hub: &Hub) -> model::Lsn {
+    let core = &mut *hub.lock();
+    let session = numbered_densely(hub.reactors(), 7);
+    core.broker.open_session(session);
+    let message = NewMessage::new((*b"x").into());
+    let put = Command::PutTo { to: Destination::Queue(queue()), message, transaction: None };
+    core.broker.handle(hub.clock.now(), session, put, &mut core.outputs);
+    core.outputs.drain(..).map(|output| output.after.lsn).max().unwrap()
+}
+
+/// A reply that other threads caused, such as one whose body was read back.
+fn mail_to_gateway(turns: &Turns, lsn: model::Lsn) {
+    let session = turns.pump.desk.session();
+    let after = After { lsn, level: Durability::Synced };
+    let core = &mut *turns.hub.lock();
+    core.outputs.push(Output { session, after, reply: Reply::Done });
+    core.post_outputs(usize::MAX, turns.hub.posts());
+}
+
+#[test]
+fn mailed_reply_makes_delayed_frames_due() {
+    let mut turns = Turns::new("mailed");
+    let lsn = append_unawaited(&turns.hub);
+    assert!(!turns.hub.is_write_due(), "no client waits for the frame");
+    assert!(turns.hub.deadline() < Nanos::MAX, "but it is not delayed for ever");
+    mail_to_gateway(&turns, lsn);
+    turns.pump.turn();
+    assert!(turns.hub.is_write_due(), "a reactor that is awake writes before it sleeps");
+}
+
+#[test]
+fn committer_writes_for_mail_while_reactors_sleep() {
+    let mut turns = Turns::new("mailed-asleep");
+    let lsn = append_unawaited(&turns.hub);
+    assert!(turns.hub.fall_asleep());
+    mail_to_gateway(&turns, lsn);
+    turns.pump.turn();
+    assert_eq!(write_handed(&turns.hub), 1);
+    assert!(turns.hub.durable().synced >= lsn);
 }

@@ -33,6 +33,8 @@ pub(super) struct Gateway {
     sessions_given: u64,
     /// Whose sends wait, by ticket.
     paced: BTreeMap<u64, u64>,
+    /// It gives a command of its own, and hears what comes of it at once.
+    stepping: bool,
 }
 
 /// What a client is to read once these are durable, and the changes that it reflects.
@@ -183,6 +185,12 @@ impl<D: Disk> Server<D> {
     }
 
     fn step_http(&mut self, now: Nanos, todo: Todo, outside: &mut Outside) {
+        self.gateway.stepping = true;
+        self.give_command(now, todo, outside);
+        self.gateway.stepping = false;
+    }
+
+    fn give_command(&mut self, now: Nanos, todo: Todo, outside: &mut Outside) {
         self.stepped_at = now;
         let frames = self.broker.counters().frames;
         let mut outputs = Vec::new();
@@ -205,6 +213,7 @@ impl<D: Disk> Server<D> {
         let ahead = outputs.iter().take_while(|it| is_answered && is_late(&it.reply)).count();
         self.route(None, outputs.drain(..ahead).collect(), outside);
         let answer = is_answered.then(|| outputs.remove(0));
+        answer.iter().for_each(|answer| self.writing.note_awaited(answer.after));
         self.judge_http(session, &command, answer, client, outside);
         self.route(None, outputs, outside);
     }
@@ -293,6 +302,11 @@ impl<D: Disk> Server<D> {
 }
 
 impl Gateway {
+    /// Whether what is said comes of a command of its own.
+    pub(super) const fn is_stepping(&self) -> bool {
+        self.stepping
+    }
+
     fn ask(&mut self, session: u64, command: Command, client: Option<u64>) {
         self.todo.push_back(Todo::Ask(session, command, client));
     }

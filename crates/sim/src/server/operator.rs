@@ -26,8 +26,10 @@ impl<D: Disk> Server<D> {
         let Output { after, reply, .. } = outputs.remove(own.expect("the operator is answered"));
         outside.trace(now, || format!("the operator hears {reply:?}"));
         let changes = outside.oracle.ruled(now, &queue, &change, &reply);
+        self.writing.note_awaited(after);
         self.stated.push((after, changes));
         self.route(None, outputs, outside);
+        self.poll();
     }
 
     /// What is safe of what the operator asked for, it hears.

@@ -51,7 +51,7 @@ impl<D: Disk + 'static> World<D> {
             self.pass(Nanos::from_millis(50));
             self.server.as_ref()?;
         }
-        self.server().broker.begin_shutdown();
+        self.server().begin_shutdown();
         for _ in 0..SETTLE_ROUNDS_MAX {
             self.turn();
             self.quiesce()?;

@@ -1,0 +1,115 @@
+//! When the log is written: by the server's own scheduler, or by any thread at any time.
+//!
+//! The threads of the real server learn from two words what is due, and sleep in between: whether a
+//! write is, and the next deadline. Here they stand in [`Writing::announced`], and are told anew
+//! when a thread has done something with the broker. The gateway hears of replies that others
+//! caused only when it wakes, after that.
+
+use broker::{ScheduledWrite, WriteScheduler};
+use journal::{Disk, DiskError, JournalFailed};
+use model::{After, Nanos};
+
+use super::{Call, Server};
+use crate::Paged;
+
+/// Who decides that the log is written.
+#[derive(Debug, Default)]
+pub(super) struct Writing {
+    scheduler: WriteScheduler,
+    /// The scheduler decides; else everything is written as soon as it can be, two writes at once.
+    pub(super) is_scheduled: bool,
+    /// When frames are written for which no client waits, as the threads know it.
+    announced: Option<Nanos>,
+    /// What replies depend on that others caused, and of which the gateway has not heard.
+    mail: Vec<After>,
+    /// A defect: see [`super::ServerDefects::forgets_mail`].
+    forgets_mail: bool,
+}
+
+/// A write that has begun.
+pub(super) struct InFlight<D: Disk> {
+    pub(super) write: ScheduledWrite<D::File>,
+    pub(super) call: Call,
+    pub(super) result: Option<Result<(), DiskError>>,
+}
+
+impl Writing {
+    pub(super) fn new(forgets_mail: bool) -> Self {
+        Self { forgets_mail, ..Self::default() }
+    }
+
+    /// A client is told something once the log is so durable.
+    pub(super) fn note_awaited(&mut self, after: After) {
+        self.scheduler.note_awaited(after);
+    }
+
+    /// From now on no write is delayed.
+    pub(super) const fn begin_to_end(&mut self) {
+        self.scheduler.begin_to_end();
+    }
+
+    /// The gateway is told something, and others have to wake it.
+    pub(super) fn mail(&mut self, after: After) {
+        self.mail.push(after);
+    }
+
+    /// When the first reactor wakes to write what no client waits for.
+    pub(super) fn deadline(&self) -> Nanos {
+        self.announced.filter(|_| self.is_scheduled).unwrap_or(Nanos::MAX)
+    }
+
+    /// The next write that begins now.
+    fn poll<F: Clone>(&mut self, broker: &mut Paged<F>, now: Nanos) -> Option<ScheduledWrite<F>> {
+        let eager = self.scheduler.poll_eager(broker, now);
+        if eager.is_some() || self.is_scheduled && !self.scheduler.is_due(broker, now) {
+            return eager;
+        }
+        if self.is_scheduled {
+            self.scheduler.poll_idle(broker, now)
+        } else {
+            self.scheduler.poll_any(broker, now)
+        }
+    }
+
+    /// The gateway hears of its mail. Whether it saw what is due now.
+    fn wake_gateway(&mut self) -> bool {
+        let woken = !self.mail.is_empty();
+        for after in std::mem::take(&mut self.mail) {
+            self.scheduler.note_awaited(after);
+        }
+        woken && !self.forgets_mail
+    }
+}
+
+impl<D: Disk> Server<D> {
+    /// A thread has done something with the broker: what is due is begun, and all others know when
+    /// the rest will be.
+    pub(super) fn commit(&mut self) {
+        loop {
+            while let Some(write) = self.writing.poll(&mut self.broker, self.now) {
+                self.writes.push(InFlight { write, call: Call::at(self.now), result: None });
+            }
+            self.writing.scheduler.check(&self.broker, self.now);
+            if !self.writing.wake_gateway() {
+                break;
+            }
+        }
+        self.writing.announced = self.writing.scheduler.deadline(&self.broker, self.now);
+    }
+
+    /// Time passes only when every thread sleeps: then no write is due that none of them knows of.
+    pub(super) fn assert_no_write_forgotten(&self) {
+        let is_due = self.writing.scheduler.is_due(&self.broker, self.now);
+        let is_known = !self.writing.is_scheduled || self.writing.deadline() <= self.now;
+        assert!(!is_due || is_known, "a client waits for a write that no thread begins");
+    }
+
+    /// Hands a performed write back.
+    pub(super) fn complete_write(
+        &mut self,
+        write: ScheduledWrite<D::File>,
+        result: Result<(), DiskError>,
+    ) -> Result<(), JournalFailed> {
+        self.writing.scheduler.complete(&mut self.broker, self.now, write, result)
+    }
+}
