@@ -26,6 +26,18 @@ pub fn keep_within(limit: u64) {
     set_default_delay(if limit < SCARCE_BYTES { SOON_MS } else { LATER_MS });
 }
 
+/// Gives back to the system what other threads have freed to the allocator, whatever the delay.
+/// Takes as long as the system needs to take it: some 0.1 ms a MiB.
+pub fn give_back() {
+    collect();
+}
+
+#[expect(unsafe_code, reason = "mimalloc's collection is called in C")]
+fn collect() {
+    // SAFETY: mimalloc lets any thread collect at any time: its own heap, and what no heap has.
+    unsafe { libmimalloc_sys::mi_collect(true) }
+}
+
 #[expect(unsafe_code, reason = "mimalloc's options are set in C")]
 fn set_default_delay(milliseconds: c_long) {
     // SAFETY: mimalloc checks the option's number and stores an aligned word of its own, which

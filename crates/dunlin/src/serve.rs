@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use server::{Listening, Log, Server, ServiceManager, signals};
 
@@ -31,6 +32,7 @@ fn serve_until_end(serve: Serve) -> Result<(), Error> {
     let running = Server::start(config).map_err(Error::Start)?;
     remote.get_or_init(|| running.remote());
     announce(running.addresses());
+    give_back_memory().map_err(|error| Error::Other(format!("cannot start a thread: {error}")))?;
     manager.ready();
     let watched = manager.watch(running.remote());
     watched.map_err(|error| Error::Other(format!("cannot watch: {error}")))?;
@@ -41,6 +43,43 @@ fn serve_until_end(serve: Serve) -> Result<(), Error> {
     Log::Stderr.line(format_args!("stopped"));
     Ok(())
 }
+
+/// Once a second a small process gives back what it has freed: the buffers of connections that have
+/// become idle, what a start has read. A large one keeps it longer, for a queue that fills again
+/// soon: see ADR 20.
+fn give_back_memory() -> std::io::Result<()> {
+    let thread =
+        std::thread::Builder::new().name("memory".to_owned()).stack_size(MEMORY_STACK_BYTES);
+    thread.spawn(|| {
+        let mut before = 0;
+        loop {
+            std::thread::sleep(GIVE_BACK_EVERY);
+            let resident = resident_bytes().unwrap_or(u64::MAX);
+            if resident != before && resident < SMALL_BYTES {
+                allocator::give_back();
+            }
+            before = resident_bytes().unwrap_or(u64::MAX);
+        }
+    })?;
+    Ok(())
+}
+
+/// Bytes of memory that this process has.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// How often freed memory is looked for.
+const GIVE_BACK_EVERY: Duration = Duration::from_secs(1);
+
+/// A process with less memory than this gives back what it freed.
+const SMALL_BYTES: u64 = 128 * 1024 * 1024;
+
+/// Of a thread that only sleeps and asks.
+const MEMORY_STACK_BYTES: usize = 64 * 1024;
 
 /// Tells whoever started this where to connect.
 fn announce(listeners: &[Listening]) {
