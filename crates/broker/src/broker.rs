@@ -372,6 +372,18 @@ impl<F: Clone> Broker<F> {
         self.engine.memory_bytes()
     }
 
+    /// Bytes that open transactions hold.
+    #[must_use]
+    pub fn uncommitted_bytes(&self) -> usize {
+        self.engine.uncommitted_bytes()
+    }
+
+    /// Bytes that open transactions may hold together: see [`Engine::uncommitted_max`].
+    #[must_use]
+    pub fn uncommitted_max(&self) -> usize {
+        self.engine.uncommitted_max()
+    }
+
     /// Sends that wait until there is memory for them.
     #[must_use]
     pub fn memory_waits(&self) -> u64 {

@@ -398,7 +398,7 @@ impl Engine {
         let is_served = *is_disturbed || !turn.missing.is_empty();
         assert!(lookers.is_empty() || is_served, "who waits for a turn has it one day");
         let lines = self.queues.iter().map(|(slot, _)| LineOf::Queue(slot));
-        for line in lines.chain([LineOf::Memory]) {
+        for line in lines.chain([LineOf::Memory, LineOf::Transactions]) {
             let is_known =
                 || lookers.iter().any(|it| matches!(it, Looker::Line(of) if *of == line));
             let looks = self.line(line).looks;

@@ -59,7 +59,7 @@ impl Engine {
         assert_eq!(bytes, self.totals.uncommitted_bytes, "what is open is counted");
         let paced = self.pacing.sends.values();
         let is_commit = |paced: &&Paced| matches!(paced.command, Command::Commit { .. });
-        let paced = paced.filter(|paced| paced.at != LineOf::Memory).filter(is_commit).count();
+        let paced = paced.filter(|paced| !paced.at.is_for_memory()).filter(is_commit).count();
         assert_eq!(waiting, self.awaiting.len() + paced, "who waits for room is known");
         self.check_waiting_parts();
         for (session, id) in &self.awaiting {
@@ -87,7 +87,7 @@ impl Engine {
         }
         let lines = self.queues.iter().map(|(_, queue)| &queue.line);
         let mut count = 0;
-        for line in lines.chain([&self.pacing.for_memory]) {
+        for line in lines.chain([&self.pacing.for_memory, &self.pacing.for_parts]) {
             let waits = !line.tickets.is_empty();
             assert_eq!(line.due.is_some(), waits, "a line goes on by its timer");
             count += line.tickets.len();
@@ -99,8 +99,9 @@ impl Engine {
         assert_eq!(bytes.sum::<u64>(), self.pacing.bytes, "bytes that wait for a place");
         let times = self.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
         let timers = times.map(|(ticket, until)| self.check_timer(Timer::GiveUp(ticket), until));
-        let due = self.pacing.for_memory.due;
-        let timers = timers.sum::<usize>() + self.check_timer(Timer::Admit(LineOf::Memory), due);
+        let for_memory = [LineOf::Memory, LineOf::Transactions]
+            .map(|of| self.check_timer(Timer::Admit(of), self.line(of).due));
+        let timers = timers.sum::<usize>() + for_memory.iter().sum::<usize>();
         let sources = &self.pacing.sources;
         assert_eq!(sources.due.is_some(), sources.is_changed(), "changed lists are looked at");
         self.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
@@ -125,7 +126,7 @@ impl Engine {
 
     /// Who waits for memory, and what of it is to be part of what.
     fn check_waiting_parts(&self) {
-        let waiting = self.pacing.sends.values().filter(|paced| paced.at == LineOf::Memory);
+        let waiting = self.pacing.sends.values().filter(|paced| paced.at.is_for_memory());
         let bytes = waiting.clone().map(|paced| waiting_bytes(&paced.command)).sum::<u64>();
         assert_eq!(bytes, self.pacing.for_memory_bytes, "bytes that wait for memory");
         let mut parts = BTreeMap::<_, usize>::new();

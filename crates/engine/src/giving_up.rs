@@ -51,7 +51,7 @@ impl Engine {
             return self.time_out_send(ticket, effects);
         }
         let refusal = match paced.at {
-            LineOf::Memory => Refusal::MemoryFull,
+            LineOf::Memory | LineOf::Transactions => Refusal::MemoryFull,
             LineOf::Queue(slot) => self.queue_full(slot),
         };
         self.give_up_send(ticket, refusal, effects);

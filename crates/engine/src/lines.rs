@@ -1,8 +1,10 @@
-//! The lines in which sends wait: one a queue, for a place in it, and one for memory.
+//! The lists in which sends wait: one a queue, for a place in it, and two for memory.
 //!
-//! Who waits for memory and is a part of a transaction holds up its commit, which lines up behind
-//! it: so a transaction is whole when it commits. Who waits takes memory as well; those who wait
-//! for it take a part that nothing else may use, so that they never wait for each other.
+//! A part of a transaction waits apart from other sends, since it may lack what they do not: the
+//! share of memory that open transactions have ([`Memory::uncommitted_max`]). One that fits
+//! overtakes one that does not. A part that waits holds up its commit, which waits behind it, so
+//! that a transaction is whole when it commits. A send that waits takes memory as well; those that
+//! wait for it take a part that nothing else may use, so that they never wait for each other.
 
 use alloc::collections::BTreeSet;
 
@@ -21,6 +23,8 @@ use crate::timers::Timer;
 pub(crate) enum LineOf {
     /// Memory for what a command brings.
     Memory,
+    /// Memory for a part of a transaction; a commit waits there behind its own parts.
+    Transactions,
     /// A place in this queue.
     Queue(QueueSlot),
 }
@@ -56,23 +60,68 @@ impl Engine {
     /// How many commands wait until there is memory for what they bring.
     #[must_use]
     pub fn memory_waits(&self) -> u64 {
-        self.pacing.for_memory.tickets.len() as u64
+        (self.pacing.for_memory.tickets.len() + self.pacing.for_parts.tickets.len()) as u64
     }
 
     /// Why a command that has just come may not be done now: memory is full, or others wait for it.
     pub(crate) fn lacks_memory_for(&self, by: SessionSlot, command: &Command) -> Option<Lack> {
-        let is_awaited = !self.pacing.for_memory.tickets.is_empty();
         let lacks = match command {
-            Command::Commit { .. } if !is_awaited => false,
             Command::Commit { transaction } => self.has_parts_waiting(by, *transaction),
-            command => self.brings(by, command) && (is_awaited || self.is_memory_full()),
+            command if !self.brings(by, command) => false,
+            command if transaction_of(command).is_some() => self.part_has_to_wait(by, command),
+            _ => !self.pacing.for_memory.tickets.is_empty() || self.is_memory_full(),
         };
         lacks.then(|| Lack::of_memory(command))
     }
 
+    /// Whether a part that has just come waits: it does not fit, or an earlier one of its
+    /// transaction waits, or the first that waits fits as well.
+    fn part_has_to_wait(&self, by: SessionSlot, part: &Command) -> bool {
+        if transaction_of(part).is_some_and(|id| self.has_parts_waiting(by, id)) {
+            return true;
+        }
+        let first = self.pacing.for_parts.tickets.first();
+        let first = first.and_then(|first| self.pacing.sends.get(first));
+        let may_overtake = first.is_none_or(|it| self.part_lacks_memory(it.by, &it.command));
+        !may_overtake || self.is_memory_full() || self.exceeds_share(by, part)
+    }
+
+    /// Whether a part that waits goes on waiting.
+    fn part_lacks_memory(&self, by: SessionSlot, part: &Command) -> bool {
+        self.brings(by, part) && (self.is_memory_short() || self.exceeds_share(by, part))
+    }
+
+    /// Whether open transactions would have more than their share of memory with this part. One
+    /// that has more by itself does not wait: it is refused.
+    fn exceeds_share(&self, by: SessionSlot, part: &Command) -> bool {
+        let (most, bytes) = (self.uncommitted_max(), part_bytes(part));
+        let own = transaction_of(part).map_or(0, |id| self.transaction_bytes(by, id));
+        own + bytes <= most && self.totals.uncommitted_bytes + bytes > most
+    }
+
+    /// Of the parts that wait, the one that goes on next: the first, or one close behind it that
+    /// fits where the first does not, and no part of the same transaction waits before it.
+    pub(crate) fn next_in_line(&self, of: LineOf) -> Option<u64> {
+        let tickets = &self.line(of).tickets;
+        let first = tickets.first().copied();
+        if of != LineOf::Transactions {
+            return first;
+        }
+        let mut passed = BTreeSet::new();
+        let fits = tickets.iter().take(OVERTAKING_MAX).copied().find(|ticket| {
+            let paced = self.pacing.sends.get(ticket).expect("invariant: who is in a line waits");
+            let is_first_of_its = passed.insert((paced.by, paced.command.transaction()));
+            is_first_of_its && !self.part_lacks_memory(paced.by, &paced.command)
+        });
+        fits.or(first)
+    }
+
     /// The same of one that waits, where it is the first.
     pub(crate) fn still_lacks_memory(&self, by: SessionSlot, command: &Command) -> Option<Lack> {
-        let lacks = self.is_memory_short() && self.brings(by, command);
+        let lacks = match transaction_of(command) {
+            Some(_) => self.part_lacks_memory(by, command),
+            None => self.is_memory_short() && self.brings(by, command),
+        };
         lacks.then(|| Lack::of_memory(command))
     }
 
@@ -83,17 +132,25 @@ impl Engine {
             return true;
         }
         let bytes = self.pacing.for_memory_bytes + waiting_bytes(command);
-        let is_first = self.pacing.for_memory.tickets.is_empty();
-        at != LineOf::Memory || is_first || bytes <= self.memory.awaiting_bytes_max()
+        let is_first = self.line(at).tickets.is_empty();
+        !at.is_for_memory() || is_first || bytes <= self.memory.awaiting_bytes_max()
     }
 
-    /// Whether the first who waits for memory may find some, though nothing is due.
+    /// Whether a send that waits for memory may find some, though nothing is due.
     pub(crate) fn is_memory_to_be_had(&self) -> bool {
-        let Line { tickets, due, looks, .. } = &self.pacing.for_memory;
-        let goes_on_otherwise = *looks || self.pacing.held_back.contains(&LineOf::Memory);
-        let rests =
-            !tickets.is_empty() && !goes_on_otherwise && due.is_some_and(|due| due > self.latest);
-        rests && (!self.is_memory_short() || self.may_trim())
+        let waits = MEMORY_LINES.iter().any(|of| self.rests(*of));
+        waits && (!self.is_memory_short() || self.may_trim())
+    }
+
+    /// Whether the next in a line for memory waits for nothing else than that. A part that exceeds
+    /// the share of its like waits for the end of a transaction.
+    fn rests(&self, of: LineOf) -> bool {
+        let Line { due, looks, .. } = self.line(of);
+        let Some(next) = self.next_in_line(of) else { return false };
+        let goes_on_otherwise = *looks || self.pacing.held_back.contains(&of);
+        let paced = self.pacing.sends.get(&next).expect("invariant: who is in a line waits");
+        let exceeds = of == LineOf::Transactions && self.exceeds_share(paced.by, &paced.command);
+        !goes_on_otherwise && !exceeds && due.is_some_and(|due| due > self.latest)
     }
 
     /// Sees to it that the first who waits for memory goes on where there is some.
@@ -103,7 +160,7 @@ impl Engine {
         }
         self.trim();
         if !self.is_memory_short() {
-            self.may_go_on(LineOf::Memory);
+            MEMORY_LINES.into_iter().for_each(|of| self.may_go_on(of));
         }
     }
 
@@ -138,6 +195,7 @@ impl Engine {
     pub(crate) fn line(&self, of: LineOf) -> &Line {
         match of {
             LineOf::Memory => &self.pacing.for_memory,
+            LineOf::Transactions => &self.pacing.for_parts,
             LineOf::Queue(slot) => &self.queues.at(slot).line,
         }
     }
@@ -145,6 +203,7 @@ impl Engine {
     pub(crate) fn line_mut(&mut self, of: LineOf) -> &mut Line {
         match of {
             LineOf::Memory => &mut self.pacing.for_memory,
+            LineOf::Transactions => &mut self.pacing.for_parts,
             LineOf::Queue(slot) => &mut self.queues.at_mut(slot).line,
         }
     }
@@ -152,7 +211,7 @@ impl Engine {
     /// The same, where its queue may be gone.
     pub(crate) fn find_line(&self, of: LineOf) -> Option<&Line> {
         match of {
-            LineOf::Memory => Some(&self.pacing.for_memory),
+            LineOf::Memory | LineOf::Transactions => Some(self.line(of)),
             LineOf::Queue(slot) => self.queues.get(slot).map(|queue| &queue.line),
         }
     }
@@ -210,14 +269,16 @@ impl Engine {
             Command::Commit { transaction } => Some(transaction),
             _ => None,
         };
-        if of == LineOf::Memory {
+        if of.is_for_memory() {
             let (bytes, part_of) = (waiting_bytes(&paced.command), transaction_of(&paced.command));
             let sum = &mut self.pacing.for_memory_bytes;
             *sum = if waits { *sum + bytes } else { *sum - bytes };
             self.count_waiting_part(by, part_of, waits);
         }
         match (of, commits) {
-            (LineOf::Memory, Some(id)) => self.set_awaits_parts(by, id, waits),
+            (LineOf::Memory | LineOf::Transactions, Some(id)) => {
+                self.set_awaits_parts(by, id, waits);
+            }
             (LineOf::Queue(_), Some(id)) => self.set_waits(by, id, waits),
             (_, None) => {}
         }
@@ -240,7 +301,35 @@ impl Engine {
 
 impl Lack {
     fn of_memory(command: &Command) -> Self {
-        let (refusal, waits_at) = (Refusal::MemoryFull, Some(LineOf::Memory));
-        Self { refusal, waits_at, bytes: waiting_bytes(command) }
+        let is_of_transaction = command.transaction().is_some();
+        let at = if is_of_transaction { LineOf::Transactions } else { LineOf::Memory };
+        let bytes = waiting_bytes(command);
+        Self { refusal: Refusal::MemoryFull, waits_at: Some(at), bytes }
     }
 }
+
+impl LineOf {
+    /// Whether sends wait there for memory.
+    pub(crate) const fn is_for_memory(self) -> bool {
+        matches!(self, Self::Memory | Self::Transactions)
+    }
+}
+
+/// What a part of a transaction takes of the share that open transactions have, about.
+fn part_bytes(part: &Command) -> usize {
+    match part {
+        Command::Put { message, .. } | Command::PutTo { message, .. } => {
+            message.body.len() + PART_BYTES_BESIDE
+        }
+        _ => 0,
+    }
+}
+
+/// Where sends wait for memory.
+const MEMORY_LINES: [LineOf; 2] = [LineOf::Memory, LineOf::Transactions];
+
+/// Parts among which one that fits is looked for while the first does not.
+const OVERTAKING_MAX: usize = 16;
+
+/// Of a message, beside its body, with its properties in the usual case.
+const PART_BYTES_BESIDE: usize = 256;

@@ -161,6 +161,13 @@ impl Memory {
         self.limit / 16
     }
 
+    /// Bytes that all open transactions may hold together, so that no number of them fills memory
+    /// and stops every other send. One transaction may hold as much.
+    pub(crate) fn uncommitted_max(&self) -> usize {
+        let share = usize::try_from(self.limit / 2).unwrap_or(usize::MAX);
+        share.min(limits::UNCOMMITTED_BYTES_MAX)
+    }
+
     /// Bytes of bodies that may be here beside so many that do not leave.
     fn movable_beside(&self, resting: u64) -> u64 {
         self.limit.saturating_sub(resting).max(self.limit / 8).min(self.movable_max)
@@ -268,6 +275,18 @@ impl Engine {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory.movable + self.resting_bytes()
+    }
+
+    /// Bytes that open transactions hold.
+    #[must_use]
+    pub fn uncommitted_bytes(&self) -> usize {
+        self.totals.uncommitted_bytes
+    }
+
+    /// Bytes that open transactions may hold together, and one by itself.
+    #[must_use]
+    pub fn uncommitted_max(&self) -> usize {
+        self.memory.uncommitted_max()
     }
 
     /// How often a body has left memory, or come into a queue from elsewhere without being in it.

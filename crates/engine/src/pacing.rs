@@ -38,8 +38,10 @@ pub(crate) struct Pacing {
     pub(crate) memory_bytes: u64,
     /// Of these, what those take that wait for memory.
     pub(crate) for_memory_bytes: u64,
-    /// Who waits for memory.
+    /// Who waits for memory, but for those of the next.
     pub(crate) for_memory: Line,
+    /// Parts of transactions that wait for memory, and commits behind their own parts.
+    pub(crate) for_parts: Line,
     /// Queues that nobody finds any more, with a line in which somebody waits still.
     pub(crate) leaving: BTreeSet<QueueSlot>,
     /// Which of them depend on what is in a list.
@@ -78,6 +80,7 @@ impl Pacing {
             memory_bytes: 0,
             for_memory_bytes: 0,
             for_memory: Line::default(),
+            for_parts: Line::default(),
             leaving: BTreeSet::new(),
             sources: SourceWaits::default(),
             held_back: BTreeSet::new(),
@@ -158,9 +161,8 @@ impl Engine {
 
     /// The first of those who wait goes on, or is refused; or goes on waiting, by time.
     pub(crate) fn admit_next(&mut self, of: LineOf, effects: &mut Effects) {
-        let line = self.line(of);
-        let (first, looks) = (line.tickets.first().copied(), line.looks);
-        let ticket = first.expect("invariant: the timer is set while somebody waits");
+        let (next, looks) = (self.next_in_line(of), self.line(of).looks);
+        let ticket = next.expect("invariant: the timer is set while somebody waits");
         if looks && !self.pacing.is_closed {
             let later = self.latest + self.pacing.still_max;
             return self.set_due(of, Some(later));
@@ -233,9 +235,9 @@ impl Engine {
             // It has got on, though this line has not.
             paced.since = self.latest;
         }
-        if from == LineOf::Memory {
+        if from.is_for_memory() {
             // There was memory for it.
-            self.pacing.for_memory.moved = self.latest;
+            self.line_mut(from).moved = self.latest;
         }
         self.enter_line(ticket);
         self.remove_if_unused(from);
@@ -243,7 +245,7 @@ impl Engine {
 
     fn lack_of(&mut self, ticket: u64) -> Option<Lack> {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
-        if paced.at == LineOf::Memory
+        if paced.at.is_for_memory()
             && let Some(lack) = self.still_lacks_memory(paced.by, &paced.command)
         {
             return Some(lack);

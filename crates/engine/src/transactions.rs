@@ -15,6 +15,7 @@ use model::{
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
+use crate::lines::LineOf;
 use crate::log::{CHANGED_BYTES_MAX, NoRoom};
 use crate::message::State;
 use crate::producing::Drafted;
@@ -404,13 +405,19 @@ impl Engine {
         if transaction.doomed {
             return Err(Refusal::TransactionFailed);
         }
-        let fits = self.totals.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
+        let all = self.totals.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
+        let fits = all && transaction.bytes + part.bytes <= self.memory.uncommitted_max();
         let grown = if fits { transaction.grow(part) } else { Err(Refusal::TransactionTooLarge) };
         match grown {
             Ok(()) => self.totals.uncommitted_bytes += part.bytes,
             Err(_) => transaction.doomed = true,
         }
         grown
+    }
+
+    /// Bytes that a transaction holds.
+    pub(crate) fn transaction_bytes(&self, by: SessionSlot, id: TransactionId) -> usize {
+        self.sessions.at(by).transactions.get(&id).map_or(0, |transaction| transaction.bytes)
     }
 
     /// A transaction to which something can still be added.
@@ -541,6 +548,7 @@ impl Engine {
         assert!(self.totals.uncommitted_bytes >= transaction.bytes, "what is open is counted");
         assert!(transaction.parts_waiting == 0, "nothing is to be a part of what has ended");
         self.totals.uncommitted_bytes -= transaction.bytes;
+        self.may_go_on(LineOf::Transactions);
         for target in transaction.targets() {
             let uncommitted = self.uncommitted_of(target);
             assert!(*uncommitted > 0, "a destination knows its transactions");

@@ -1,5 +1,6 @@
-//! Random senders where memory is small: it never holds more than it may, nobody overtakes, nobody
-//! is forgotten, nobody waits where there is memory, and a transaction is whole or not at all.
+//! Random senders where memory is small: it never holds more than it may, sends go on in their
+//! order, none is forgotten, none waits where there is memory, and a transaction is whole or not at
+//! all. Parts of transactions wait apart; one that fits overtakes one that does not.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -29,6 +30,20 @@ enum Sent {
     Commit(TransactionId),
 }
 
+impl Sent {
+    fn transaction(self) -> Option<TransactionId> {
+        match self {
+            Self::Put | Self::Batch(_) => None,
+            Self::Part(id) | Self::Commit(id) => Some(id),
+        }
+    }
+
+    /// In which of the two lists it waits.
+    fn list(self) -> usize {
+        usize::from(self.transaction().is_some())
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     by: SessionId,
@@ -42,11 +57,12 @@ struct World {
     engine: Engine,
     effects: Effects,
     waiting: BTreeMap<u64, Waiting>,
-    /// When somebody went on last who was not refused, and who may have been.
-    moved: Nanos,
-    perhaps_moved: Nanos,
-    /// The last who went on.
+    /// When a send went on last that was not refused, and one that may have been; of parts apart.
+    moved: [Nanos; 2],
+    perhaps_moved: [Nanos; 2],
+    /// The last that went on: of sends, and of each transaction.
     last: u64,
+    last_parts: BTreeMap<TransactionId, u64>,
     transactions: u64,
     /// Parts that were taken, and whether one was refused.
     parts: BTreeMap<TransactionId, (u64, bool)>,
@@ -68,7 +84,18 @@ fn senders_wait_for_memory_in_order_and_are_never_forgotten() {
             *seen.entry(what).or_insert(0) += count;
         }
     }
-    let all = ["at once", "waits", "later", "late", "too many", "gone", "taken", "undone", "whole"];
+    let all = [
+        "at once",
+        "waits",
+        "later",
+        "late",
+        "too many",
+        "gone",
+        "taken",
+        "undone",
+        "whole",
+        "overtakes",
+    ];
     for what in all {
         assert!(seen.get(what).is_some_and(|count| *count > 50), "{what}: {seen:?}");
     }
@@ -86,9 +113,10 @@ impl World {
             engine,
             effects: Effects::default(),
             waiting: BTreeMap::new(),
-            moved: Nanos::ZERO,
-            perhaps_moved: Nanos::ZERO,
+            moved: [Nanos::ZERO; 2],
+            perhaps_moved: [Nanos::ZERO; 2],
             last: 0,
+            last_parts: BTreeMap::new(),
             transactions: 0,
             parts: BTreeMap::new(),
             stored: 0,
@@ -117,7 +145,7 @@ impl World {
 
     /// What no log has, so that its body does not leave.
     fn message(&mut self) -> NewMessage {
-        let bytes = 500 + self.rng.below(5_000) as usize;
+        let bytes = 500 + self.rng.below(6_500) as usize;
         NewMessage {
             persistence: Persistence::NonPersistent,
             ..NewMessage::new(vec![7; bytes].into())
@@ -145,7 +173,8 @@ impl World {
 
     /// Some parts, and the commit or a rollback behind them, whatever becomes of them.
     fn transact(&mut self) {
-        let (by, count) = (self.session(), 1 + self.rng.below(4));
+        let most = if self.rng.one_in(4) { 8 } else { 3 };
+        let (by, count) = (self.session(), 1 + self.rng.below(most));
         self.transactions += 1;
         let id = TransactionId(self.transactions);
         self.ask(by, Command::Begin { transaction: id });
@@ -165,7 +194,8 @@ impl World {
     }
 
     fn send(&mut self, by: SessionId, sent: Sent, command: Command) {
-        let awaited = !self.waiting.is_empty();
+        let same_list = |waiting: &&Waiting| waiting.sent.list() == sent.list();
+        let awaited = self.waiting.values().any(|waiting| same_list(&waiting));
         let reply = self.ask(by, command);
         match reply {
             Reply::Waits { ticket } => {
@@ -179,9 +209,10 @@ impl World {
                 self.refused(sent);
             }
             reply => {
-                let is_commit = matches!(sent, Sent::Commit(_));
-                assert!(!awaited || is_commit || self.is_doomed(sent), "{sent:?} overtook others");
-                self.saw("at once");
+                let own = |waiting: &Waiting| waiting.sent.transaction() == sent.transaction();
+                let overtakes_own = self.waiting.values().any(own);
+                assert!(!overtakes_own || self.is_doomed(sent), "{sent:?} overtook its like");
+                self.saw(if awaited { "overtakes" } else { "at once" });
                 self.answered(sent, &reply);
             }
         }
@@ -258,17 +289,23 @@ impl World {
                 continue;
             };
             let waiting = self.waiting.remove(&ticket).expect("who is answered late waits");
+            let list = waiting.sent.list();
             if *reply == Reply::Refused(Refusal::MemoryFull) {
-                let since = waiting.since.max(self.moved);
+                let since = waiting.since.max(self.moved[list]);
                 assert!(self.now.since(since) >= PACE_MAX, "{waiting:?} has waited so long");
                 self.saw("late");
                 self.refused(waiting.sent);
                 continue;
             }
-            self.perhaps_moved = self.now;
+            self.perhaps_moved[list] = self.now;
             if !matches!(*reply, Reply::Refused(_)) {
-                assert!(ticket > self.last, "{ticket} goes on behind {}", self.last);
-                (self.last, self.moved) = (ticket, self.now);
+                let last = match waiting.sent.transaction() {
+                    None => &mut self.last,
+                    Some(id) => self.last_parts.entry(id).or_default(),
+                };
+                assert!(ticket > *last, "{ticket} goes on behind {last}");
+                *last = ticket;
+                self.moved[list] = self.now;
                 self.saw("later");
             }
             self.answered(waiting.sent, &reply);
@@ -283,13 +320,21 @@ impl World {
         assert_eq!(statistics.ready, self.stored);
         let bytes = self.engine.memory_bytes();
         assert!(bytes <= LIMIT + LIMIT / 16, "{bytes} bytes");
-        if !self.waiting.is_empty() {
-            assert!(bytes >= LIMIT / 8 * 7, "{:?} wait, with {bytes} bytes", self.waiting);
+        for list in 0..2 {
+            let waiting = self.waiting.values().filter(|waiting| waiting.sent.list() == list);
+            let oldest = waiting.map(|waiting| waiting.since).min();
+            // Parts may wait for the share that transactions have.
+            let is_full = bytes >= LIMIT / 8 * 7 || list == 1 && self.open_bytes() > LIMIT / 4;
+            assert!(oldest.is_none() || is_full, "{:?}, with {bytes} bytes", self.waiting);
+            let moved = self.perhaps_moved[list];
+            let is_served = oldest.is_none_or(|since| self.now.since(since.max(moved)) < PACE_MAX);
+            assert!(is_served, "{:?} wait at {}", self.waiting, self.now);
         }
-        let oldest = self.waiting.values().map(|waiting| waiting.since).min();
-        let moved = self.perhaps_moved;
-        let is_served = oldest.is_none_or(|since| self.now.since(since.max(moved)) < PACE_MAX);
-        assert!(is_served, "{:?} wait at {}", self.waiting, self.now);
+    }
+
+    /// What open transactions hold, about.
+    fn open_bytes(&self) -> u64 {
+        self.engine.uncommitted_bytes() as u64
     }
 
     fn saw(&mut self, what: &'static str) {

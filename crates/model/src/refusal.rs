@@ -178,7 +178,8 @@ impl Refusal {
             Self::TransactionTooLarge => write!(
                 f,
                 "a transaction takes at most {} messages, {} with the copies for subscriptions, \
-                 and {} MiB, all that are open {} MiB: send it in parts",
+                 and {} MiB, all that are open {} MiB, or half of the memory for messages where \
+                 that is less (--memory-limit): send it in parts",
                 limits::TRANSACTION_RECORDS_MAX,
                 limits::TRANSACTION_COPIES_MAX,
                 limits::TRANSACTION_BYTES_MAX >> 20,

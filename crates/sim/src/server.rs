@@ -290,8 +290,9 @@ impl<D: Disk> Server<D> {
         self.serve_http(outside);
         // A reactor that has nothing to do looks at nothing.
         if !self.writing.is_scheduled || self.broker.steps() > before {
-            self.poll();
+            self.commit();
         }
+        self.poll_chore();
     }
 
     /// Lets time pass, firing what is due on the way. The device answers within
@@ -412,7 +413,8 @@ impl<D: Disk> Server<D> {
 
     /// The oracle hears how much memory messages took at most, before and after a step.
     fn tell_memory(&self, before: u64, outside: &mut Outside) {
-        outside.oracle.see_memory(before.max(self.broker.memory_bytes()));
+        let uncommitted = self.broker.uncommitted_bytes() as u64;
+        outside.oracle.see_memory(before.max(self.broker.memory_bytes()), uncommitted);
     }
 
     /// The oracle hears whether the device has room for what is done next.
@@ -470,6 +472,10 @@ impl<D: Disk> Server<D> {
 
     fn poll(&mut self) {
         self.commit();
+        self.poll_chore();
+    }
+
+    fn poll_chore(&mut self) {
         if self.chore.is_none() {
             let chore = self.broker.poll_chore(self.now);
             self.chore = chore.map(|chore| Housekeeping::Asked(chore, Call::at(self.now)));

@@ -192,6 +192,11 @@ impl Desk {
         if let Some(over) = self.over(&working.steps) {
             return self.end_work(working, Err(Trouble::LeaseOver(over)));
         }
+        if work.atomic && stored_bytes(&working.steps) > locked.core.broker.uncommitted_max() {
+            // At once: none of it takes memory before.
+            let refusal = Refusal::TransactionTooLarge;
+            return self.end_work(working, Err(Trouble::Refused(refusal)));
+        }
         if work.atomic {
             self.works.transactions += 1;
             let transaction = TransactionId(self.works.transactions);
@@ -535,6 +540,18 @@ impl Desk {
 /// Transactions without leases that may be open at once; one more is refused. As many as may wait
 /// for places in queues or for memory, and as may wait for the log.
 const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + WISHES_MAX;
+
+/// Bytes of all bodies that a transaction is to store.
+fn stored_bytes(steps: &VecDeque<Step>) -> usize {
+    let bytes = steps.iter().map(|step| match step {
+        Step::Put { message, count, .. } => {
+            let count = usize::try_from(*count).unwrap_or(usize::MAX);
+            message.body.len().saturating_mul(count)
+        }
+        _ => 0,
+    });
+    bytes.fold(0, usize::saturating_add)
+}
 
 /// The leases that are to be settled.
 fn tokens(steps: &VecDeque<Step>) -> impl Iterator<Item = Token> {

@@ -1,6 +1,9 @@
 //! Memory that is limited: who waits for it, who is refused for want of it, and that nobody does or
 //! is where there is some.
 //!
+//! Parts of transactions wait apart from other sends: for memory, or for the half of it that open
+//! transactions have. Sends keep their order, and parts that of their transaction.
+//!
 //! When it is full is a matter of bytes of indexes, which the oracle does not follow: there it asks
 //! for the engine's own count. Where queues have bounds as well nobody is told what he waits for:
 //! there must be a reason, and nobody is refused before his time.
@@ -14,17 +17,24 @@ use super::{Oracle, Wish};
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     limit: u64,
-    /// Bytes that it took at most about the last step.
+    /// Bytes that it took at most about the last step, and open transactions of these.
     taken: u64,
+    uncommitted: u64,
     /// Who waits may wait for a place.
     beside_bounds: bool,
-    /// When somebody who waited went on.
-    moved: Nanos,
+    /// When a send that waited went on, and a part of a transaction.
+    moved: [Nanos; 2],
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { limit: u64::MAX, taken: 0, beside_bounds: false, moved: Nanos::ZERO }
+        Self {
+            limit: u64::MAX,
+            taken: 0,
+            uncommitted: 0,
+            beside_bounds: false,
+            moved: [Nanos::ZERO; 2],
+        }
     }
 }
 
@@ -33,14 +43,16 @@ impl Memory {
         self.limit < u64::MAX
     }
 
-    /// Somebody who waited has gone on.
-    pub(super) fn moves(&mut self, now: Nanos) {
-        self.moved = now;
+    /// What waited has gone on.
+    pub(super) fn moves(&mut self, now: Nanos, sent: &Sent) {
+        if let Some(moved) = self.moved.get_mut(usize::from(is_part(sent))) {
+            *moved = now;
+        }
     }
 
     /// The process fell.
     pub(super) fn clear(&mut self) {
-        self.moved = Nanos::ZERO;
+        self.moved = [Nanos::ZERO; 2];
     }
 
     /// Whether there is none for another subscription beside so many queues.
@@ -51,6 +63,12 @@ impl Memory {
     /// Whether it may be short where this is taken beside those who wait.
     const fn may_be_short(&self, taken: u64) -> bool {
         taken >= self.limit / 8 * 7
+    }
+
+    /// Whether that, or open transactions may have no more for a part of so many bytes.
+    fn may_be_short_for(&self, taken: u64, sent: &Sent) -> bool {
+        let uncommitted = self.uncommitted + waiting_bytes(sent);
+        self.may_be_short(taken) || is_part(sent) && uncommitted > self.limit / 2
     }
 }
 
@@ -101,13 +119,14 @@ impl Oracle {
         self.judge_memory(now, client, &sent, &Reply::Done, waited);
         if waited.is_some() {
             self.places.counted.went_on += 1;
-            self.memory.moves(now);
+            self.memory.moves(now, &sent);
         }
     }
 
-    /// What is answered now was decided while messages took no more memory than this.
-    pub fn see_memory(&mut self, bytes: u64) {
-        self.memory.taken = bytes;
+    /// What is answered now was decided while messages took no more memory than this, and open
+    /// transactions of it.
+    pub fn see_memory(&mut self, bytes: u64, uncommitted: u64) {
+        (self.memory.taken, self.memory.uncommitted) = (bytes, uncommitted);
     }
 
     /// Nobody waits for memory that is there.
@@ -115,13 +134,19 @@ impl Oracle {
     /// # Panics
     /// When somebody does.
     pub fn assert_kept_in_mind(&self, taken: u64) {
-        let Some((ticket, first)) = self.places.waiting.first_key_value() else { return };
         if self.memory.beside_bounds {
             return;
         }
-        let beside = taken - self.waiting_bytes();
-        let is_short = !self.memory.is_limited() || self.memory.may_be_short(beside);
-        assert!(is_short, "{ticket} waits though {beside} are taken: {first:?}");
+        let beside = taken.saturating_sub(self.waiting_bytes());
+        for parts in [false, true] {
+            let mut waiting = self.places.waiting.iter();
+            let Some((ticket, first)) = waiting.find(|(_, it)| is_part(&it.sent) == parts) else {
+                continue;
+            };
+            let memory = &self.memory;
+            let is_short = !memory.is_limited() || memory.may_be_short_for(beside, &first.sent);
+            assert!(is_short, "{ticket} waits though {beside} are taken: {first:?}");
+        }
     }
 
     /// Somebody is told to wait for memory.
@@ -131,12 +156,12 @@ impl Oracle {
             return;
         }
         assert!(brings(sent), "{client} need not wait: {sent:?}");
-        let others_wait = !self.places.waiting.is_empty();
+        let others_wait = self.others_wait_like(sent);
         let taken = self.memory.taken;
-        let is_short = others_wait || self.memory.may_be_short(taken);
+        let is_short = others_wait || self.memory.may_be_short_for(taken, sent);
         assert!(is_short, "{client} waits though {taken} are taken: {sent:?}");
         let bytes = self.waiting_bytes() + waiting_bytes(sent);
-        let may_wait = self.memory.beside_bounds || self.may_all_wait(bytes);
+        let may_wait = self.memory.beside_bounds || self.may_all_wait(sent, bytes);
         assert!(may_wait, "{bytes} bytes wait, with {sent:?}");
     }
 
@@ -170,29 +195,38 @@ impl Oracle {
         if waiting.is_given_up {
             return;
         }
-        let moved = if self.memory.beside_bounds { Nanos::ZERO } else { self.memory.moved };
+        let [moved, parts_moved] = self.memory.moved;
+        let moved = if is_part(&waiting.sent) { parts_moved } else { moved };
+        let moved = if self.memory.beside_bounds { Nanos::ZERO } else { moved };
         let since = waiting.since.max(moved);
         let until = since + self.places.pace_max;
         assert!(now >= until, "{ticket} has no memory at {now}, and waits since {since}");
-        let waiting = self.waiting_bytes() + waiting_bytes(&waiting.sent);
+        let all = self.waiting_bytes() + waiting_bytes(&waiting.sent);
         // Those who wait for a place count.
-        let waiting = if self.memory.beside_bounds { 0 } else { waiting };
-        let beside = self.memory.taken.saturating_sub(waiting);
-        assert!(self.memory.may_be_short(beside), "{ticket} is refused, though {beside} are taken");
+        let all = if self.memory.beside_bounds { 0 } else { all };
+        let beside = self.memory.taken.saturating_sub(all);
+        let is_short = self.memory.may_be_short_for(beside, &waiting.sent);
+        assert!(is_short, "{ticket} is refused, though {beside} are taken");
     }
 
     /// Who comes is refused at once: those who wait take all that they may, and one always may.
     fn judge_too_many(&self, sent: &Sent) {
         let bytes = self.waiting_bytes() + waiting_bytes(sent);
-        assert!(!self.may_all_wait(bytes), "{bytes} bytes wait, and {sent:?} may not");
+        assert!(!self.may_all_wait(sent, bytes), "{bytes} bytes wait, and {sent:?} may not");
     }
 
     /// Whether those who wait may take so much with who comes.
-    fn may_all_wait(&self, bytes: u64) -> bool {
-        self.places.waiting.is_empty() || bytes <= self.memory.limit / 16
+    fn may_all_wait(&self, sent: &Sent, bytes: u64) -> bool {
+        !self.others_wait_like(sent) || bytes <= self.memory.limit / 16
     }
 
-    /// Nobody overtakes who waits for memory, and no commit its parts.
+    /// Whether others wait where this would.
+    fn others_wait_like(&self, sent: &Sent) -> bool {
+        self.places.waiting.values().any(|it| is_part(&it.sent) == is_part(sent))
+    }
+
+    /// No send overtakes another that waits for memory, no part one of its transaction, and no
+    /// commit its parts.
     fn judge_turn_for_memory(&self, client: u64, sent: &Sent, ticket: Option<u64>) {
         if let Sent::Command(Command::Commit { transaction }) = sent {
             let is_whole = !self.awaits_parts(client, *transaction);
@@ -202,7 +236,13 @@ impl Oracle {
             return;
         }
         let mut earlier = self.places.waiting.range(..ticket.unwrap_or(u64::MAX));
-        let passed = earlier.next().filter(|_| brings(sent));
+        let keeps_order = |waiting: &Waiting| {
+            let is_of_same = waiting.client == client
+                && waiting.sent.transaction().is_some()
+                && waiting.sent.transaction() == sent.transaction();
+            is_of_same || !is_part(sent) && !is_part(&waiting.sent)
+        };
+        let passed = earlier.find(|(_, waiting)| keeps_order(waiting)).filter(|_| brings(sent));
         assert!(passed.is_none(), "{passed:?} waits longer than {sent:?}");
     }
 
@@ -216,6 +256,12 @@ impl Oracle {
     fn waiting_bytes(&self) -> u64 {
         self.places.waiting.values().map(|waiting| waiting_bytes(&waiting.sent)).sum()
     }
+}
+
+/// Whether it is a part of a transaction, or its commit.
+pub(super) fn is_part(sent: &Sent) -> bool {
+    let commits = matches!(sent, Sent::Command(Command::Commit { .. }));
+    commits || sent.transaction().is_some()
 }
 
 /// Whether it brings something that memory is to keep.

@@ -134,7 +134,7 @@ impl Oracle {
         self.judge_place(now, client, &waiting.sent, reply, Some((ticket, &waiting)));
         if !matches!(reply, Reply::Refused(_)) {
             self.places.counted.went_on += 1;
-            self.memory.moves(now);
+            self.memory.moves(now, &waiting.sent);
             let demands = self.demands(client, &waiting.sent);
             if demands.len() == 1 {
                 self.places.moved.extend(demands.into_keys().map(|queue| (queue, now)));
