@@ -5,9 +5,9 @@
 //!
 //! | frames that wait to be written | when their write begins |
 //! |---|---|
-//! | need no sync, or are many | at once, beside a write under way ([`WriteScheduler::poll_eager`]) |
-//! | a client waits for one of them | when the reactors are idle and no write is under way ([`WriteScheduler::poll_idle`]) |
-//! | no client waits for any | with the next awaited one, or after [`IDLE_WRITE_DELAY`] (ADR 19) |
+//! | need no sync, or are many | at once, beside a write under way (`poll_eager`) |
+//! | are awaited by a client | when all reactors are idle and no write is under way (`poll_idle`) |
+//! | are awaited by no client | with the next awaited one, or after [`IDLE_WRITE_DELAY`] (ADR 19) |
 //!
 //! At every moment frames that wait are therefore due now, or behind a write under way, or have a
 //! [`WriteScheduler::deadline`]: [`WriteScheduler::check`] asserts it.

@@ -137,23 +137,27 @@ impl Scenario {
             scenario.faults.retain(|fault| *fault != Fault::Full);
         }
         scenario.invite_redis(&mut rng, tight);
-        if scenario.quota.is_some() && rng.coin() {
-            // The same, but for a bound that stays, and that the journal knows.
-            let most = tight.max(scenario.journal.disk_bytes_min());
-            (scenario.quota, scenario.journal.disk_bytes_max) = (None, Some(most));
-        }
-        if rng.coin() {
-            scenario.log_bodies_max = rng.pick(&[0, 0, 4, 32]) * 1024;
-            let kib = rng.pick(&[0, 16, 16, 16, 64, 256, 256, 1024]);
-            scenario.journal.spill_bytes_max = kib * 1024;
-        }
-        if scenario.journal.disk_bytes_max.is_some() && rng.coin() {
-            // The same once more: so many files, however long they are.
-            scenario.journal.disk_bytes_max = None;
-            scenario.journal.segments_max = Some(SEGMENTS_MIN + rng.pick(&[0, 0, 1, 4]));
-        }
+        scenario.bound_the_disk(&mut rng, tight);
         scenario.scheduled = rng.coin();
         scenario
+    }
+
+    /// Some full devices are bounds that the journal knows, of bytes or of files; and in half of
+    /// the lives bodies leave memory soon.
+    fn bound_the_disk(&mut self, rng: &mut Rng, tight: u64) {
+        if self.quota.is_some() && rng.coin() {
+            let most = tight.max(self.journal.disk_bytes_min());
+            (self.quota, self.journal.disk_bytes_max) = (None, Some(most));
+        }
+        if rng.coin() {
+            self.log_bodies_max = rng.pick(&[0, 0, 4, 32]) * 1024;
+            let kib = rng.pick(&[0, 16, 16, 16, 64, 256, 256, 1024]);
+            self.journal.spill_bytes_max = kib * 1024;
+        }
+        if self.journal.disk_bytes_max.is_some() && rng.coin() {
+            self.journal.disk_bytes_max = None;
+            self.journal.segments_max = Some(SEGMENTS_MIN + rng.pick(&[0, 0, 1, 4]));
+        }
     }
 
     /// The same, and in some of the lives something is scarce: in those without lists in one in
