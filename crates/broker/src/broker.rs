@@ -9,7 +9,8 @@ use journal::{
     OpenError, Readiness, Unwritten, Write,
 };
 use model::{
-    BrokerStatistics, Command, Formats, LiveRecords, Lsn, Nanos, Output, SessionId, StorePolicy,
+    BrokerStatistics, Command, DeadLetterStatistics, Formats, LiveRecords, Lsn, Nanos, Output,
+    SessionId, StorePolicy,
 };
 
 use crate::explain::Explaining;
@@ -364,6 +365,12 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn statistics(&self) -> BrokerStatistics {
         self.engine.statistics()
+    }
+
+    /// What became of messages that are dead.
+    #[must_use]
+    pub const fn dead_letters(&self) -> DeadLetterStatistics {
+        self.engine.dead_letters()
     }
 
     /// Bytes of memory that messages take: see [`Engine::memory_bytes`].

@@ -376,14 +376,15 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES", value_parser = parse::size)]
     pub(crate) max_message_bytes: Option<usize>,
     /// Rules of a queue, as NAME:release-order=back|front, NAME:attempts-max=N (failed deliveries
-    /// until a message is a dead letter; 0: any number), NAME:dead-letters=park|drop,
-    /// NAME:pop-lease=TIME (an element popped by the Redis protocol comes back if its connection
-    /// ends within that time and before its next command), NAME:max-messages=N, NAME:max-bytes=N
-    /// (what it may hold, or each subscription of a topic of that name),
-    /// NAME:when-full=pace|reject|drop-oldest|dead-letter|disconnect (pace: who sends waits;
-    /// disconnect: a topic's subscriber that does not read is disconnected, a queue rejects) or
-    /// NAME:target-age=TIME (senders are paced so that messages wait no longer); NAME * is for all
-    /// others
+    /// until a message is a dead letter; 0: any number),
+    /// NAME:dead-letters=park-persistent|park|drop (what is not persistent is deleted, is a dead
+    /// letter as well, or all are deleted), NAME:pop-lease=TIME (an element popped by the Redis
+    /// protocol comes back if its connection ends within that time and before its next command),
+    /// NAME:max-messages=N, NAME:max-bytes=N (what it may hold, or each subscription of a topic of
+    /// that name), NAME:when-full=pace|reject|drop-oldest|dead-letter|disconnect (pace: who sends
+    /// waits; disconnect: a topic's subscriber that does not read is disconnected, a queue rejects)
+    /// or NAME:target-age=TIME (senders are paced so that messages wait no longer); NAME * is for
+    /// all others
     #[arg(
         long,
         value_name = "NAME:SETTING",

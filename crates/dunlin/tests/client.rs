@@ -320,8 +320,8 @@ fn rules_of_queues_are_set_shown_and_survive_kill_9() {
     let configured = ["--data", "store", "--queue", "q:max-messages=5,when-full=reject"];
     let broker = Broker::start(&directory, &configured);
     let shown = broker.says(&directory, &["policy", "show", "q"]);
-    assert!(shown.contains("max-messages=5            configured\n"), "{shown}");
-    assert!(shown.contains("dead-letters=park         default\n"), "{shown}");
+    assert!(shown.contains("max-messages=5               configured\n"), "{shown}");
+    assert!(shown.contains("dead-letters=park-persistent default\n"), "{shown}");
     let words = ["policy", "set", "q", "max-messages=1", "pop-lease=30s", "--json"];
     let json = broker.says(&directory, &words);
     assert!(json.contains("\"max-messages\":1,") && json.ends_with("}\n"), "{json}");
@@ -336,9 +336,9 @@ fn rules_of_queues_are_set_shown_and_survive_kill_9() {
     let list = broker.says(&directory, &["policy", "ls"]);
     assert!(list.contains("q      max-messages=1 pop-lease=30s\n"), "{list}");
     let shown = broker.says(&directory, &["policy", "reset", "q", "pop-lease"]);
-    assert!(shown.contains("max-messages=1            own\n"), "{shown}");
+    assert!(shown.contains("max-messages=1               own\n"), "{shown}");
     let shown = broker.says(&directory, &["policy", "reset", "q"]);
-    assert!(shown.contains("max-messages=5            configured\n"), "{shown}");
+    assert!(shown.contains("max-messages=5               configured\n"), "{shown}");
     broker.says(&directory, &["send", "q", "2"]);
     for (rule, part) in [("max-messages=0", "a number above 0"), ("colour=red", "release-order")] {
         let (status, _, err) = broker.run(&directory, &["policy", "set", "q", rule]);

@@ -208,6 +208,7 @@ impl Engine {
             assert!(*ticket < self.next.ticket, "a ticket was given out");
         }
         self.check_policy(queue);
+        self.check_dead_letters(queue);
         self.check_expiring(slot, queue);
         self.check_views(queue);
         self.check_onlookers(slot, queue);

@@ -211,7 +211,10 @@ fn any_own_rules_come_back() {
         let rules = [
             QueueRule::ReleaseOrder([ReleaseOrder::Front, ReleaseOrder::Back][next() as usize % 2]),
             QueueRule::AttemptsMax(next() as u32),
-            QueueRule::DeadLetters([DeadLetters::Park, DeadLetters::Drop][next() as usize % 2]),
+            QueueRule::DeadLetters(
+                [DeadLetters::Park, DeadLetters::Drop, DeadLetters::ParkPersistent]
+                    [next() as usize % 3],
+            ),
             QueueRule::PopLease(above_zero(next()).map(Nanos)),
             QueueRule::MessagesMax(above_zero(next())),
             QueueRule::BytesMax(above_zero(next())),
@@ -243,7 +246,7 @@ fn fields_that_cannot_be_are_refused() {
         (&[14], RecordError::UnknownKind(14)),
         (&[21, 1, b'q', 0x80, 2], RecordError::Invalid("rules")),
         (&[21, 1, b'q', 1, 2], RecordError::Invalid("release-order")),
-        (&[21, 1, b'q', 4, 2], RecordError::Invalid("dead-letters")),
+        (&[21, 1, b'q', 4, 3], RecordError::Invalid("dead-letters")),
         (&[21, 1, b'q', 64, 5], RecordError::Invalid("when-full")),
         (&[10, 2, 1], RecordError::Invalid("more")),
         (&[3, 0], RecordError::Invalid("number")),

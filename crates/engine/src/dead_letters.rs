@@ -1,18 +1,23 @@
 //! Dead letters: messages whose time is over, or that nobody can deal with.
 //!
-//! They move to a queue of their own and say why and from where; nothing is lost by it. Only where
-//! the rules of a queue say so, or where a message belongs to somebody who is gone with it (a
-//! temporary queue, a subscription that is not durable), it is deleted. A dead letter stays where
-//! it is: it does not expire, and however often it fails, it is only ready again.
+//! They move to a queue of their own and say why and from where. They are deleted instead where the
+//! rules of their queue say so, which by default they do of what memory alone keeps, and where a
+//! message belongs to somebody who is gone with it (a temporary queue, a subscription that is not
+//! durable). A dead letter stays where it is: it does not expire, and however often it fails, it is
+//! only ready again.
+//!
+//! Dead letters hold nobody up: their queue takes each of them, and the oldest are deleted beyond
+//! its bounds, or beyond those that the engine has for it.
 
 use alloc::boxed::Box;
 
-use model::{DeadLetter, DeadReason, MessageId, Nanos};
+use model::{DeadLetter, DeadReason, MessageId, Nanos, QueueBounds, StorePolicy, limits};
 
+use crate::bounds::Amount;
 use crate::engine::Engine;
-use crate::message::Dead;
-use crate::queue::QueueSlot;
-use crate::{DeadLetters, Effects};
+use crate::message::{Dead, Message};
+use crate::queue::{Queue, QueueSlot};
+use crate::{DeadLetters, DeadLettersMax, Effects};
 
 impl Engine {
     /// What becomes of a message that is in no index and dead for this reason. Says which queue
@@ -33,7 +38,8 @@ impl Engine {
         if message.dead().is_some() {
             return self.return_ready(id, effects);
         }
-        if queue.is_memory_only() || queue.policy.dead_letters == DeadLetters::Drop {
+        if queue.is_memory_only() || !self.is_parked(message, reason, queue.policy.dead_letters) {
+            self.totals.dead_letters.dropped_total += 1;
             self.finish(id, effects);
             return None;
         }
@@ -45,6 +51,12 @@ impl Engine {
         let subscription = queue.subscription();
         let dead = Dead { reason, from, subscription, at: self.latest, attempts };
         let to = self.dead_letter_queue();
+        if self.is_too_large_for(to, id) {
+            self.count_evicted(id);
+            self.finish(id, effects);
+            self.remove_if_idle(to);
+            return None;
+        }
         let order = self.place_among_dead(to, id);
         self.amend(id, |message| {
             message.set_expiry(None);
@@ -53,7 +65,120 @@ impl Engine {
             history.dead = Some(Box::new(dead));
         });
         self.relocate(id, to, order, effects);
+        self.totals.dead_letters.parked_total += 1;
+        self.has_to_evict |= self.has_too_many_dead_letters(to);
         Some(to)
+    }
+
+    /// Whether such a message becomes a dead letter. A store that keeps nothing has messages that
+    /// memory alone keeps and no others; and what is to be a dead letter for want of a place is so
+    /// by a rule of its queue.
+    fn is_parked(&self, message: &Message, reason: DeadReason, rule: DeadLetters) -> bool {
+        match rule {
+            DeadLetters::ParkPersistent => {
+                let is_kept = message.is_journalled() || self.policy == StorePolicy::Memory;
+                is_kept || reason == DeadReason::Overflow
+            }
+            DeadLetters::Park => true,
+            DeadLetters::Drop => false,
+        }
+    }
+
+    /// Whether a queue is that of dead letters, and holds more than it may.
+    fn has_too_many_dead_letters(&self, slot: QueueSlot) -> bool {
+        let queue = self.queues.get(slot).filter(|queue| queue.name == self.dead_letter_queue);
+        queue.is_some_and(|queue| queue.held().exceeds(&self.dead_letter_bounds(queue)).is_some())
+    }
+
+    /// What a step has made dead letters is too much: the oldest go, before anybody is served.
+    pub(crate) fn evict_if_needed(&mut self, effects: &mut Effects) {
+        if core::mem::take(&mut self.has_to_evict)
+            && let Some(slot) = self.queues.find(self.dead_letter_queue.as_str())
+        {
+            self.evict_dead_letters(slot, effects);
+        }
+    }
+
+    /// Deletes dead letters, the oldest first, until their queue is within its bounds again; by
+    /// time where the log takes no more. What is held stays, and so does what clients sent there.
+    pub(crate) fn evict_dead_letters(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        for _ in 0..EVICTED_PER_STEP_MAX {
+            if !self.has_too_many_dead_letters(slot) {
+                return;
+            }
+            // A batch has room for what it was known to do.
+            if self.log.is_whole() || !self.log.takes_change() {
+                break;
+            }
+            let Some(id) = self.oldest_dead_letter(slot) else { return };
+            self.count_evicted(id);
+            self.leave(id);
+            self.finish(id, effects);
+        }
+        if self.has_too_many_dead_letters(slot) {
+            self.resume_at(slot, Nanos::ZERO);
+        }
+    }
+
+    /// A dead letter of the least urgent priority that is ready, the oldest unless there are many
+    /// messages before it that are none.
+    fn oldest_dead_letter(&mut self, slot: QueueSlot) -> Option<MessageId> {
+        let queue = self.queues.get(slot)?;
+        let (priority, last) = queue.ready.last()?;
+        let is_dead = |order: &i64| self.living(self.message_of(*order)).dead().is_some();
+        let first = queue.ready.first_from(priority, i64::MIN);
+        let next = |(priority, order): &(u32, i64)| queue.ready.first_from(*priority, order + 1);
+        let all = core::iter::successors(first, next);
+        let mut looked = 0;
+        let all = all.take(limits::SCAN_MESSAGES_MAX).inspect(|_| looked += 1);
+        let found = all.map(|(_, order)| order).find(is_dead).or(Some(last).filter(is_dead));
+        let found = found.map(|order| self.message_of(order));
+        self.took_steps(looked);
+        found
+    }
+
+    /// The queue of dead letters holds no more of them than it may, but for what is held, or about
+    /// to go.
+    ///
+    /// # Panics
+    /// When it does.
+    pub(crate) fn check_dead_letters(&self, queue: &Queue) {
+        let is_theirs = queue.name == self.dead_letter_queue;
+        let is_theirs = is_theirs && queue.resumes.is_none() && !queue.spares;
+        let is_dead = |order: i64| self.living(self.message_of(order)).dead().is_some();
+        if is_theirs && queue.ready.iter().all(|(_, order)| is_dead(order)) {
+            let ready = || queue.ready.iter().map(|(_, order)| self.message_of(order));
+            let bytes = || ready().map(|id| self.living(id).body_bytes()).sum();
+            let held = Amount { messages: queue.counts.ready, bytes: bytes() };
+            let bound = held.exceeds(&self.dead_letter_bounds(queue));
+            assert_eq!(bound, None, "dead letters are within their bounds");
+        }
+    }
+
+    /// Whether one letter alone is more than there may be.
+    fn is_too_large_for(&self, slot: QueueSlot, id: MessageId) -> bool {
+        let bounds = self.dead_letter_bounds(self.queues.at(slot));
+        let bytes = self.living(id).body_bytes();
+        bounds.bytes_max.is_some_and(|max| bytes > max)
+    }
+
+    fn count_evicted(&mut self, id: MessageId) {
+        let is_durable = self.living(id).is_journalled();
+        let counts = &mut self.totals.dead_letters;
+        counts.evicted_total += 1;
+        counts.evicted_durable_total += u64::from(is_durable);
+    }
+
+    /// How much the queue of dead letters may hold of them: what its own rules say of messages and
+    /// of bytes, or what there is for it otherwise.
+    fn dead_letter_bounds(&self, queue: &Queue) -> QueueBounds {
+        let DeadLettersMax { messages, bytes } = self.dead_letters_max;
+        let QueueBounds { messages_max, bytes_max, .. } = queue.policy.bounds;
+        QueueBounds {
+            messages_max: messages_max.or(Some(messages)),
+            bytes_max: bytes_max.or(Some(bytes)),
+            ..QueueBounds::default()
+        }
     }
 
     /// The time of the queue's first message is over.
@@ -109,6 +234,10 @@ impl Engine {
         })
     }
 }
+
+/// Dead letters that are deleted in one step; the rest in the next, and others are served in
+/// between.
+const EVICTED_PER_STEP_MAX: usize = 1_024;
 
 /// How long what is dead is hidden while there is no room to move it. A million such messages cost
 /// a second of each such span.

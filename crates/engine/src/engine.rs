@@ -8,8 +8,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 
 use model::{
-    After, BrokerStatistics, Command, Formats, Lsn, MessageId, Nanos, QueueName, Refusal, Reply,
-    SessionId, Settlement, StorePolicy, TransactionId, limits,
+    After, BrokerStatistics, Command, DeadLetterStatistics, Formats, Lsn, MessageId, Nanos,
+    QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, TransactionId, limits,
 };
 
 use crate::answering::Shown;
@@ -34,7 +34,7 @@ use crate::subscriptions::Subscriptions;
 use crate::timers::{Timer, Timers};
 use crate::topics::Topics;
 use crate::woken::Woken;
-use crate::{Effects, EngineOptions, QueuePolicies};
+use crate::{DeadLettersMax, Effects, EngineOptions, QueuePolicies};
 
 /// Queues, leases and timers. See the crate's documentation for how to drive it.
 #[derive(Debug)]
@@ -46,6 +46,9 @@ pub struct Engine {
     pub(crate) is_bounded: bool,
     pub(crate) formats: Formats,
     pub(crate) dead_letter_queue: QueueName,
+    pub(crate) dead_letters_max: DeadLettersMax,
+    /// There are more of them since this step.
+    pub(crate) has_to_evict: bool,
     pub(crate) messages: Pages<Box<Message>>,
     /// Order to id, of those messages whose order is not their id. A negative order is there as its
     /// two's complement.
@@ -99,6 +102,7 @@ pub(crate) struct Totals {
     pub(crate) expired: u64,
     pub(crate) messages: u64,
     pub(crate) waiting: u64,
+    pub(crate) dead_letters: DeadLetterStatistics,
     /// What all journalled messages may take in a snapshot.
     pub(crate) picture_bytes: u64,
     /// What the parts of all open transactions count for.
@@ -144,6 +148,8 @@ impl Engine {
             own_policies: OwnPolicies::default(),
             formats: options.formats,
             dead_letter_queue: options.dead_letter_queue,
+            dead_letters_max: options.dead_letters_max,
+            has_to_evict: false,
             messages: Pages::new(),
             reordered: Pages::new(),
             topics: Topics::new(),
@@ -380,7 +386,7 @@ impl Engine {
     /// All queues together.
     #[must_use]
     pub fn statistics(&self) -> BrokerStatistics {
-        let Totals { counts, expired, messages, waiting, .. } = self.totals;
+        let Totals { counts, expired, messages, waiting, dead_letters, .. } = self.totals;
         BrokerStatistics {
             urgent: counts.urgent,
             ready: counts.ready,
@@ -391,7 +397,14 @@ impl Engine {
             messages_total: messages,
             queues: self.queues.count() as u64,
             waiting,
+            dead_letters,
         }
+    }
+
+    /// What became of messages that are dead.
+    #[must_use]
+    pub const fn dead_letters(&self) -> DeadLetterStatistics {
+        self.totals.dead_letters
     }
 
     /// Does what a session asked before, and what had to wait.
@@ -491,7 +504,7 @@ impl Engine {
                 }
                 queue
             }
-            Timer::Resume(queue) => self.resume(queue),
+            Timer::Resume(queue) => self.resume(queue, effects),
             Timer::Browse(consumer) => return self.browse(consumer, effects),
             Timer::Delay(queue) => self.end_delay(queue, effects),
             Timer::Sources => return self.look_at_sources(),

@@ -13,7 +13,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{After, ConsumerMode, LinkId, MessageId, QueueName, Refusal, Reply};
+use model::{After, ConsumerMode, LinkId, MessageId, Nanos, QueueName, Refusal, Reply};
 use selector::Selector;
 
 use crate::Effects;
@@ -402,19 +402,24 @@ impl Engine {
     /// A step left something to do, a delivery or a view: the queue goes on with it, by time, at
     /// once.
     pub(crate) fn resume_later(&mut self, slot: QueueSlot) {
-        let now = self.latest;
+        self.resume_at(slot, self.latest);
+    }
+
+    /// The same; of what is due the earliest is first.
+    pub(crate) fn resume_at(&mut self, slot: QueueSlot, at: Nanos) {
         let queue = self.queues.at_mut(slot);
         if queue.resumes.is_none() {
-            queue.resumes = Some(now);
-            self.timers.change(Timer::Resume(slot), None, Some(now));
+            queue.resumes = Some(at);
+            self.timers.change(Timer::Resume(slot), None, Some(at));
         }
     }
 
     /// The queue goes on with what was too much for one step.
-    pub(crate) fn resume(&mut self, slot: QueueSlot) -> QueueSlot {
+    pub(crate) fn resume(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
         let before = self.queues.at_mut(slot).resumes.take();
         self.timers.change(Timer::Resume(slot), before, None);
         self.scan_views(slot);
+        self.evict_dead_letters(slot, effects);
         slot
     }
 }

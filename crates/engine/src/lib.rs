@@ -157,7 +157,7 @@ pub use engine::Engine;
 pub use key_records::{DeadlineView, Over, ValueView};
 pub use logged::Logged;
 pub use model::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
-pub use policy::{EngineOptions, QueuePolicies};
+pub use policy::{DeadLettersMax, EngineOptions, QueuePolicies};
 pub use policy_record::OwnPolicyView;
 pub use record::{
     Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,

@@ -15,6 +15,8 @@ pub struct EngineOptions {
     pub formats: Formats,
     /// Where dead letters go. Created on demand, even beyond [`model::limits::QUEUES_MAX`].
     pub dead_letter_queue: QueueName,
+    /// How much the queue of dead letters may hold of them, where its own rules do not say.
+    pub dead_letters_max: DeadLettersMax,
     /// Bytes of the largest frame that the journal takes: what would need a larger one is refused.
     pub frame_bytes_max: usize,
     /// How long the names that senders give their messages are remembered; zero: not at all.
@@ -44,6 +46,7 @@ impl EngineOptions {
             formats: Formats::RAW,
             dead_letter_queue: QueueName::new(DEAD_LETTER_QUEUE)
                 .expect("invariant: this is a name"),
+            dead_letters_max: DeadLettersMax::default(),
             frame_bytes_max: FRAME_BYTES_MAX,
             send_id_window: SEND_ID_WINDOW,
             send_ids_max: SEND_IDS_MAX,
@@ -53,6 +56,22 @@ impl EngineOptions {
             log_bodies_max: u64::MAX,
             spills: false,
         }
+    }
+}
+
+/// How many dead letters there may be. Beyond that the oldest are deleted, so that they stop nobody
+/// who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadLettersMax {
+    /// How many.
+    pub messages: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+}
+
+impl Default for DeadLettersMax {
+    fn default() -> Self {
+        Self { messages: u64::MAX, bytes: u64::MAX }
     }
 }
 

@@ -4,7 +4,7 @@
 //! OwnPolicy 21 · name bytes · rules varint, a bit for each that was given · of each, in this order
 //!              bit 0  release order byte: 0 front, 1 back
 //!              bit 1  attempts varint of at most 2^32 - 1, 0 for any number
-//!              bit 2  dead letters byte: 0 park, 1 drop
+//!              bit 2  dead letters byte: 0 park, 1 drop, 2 park what is persistent
 //!              bit 3  pop lease varint, 0 for none
 //!              bit 4  messages varint, 0 for any number
 //!              bit 5  bytes varint, 0 for any number
@@ -82,7 +82,8 @@ fn put_rule(out: &mut Vec<u8>, rule: QueueRule) {
         QueueRule::ReleaseOrder(ReleaseOrder::Back)
         | QueueRule::DeadLetters(DeadLetters::Drop)
         | QueueRule::WhenFull(WhenFull::Reject) => out.push(1),
-        QueueRule::WhenFull(WhenFull::DropOldest) => out.push(2),
+        QueueRule::DeadLetters(DeadLetters::ParkPersistent)
+        | QueueRule::WhenFull(WhenFull::DropOldest) => out.push(2),
         QueueRule::WhenFull(WhenFull::DeadLetter) => out.push(3),
         QueueRule::WhenFull(WhenFull::Disconnect) => out.push(4),
         QueueRule::AttemptsMax(attempts) => put_varint(out, attempts.into()),
@@ -107,6 +108,7 @@ fn read_rule(key: RuleKey, reader: &mut Reader<'_>) -> Result<QueueRule, RecordE
         RuleKey::DeadLetters => QueueRule::DeadLetters(match reader.byte()? {
             0 => DeadLetters::Park,
             1 => DeadLetters::Drop,
+            2 => DeadLetters::ParkPersistent,
             _ => return Err(invalid()),
         }),
         RuleKey::PopLease => QueueRule::PopLease(above_zero(reader)?.map(Nanos)),

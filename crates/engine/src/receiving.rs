@@ -145,6 +145,7 @@ impl Engine {
 
     /// The same for several queues, in their order.
     pub(crate) fn serve_all(&mut self, mut woken: Woken, effects: &mut Effects) {
+        self.evict_if_needed(effects);
         if let Some(slot) = woken.only()
             && self.is_unattended(slot)
         {
@@ -155,6 +156,7 @@ impl Engine {
         // those for whom there was something before. It ends, for each of them waits no more.
         while let Some(slot) = woken.pop() {
             self.shed(slot, &mut woken, effects);
+            self.evict_if_needed(effects);
             self.cut_off(slot, effects);
             self.serve_one(slot, &mut left, &mut woken, effects);
         }

@@ -24,7 +24,7 @@ impl Queue {
     /// Whether what has no place in it becomes a dead letter.
     pub(crate) fn parks(&self) -> bool {
         let QueuePolicy { bounds, dead_letters, .. } = &self.policy;
-        bounds.when_full == WhenFull::DeadLetter && *dead_letters == DeadLetters::Park
+        bounds.when_full == WhenFull::DeadLetter && *dead_letters != DeadLetters::Drop
     }
 
     pub(crate) fn is_beyond_bounds(&self) -> bool {

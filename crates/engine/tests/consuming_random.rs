@@ -37,6 +37,7 @@ struct Message {
     /// Its place among those of its priority.
     order: u64,
     expires: Option<Nanos>,
+    is_persistent: bool,
     failed: u32,
     dead: Option<(DeadReason, &'static str)>,
     /// When it came from another queue.
@@ -74,6 +75,8 @@ struct World {
     rng: Rng,
     now: Nanos,
     options: EngineOptions,
+    /// What memory alone keeps becomes a dead letter as well.
+    parks_all: bool,
     engine: Engine,
     effects: Effects,
     log: Log,
@@ -115,7 +118,10 @@ fn everybody_gets_what_is_theirs() {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let default = QueuePolicy { attempts_max: ATTEMPTS_MAX, ..QueuePolicy::default() };
+        let parks_all = seed.is_multiple_of(3);
+        let dead_letters = if parks_all { DeadLetters::Park } else { DeadLetters::default() };
+        let default =
+            QueuePolicy { attempts_max: ATTEMPTS_MAX, dead_letters, ..QueuePolicy::default() };
         let dropping = QueuePolicy { dead_letters: DeadLetters::Drop, ..default };
         let named = BTreeMap::from([(name(DROPPING), dropping)]);
         let queue_policies = QueuePolicies { default, named };
@@ -132,6 +138,7 @@ impl World {
             now: Nanos::SECOND,
             engine: Engine::new(options.clone()),
             options,
+            parks_all,
             effects: Effects::default(),
             log: Log::default(),
             messages: BTreeMap::new(),
@@ -214,9 +221,19 @@ impl World {
             panic!("{:?}", self.effects.outputs);
         };
         let (failed, dead, came, holder) = (0, None, None, None);
-        let order = id.0;
-        let message =
-            Message { queue, number, priority, order, expires, failed, dead, came, holder };
+        let (order, is_persistent) = (id.0, persistence == Persistence::Persistent);
+        let message = Message {
+            queue,
+            number,
+            priority,
+            order,
+            expires,
+            is_persistent,
+            failed,
+            dead,
+            came,
+            holder,
+        };
         self.messages.insert(*id, message);
         self.absorb();
     }
@@ -419,7 +436,8 @@ impl World {
         if message.dead.is_some() {
             return;
         }
-        if message.queue == DROPPING {
+        let is_dropped = !self.parks_all && !message.is_persistent;
+        if message.queue == DROPPING || is_dropped {
             self.messages.remove(&id);
             return self.saw("dropped");
         }

@@ -72,6 +72,30 @@ fn exposition(figures: &Figures, queues: &[QueueStatistics]) -> String {
         ("consumers_waiting", "Consumers that wait for a message.", "gauge", broker.waiting),
         ("messages_stored_total", "Messages stored.", "counter", broker.messages_total),
         ("leases_expired_total", "Leases that ended by time.", "counter", broker.expired_total),
+        (
+            "dead_letters_total",
+            "Messages that became dead letters.",
+            "counter",
+            broker.dead_letters.parked_total,
+        ),
+        (
+            "dead_letters_dropped_total",
+            "Messages that were deleted instead, as the rules of their queue say.",
+            "counter",
+            broker.dead_letters.dropped_total,
+        ),
+        (
+            "dead_letters_evicted_total",
+            "Dead letters that were deleted, the oldest, since their queue may hold no more.",
+            "counter",
+            broker.dead_letters.evicted_total,
+        ),
+        (
+            "dead_letters_evicted_durable_total",
+            "Durable ones of these.",
+            "counter",
+            broker.dead_letters.evicted_durable_total,
+        ),
     ] {
         head(&mut out, name, help, kind);
         line(&mut out, name, "", value);

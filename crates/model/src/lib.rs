@@ -59,6 +59,8 @@ pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use refusal::{Bound, QueueFull, Refusal};
 pub use rules::{OwnPolicies, OwnPolicy, PolicyChange, QueueRule, RuleKey, StatedPolicy};
 pub use settlement::{DeadLetter, DeadReason, Settlement};
-pub use statistics::{BrokerStatistics, MessageState, MessageStatistics, QueueStatistics};
+pub use statistics::{
+    BrokerStatistics, DeadLetterStatistics, MessageState, MessageStatistics, QueueStatistics,
+};
 pub use subscription::{ClientName, Subscription, SubscriptionName};
 pub use time::Nanos;

@@ -112,8 +112,12 @@ impl Default for QueuePolicy {
 /// What becomes of a message whose time is over or that nobody can deal with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeadLetters {
-    /// It waits in the queue for these and says why.
+    /// It waits in the queue for these and says why, unless its sender asked that memory alone
+    /// keeps it: then it is deleted, as in ActiveMQ. So what is sent to live for a moment fills
+    /// nothing.
     #[default]
+    ParkPersistent,
+    /// It waits there, whatever its sender asked.
     Park,
     /// It is deleted.
     Drop,

@@ -69,7 +69,7 @@ impl RuleKey {
         match self {
             Self::ReleaseOrder => "front or back",
             Self::AttemptsMax => "a number of attempts, 0 for any number",
-            Self::DeadLetters => "park or drop",
+            Self::DeadLetters => "park-persistent, park or drop",
             Self::PopLease | Self::TargetAge => {
                 "a duration such as 250ms, 30s, 5m or 2h, of 100 days at most, or none"
             }
@@ -303,8 +303,11 @@ const NONE: &str = "none";
 const RELEASE_ORDERS: [(&str, ReleaseOrder); 2] =
     [("front", ReleaseOrder::Front), ("back", ReleaseOrder::Back)];
 
-const DEAD_LETTERS: [(&str, DeadLetters); 2] =
-    [("park", DeadLetters::Park), ("drop", DeadLetters::Drop)];
+const DEAD_LETTERS: [(&str, DeadLetters); 3] = [
+    ("park-persistent", DeadLetters::ParkPersistent),
+    ("park", DeadLetters::Park),
+    ("drop", DeadLetters::Drop),
+];
 
 const WHEN_FULL: [(&str, WhenFull); 5] = [
     ("pace", WhenFull::Pace),
@@ -325,6 +328,7 @@ mod tests {
         let texts = [
             (RuleKey::ReleaseOrder, ["front", "back"]),
             (RuleKey::AttemptsMax, ["0", "4294967295"]),
+            (RuleKey::DeadLetters, ["park-persistent", "park"]),
             (RuleKey::DeadLetters, ["park", "drop"]),
             (RuleKey::PopLease, ["none", "1500ms"]),
             (RuleKey::MessagesMax, ["none", "1"]),

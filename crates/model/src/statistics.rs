@@ -104,4 +104,19 @@ pub struct BrokerStatistics {
     pub queues: u64,
     /// Consumers waiting for a message.
     pub waiting: u64,
+    /// Dead letters since the start of the process.
+    pub dead_letters: DeadLetterStatistics,
+}
+
+/// Messages whose time was over or that nobody could deal with, since the start of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeadLetterStatistics {
+    /// Those that became dead letters.
+    pub parked_total: u64,
+    /// Those that were deleted instead, as the rules of their queue say.
+    pub dropped_total: u64,
+    /// Dead letters that were deleted, the oldest, since their queue may hold no more.
+    pub evicted_total: u64,
+    /// Of these, those that were durable.
+    pub evicted_durable_total: u64,
 }

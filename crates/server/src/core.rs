@@ -12,6 +12,7 @@ use model::{Nanos, Output};
 
 use crate::connections::reactor_of;
 use crate::counters::{Latencies, Span};
+use crate::evictions::Evictions;
 use crate::peer::Commons;
 use crate::post::Post;
 
@@ -22,6 +23,7 @@ pub(crate) struct Core {
     /// What the broker says; drained by whoever made it speak.
     pub(crate) outputs: Vec<Output>,
     pub(crate) latencies: Latencies,
+    pub(crate) evictions: Evictions,
     /// Per reactor: replies for its sessions that others caused.
     mailboxes: Vec<VecDeque<Output>>,
     /// Writes that were taken from the broker for the committers.
@@ -46,6 +48,7 @@ impl Core {
             commons,
             outputs: Vec::new(),
             latencies: Latencies::new(),
+            evictions: Evictions::default(),
             mailboxes: std::iter::repeat_with(VecDeque::new).take(reactors).collect(),
             handed: VecDeque::new(),
             committers_idle: 0,

@@ -298,6 +298,7 @@ impl Hub {
     pub(crate) fn commit(&self, core: &mut Core, active: &[SessionId], now: Nanos) -> Commit {
         core.scheduler.note_active(active);
         self.offer_chore(core, now);
+        core.evictions.tell(self.log, now, core.broker.dead_letters());
         let transfer = core.eager_write(now);
         self.assign(core, transfer, 0)
     }
@@ -314,6 +315,7 @@ impl Hub {
     pub(crate) fn commit_elsewhere(&self, core: &mut Core, active: &[SessionId], now: Nanos) {
         core.scheduler.note_active(active);
         self.offer_chore(core, now);
+        core.evictions.tell(self.log, now, core.broker.dead_letters());
         if let Some(transfer) = core.eager_write(now) {
             self.leave_to_committers(core, transfer);
         }

@@ -30,6 +30,7 @@ mod deadlines;
 mod descriptors;
 mod error;
 mod events;
+mod evictions;
 mod facts;
 mod gateway;
 mod held;

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use model::limits;
+use engine::DeadLettersMax;
+use model::{StorePolicy, limits};
 
 use crate::Config;
 use crate::cgroup::{self, Available};
@@ -57,6 +58,18 @@ impl MemoryShares {
     /// For one command, which may bring several messages.
     pub(crate) const fn command(&self) -> usize {
         self.buffers / 2
+    }
+
+    /// For dead letters: an eighth of what messages have. Their bodies leave memory where the log
+    /// has them, and take a sixteenth of what may be taken on the device at most.
+    pub(crate) fn dead_letters(&self, config: &Config) -> DeadLettersMax {
+        let messages = self.messages / 8 / DEAD_LETTER_BYTES;
+        let bytes = match (config.policy, config.disk_limit) {
+            (StorePolicy::Memory, _) => self.messages / 8,
+            (_, None) => DEAD_LETTERS_BYTES_MAX,
+            (_, Some(limit)) => (limit / 16).min(DEAD_LETTERS_BYTES_MAX),
+        };
+        DeadLettersMax { messages, bytes: bytes.max(self.message() as u64) }
     }
 
     /// For files of the log that a start reads ahead: connections, requests and batches have
@@ -114,6 +127,12 @@ fn machine_bytes() -> u64 {
 /// What the process takes beside its limit: threads, code, what the allocator keeps.
 const BESIDE_BYTES: u64 = 32 * 1024 * 1024;
 
+/// What one takes beside its body: a message, what became of it, its places in indexes.
+const DEAD_LETTER_BYTES: u64 = 320;
+
+/// So many bytes of dead letters are kept for whoever looks into them.
+const DEAD_LETTERS_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
 /// One on each connection, and as many more: by HTTP/2 there may be a hundred on one.
 const RECEIVES_MAX: usize = 20_000;
 
@@ -131,6 +150,24 @@ mod tests {
     fn with_little_memory_fewer_receives_wait() {
         let counts = [64 << 20, 256 << 20, 1 << 30, u64::MAX].map(receives_max);
         assert_eq!(counts, [2_340, 9_362, RECEIVES_MAX, RECEIVES_MAX]);
+    }
+
+    #[test]
+    fn dead_letters_have_a_small_share() {
+        let config = |memory, disk| Config {
+            memory_limit: Some(memory),
+            disk_limit: disk,
+            ..Config::default()
+        };
+        let most = |config: &Config| MemoryShares::of(config).dead_letters(config);
+        let little = most(&config(64 << 20, Some(300 << 20)));
+        assert_eq!((little.messages, little.bytes), (13_107, 300 << 16));
+        let much = most(&config(4 << 30, None));
+        assert_eq!((much.messages, much.bytes), (1_441_792, 1 << 30));
+        let tiny = most(&config(64 << 20, Some(16 << 20)));
+        assert_eq!(tiny.bytes, 2 << 20, "as large as a message may be");
+        let none = Config { policy: StorePolicy::Memory, ..config(64 << 20, None) };
+        assert_eq!(most(&none).bytes, 4 << 20, "memory alone keeps them");
     }
 
     #[test]

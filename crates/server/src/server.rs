@@ -419,6 +419,7 @@ fn broker_options(config: &Config) -> BrokerOptions {
         queue_policies,
         formats,
         dead_letter_queue,
+        dead_letters_max: shares.dead_letters(config),
         send_id_window: config.send_id_window.map_or(engine.send_id_window, nanos),
         send_ids_max: config.send_ids_max.unwrap_or(engine.send_ids_max),
         pace_max: config.pace_max.map_or(engine.pace_max, nanos),

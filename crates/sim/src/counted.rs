@@ -18,6 +18,8 @@ pub struct Counted {
     pub set_aside: u64,
     /// Consumers that were disconnected for what they left unread.
     pub cut_off: u64,
+    /// Dead letters that went for others.
+    pub evicted: u64,
 }
 
 impl AddAssign for Counted {
@@ -28,16 +30,17 @@ impl AddAssign for Counted {
         self.shed += other.shed;
         self.set_aside += other.set_aside;
         self.cut_off += other.cut_off;
+        self.evicted += other.evicted;
     }
 }
 
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { waits, went_on, held_off, shed, set_aside, cut_off } = self;
+        let Self { waits, went_on, held_off, shed, set_aside, cut_off, evicted } = self;
         write!(
             f,
             "{waits} waits, {went_on} not in vain, {held_off} held off, {shed} shed, \
-             {set_aside} set aside, {cut_off} cut off"
+             {set_aside} set aside, {cut_off} cut off, {evicted} evicted"
         )
     }
 }

@@ -117,6 +117,8 @@ pub struct History {
     spent_id: u64,
     /// The device is full at times.
     may_lack_room: bool,
+    /// There may be so many dead letters and no more.
+    evicts: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -141,12 +143,17 @@ impl History {
     /// Nothing happened yet. A periodic sync may be late by `lag`.
     #[must_use]
     pub const fn new(policy: StorePolicy, lag: Nanos) -> Self {
-        Self { policy, lag, changes: Vec::new(), spent_id: 0, may_lack_room: false }
+        Self { policy, lag, changes: Vec::new(), spent_id: 0, may_lack_room: false, evicts: false }
     }
 
     /// The device is full at times, or never.
     pub fn lack_room(&mut self, at_times: bool) {
         self.may_lack_room = at_times;
+    }
+
+    /// Dead letters may go for others, as a process begins too, or never.
+    pub fn evict_dead_letters(&mut self, at_times: bool) {
+        self.evicts = at_times;
     }
 
     /// Notes what a step left of a message; returns the number of the change.
@@ -276,8 +283,15 @@ impl History {
         }
     }
 
-    /// What expired until `now` and was found among the dead letters is there from here on.
+    /// What expired until `now` and was found among the dead letters is there from here on, and
+    /// what went for others is not.
     pub fn age(&mut self, step: u64, now: Nanos, found: &BTreeMap<u64, Found>) {
+        let evicted = self.state().into_iter().filter(|(id, _)| !found.contains_key(id));
+        let evicted: Vec<_> = evicted.map(|(id, (number, _))| (id, number)).collect();
+        for (id, number) in evicted {
+            let nature = self.change(number).nature;
+            self.push(step, id, nature, None);
+        }
         let aged = |(id, (number, kept)): (u64, (usize, &Kept))| {
             let Change { nature, slack, .. } = self.changes.get(number)?;
             let aged = kept.0.aged(now)?;
@@ -330,7 +344,12 @@ impl History {
     /// The messages that are not as they were after the first `cut` changes.
     fn misfits(&self, cut: usize, now: Nanos, found: &BTreeMap<u64, Found>) -> Vec<u64> {
         let state = self.state_at(cut);
-        let lost = state.keys().filter(|id| !found.contains_key(id)).copied();
+        let may_go = |content: &Content| {
+            self.evicts && (content.dead.is_some() || content.aged(now).is_some())
+        };
+        let lost =
+            state.iter().filter(|(id, (_, left))| !found.contains_key(id) && !may_go(&left.0));
+        let lost = lost.map(|(id, _)| *id);
         let fits = |id: &u64, found: &Found| {
             let (number, left) = state.get(id)?;
             let Change { leased, is_set_aside, slack, .. } = *self.changes.get(*number)?;

@@ -54,6 +54,8 @@ pub struct Oracle {
     returning: BTreeSet<u64>,
     /// By then the engine had done all that was due.
     caught_up: Nanos,
+    /// Time has done something since, which the engine may have done or not.
+    is_behind: bool,
     /// That of the last thing that was asked for, or answered late.
     moment: Nanos,
     /// The number that the next message gets, or the next that goes to the end of its line.
@@ -72,6 +74,8 @@ pub struct Oracle {
     places: Places,
     memory: Memory,
     send_ids: SendIds,
+    /// How many dead letters there may be.
+    dead_letters_max: u64,
 }
 
 /// How many messages stand where.
@@ -136,6 +140,7 @@ impl Oracle {
             latest: Nanos::ZERO,
             returning: BTreeSet::new(),
             caught_up: Nanos::ZERO,
+            is_behind: false,
             moment: Nanos::ZERO,
             next_id: 1,
             producers: BTreeMap::new(),
@@ -147,7 +152,16 @@ impl Oracle {
             places: Places::default(),
             memory: Memory::default(),
             send_ids: SendIds::default(),
+            dead_letters_max: u64::MAX,
         }
+    }
+
+    /// The same, where there are no more dead letters than that.
+    #[must_use]
+    pub fn with_dead_letters(mut self, most: Option<u64>) -> Self {
+        self.dead_letters_max = most.unwrap_or(u64::MAX);
+        self.history.evict_dead_letters(most.is_some());
+        self
     }
 
     /// The same, where the queues of the workload and the subscriptions of its topics hold no more
@@ -267,8 +281,9 @@ impl Oracle {
                 Place::Held(_) => _ = self.fail(now, id),
                 _ => self.return_ready(now, id),
             }
-            self.shed(now);
+            self.shed_all(now);
         }
+        self.evict();
         self.close_consumers(client);
     }
 
@@ -321,6 +336,8 @@ impl Oracle {
         self.pass(now);
         self.returning.clear();
         self.caught_up = now;
+        self.is_behind = false;
+        self.evict();
     }
 
     /// Something is asked for, after all that is due by now.
@@ -339,6 +356,7 @@ impl Oracle {
 
     fn fire(&mut self, now: Nanos) {
         while let Some((_, due, id)) = self.first_due().filter(|(at, ..)| *at <= now) {
+            self.is_behind = true;
             self.step += 1;
             match due {
                 Due::Expires => _ = self.die(now, id, DeadReason::Expired),

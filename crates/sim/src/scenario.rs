@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use broker::BrokerOptions;
-use engine::{EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
+use engine::{
+    DeadLetters, DeadLettersMax, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder,
+};
 use journal::{JournalOptions, SEGMENTS_MIN};
 use model::{
     Destination, Durability, Nanos, Persistence, QueueBounds, QueueName, StorePolicy, WhenFull,
@@ -58,6 +60,8 @@ pub struct Scenario {
     pub named_per_hundred: u64,
     /// For how long such names are remembered.
     pub send_id_window: Nanos,
+    /// How many dead letters there may be, in lives in which nothing falls; `None`: any number.
+    pub dead_letters_max: Option<u64>,
     /// How much each of the queues may hold.
     pub bounds: QueueBounds,
     /// The same of each subscription of a topic.
@@ -118,6 +122,7 @@ impl Scenario {
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             named_per_hundred: 0,
             send_id_window: Nanos::from_secs(2),
+            dead_letters_max: None,
             bounds: QueueBounds::default(),
             topic_bounds: QueueBounds::default(),
             rules_per_thousand: 0,
@@ -203,6 +208,7 @@ impl Scenario {
             scenario.quota = Some(scenario.journal.segment_bytes * rng.between(5, 9));
             scenario.faults.push(Fault::Full);
         }
+        scenario.bound_dead_letters(seed);
         scenario
     }
 
@@ -239,6 +245,15 @@ impl Scenario {
         self.rules_per_thousand = rng.pick(&[5, 20, 60]);
         self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
         self.leave_room_to_shed();
+    }
+
+    /// In one in eight of the lives with clients of AMQP, and with room, there may be a few dead
+    /// letters and no more. Drawn by itself, so that all else is as it was.
+    fn bound_dead_letters(&mut self, seed: u64) {
+        let mut rng = Rng::new(seed ^ DEAD_LETTERS_SALT);
+        if self.amqp_clients > 0 && !self.may_lack_room() && rng.chance(1, 8) {
+            self.dead_letters_max = Some(rng.between(1, 5));
+        }
     }
 
     /// Beside those of AMQP there are clients of HTTP in half of the lives, and in one in three
@@ -343,6 +358,10 @@ impl Scenario {
                 formats: amqp::formats(),
                 log_bodies_max: self.log_bodies_max,
                 memory_limit: self.memory_limit,
+                dead_letters_max: DeadLettersMax {
+                    messages: self.dead_letters_max.unwrap_or(u64::MAX),
+                    ..DeadLettersMax::default()
+                },
                 ..EngineOptions::new(self.policy)
             },
             journal: self.journal.clone(),
@@ -376,7 +395,10 @@ impl Scenario {
         for queue in workload::QUEUES {
             let goes_back = workload::releases_to_the_back(queue);
             let release_order = if goes_back { ReleaseOrder::Back } else { ReleaseOrder::Front };
-            name(queue, QueuePolicy { release_order, bounds: self.bounds, ..default });
+            let parks_all = workload::parks_all(queue);
+            let dead_letters = if parks_all { DeadLetters::Park } else { default.dead_letters };
+            let bounds = self.bounds;
+            name(queue, QueuePolicy { release_order, dead_letters, bounds, ..default });
         }
         for topic in registration::TOPICS {
             name(topic, QueuePolicy { bounds: self.topic_bounds, ..default });
@@ -404,6 +426,9 @@ impl Scenario {
         Nanos::from_millis(100) + stall
     }
 }
+
+/// Makes other draws of a seed.
+const DEAD_LETTERS_SALT: u64 = 0x6465_6164;
 
 /// Some bounds, so narrow that they are always met.
 fn bounds(rng: &mut Rng, all: &[WhenFull]) -> QueueBounds {

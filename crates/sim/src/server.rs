@@ -709,6 +709,9 @@ impl<D: Disk> Server<D> {
     fn tick(&mut self, outside: &mut Outside) -> Nanos {
         self.now = self.now + Nanos(1);
         while self.is_due() && self.fire(outside) {}
+        if !self.is_due() && !self.broker.stalled() {
+            outside.oracle.timed(self.now);
+        }
         self.now
     }
 

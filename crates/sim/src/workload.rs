@@ -15,6 +15,11 @@ pub(crate) fn releases_to_the_back(queue: &str) -> bool {
     queue == QUEUES[1]
 }
 
+/// Whether what memory alone keeps becomes a dead letter there as well.
+pub(crate) fn parks_all(queue: &str) -> bool {
+    queue == QUEUES[2]
+}
+
 /// What a client mostly does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Character {

@@ -95,6 +95,7 @@ impl<D: Disk + 'static> World<D> {
         let oracle = oracle.cramped(scenario.memory_limit, scenario.is_bounded());
         let oracle = oracle.remembering(scenario.send_id_window);
         let oracle = oracle.short_of_room(scenario.may_lack_room());
+        let oracle = oracle.with_dead_letters(scenario.dead_letters_max);
         let keys = KeyOracle::new(scenario.policy, scenario.lag());
         let keys = keys.bounded(scenario.list_bounds, scenario.pace_max);
         let keys = keys.cramped(scenario.memory_limit < u64::MAX);

@@ -307,5 +307,6 @@ fn broker_statistics() -> BrokerStatistics {
         messages_total: u64::MAX,
         queues: 47,
         waiting: 48,
+        ..BrokerStatistics::default()
     }
 }

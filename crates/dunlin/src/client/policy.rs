@@ -67,7 +67,7 @@ fn tell(answer: Answer, server: &ServerAt) -> Result<(), Error> {
     let (holds, from) = (member("policy"), member("from"));
     let line = |(name, value): (&String, &Json)| {
         let from = from.and_then(|from| from.get(name)).and_then(Json::as_str);
-        format!("{:<26}{}\n", setting(name, value), from.unwrap_or_default())
+        format!("{:<29}{}\n", setting(name, value), from.unwrap_or_default())
     };
     say(holds.into_iter().flatten().map(line).collect::<String>().as_bytes())
 }

@@ -1,9 +1,10 @@
 //! The language of the scripts in `testdata`.
 //!
 //! ```text
-//! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=drop]
+//! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=park|drop]
 //!       [pop-lease=T] [frame=BYTES] [window=T] [ids=N] [max-messages=N] [max-bytes=N]
 //!       [full=pace|drop-oldest|dead-letter|disconnect] [age=T] [memory=BYTES]
+//!       [dead-max=N] [dead-bytes=N]                     of dead letters, where DLQ has no bounds
 //!                                                       begins, with an empty engine; the
 //!                                                       bounds are of all queues but DLQ
 //! SESSION open | SESSION close | SESSION dismiss
@@ -66,8 +67,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use engine::{
-    DeadLetters, DeadView, Effects, Engine, EngineOptions, Place, QueueBounds, QueuePolicies,
-    QueuePolicy, RecordView, ReleaseOrder, Standing, StoredState, WhenFull, describe,
+    DeadLetters, DeadLettersMax, DeadView, Effects, Engine, EngineOptions, Place, QueueBounds,
+    QueuePolicies, QueuePolicy, RecordView, ReleaseOrder, Standing, StoredState, WhenFull,
+    describe,
 };
 use model::{
     After, Command, ConsumerMode, DeadReason, Destination, Durability, Formats, LinkId, MessageId,
@@ -108,9 +110,13 @@ impl Script {
         let window = words.named.get("window").map(|span| time(span));
         let ids = words.named.get("ids").map(|count| count.parse().unwrap());
         let memory = words.named.get("memory").map(|bytes| bytes.parse().unwrap());
+        let most = |name| words.named.get(name).map_or(u64::MAX, |most| most.parse().unwrap());
+        let dead_letters_max =
+            DeadLettersMax { messages: most("dead-max"), bytes: most("dead-bytes") };
         let options = EngineOptions {
             queue_policies,
             formats,
+            dead_letters_max,
             frame_bytes_max,
             send_id_window: window.unwrap_or(options.send_id_window),
             send_ids_max: ids.unwrap_or(options.send_ids_max),
@@ -392,7 +398,8 @@ impl<'a> Words<'a> {
         };
         let attempts = self.named.get("attempts").map(|attempts| attempts.parse().unwrap());
         let dead_letters = match self.named.get("dead") {
-            None => DeadLetters::Park,
+            None => DeadLetters::default(),
+            Some(&"park") => DeadLetters::Park,
             Some(&"drop") => DeadLetters::Drop,
             Some(other) => panic!("{other}"),
         };

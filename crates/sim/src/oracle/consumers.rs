@@ -6,7 +6,7 @@ use model::{Delivery, Nanos};
 
 use super::{Message, NOTHING, Oracle, Place};
 use crate::Content;
-use crate::history::{Changes, Dead};
+use crate::history::{Changes, DEAD_LETTERS, Dead};
 
 /// A consumer with credit.
 #[derive(Clone, Debug)]
@@ -134,6 +134,8 @@ impl Oracle {
             let here = waiting && !is_over && &*message.content.queue == queue;
             here.then_some((message.content.priority, message.nature.order_max))
         };
-        self.messages.values().filter_map(rank).min().filter(|_| is_open)
+        // Of these some may have gone for others.
+        let is_unsure = self.is_behind && self.dead_letters_max < u64::MAX && queue == DEAD_LETTERS;
+        self.messages.values().filter_map(rank).min().filter(|_| is_open && !is_unsure)
     }
 }

@@ -160,10 +160,14 @@ impl Oracle {
 
     /// What queues have no place for goes, where that is their rule.
     pub(super) fn shed(&mut self, now: Nanos) {
-        if !self.sheds() {
-            return;
-        }
-        for queue in self.queues() {
+        self.shed_all(now);
+        self.evict();
+    }
+
+    /// The same but for dead letters, which go once all is done.
+    pub(super) fn shed_all(&mut self, now: Nanos) {
+        let queues = if self.sheds() { self.queues() } else { Vec::new() };
+        for queue in queues {
             if !self.places.overfull.contains(&queue) {
                 self.shed_in(now, &queue);
             }

@@ -1,9 +1,14 @@
 //! What became of messages that a client of AMQP held, and dead letters.
 
-use model::{DeadReason, Durability, MessageId, Nanos, Reply, Settlement, TransactionId};
+use std::cmp::Reverse;
 
-use super::{NOTHING, Oracle, Place, one};
-use crate::history::{Changes, Dead, SCARCE_RETRY};
+use model::{
+    DeadReason, Durability, MessageId, Nanos, Reply, Settlement, StorePolicy, TransactionId,
+};
+
+use super::{Message, NOTHING, Oracle, Place, one};
+use crate::history::{Changes, DEAD_LETTERS, Dead, SCARCE_RETRY};
+use crate::workload;
 
 impl Oracle {
     pub(super) fn settle(
@@ -16,7 +21,7 @@ impl Oracle {
         reply: &Reply,
     ) -> Changes {
         let id = message.0;
-        let holder = self.messages.get(&id).and_then(super::Message::holder);
+        let holder = self.messages.get(&id).and_then(Message::holder);
         let holder = holder.or_else(|| self.orphans.get(&id).copied());
         let may = holder == Some(client) && !self.is_enlisted(client, id);
         if let Some(transaction) = transaction {
@@ -72,7 +77,7 @@ impl Oracle {
             self.return_ready(now, id);
             return NOTHING;
         }
-        if self.buries_nothing(&content.queue) {
+        if self.buries_nothing(&content.queue) || self.is_dropped(id, reason) {
             return self.remove(id);
         }
         if self.lacks_room_for(id) {
@@ -81,6 +86,31 @@ impl Oracle {
         self.message(id).content = content.dead(reason);
         self.drained_one(&content.queue);
         self.stand(id, Place::Ready(now))
+    }
+
+    /// Whether it is deleted in place of becoming a dead letter, for memory alone keeps it.
+    fn is_dropped(&self, id: u64, reason: DeadReason) -> bool {
+        let message = self.messages.get(&id).expect("invariant: the caller found it");
+        let is_kept = message.nature.level > Durability::None || self.policy == StorePolicy::Memory;
+        !is_kept && reason != DeadReason::Overflow && !workload::parks_all(&message.content.queue)
+    }
+
+    /// Of more dead letters than there may be the oldest go, of the least urgent priority: once the
+    /// engine has done all that is due, for it serves those who wait for them in between.
+    pub(super) fn evict(&mut self) {
+        while !self.is_behind {
+            let dead = |message: &Message| &*message.content.queue == DEAD_LETTERS;
+            let count = self.messages.values().filter(|message| dead(message)).count() as u64;
+            let ready = |(id, message): (&u64, &Message)| {
+                let is_ready = dead(message) && matches!(message.place, Place::Ready(_));
+                let rank = (Reverse(message.content.priority), message.nature.order);
+                is_ready.then_some((rank, *id))
+            };
+            let oldest = self.messages.iter().filter_map(ready).min();
+            let Some((_, id)) = oldest.filter(|_| count > self.dead_letters_max) else { return };
+            self.places.counted.evicted += 1;
+            self.remove(id);
+        }
     }
 
     /// Whether the device is full, so that no more than there is can be said of a message.
