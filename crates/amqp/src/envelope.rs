@@ -48,7 +48,7 @@ fn read(format: Format, body: &[u8]) -> Option<Envelope<'_>> {
     let message = Message::head_of_stored((format == FORMAT).then_some(body)?)?;
     let (header, properties) = (message.header(), message.properties());
     let application = message.application_properties();
-    let pairs = application.iter().flat_map(|map| map.iter());
+    let pairs = application.iter().flat_map(|map| map.sound_pairs());
     Some(Envelope {
         durable: header.durable,
         priority: header.priority,
@@ -115,6 +115,45 @@ mod tests {
         assert_eq!(&body[(formats.payload)(format, &body)], b"payload");
         let (format, body) = seal(&Envelope::default(), b"");
         assert!((formats.payload)(format, &body).is_empty());
+    }
+
+    fn fingerprint(envelope: &Envelope<'_>, payload: &[u8]) -> u64 {
+        let (format, body) = seal(envelope, payload);
+        (formats().fingerprint)(format, &body)
+    }
+
+    #[test]
+    fn fingerprint_is_of_what_is_said() {
+        let said = fingerprint(&envelope(), b"payload");
+        let mut again = Envelope {
+            durable: false,
+            priority: 1,
+            ttl_millis: None,
+            created_millis: Some(1),
+            ..envelope()
+        };
+        again.properties.reverse();
+        again.properties.push(("traceparent", Seen::String("00-1-2-01")));
+        assert_eq!(fingerprint(&again, b"payload"), said, "it says the same");
+        let mut others = alloc::vec![envelope(); 6];
+        others[0].content_type = Some("text/html");
+        others[1].content_type = None;
+        others[2].properties.pop();
+        others[3].properties[0] = ("region", Seen::String("US"));
+        others[4].properties[0] = ("Region", Seen::String("EU"));
+        others[5].properties[1] = ("amount", Seen::Float(-3.0));
+        let mut seen = alloc::vec![said, fingerprint(&envelope(), b"Payload")];
+        seen.extend(others.iter().map(|other| fingerprint(other, b"payload")));
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 8, "each says something else");
+    }
+
+    #[test]
+    fn fingerprint_knows_no_protocol() {
+        let raw = (formats().fingerprint)(Format::RAW, b"payload");
+        assert_eq!(fingerprint(&Envelope::default(), b"payload"), raw);
+        assert_eq!(raw, model::fingerprint(b"payload", 0));
     }
 
     #[test]

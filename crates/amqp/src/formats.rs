@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use model::{Format, Formats, Nanos, Subject, Value as Seen, jms_of_priority};
+use model::{Format, Formats, Nanos, Subject, TRACE_CONTEXT, Value as Seen, jms_of_priority};
 
 use crate::dead_letter;
 use crate::message::{BodyKind, Message, Place, Section};
@@ -23,7 +23,7 @@ const DELIVERY_DELAY: &str = "x-opt-delivery-delay";
 /// it has a header and the time when it came, no properties, and is all payload.
 #[must_use]
 pub fn formats() -> Formats {
-    Formats { property, index, payload }
+    Formats { property, index, payload, fingerprint }
 }
 
 /// A header field of JMS by its JMS name, or an application property.
@@ -171,6 +171,49 @@ fn payload(format: Format, body: &[u8]) -> Range<usize> {
     let length = content_length(&message).unwrap_or(message.section(Section::Body).len());
     end.saturating_sub(length)..end
 }
+
+/// What a message says: its body, its content type and its properties, in whatever order; not how
+/// it is to be delivered, when it was sent, nor of which request it is a part. A raw body says the
+/// same as one in a data section without more.
+fn fingerprint(format: Format, body: &[u8]) -> u64 {
+    let Some(message) = (format == FORMAT).then(|| Message::stored(body)).flatten() else {
+        return model::fingerprint(body, 0);
+    };
+    let content_type = message.property(Place::ContentType).and_then(|value| value.as_str());
+    let content_type = content_type.map(|text| model::fingerprint(text.as_bytes(), OF_TYPE));
+    let application = message.application_properties();
+    let pairs = application.iter().flat_map(|map| map.sound_pairs());
+    let named = pairs.filter_map(|(name, value)| Some((name.as_str()?, value)));
+    let said = named.filter(|(name, _)| !TRACE_CONTEXT.contains(name));
+    let properties = said.fold(0u64, |sum, (name, value)| {
+        sum.wrapping_add(of_property(model::fingerprint(name.as_bytes(), OF_PROPERTY), value))
+    });
+    let content = body.get(payload(format, body)).unwrap_or_default();
+    model::fingerprint(content, properties.wrapping_add(content_type.unwrap_or_default()))
+}
+
+/// The fingerprint of a value, whatever the width of its type.
+fn of_property(name: u64, value: Value<'_>) -> u64 {
+    let of = |kind: u8, bytes: &[u8]| model::fingerprint(bytes, model::fingerprint(&[kind], name));
+    match (seen(value), value) {
+        (Seen::Null, _) => of(0, &[]),
+        (Seen::Boolean(value), _) => of(1, &[value.into()]),
+        (Seen::Integer(value), _) => of(2, &value.to_le_bytes()),
+        (Seen::Float(value), _) => of(3, &value.to_bits().to_le_bytes()),
+        (Seen::String(text), _) => of(4, text.as_bytes()),
+        (Seen::Opaque, Value::Binary(bytes)) => of(5, bytes),
+        (Seen::Opaque, Value::Uuid(bytes)) => of(6, &bytes),
+        (Seen::Opaque, Value::Char(letter)) => of(7, &u32::from(letter).to_le_bytes()),
+        (Seen::Opaque, Value::Decimal32(bytes)) => of(8, &bytes),
+        (Seen::Opaque, Value::Decimal64(bytes)) => of(9, &bytes),
+        (Seen::Opaque, Value::Decimal128(bytes)) => of(10, &bytes),
+        (Seen::Opaque, _) => of(11, &[]),
+    }
+}
+
+// Seeds, by which the same bytes tell different things. They are stored: they never change.
+const OF_TYPE: u64 = 1;
+const OF_PROPERTY: u64 = 2;
 
 /// Bytes of what a body holds, which are its last ones.
 fn content_length(message: &Message<'_>) -> Option<usize> {

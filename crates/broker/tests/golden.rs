@@ -145,6 +145,7 @@ fn write(path: &Path) {
         Some("v2-topics") => Some(publish as fn(&mut Store)),
         Some("v2-keys") => Some(push as fn(&mut Store)),
         Some("v2-policies") => Some(rule as fn(&mut Store)),
+        Some("v2-fingerprints") => Some(name_twice as fn(&mut Store)),
         _ => None,
     };
     if let Some(story) = story {
@@ -314,14 +315,41 @@ fn describe_rules(store: &mut Store, text: &mut String) {
     }
 }
 
+/// A name and its fingerprint, with 20 numbers of messages.
+fn name_twice(store: &mut Store) {
+    let number = next_message(store);
+    send_named(store);
+    while next_message(store) < number + 20 {
+        pad(store, None);
+    }
+}
+
 /// Twice under one name: it is stored once.
 fn send_named(store: &mut Store) {
     for _ in 0..2 {
         let to = Destination::Queue(QueueName::new("mail").unwrap());
-        let send_id = Some("order 1".into());
-        let message = NewMessage { send_id, ..NewMessage::new(b"named"[..].into()) };
+        let message = NewMessage { send_id: send_id(), ..NewMessage::new(b"named"[..].into()) };
         let reply = store.run(Command::PutTo { to, message, transaction: None });
         assert!(matches!(reply, Reply::Stored { .. }));
+    }
+}
+
+fn send_id() -> Option<std::sync::Arc<str>> {
+    Some("order 1".into())
+}
+
+/// What is answered to the same again, and to another message, under the name of [`send_named`];
+/// what older versions stored cannot be told from another.
+fn describe_names(store: &mut Store, text: &mut String) {
+    let next = next_message(store);
+    let mut ask = |body: &[u8]| {
+        let to = Destination::Queue(QueueName::new("mail").unwrap());
+        let message = NewMessage { send_id: send_id(), ..NewMessage::new(body.into()) };
+        store.run(Command::PutTo { to, message, transaction: None })
+    };
+    let again = ask(b"named");
+    if again != (Reply::Stored { message: MessageId(next) }) {
+        writeln!(text, "Name order 1: again {again:?}, otherwise {:?}", ask(b"other")).unwrap();
     }
 }
 
@@ -434,6 +462,7 @@ fn described(path: &Path, ids: RangeInclusive<u64>) -> String {
     }
     describe_keys(&mut store, &mut text);
     describe_rules(&mut store, &mut text);
+    describe_names(&mut store, &mut text);
     store.broker.check();
     text
 }

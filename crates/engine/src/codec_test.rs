@@ -168,10 +168,20 @@ fn send_ids_are_as_the_table_says() {
     encode(&RecordView::SendId(send_id(true)), &mut bytes);
     let expected = b"\x14\x01\x04mail\x04once\xc8\x01\x03\x02\x01\0\0\0\0\0\0";
     assert_eq!(bytes, expected);
+    bytes.clear();
+    let fingerprint = Some(0x0304);
+    encode(&RecordView::SendId(SendIdView { fingerprint, ..send_id(true) }), &mut bytes);
+    assert_eq!(bytes, [b"\x14\x03", &expected[2..], b"\x04\x03\0\0\0\0\0\0"].concat());
     let longest = "x".repeat(255);
     let message = MessageId((1 << 62) - 1);
-    let largest =
-        SendIdView { to: &longest, id: &longest, message, copies: u32::MAX, ..send_id(false) };
+    let largest = SendIdView {
+        to: &longest,
+        id: &longest,
+        message,
+        copies: u32::MAX,
+        fingerprint,
+        ..send_id(false)
+    };
     bytes.clear();
     encode(&RecordView::SendId(largest), &mut bytes);
     assert_eq!(bytes.len(), 2 * longest.len() + SendIdView::FIXED_BYTES_MAX);
@@ -261,7 +271,7 @@ fn fields_that_cannot_be_are_refused() {
         (&[1, 0b1100, 1, 0, 0], RecordError::Invalid("durability")),
         (&[1, 0b0000, 1, 0, 0], RecordError::Invalid("durability")),
         (&[11, 0b10, 1, b'k', 0], RecordError::Invalid("flags")),
-        (&[20, 2, 1, b'q', 1, b'i', 1, 1], RecordError::Invalid("destination")),
+        (&[20, 4, 1, b'q', 1, b'i', 1, 1], RecordError::Invalid("flags")),
         (&[20, 0, 1, b'q', 1, 0xff, 1, 1], RecordError::Invalid("send id")),
         (&[20, 0, 1, b'q', 1, b'i', 0, 1], RecordError::Invalid("number")),
         (&[13, 0b1000, 1, b'k'], RecordError::Invalid("flags")),
@@ -404,6 +414,7 @@ fn samples() -> Vec<RecordView<'static>> {
         own_policy(&[]),
         own_policy(&[QueueRule::MessagesMax(Some(300)), QueueRule::TargetAge(None)]),
         own_policy(&all_rules()),
+        RecordView::SendId(SendIdView { fingerprint: Some(u64::MAX), ..send_id(false) }),
     ]
 }
 
@@ -417,7 +428,7 @@ const fn subscription(number: u64) -> Option<Place<'static>> {
 
 fn send_id(to_topic: bool) -> SendIdView<'static> {
     let (message, at) = (MessageId(200), Nanos(0x0102));
-    SendIdView { to_topic, to: "mail", id: "once", message, copies: 3, at }
+    SendIdView { to_topic, to: "mail", id: "once", message, copies: 3, at, fingerprint: None }
 }
 
 fn own_policy(rules: &[QueueRule]) -> RecordView<'static> {

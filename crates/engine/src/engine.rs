@@ -576,6 +576,19 @@ impl Outcome {
         Self::reply(After::NOTHING, Reply::Refused(refusal))
     }
 
+    /// What its sender calls a message is the name of another one, of which it hears by this.
+    pub(crate) const fn reused(after: After) -> Self {
+        Self::reply(after, Reply::Refused(Refusal::SendIdReused))
+    }
+
+    /// It is told no sooner than that is durable.
+    pub(crate) fn waiting_for(mut self, after: After) -> Self {
+        if let Some((own, _)) = &mut self.answer {
+            *own = own.and(after);
+        }
+        self
+    }
+
     pub(crate) fn waking(mut self, queue: QueueSlot) -> Self {
         self.woken.add(queue);
         self

@@ -14,6 +14,7 @@ use model::{
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::queue::QueueSlot;
+use crate::send_ids::SentBefore;
 use crate::session::{ConsumerKey, SessionSlot};
 use crate::subscriptions::Source;
 use crate::targets::is_reserved;
@@ -32,8 +33,13 @@ impl Engine {
         if message.send_id.as_ref().is_some_and(|id| id.len() > limits::SEND_ID_BYTES_MAX) {
             return Outcome::refused(Refusal::SendIdTooLong);
         }
-        if let Some(first) = self.sent_before(self.topic_send_key(topic, message).as_ref()) {
-            return Outcome::reply(first.after, Reply::Count(first.copies.into()));
+        let key = self.topic_send_key(topic, message);
+        match self.sent_before(key.as_ref(), message) {
+            Some(SentBefore::Same(first)) => {
+                return Outcome::reply(first.after, Reply::Count(first.copies.into()));
+            }
+            Some(SentBefore::Other(after)) => return Outcome::reused(after),
+            None => {}
         }
         let mut drafted = Vec::new();
         let Ok(sent) = self.draft_copies(by, topic, message, &mut drafted, effects) else {

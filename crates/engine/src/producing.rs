@@ -22,7 +22,7 @@ use crate::matching::{Seen, steps_of};
 use crate::message::{Message, Stored, place_of};
 use crate::queue::QueueSlot;
 use crate::record::{Counters, Envelope, Place, RecordView, Standing, StoredState};
-use crate::send_ids::Sent;
+use crate::send_ids::{Sent, SentBefore};
 use crate::session::SessionSlot;
 use crate::targets::Target;
 use crate::topics::TopicSlot;
@@ -138,9 +138,12 @@ impl Engine {
             return self.refuse_part(by, transaction, Refusal::SendIdTooLong);
         }
         if transaction.is_none()
-            && let Some(first) = self.sent_before(self.send_key(target, &new).as_ref())
+            && let Some(before) = self.sent_before(self.send_key(target, &new).as_ref(), &new)
         {
-            return Outcome::reply(first.after, first.reply());
+            return match before {
+                SentBefore::Same(first) => Outcome::reply(first.after, first.reply()),
+                SentBefore::Other(after) => Outcome::reused(after),
+            };
         }
         match (transaction, target) {
             (Some(transaction), _) => self.put_in_transaction(by, transaction, target, new),
@@ -157,7 +160,7 @@ impl Engine {
         let Ok(drafted) = self.draft_alone(slot, &new, spot, effects) else {
             return Outcome::refused(Refusal::StoreFull);
         };
-        let sent = self.draft_send_id(key, slice::from_ref(&drafted), effects);
+        let sent = self.draft_send_id(key, &new, slice::from_ref(&drafted), effects);
         let (id, message) = drafted;
         let after = message.after();
         self.admit(id, message);
@@ -213,7 +216,7 @@ impl Engine {
                 let beside_bytes = Self::send_id_bytes_max(key.as_ref());
                 let spot = Spot { order: None, beside_bytes };
                 let one = self.draft_alone(slot, new, spot, effects)?;
-                let sent = self.draft_send_id(key, slice::from_ref(&one), effects);
+                let sent = self.draft_send_id(key, new, slice::from_ref(&one), effects);
                 drafted.push(one);
                 Ok(sent)
             }
@@ -306,7 +309,7 @@ impl Engine {
             drafted.push((id, Box::new(message)));
         }
         let drafted = drafted.get(first..).unwrap_or_default();
-        Ok(self.draft_send_id(key, drafted, effects))
+        Ok(self.draft_send_id(key, new, drafted, effects))
     }
 
     /// Copies for several durable subscriptions, as one record.

@@ -1,8 +1,9 @@
 //! The name that a sender gave a message, as a record says it.
 //!
 //! ```text
-//! SendId   20 · destination byte (0 queue, 1 topic) · its name bytes · send id bytes
+//! SendId   20 · flags (bit 0 to a topic, bit 1 fingerprint) · its name bytes · send id bytes
 //!             · message varint · copies varint of at most 2^32 - 1 · seen at u64
+//!             · fingerprint u64 when flagged
 //! ```
 //! It is in the frame of the message that was stored first under that id, or in the same chain, and
 //! in every snapshot while it is remembered. Texts are UTF-8. *Message* is the first of those that
@@ -32,11 +33,13 @@ pub struct SendIdView<'a> {
     pub copies: u32,
     /// When it was sent.
     pub at: Nanos,
+    /// What tells it from another message; not known of those that older versions stored.
+    pub fingerprint: Option<u64>,
 }
 
 impl<'a> SendIdView<'a> {
     /// What such a record takes at most, without its two texts.
-    pub(crate) const FIXED_BYTES_MAX: usize = 1 + 1 + 2 + 2 + 9 + 5 + 8;
+    pub(crate) const FIXED_BYTES_MAX: usize = 1 + 1 + 2 + 2 + 9 + 5 + 8 + 8;
 
     pub(crate) fn destination(&self) -> Result<Destination, RecordError> {
         let name = queue_name(self.to)?;
@@ -44,20 +47,24 @@ impl<'a> SendIdView<'a> {
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        out.push(self.to_topic.into());
+        let has_fingerprint = u8::from(self.fingerprint.is_some());
+        out.push(u8::from(self.to_topic) | has_fingerprint << 1);
         put_bytes(out, self.to.as_bytes());
         put_bytes(out, self.id.as_bytes());
         put_varint(out, self.message.0);
         put_varint(out, self.copies.into());
         out.extend_from_slice(&self.at.0.to_le_bytes());
+        if let Some(fingerprint) = self.fingerprint {
+            out.extend_from_slice(&fingerprint.to_le_bytes());
+        }
     }
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
-        let to_topic = match reader.byte()? {
-            0 => false,
-            1 => true,
-            _ => return Err(RecordError::Invalid("destination")),
-        };
+        let flags = reader.byte()?;
+        if flags > 3 {
+            return Err(RecordError::Invalid("flags"));
+        }
+        let (to_topic, has_fingerprint) = (flags & 1 != 0, flags & 2 != 0);
         let to = text(reader, "destination")?;
         let id = text(reader, "send id")?;
         if id.len() > limits::SEND_ID_BYTES_MAX {
@@ -65,7 +72,8 @@ impl<'a> SendIdView<'a> {
         }
         let message = MessageId(number(reader)?);
         let (copies, at) = (reader.small()?, Nanos(reader.fixed()?));
-        Ok(Self { to_topic, to, id, message, copies, at })
+        let fingerprint = if has_fingerprint { Some(reader.fixed()?) } else { None };
+        Ok(Self { to_topic, to, id, message, copies, at, fingerprint })
     }
 
     pub(crate) fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
@@ -75,6 +83,9 @@ impl<'a> SendIdView<'a> {
         each("message", FieldValue::Number(self.message.0));
         each("copies", FieldValue::Number(self.copies.into()));
         each("at_ns", FieldValue::Number(self.at.0));
+        if let Some(fingerprint) = self.fingerprint {
+            each("fingerprint", FieldValue::Number(fingerprint));
+        }
     }
 }
 

@@ -4,6 +4,9 @@
 //! is over or when there are too many. It is as durable as what was stored under it: its record is
 //! in the same frame, and lives on without that message, in snapshots while its window lasts. So
 //! whoever could have been told that a message is stored is told so again, after a crash too.
+//!
+//! A fingerprint stands beside the name: who sends another message under it has made a mistake, and
+//! would be told that it is stored. It is refused.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -60,6 +63,17 @@ pub(crate) struct First {
     pub(crate) copies: u32,
     /// What its answer waited for.
     pub(crate) after: After,
+    /// What tells it from another message; not known of those that older versions stored.
+    pub(crate) fingerprint: Option<u64>,
+}
+
+/// What came of a message that was sent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SentBefore {
+    /// It is the same.
+    Same(First),
+    /// Another one was, and who is told so waits for this.
+    Other(After),
 }
 
 /// A name whose message is drafted.
@@ -68,6 +82,7 @@ pub(crate) struct Sent {
     key: SendKey,
     message: Option<MessageId>,
     copies: u32,
+    fingerprint: u64,
     record_bytes: u64,
 }
 
@@ -179,10 +194,21 @@ impl Engine {
     }
 
     /// What came of the message when it was sent before.
-    pub(crate) fn sent_before(&mut self, key: Option<&SendKey>) -> Option<First> {
+    pub(crate) fn sent_before(
+        &mut self,
+        key: Option<&SendKey>,
+        new: &NewMessage,
+    ) -> Option<SentBefore> {
         let key = key?;
         self.took_steps(1);
-        self.send_ids.find(key, self.latest).copied()
+        let first = *self.send_ids.find(key, self.latest)?;
+        let is_same = first.fingerprint.is_none_or(|it| it == self.fingerprint(new));
+        Some(if is_same { SentBefore::Same(first) } else { SentBefore::Other(first.after) })
+    }
+
+    /// What tells a message from another one under the same name.
+    pub(crate) fn fingerprint(&self, new: &NewMessage) -> u64 {
+        (self.formats.fingerprint)(new.format, &new.body)
     }
 
     /// Whether it was sent before.
@@ -201,6 +227,7 @@ impl Engine {
     pub(crate) fn draft_send_id(
         &mut self,
         key: Option<SendKey>,
+        new: &NewMessage,
         drafted: &[Drafted],
         effects: &mut Effects,
     ) -> Option<Sent> {
@@ -209,9 +236,10 @@ impl Engine {
         let copies = u32::try_from(drafted.len()).unwrap_or(u32::MAX);
         let level = drafted.iter().map(|(_, message)| message.durability).max();
         let level = level.unwrap_or(Durability::None);
-        let mut sent = Sent { key, message, copies, record_bytes: 0 };
+        let fingerprint = self.fingerprint(new);
+        let mut sent = Sent { key, message, copies, fingerprint, record_bytes: 0 };
         if let Some(message) = message.filter(|_| level != Durability::None) {
-            let view = view_of(&sent.key, message, copies, self.latest);
+            let view = view_of(&sent.key, message, copies, self.latest, Some(fingerprint));
             let placed = self.log.store(&RecordView::SendId(view), level, effects);
             let placed = placed.expect("invariant: the message was stored with room beside it");
             sent.record_bytes = placed.bytes.into();
@@ -221,8 +249,8 @@ impl Engine {
 
     /// From now on these are not stored again.
     pub(crate) fn remember_all(&mut self, sent: impl IntoIterator<Item = Sent>, after: After) {
-        for Sent { key, message, copies, record_bytes } in sent {
-            let first = First { message, copies, after };
+        for Sent { key, message, copies, fingerprint, record_bytes } in sent {
+            let first = First { message, copies, after, fingerprint: Some(fingerprint) };
             self.remember_first(self.latest, Seen { key, first, record_bytes });
         }
     }
@@ -235,8 +263,8 @@ impl Engine {
     ) -> Result<(), RecordError> {
         self.latest = self.latest.max(view.at);
         let key = (view.destination()?, Arc::from(view.id));
-        let first =
-            First { message: Some(view.message), copies: view.copies, after: After::NOTHING };
+        let SendIdView { message, copies, fingerprint, .. } = *view;
+        let first = First { message: Some(message), copies, after: After::NOTHING, fingerprint };
         if self.send_ids.is_on() {
             self.remember_first(view.at, Seen { key, first, record_bytes: size as u64 });
         }
@@ -279,19 +307,25 @@ impl Seen {
 
     /// As a record says it; `None` where it is in memory only.
     pub(crate) fn view(&self, (at, _): Age) -> Option<SendIdView<'_>> {
-        let First { message, copies, .. } = self.first;
+        let First { message, copies, fingerprint, .. } = self.first;
         let message = message.filter(|_| self.record_bytes > 0)?;
-        Some(view_of(&self.key, message, copies, at))
+        Some(view_of(&self.key, message, copies, at, fingerprint))
     }
 }
 
-fn view_of((to, id): &SendKey, message: MessageId, copies: u32, at: Nanos) -> SendIdView<'_> {
+fn view_of(
+    (to, id): &SendKey,
+    message: MessageId,
+    copies: u32,
+    at: Nanos,
+    fingerprint: Option<u64>,
+) -> SendIdView<'_> {
     let to_topic = matches!(to, Destination::Topic(_));
-    SendIdView { to_topic, to: to.name().as_str(), id, message, copies, at }
+    SendIdView { to_topic, to: to.name().as_str(), id, message, copies, at, fingerprint }
 }
 
 /// A name in memory, with its places in the indexes, but for its text. Measured.
-const SEEN_BYTES: u64 = 384;
+const SEEN_BYTES: u64 = 400;
 
 /// So many names are forgotten at once: more than one, so that old ones go though others come.
 const FORGOTTEN_MAX: usize = 8;

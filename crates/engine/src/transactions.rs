@@ -6,7 +6,7 @@
 //! A part that is refused dooms the transaction: it can only be rolled back, and a commit does
 //! that. Nothing of an open transaction is journalled; a session's end rolls back.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use model::{
@@ -19,7 +19,7 @@ use crate::lines::LineOf;
 use crate::log::{CHANGED_BYTES_MAX, NoRoom};
 use crate::message::State;
 use crate::producing::Drafted;
-use crate::send_ids::{SendKey, Sent};
+use crate::send_ids::{SendKey, Sent, SentBefore};
 use crate::session::SessionSlot;
 use crate::tally::{Records, Tally};
 use crate::targets::Target;
@@ -185,7 +185,9 @@ impl Engine {
         let Drafts { drafted, sent, repeated } =
             match self.draft_all(by, &transaction, span, effects) {
                 Ok(drafts) => drafts,
-                Err(refusal) => return self.undo(by, &transaction, refusal, effects),
+                Err((refusal, after)) => {
+                    return self.undo(by, &transaction, refusal, effects).waiting_for(after);
+                }
             };
         let mut woken = Woken::NONE;
         let mut ids = Vec::with_capacity(drafted.len());
@@ -439,18 +441,18 @@ impl Engine {
     }
 
     /// Appends the records of all that it puts, and leaves room for those of what it settles. On
-    /// error nothing is left of it.
+    /// error nothing is left of it; who is told of that waits for what it tells.
     fn draft_all(
         &mut self,
         by: SessionSlot,
         transaction: &Transaction,
         span: Span,
         effects: &mut Effects,
-    ) -> Result<Drafts, Refusal> {
+    ) -> Result<Drafts, (Refusal, After)> {
         let settled_bytes = transaction.tally.settled_bytes();
         let draft = match span {
             Span::Frame if !self.log.surely_takes(settled_bytes) => {
-                return Err(Refusal::StoreFull);
+                return Err((Refusal::StoreFull, After::NOTHING));
             }
             Span::Frame => self.log.begin_transaction(settled_bytes, effects),
             Span::Chain => {
@@ -461,43 +463,57 @@ impl Engine {
         };
         let next = self.next.message;
         let mut drafts = Drafts::new(transaction);
-        let mut names = BTreeSet::new();
+        let mut names = BTreeMap::new();
         for (target, new) in &transaction.puts {
             // What was deleted meanwhile would have been deleted with the message, too.
-            if self.is_gone(*target) || self.is_repeated(*target, new, &mut names, &mut drafts) {
+            if self.is_gone(*target) {
                 continue;
             }
-            match self.draft(by, *target, new, &mut drafts.drafted, effects) {
-                Ok(sent) => drafts.sent.extend(sent),
-                Err(no_room) => {
-                    self.log.take_back(&draft, effects);
-                    self.next.message = next;
-                    self.leave_groups(&drafts.drafted);
-                    return Err(match no_room {
-                        NoRoom::InLog => Refusal::StoreFull,
-                        NoRoom::InFrame => Refusal::TransactionTooLarge,
-                    });
-                }
+            let part = self.draft_part(by, *target, new, &mut names, &mut drafts, effects);
+            if let Err(refused) = part {
+                self.log.take_back(&draft, effects);
+                self.next.message = next;
+                self.leave_groups(&drafts.drafted);
+                return Err(refused);
             }
         }
         Ok(drafts)
     }
 
-    /// Whether a message was sent before, in this transaction under one of these names or by now
-    /// otherwise.
-    fn is_repeated(
+    /// One message of a transaction, unless it was sent before: in this transaction under one of
+    /// these names, or by now otherwise.
+    fn draft_part<'p>(
         &mut self,
+        by: SessionSlot,
         target: Target,
-        new: &NewMessage,
-        names: &mut BTreeSet<SendKey>,
+        new: &'p NewMessage,
+        names: &mut BTreeMap<SendKey, &'p NewMessage>,
         drafts: &mut Drafts,
-    ) -> bool {
-        let Some(name) = self.send_key(target, new) else { return false };
-        if let Some(first) = self.sent_before(Some(&name)) {
-            drafts.repeated = drafts.repeated.and(first.after);
-            return true;
+        effects: &mut Effects,
+    ) -> Result<(), (Refusal, After)> {
+        if let Some(name) = self.send_key(target, new) {
+            match self.sent_before(Some(&name), new) {
+                Some(SentBefore::Same(first)) => {
+                    drafts.repeated = drafts.repeated.and(first.after);
+                    return Ok(());
+                }
+                Some(SentBefore::Other(after)) => return Err((Refusal::SendIdReused, after)),
+                None => {}
+            }
+            match names.get(&name) {
+                Some(other) if self.fingerprint(other) != self.fingerprint(new) => {
+                    return Err((Refusal::SendIdReused, After::NOTHING));
+                }
+                Some(_) => return Ok(()),
+                None => drop(names.insert(name, new)),
+            }
         }
-        !names.insert(name)
+        match self.draft(by, target, new, &mut drafts.drafted, effects) {
+            Ok(sent) => drafts.sent.extend(sent),
+            Err(NoRoom::InLog) => return Err((Refusal::StoreFull, After::NOTHING)),
+            Err(NoRoom::InFrame) => return Err((Refusal::TransactionTooLarge, After::NOTHING)),
+        }
+        Ok(())
     }
 
     /// What was drafted is not stored after all, and has nothing in common with others.

@@ -97,7 +97,7 @@ fn names_of_messages_count_and_the_oldest_make_room() {
         world.ask(send(number));
         world.engine.statistics().messages_total == before
     };
-    assert!(sent_again(&mut world, 20_000) && sent_again(&mut world, 20_000 - SHARE / 600));
+    assert!(sent_again(&mut world, 20_000) && sent_again(&mut world, 20_000 - SHARE / 620));
     assert!(!sent_again(&mut world, 1), "the oldest is forgotten");
 }
 

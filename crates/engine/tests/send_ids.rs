@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     AdminCommand, After, Command, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage,
-    Persistence, QueueName, Reply, SessionId, StorePolicy, Subscription, SubscriptionName,
+    Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, Subscription, SubscriptionName,
     TransactionId,
 };
 use support::Rng;
@@ -23,11 +23,17 @@ const SESSIONS: u64 = 2;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const WINDOW: Nanos = Nanos::from_secs(10);
 
+/// What most messages say.
+const BODY: &str = "some text that takes some room";
+
+const REUSED: Reply = Reply::Refused(Refusal::SendIdReused);
+
 /// A message on its way, and its name.
 #[derive(Clone, Debug)]
 struct Send {
     to: Destination,
     name: Option<&'static str>,
+    body: &'static str,
     persistence: Persistence,
 }
 
@@ -35,6 +41,7 @@ struct Send {
 #[derive(Clone, Debug)]
 struct Known {
     key: (Destination, &'static str),
+    body: &'static str,
     at: Nanos,
     reply: Reply,
     after: After,
@@ -85,11 +92,13 @@ fn what_is_sent_again_is_stored_once() {
     }
 }
 
-const EXPECTED: [&str; 9] = [
+const EXPECTED: [&str; 11] = [
     "stored",
     "sent again",
     "sent again after a crash",
     "sent again in a transaction",
+    "refused under a name of another",
+    "refused so in a transaction",
     "stored anew after its window",
     "stored anew after its loss",
     "a chain",
@@ -179,8 +188,13 @@ impl World {
         let stored = self.engine.statistics().messages_total - total;
         let [(reply, after)] = &replies[..] else { panic!("{replies:?}") };
         if let Some(known) = self.find(&send) {
-            assert_eq!((reply, *after), (&known.reply, known.after), "{send:?}");
+            let is_same = known.body == send.body;
+            let expected = if is_same { &known.reply } else { &REUSED };
+            assert_eq!((reply, *after), (expected, known.after), "{send:?}");
             assert_eq!((stored, self.log.frames.len()), (0, frames), "{send:?} again");
+            if !is_same {
+                return self.saw("refused under a name of another");
+            }
             self.saw(if known.survived { "sent again after a crash" } else { "sent again" });
             return;
         }
@@ -209,6 +223,12 @@ impl World {
         let (frames, mut next) = (self.log.frames.len(), self.next_message());
         let total = self.engine.statistics().messages_total;
         let replies = self.ask(session, Command::Commit { transaction });
+        if let Some(after) = self.conflict(&sends) {
+            assert_eq!(replies, [(REUSED, after)], "{sends:?}");
+            assert_eq!(self.engine.statistics().messages_total, total);
+            assert_eq!(self.log.frames.len(), frames);
+            return self.saw("refused so in a transaction");
+        }
         let after = replies[0].1;
         assert_eq!(replies, [(Reply::Done, after)]);
         let whole = self.after_frames(frames);
@@ -232,6 +252,19 @@ impl World {
         }
         assert_eq!(after, expected, "{sends:?}");
         assert_eq!(self.engine.statistics().messages_total - total, copies, "{sends:?}");
+    }
+
+    /// What is waited for by who hears that one of these has the name of another message.
+    fn conflict(&self, sends: &[Send]) -> Option<After> {
+        let mut names: BTreeMap<_, &str> = BTreeMap::new();
+        sends.iter().find_map(|send| {
+            let known = self.find(send);
+            if let Some(known) = known {
+                return (known.body != send.body).then_some(known.after);
+            }
+            let first = names.entry((send.to.clone(), send.name?)).or_insert(send.body);
+            (*first != send.body).then_some(After::NOTHING)
+        })
     }
 
     fn rollback(&mut self) {
@@ -336,7 +369,8 @@ impl World {
         let lasts = send.persistence == Persistence::Persistent && self.copies(send) > 0;
         let lsn = if lasts { self.after_frames(frames).lsn } else { Lsn::ZERO };
         let reply = self.reply_to(send, next);
-        let known = Known { key, at: self.now, reply, after, lsn, survived: false };
+        let (body, at) = (send.body, self.now);
+        let known = Known { key, body, at, reply, after, lsn, survived: false };
         self.history.push(known.clone());
         self.remember(known);
     }
@@ -390,6 +424,7 @@ impl World {
         Send {
             to,
             name: named.then(|| self.rng.pick(&NAMES)),
+            body: if self.rng.one_in(8) { "another text" } else { BODY },
             persistence: if lasts { Persistence::Persistent } else { Persistence::NonPersistent },
         }
     }
@@ -400,7 +435,7 @@ impl World {
 }
 
 fn message_of(send: &Send) -> NewMessage {
-    let body = b"some text that takes some room".as_slice().into();
+    let body = send.body.as_bytes().into();
     let send_id = send.name.map(Into::into);
     NewMessage { send_id, persistence: send.persistence, ..NewMessage::new(body) }
 }

@@ -215,6 +215,12 @@ impl From<Refusal> for Problem {
             Refusal::InvalidSelector { position, reason } => {
                 Self::bad_request(format!("selector: {reason}, at byte {position}"))
             }
+            Refusal::SendIdReused => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "idempotency-key-reused",
+                "The idempotency key is another message's",
+                format!("nothing was stored: {refusal}"),
+            ),
             Refusal::SubscriptionInUse => {
                 Self::conflict("the subscription has consumers; end them first")
             }
@@ -263,6 +269,7 @@ mod tests {
             (Trouble::Refused(Refusal::MemoryFull), 507, "--memory-limit"),
             (Trouble::Refused(Refusal::TransactionTooLarge), 413, "in parts"),
             (Trouble::Refused(Refusal::BatchTooLarge), 413, "in parts"),
+            (Trouble::Refused(Refusal::SendIdReused), 422, "a name of its own"),
             (Trouble::Refused(Refusal::TooManyQueues { max: 9 }), 409, "9 queues"),
             (Trouble::Refused(Refusal::TooManySubscriptions), 409, "100000 subscriptions at most"),
             (Trouble::Refused(Refusal::TooManySelectors), 409, "256 different selectors"),

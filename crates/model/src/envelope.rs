@@ -28,6 +28,10 @@ pub fn jms_of_priority(priority: u32) -> u8 {
     JMS_PRIORITY_MAX.saturating_sub(urgency)
 }
 
+/// Properties by which systems tell to which request a message belongs (W3C). They differ each time
+/// that a message is sent, also where it says the same.
+pub const TRACE_CONTEXT: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+
 /// What stands around a payload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Envelope<'m> {

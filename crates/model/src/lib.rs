@@ -15,6 +15,7 @@ mod draining;
 mod durability;
 mod envelope;
 mod few;
+mod fingerprint;
 pub mod glob;
 mod ids;
 mod key;
@@ -38,10 +39,11 @@ pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;
 pub use durability::{After, Durability, Persistence, StorePolicy};
 pub use envelope::{
-    Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP, jms_of_priority,
-    priority_of_jms,
+    Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP, TRACE_CONTEXT,
+    jms_of_priority, priority_of_jms,
 };
 pub use few::Few;
+pub use fingerprint::fingerprint;
 pub use ids::{
     Destination, LinkId, Lsn, MessageId, NameError, QueueName, SessionId, TransactionId,
 };
@@ -51,8 +53,8 @@ pub use key::{
 pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
 pub use message::{
-    Death, Format, Formats, IndexReader, NewMessage, PRIORITY_DEFAULT, PayloadReader,
-    PropertyReader, Subject, Value,
+    Death, FingerprintReader, Format, Formats, IndexReader, NewMessage, PRIORITY_DEFAULT,
+    PayloadReader, PropertyReader, Subject, Value,
 };
 pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use crate::{DeadReason, Nanos, Persistence, QueueName};
+use crate::{DeadReason, Nanos, Persistence, QueueName, fingerprint};
 
 /// A message on its way in. What identifies it and what happens to it later is the engine's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,8 @@ pub struct NewMessage {
     pub persistence: Persistence,
     /// Its sender's own name for it: within the window that the store remembers, a message of the
     /// same name to the same destination is not stored again, and its sender is answered as the
-    /// first time. At most [`crate::limits::SEND_ID_BYTES_MAX`] bytes.
+    /// first time; one that says something else is refused. At most
+    /// [`crate::limits::SEND_ID_BYTES_MAX`] bytes.
     pub send_id: Option<Arc<str>>,
     /// How `body` is to be read.
     pub format: Format,
@@ -73,6 +74,8 @@ pub struct Formats {
     pub index: IndexReader,
     /// Which of the bytes a consumer of another protocol is to see.
     pub payload: PayloadReader,
+    /// What tells a message from one that says something else under the same name.
+    pub fingerprint: FingerprintReader,
 }
 
 /// See [`Formats::property`]. It is given what [`Formats::index`] gave of the same message, or
@@ -84,6 +87,9 @@ pub type IndexReader = for<'m> fn(Format, &'m [u8]) -> Vec<(&'m str, Value<'m>)>
 
 /// See [`Formats::payload`].
 pub type PayloadReader = fn(Format, &[u8]) -> Range<usize>;
+
+/// See [`Formats::fingerprint`].
+pub type FingerprintReader = fn(Format, &[u8]) -> u64;
 
 /// A message as a selector looks at it.
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +131,7 @@ impl Formats {
         property: |_, _, _| Value::Null,
         index: |_, _| Vec::new(),
         payload: |_, body| 0..body.len(),
+        fingerprint: |_, body| fingerprint(body, 0),
     };
 }
 

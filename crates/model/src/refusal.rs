@@ -85,6 +85,8 @@ pub enum Refusal {
     /// The name that a sender gives a message is longer than
     /// [`limits::SEND_ID_BYTES_MAX`] bytes.
     SendIdTooLong,
+    /// A sender gives a message the name of another one that says something else.
+    SendIdReused,
     /// The queue has consumers, or somebody holds messages of it, or it goes with a session.
     QueueInUse,
     /// A queue, or a subscription of a topic, holds as much as its rules allow.
@@ -225,6 +227,10 @@ impl Refusal {
                 "a send id has {} bytes at most: use a shorter one",
                 limits::SEND_ID_BYTES_MAX
             ),
+            Self::SendIdReused => f.write_str(
+                "another message was sent under this name, with another body or properties: give \
+                 each message a name of its own, and send only the same again",
+            ),
             Self::TooManyPolicies => write!(
                 f,
                 "{} queues have rules of their own, as many as may: take those of some away",
@@ -318,6 +324,7 @@ mod tests {
             (Refusal::TooManyValues, "64 KiB", "delete some"),
             (Refusal::TooManyObserved, "1024 keys", "watch fewer"),
             (Refusal::SendIdTooLong, "255 bytes", "a shorter one"),
+            (Refusal::SendIdReused, "another body", "a name of its own"),
             (Refusal::QueueFull(Box::new(full)), "queue jobs is full: max-bytes=9", "hold more"),
             (Refusal::TooManyPolicies, "10000 queues", "away"),
         ];

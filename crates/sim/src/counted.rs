@@ -20,6 +20,8 @@ pub struct Counted {
     pub cut_off: u64,
     /// Dead letters that went for others.
     pub evicted: u64,
+    /// They waited when their client was gone.
+    pub abandoned: u64,
 }
 
 impl AddAssign for Counted {
@@ -31,16 +33,17 @@ impl AddAssign for Counted {
         self.set_aside += other.set_aside;
         self.cut_off += other.cut_off;
         self.evicted += other.evicted;
+        self.abandoned += other.abandoned;
     }
 }
 
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { waits, went_on, held_off, shed, set_aside, cut_off, evicted } = self;
+        let Self { waits, went_on, held_off, shed, set_aside, cut_off, evicted, abandoned } = self;
         write!(
             f,
             "{waits} waits, {went_on} not in vain, {held_off} held off, {shed} shed, \
-             {set_aside} set aside, {cut_off} cut off, {evicted} evicted"
+             {set_aside} set aside, {cut_off} cut off, {evicted} evicted, {abandoned} abandoned"
         )
     }
 }

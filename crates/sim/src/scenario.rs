@@ -332,17 +332,21 @@ impl Scenario {
     }
 
     /// What a sender calls a message, if anything: one of two names, so that it does so again.
-    /// What is a part of a transaction has none of which this oracle is unsure, for no answer tells
-    /// whether it was stored.
+    /// Mostly all of one name say the same, else they are refused. What is a part of a transaction
+    /// has no name of which this oracle is unsure, for no answer tells whether it was stored.
     pub(crate) fn draw_send_id(
         &self,
         rng: &mut Rng,
         to: &Destination,
+        body: &mut Rc<[u8]>,
         oracle: Option<&Oracle>,
     ) -> Option<Rc<str>> {
         let is_named = self.named_per_hundred > 0 && rng.chance(self.named_per_hundred, 100);
         let name = is_named.then(|| rng.pick(&["first", "second"]))?;
         let is_sure = oracle.is_none_or(|oracle| !oracle.is_unsure_of(to, name));
+        if !rng.chance(1, 8) {
+            *body = name.as_bytes().into();
+        }
         is_sure.then(|| name.into())
     }
 

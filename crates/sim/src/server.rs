@@ -428,7 +428,7 @@ impl<D: Disk> Server<D> {
             self.stepped_at = self.now;
             let id = self.leaving.remove(0);
             if outside.http_clients.remove(&id).is_some() {
-                self.leave_http(id);
+                self.leave_http(id, outside);
                 continue;
             }
             self.forget(id, outside);

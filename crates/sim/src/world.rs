@@ -433,7 +433,8 @@ impl<D: Disk + 'static> World<D> {
             let Some(mut wish) = wish else { return };
             if let AmqpWish::Send { to, message, transaction, .. } = &mut wish {
                 let oracle = Some(&self.outside.oracle).filter(|_| transaction.is_some());
-                message.send_id = self.scenario.draw_send_id(&mut self.rng, to, oracle);
+                message.send_id =
+                    self.scenario.draw_send_id(&mut self.rng, to, &mut message.body, oracle);
             }
             if *trace {
                 eprintln!("{} client {id} wants {}", self.now, wish.summary());
@@ -472,7 +473,7 @@ impl<D: Disk + 'static> World<D> {
         while client.outstanding() < *pipeline {
             let mut wish = http_workload::wish(client, &mut self.rng, persistences, &leases);
             if let HttpWish::Send { to, post } = &mut wish {
-                post.send_id = self.scenario.draw_send_id(&mut self.rng, to, None);
+                post.send_id = self.scenario.draw_send_id(&mut self.rng, to, &mut post.body, None);
             }
             if *trace {
                 eprintln!("{} client {id} wants {}", self.now, wish.summary());

@@ -51,4 +51,19 @@ fn what_is_sent_again_is_stored_once_whatever_falls() {
     assert!(total.replies > 50 * SEEDS, "{total}");
 }
 
+/// What waits for a place when its client is gone is never stored, by whichever queue or topic.
+#[test]
+fn waiting_sends_end_with_their_client() {
+    let total = lives(|scenario, rng| {
+        (scenario.clients, scenario.amqp_clients, scenario.http_clients) = (0, 0, 5);
+        scenario.narrow(rng);
+        scenario.pace_max = Nanos::from_secs(3600);
+        scenario.falls_per_thousand = rng.pick(&[0, 3]);
+        scenario.pipeline = 16;
+        scenario.steps = 1000;
+    });
+    assert!(total.scarcity.abandoned > SEEDS / 2, "{total}");
+    assert!(total.scarcity.went_on > SEEDS / 2, "{total}");
+}
+
 const SEEDS: u64 = 200;

@@ -33,6 +33,7 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         // What Qpid JMS's own check of it says in Java, every other client hears from here.
         Refusal::OfAnotherSession => condition::NOT_ALLOWED,
         Refusal::ClientInUse | Refusal::SendIdTooLong => condition::INVALID_FIELD,
+        Refusal::SendIdReused => condition::PRECONDITION_FAILED,
         Refusal::SubscriptionInUse => condition::RESOURCE_LOCKED,
         Refusal::InvalidSelector { position, reason } => return selector(*position, reason),
         Refusal::NoSuchTransaction => condition::TRANSACTION_UNKNOWN_ID,

@@ -47,6 +47,7 @@ pub(crate) enum Place {
     Subject,
     ReplyTo,
     CorrelationId,
+    ContentType,
     AbsoluteExpiryTime = 8,
     CreationTime,
     GroupId,

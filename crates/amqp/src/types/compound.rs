@@ -76,6 +76,12 @@ impl<'a> Map<'a> {
         core::iter::from_fn(move || Some((values.next()?, values.next()?)))
     }
 
+    /// The pairs in their order, as far as they are sound: those of a log are read unchecked.
+    pub(crate) fn sound_pairs(&self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + use<'a> {
+        let mut reader = Reader::new(self.elements);
+        (0..self.count / 2).map_while(move |_| Some((reader.value().ok()?, reader.value().ok()?)))
+    }
+
     /// The value under the symbol or string `key`.
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
         let mut reader = Reader::new(self.elements);

@@ -108,6 +108,7 @@ fn stored(bytes: &[u8]) {
             (formats.property)(&subject(bytes), index, name);
         }
     }
+    (formats.fingerprint)(FORMAT, bytes);
     let range = (formats.payload)(FORMAT, bytes);
     assert!(range.start <= range.end && range.end <= bytes.len());
 }

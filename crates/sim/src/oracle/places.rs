@@ -62,6 +62,8 @@ pub(super) struct Waiting {
     pub(super) since: Nanos,
     /// Its client wants no more to wait.
     pub(super) is_given_up: bool,
+    /// Its client is gone, and nothing is to be done for it any more.
+    is_abandoned: bool,
 }
 
 /// What goes into a queue at once, and what leaves it with that.
@@ -119,6 +121,14 @@ impl Oracle {
         own.for_each(|waiting| waiting.is_given_up = true);
     }
 
+    /// The client is gone that waited with this ticket.
+    pub fn abandons(&mut self, ticket: u64) {
+        if let Some(waiting) = self.places.waiting.get_mut(&ticket) {
+            (waiting.is_given_up, waiting.is_abandoned) = (true, true);
+            self.places.counted.abandoned += 1;
+        }
+    }
+
     /// What came of something that waited. Returns the changes that the reply reflects.
     ///
     /// # Panics
@@ -130,6 +140,8 @@ impl Oracle {
         let waiting = self.places.waiting.remove(&ticket);
         let waiting = waiting.unwrap_or_else(|| panic!("{client} does not wait with {ticket}"));
         assert_eq!(waiting.client, client, "who waited with {ticket} is answered");
+        let is_undone = matches!(reply, Reply::Refused(_));
+        assert!(is_undone || !waiting.is_abandoned, "{reply:?} for a client that is gone");
         self.learn(&waiting.sent, reply);
         self.judge_place(now, client, &waiting.sent, reply, Some((ticket, &waiting)));
         if !matches!(reply, Reply::Refused(_)) {
@@ -301,7 +313,7 @@ impl Oracle {
 
     /// The same, where there is a reason that this oracle knows nothing of.
     pub(super) fn note_waiting(&mut self, now: Nanos, client: u64, ticket: u64, sent: Sent) {
-        let waiting = Waiting { client, sent, since: now, is_given_up: false };
+        let waiting = Waiting { client, sent, since: now, is_given_up: false, is_abandoned: false };
         self.places.counted.waits += 1;
         let before = self.places.waiting.insert(ticket, waiting);
         assert!(before.is_none(), "ticket {ticket} is given once");

@@ -104,7 +104,7 @@ impl Oracle {
 }
 
 /// What who knows no format is to see of a message.
-fn payload(new: &NewMessage) -> Vec<u8> {
+pub(super) fn payload(new: &NewMessage) -> Vec<u8> {
     if new.format != amqp::FORMAT {
         return new.body.to_vec();
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::{Command, Destination, Durability, Nanos, NewMessage, Refusal, Reply};
 
 use super::places::Sent;
+use super::publishing::payload;
 use super::{NOTHING, Oracle};
 use crate::history::Changes;
 
@@ -17,6 +18,8 @@ pub(super) struct SendIds {
     seen: BTreeMap<Key, Seen>,
 }
 
+const MEMORY_FULL: Reply = Reply::Refused(Refusal::MemoryFull);
+
 /// A sender's name for a message, at its destination.
 type Key = (Destination, Arc<str>);
 
@@ -26,12 +29,21 @@ struct Seen {
     at: Nanos,
     /// The number of the first that was stored, and of the next after the last.
     ids: (u64, u64),
+    /// What it says.
+    payload: Vec<u8>,
     /// What its answer reflected.
     changes: Changes,
     /// A crash may have undone it, and nothing that was found tells.
     is_unsure: bool,
     /// It has survived one, if it was ever there, and so it survives all that follow.
     is_recovered: bool,
+}
+
+impl Seen {
+    /// Whether it is this one that was sent before.
+    fn is_same(&self, message: &NewMessage) -> bool {
+        self.payload == payload(message)
+    }
 }
 
 impl Oracle {
@@ -77,6 +89,29 @@ impl Oracle {
         self.sent_before(to, message).map(|seen| seen.changes.clone())
     }
 
+    /// Whether some of these, stored as one, have a name of a message that says something else:
+    /// for certain, and what tells so; or maybe.
+    pub(super) fn conflict(&self, puts: &[(Destination, NewMessage)]) -> (Option<Changes>, bool) {
+        let (mut certain, mut is_possible) = (None, false);
+        let mut names: BTreeMap<Key, Vec<u8>> = BTreeMap::new();
+        for (to, message) in puts {
+            let Some(send_id) = message.send_id.clone() else { continue };
+            let key = (to.clone(), send_id);
+            if let Some(seen) = self.sent_before(to, message) {
+                if !seen.is_same(message) {
+                    certain.get_or_insert(seen.changes.clone());
+                }
+                continue;
+            }
+            is_possible |= self.send_ids.seen.get(&key).is_some_and(|it| !it.is_same(message));
+            let first = names.entry(key).or_insert_with(|| payload(message));
+            if *first != payload(message) {
+                certain.get_or_insert(NOTHING);
+            }
+        }
+        (certain, is_possible)
+    }
+
     /// A message was sent again, and answered.
     pub(super) fn send_again(
         &self,
@@ -84,14 +119,22 @@ impl Oracle {
         message: &NewMessage,
         reply: &Reply,
     ) -> Option<Changes> {
-        let Seen { ids: (first, next), changes, .. } = self.sent_before(to, message)?;
+        let seen = self.sent_before(to, message)?;
+        let Seen { ids: (first, next), changes, .. } = seen;
         match reply {
+            Reply::Refused(Refusal::SendIdReused) => {
+                assert!(!seen.is_same(message), "it says the same again: {message:?}");
+            }
+            _ if !seen.is_same(message) => {
+                assert_eq!(*reply, MEMORY_FULL, "{message:?} says something else");
+                return Some(NOTHING);
+            }
             Reply::Stored { message } if first < next => {
                 assert_eq!(message.0, *first, "it was stored before");
             }
             Reply::Done => assert_eq!(first, next, "it was stored before"),
             // It waited for memory as if it was to be stored.
-            Reply::Refused(Refusal::MemoryFull) => return Some(NOTHING),
+            &MEMORY_FULL => return Some(NOTHING),
             _ => panic!("{reply:?} to {:?}, which was sent before", message.send_id),
         }
         Some(changes.clone())
@@ -107,8 +150,9 @@ impl Oracle {
     ) {
         if let Some(send_id) = message.send_id.clone() {
             let ids = (first_id, self.next_id);
-            let seen =
-                Seen { at: self.moment, ids, changes, is_unsure: false, is_recovered: false };
+            let (at, payload) = (self.moment, payload(message));
+            let (is_unsure, is_recovered) = (false, false);
+            let seen = Seen { at, ids, payload, changes, is_unsure, is_recovered };
             self.send_ids.seen.insert((to.clone(), send_id), seen);
         }
     }
@@ -129,8 +173,16 @@ impl Oracle {
         let Some(seen) = self.send_ids.seen.get_mut(&key).filter(|seen| seen.is_unsure) else {
             return;
         };
+        let is_same = seen.is_same(message);
         match reply {
-            Reply::Stored { message } if message.0 == seen.ids.0 => seen.is_unsure = false,
+            Reply::Refused(Refusal::SendIdReused) => {
+                assert!(!is_same, "it says the same again: {message:?}");
+                seen.is_unsure = false;
+            }
+            Reply::Stored { message } if message.0 == seen.ids.0 => {
+                assert!(is_same, "{message} says something else");
+                seen.is_unsure = false;
+            }
             Reply::Waits { .. } | Reply::Refused(_) => {}
             _ => _ = self.send_ids.seen.remove(&key),
         }

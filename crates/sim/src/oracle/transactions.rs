@@ -163,11 +163,16 @@ impl Oracle {
 
     fn commit(&mut self, now: Nanos, client: u64, id: TransactionId, reply: &Reply) -> Changes {
         let transaction = self.transactions.remove(&(client, id)).expect("it was begun");
+        let (conflict, may_conflict) = self.conflict(&transaction.puts);
         let allowed = match reply {
             Reply::Refused(Refusal::TransactionFailed) => transaction.doomed,
+            Reply::Refused(Refusal::SendIdReused) => {
+                !transaction.doomed && (conflict.is_some() || may_conflict)
+            }
+            Reply::Done => !transaction.doomed && conflict.is_none(),
             // Whether there was a place is judged before.
             Reply::Refused(Refusal::QueueFull(_)) => true,
-            Reply::Done | Reply::Refused(Refusal::StoreFull | Refusal::TransactionTooLarge) => {
+            Reply::Refused(Refusal::StoreFull | Refusal::TransactionTooLarge) => {
                 !transaction.doomed
             }
             _ => false,
@@ -175,7 +180,8 @@ impl Oracle {
         assert!(allowed, "{reply:?} to a commit of {client}: {transaction:?}");
         if *reply != Reply::Done {
             self.undo(now, &transaction);
-            return NOTHING;
+            let reused = *reply == Reply::Refused(Refusal::SendIdReused) && !may_conflict;
+            return conflict.filter(|_| reused).unwrap_or(NOTHING);
         }
         let (begin, first_id) = (self.history.len(), self.next_id);
         let (mut named, mut repeated) = (Vec::new(), None);

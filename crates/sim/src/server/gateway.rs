@@ -125,8 +125,8 @@ impl<D: Disk> Server<D> {
     }
 
     /// A client is gone: its waiting ends, what it has not read of leases goes back, and what it
-    /// sent is sent.
-    pub(super) fn leave_http(&mut self, id: u64) {
+    /// sent is sent unless it waits.
+    pub(super) fn leave_http(&mut self, id: u64, outside: &mut Outside) {
         let Some(held) = self.gateway.held.remove(&id) else { return };
         let unread = held.into_iter().filter_map(|it| match it.heard {
             Heard::Leased(tokens) => Some(tokens),
@@ -138,6 +138,11 @@ impl<D: Disk> Server<D> {
             self.gateway.ask(LEASES, Command::CancelReceive { link }, None);
         }
         self.gateway.stop_following(id);
+        let own = self.gateway.paced.iter().filter(|(_, client)| **client == id);
+        for ticket in own.map(|(ticket, _)| *ticket).collect::<Vec<_>>() {
+            let cancel = Todo::Ask(LEASES, Command::CancelSend { ticket }, None);
+            self.step_http(self.now, cancel, outside);
+        }
     }
 
     /// What may be done next: what is sent and waits for the log lets others pass.
@@ -203,12 +208,18 @@ impl<D: Disk> Server<D> {
             self.tell_memory(memory, outside);
             return self.route(None, outputs, outside);
         };
+        if let Command::CancelSend { ticket } = command {
+            outside.oracle.abandons(ticket);
+        }
         self.broker.handle(now, SessionId(session), command.clone(), &mut outputs);
         self.appended = self.broker.counters().frames - frames;
         self.tell_memory(memory, outside);
         let is_answered = !matches!(
             command,
-            Command::Receive { .. } | Command::CancelReceive { .. } | Command::Credit { .. }
+            Command::Receive { .. }
+                | Command::CancelReceive { .. }
+                | Command::CancelSend { .. }
+                | Command::Credit { .. }
         );
         let ahead = outputs.iter().take_while(|it| is_answered && is_late(&it.reply)).count();
         self.route(None, outputs.drain(..ahead).collect(), outside);
@@ -497,7 +508,7 @@ impl Outside {
             Command::Watch { .. } | Command::Receive { .. } | Command::CancelReceive { .. } => {
                 return 0..0;
             }
-            Command::CloseConsumer { .. } => return 0..0,
+            Command::CloseConsumer { .. } | Command::CancelSend { .. } => return 0..0,
             Command::Admin(admin) => {
                 let page = match reply {
                     Some(Reply::Page(page)) => page,
