@@ -3,6 +3,7 @@
 client waits: here those of AMQP deliveries that their consumer settled without asking for an
 answer. A settlement is durable soon after, also when HTTP waits for it: kill -9 must not undo it.
 """
+
 import random
 
 from dlib import *

@@ -2,6 +2,7 @@
 """A request that memory can never hold is refused at once, and no other sender waits for it: one
 HTTP request for 200,000 messages, and an AMQP transaction whose sender goes on and on.
 """
+
 import threading
 
 from dlib import *

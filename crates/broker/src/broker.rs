@@ -409,6 +409,12 @@ impl<F: Clone> Broker<F> {
         self.engine.steps()
     }
 
+    /// How many messages and keys end by `now`: see [`Engine::ending_by`].
+    #[must_use]
+    pub fn ending_by(&self, now: Nanos) -> u64 {
+        self.engine.ending_by(now)
+    }
+
     /// No `now` before this one may be given: the latest time that recovery found.
     #[must_use]
     pub fn started_at(&self) -> Nanos {

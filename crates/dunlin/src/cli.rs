@@ -357,6 +357,16 @@ pub(crate) struct Serve {
         value_parser = clap::builder::BoolishValueParser::new()
     )]
     pub(crate) insecure: Option<bool>,
+    /// Start though the machine's clock is more than 7 days ahead of the journal and messages or
+    /// keys would end by it: the clock is right
+    #[arg(
+        long,
+        env = "DUNLIN_ACCEPT_CLOCK",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        value_parser = clap::builder::BoolishValueParser::new()
+    )]
+    pub(crate) accept_clock: Option<bool>,
     /// Names by which HTTP requests may call the broker, beside addresses and localhost: a name
     /// such as broker.example, .example.com for all below it, or * for any, which lets a web page
     /// whose owner points a name here read and delete messages

@@ -26,6 +26,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         policy: policy(serve.policy),
         listen: listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
         insecure: serve.insecure.unwrap_or(false),
+        accept_clock: serve.accept_clock.unwrap_or(false),
         allowed_hosts: serve.allowed_hosts.unwrap_or_default(),
         threads: tuning.threads.unwrap_or_else(threads_default),
         journal_io: tuning.journal_io.unwrap_or_default(),
@@ -69,6 +70,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         listen: upper.listen.or(lower.listen),
         insecure_listen: upper.insecure_listen.or(lower.insecure_listen),
         insecure: upper.insecure.or(lower.insecure),
+        accept_clock: upper.accept_clock.or(lower.accept_clock),
         allowed_hosts: upper.allowed_hosts.or(lower.allowed_hosts),
         config: upper.config,
         max_message_bytes: upper.max_message_bytes.or(lower.max_message_bytes),
@@ -196,6 +198,8 @@ fn parse(file: File) -> Result<Serve, String> {
         listen: items("listen", file.listen, listen::listen)?,
         insecure_listen: items("insecure-listen", file.insecure_listen, listen::insecure_listen)?,
         insecure: file.insecure,
+        // For one start, not for all.
+        accept_clock: None,
         allowed_hosts: file
             .allowed_hosts
             .map(|names| {

@@ -407,6 +407,21 @@ impl Engine {
         self.totals.dead_letters
     }
 
+    /// How many messages and keys end by `now`, for their time is over then.
+    #[must_use]
+    pub fn ending_by(&self, now: Nanos) -> u64 {
+        let ending = |timer| match timer {
+            Timer::Values => self.keys.values.due(now).count() as u64,
+            Timer::End(slot) => self.queues.at(slot).counts.sum(),
+            Timer::Expire(slot) => {
+                let expiring = &self.queues.at(slot).expiring;
+                expiring.range(..=(now, MessageId(u64::MAX))).count() as u64
+            }
+            _ => 0,
+        };
+        self.timers.due(now).map(ending).sum()
+    }
+
     /// Does what a session asked before, and what had to wait.
     pub(crate) fn do_now(
         &mut self,

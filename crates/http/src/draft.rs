@@ -119,11 +119,12 @@ impl Draft {
         }
     }
 
-    /// The engine's message. Only what has more than a payload is put into an envelope.
+    /// The engine's message of the present moment, by the engine's clock and by the machine's. Only
+    /// what has more than a payload is put into an envelope.
     pub(crate) fn message(
         &self,
         body: &[u8],
-        now: Nanos,
+        (now, wall): (Nanos, Nanos),
         envelopes: &Envelopes,
         bytes_max: usize,
     ) -> Result<NewMessage> {
@@ -131,7 +132,7 @@ impl Draft {
             if self.content_type.is_none() && self.properties.is_empty() {
                 (Format::RAW, Arc::from(body))
             } else {
-                let (format, body) = (envelopes.seal)(&self.envelope(now), body);
+                let (format, body) = (envelopes.seal)(&self.envelope(wall), body);
                 (format, Arc::from(body))
             };
         if body.len() > bytes_max {
@@ -148,7 +149,7 @@ impl Draft {
         })
     }
 
-    fn envelope(&self, now: Nanos) -> Envelope<'_> {
+    fn envelope(&self, wall: Nanos) -> Envelope<'_> {
         let millis = |span: Nanos| span.0 / 1_000_000;
         let properties = self.properties.iter();
         Envelope {
@@ -158,7 +159,7 @@ impl Draft {
             ),
             priority: self.priority,
             ttl_millis: self.ttl.map(|ttl| u32::try_from(millis(ttl)).unwrap_or(u32::MAX)),
-            created_millis: i64::try_from(millis(now)).ok(),
+            created_millis: i64::try_from(millis(wall)).ok(),
             content_type: self.content_type.as_deref(),
             properties: properties.map(|it| (it.name.as_str(), it.value.borrowed())).collect(),
         }
@@ -318,7 +319,7 @@ mod tests {
         let (by_json, body) = of_json(json).unwrap();
         assert_eq!(by_headers.unwrap(), by_json);
         assert_eq!(body, b"b");
-        let message = by_json.message(&body, Nanos::SECOND, &PLAIN, 10).unwrap();
+        let message = by_json.message(&body, (Nanos::SECOND, Nanos::SECOND), &PLAIN, 10).unwrap();
         assert_eq!(message.priority, 0);
         assert_eq!(message.persistence, Persistence::NonPersistent);
         assert_eq!(message.expires, Some(Nanos::from_secs(61)));
@@ -347,7 +348,7 @@ mod tests {
     fn what_says_nothing_makes_no_envelope() {
         for quiet in ["application/octet-stream", "Application/X-WWW-Form-URLencoded; a=b"] {
             let draft = of(&[("content-type", quiet)]).unwrap();
-            let message = draft.message(b"b", Nanos::ZERO, &PLAIN, 10).unwrap();
+            let message = draft.message(b"b", (Nanos::ZERO, Nanos::ZERO), &PLAIN, 10).unwrap();
             assert_eq!(message.format, Format::RAW);
         }
     }
@@ -405,8 +406,8 @@ mod tests {
     #[test]
     fn a_message_is_no_larger_than_it_may_be() {
         let draft = Draft::default();
-        assert!(draft.message(b"12345", Nanos::ZERO, &PLAIN, 5).is_ok());
-        let problem = draft.message(b"123456", Nanos::ZERO, &PLAIN, 5).unwrap_err();
+        assert!(draft.message(b"12345", (Nanos::ZERO, Nanos::ZERO), &PLAIN, 5).is_ok());
+        let problem = draft.message(b"123456", (Nanos::ZERO, Nanos::ZERO), &PLAIN, 5).unwrap_err();
         assert_eq!(problem.status.as_u16(), 413);
     }
 }

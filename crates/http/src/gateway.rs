@@ -41,8 +41,11 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// That a connection is open.
     type Seat: Seat;
 
-    /// The present moment.
+    /// The present moment by the engine's clock, by which messages expire.
     fn now(&self) -> Nanos;
+
+    /// What the machine's clock shows at a time of the engine's.
+    fn wall_time(&self, time: Nanos) -> Nanos;
 
     /// A place for one more connection; `None`: there are too many.
     fn admit(&self, guest: Guest) -> Option<Self::Seat>;

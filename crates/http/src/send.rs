@@ -115,7 +115,8 @@ impl<G: Gateway> App<G> {
 
     fn engine_message(&self, draft: &Draft, body: &[u8]) -> Result<NewMessage> {
         let (envelopes, max) = (&self.options.envelopes, self.options.message_bytes_max);
-        draft.message(body, self.gateway.now(), envelopes, max)
+        let now = self.gateway.now();
+        draft.message(body, (now, self.gateway.wall_time(now)), envelopes, max)
     }
 }
 

@@ -66,7 +66,9 @@ impl<G: Gateway> App<G> {
         };
         let (draft, body) = Draft::of_json(message)?;
         let (envelopes, max) = (&self.options.envelopes, self.options.message_bytes_max);
-        let message = draft.message(&body, self.gateway.now(), envelopes, max)?;
+        let now = self.gateway.now();
+        let now = (now, self.gateway.wall_time(now));
+        let message = draft.message(&body, now, envelopes, max)?;
         Ok(Step::Put { to, message, count: 1 })
     }
 }

@@ -31,6 +31,7 @@ mod settlement;
 mod statistics;
 mod subscription;
 mod time;
+mod wall_clock;
 
 pub use administration::{AdminCommand, Holder, Page, PageEnd, Shown, SubscriptionStatistics};
 pub use body::{Away, Body, BodyPlace, Shows, payload_of};
@@ -66,3 +67,4 @@ pub use statistics::{
 };
 pub use subscription::{ClientName, Subscription, SubscriptionName};
 pub use time::Nanos;
+pub use wall_clock::WallClock;

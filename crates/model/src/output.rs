@@ -9,7 +9,7 @@ use crate::{
     After, Body, BrokerStatistics, DeadLetter, Destination, Durability, Element, Few, Format,
     KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OwnPolicies, Page,
     PageEnd, QueueFull, QueueName, QueueStatistics, Refusal, SessionId, Shows, StatedPolicy,
-    Subscription, SubscriptionStatistics, Values,
+    Subscription, SubscriptionStatistics, Values, WallClock,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -164,6 +164,20 @@ pub enum Reply {
 }
 
 impl Reply {
+    /// Tells moments by the machine's clock, for a client.
+    pub fn tell_by(&mut self, clock: &WallClock) {
+        match self {
+            Self::Delivered(delivery) => delivery.tell_by(clock),
+            Self::Page(page) => {
+                page.messages.iter_mut().for_each(|shown| shown.delivery.tell_by(clock));
+            }
+            Self::Lifetime(lifetime) => lifetime.at = lifetime.at.map(|at| clock.wall_time(at)),
+            Self::Batch(replies) => replies.iter_mut().for_each(|reply| reply.tell_by(clock)),
+            Self::Late { reply, .. } => reply.tell_by(clock),
+            _ => {}
+        }
+    }
+
     /// Lets see all bodies that it shows.
     pub fn each_shown(&mut self, see: &mut dyn FnMut(Shows<'_>)) {
         match self {
@@ -220,6 +234,15 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// Tells its moments by the machine's clock.
+    pub fn tell_by(&mut self, clock: &WallClock) {
+        self.created = clock.wall_time(self.created);
+        self.expires = self.expires.map(|at| clock.wall_time(at));
+        if let Some(dead) = &mut self.dead {
+            dead.at = clock.wall_time(dead.at);
+        }
+    }
+
     /// The first delivery of a raw message that lives in memory.
     #[must_use]
     pub fn new(message: MessageId, body: Arc<[u8]>) -> Self {

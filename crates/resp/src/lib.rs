@@ -38,6 +38,7 @@ mod information;
 mod inline;
 mod keys;
 mod lists;
+mod moments;
 mod number;
 mod parameters;
 mod plan;

@@ -36,7 +36,7 @@ pub(crate) fn echo(context: &mut Context<'_>, words: &Words) -> Said {
 
 /// TIME
 pub(crate) fn time(context: &mut Context<'_>, _words: &Words) -> Said {
-    let micros = context.now.0 / 1_000;
+    let micros = context.shared.wall_clock.wall_time(context.now).0 / 1_000;
     let mut answer = context.answer();
     answer.array(2);
     answer.bulk((micros / 1_000_000).to_string().as_bytes());

@@ -5,7 +5,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use core::cell::Cell;
 use core::fmt;
 
-use model::{Command, Draining, ListCommand, Nanos, QueueName, SessionId, StorePolicy, limits};
+use model::{
+    Command, Draining, ListCommand, Nanos, QueueName, SessionId, StorePolicy, WallClock, limits,
+};
 
 use crate::arguments::key;
 use crate::clients::Clients;
@@ -65,6 +67,8 @@ impl Default for Options {
 pub struct Shared {
     /// Whether what stores something is refused.
     pub draining: Draining,
+    /// The machine's clock, by which clients tell absolute times.
+    pub wall_clock: WallClock,
     pub(crate) options: Options,
     pub(crate) clients: Clients,
     pub(crate) cursors: Cursors,
@@ -82,6 +86,7 @@ impl Shared {
     pub fn new(options: Options, facts: Box<dyn Facts + Send>) -> Self {
         Self {
             draining: Draining::default(),
+            wall_clock: WallClock::default(),
             options,
             clients: Clients::default(),
             cursors: Cursors::default(),

@@ -15,8 +15,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// A clock that shows the wall's time, now.
     pub(crate) fn new() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Self { start: Instant::now(), base: nanos(wall), ahead: Nanos::ZERO }
+        Self { start: Instant::now(), base: Self::wall(), ahead: Nanos::ZERO }
     }
 
     /// The same clock, put forward where it would show less than `latest`: a store may remember a
@@ -34,6 +33,11 @@ impl Clock {
     /// The present moment.
     pub(crate) fn now(&self) -> Nanos {
         self.base + self.uptime()
+    }
+
+    /// What the machine's clock shows now, which may be set at any time.
+    pub(crate) fn wall() -> Nanos {
+        nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
     }
 
     /// Since the start.

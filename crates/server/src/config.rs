@@ -52,6 +52,8 @@ pub struct Config {
     pub list_head: Side,
     /// What peers may cost.
     pub limits: Limits,
+    /// The machine's clock is right, though it is far ahead of the journal.
+    pub accept_clock: bool,
     /// Where the log goes.
     pub log: Log,
 }
@@ -76,6 +78,7 @@ impl Default for Config {
             pace_max: None,
             list_head: Side::default(),
             limits: Limits::default(),
+            accept_clock: false,
             log: Log::Stderr,
         }
     }

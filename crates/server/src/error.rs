@@ -1,12 +1,14 @@
 //! Why a server does not start, and why a running one ends.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 use std::{fmt, io};
 
-use model::QueueName;
+use model::{Nanos, QueueName};
 
 use crate::address::Endpoint;
 use crate::config::Protocol;
+use crate::log::Timestamp;
 
 /// Why a server does not start. Each says what to do about it.
 #[derive(Debug)]
@@ -74,6 +76,16 @@ pub enum StartError {
         /// The least that is possible.
         least: u64,
     },
+    /// The machine's clock is so far ahead of the journal that it may be wrong, and messages or keys
+    /// would end by it.
+    ClockAhead {
+        /// What the clock shows.
+        now: Nanos,
+        /// When the journal was last changed.
+        latest: Nanos,
+        /// How many messages and keys would end.
+        ending: u64,
+    },
     /// A queue is to hold senders off by the age of what waits, and to hold nobody off.
     TargetAge {
         /// Which; `None`: all that are not named.
@@ -107,6 +119,7 @@ impl StartError {
             Self::Disk(_)
             | Self::Journal(_)
             | Self::Listen { .. }
+            | Self::ClockAhead { .. }
             | Self::Descriptors { .. }
             | Self::System(_) => false,
         }
@@ -121,6 +134,15 @@ impl fmt::Display for StartError {
             Self::Listen { endpoint, cause } => {
                 write!(f, "cannot listen on {endpoint}: {cause}{}", mend(endpoint, cause))
             }
+            Self::ClockAhead { now, latest, ending } => write!(
+                f,
+                "this machine's clock shows {}, {} days after the journal was last changed ({}): \
+                 {ending} messages and keys would end now, for good. If the clock is right, start \
+                 with --accept-clock; if not, set it and start again",
+                Timestamp(Duration::from_nanos(now.0)),
+                now.since(*latest).as_secs() / 86_400,
+                Timestamp(Duration::from_nanos(latest.0))
+            ),
             Self::ListenTwice { endpoint } => write!(
                 f,
                 "two listeners are to have {endpoint}: give each a port of its own with --listen"

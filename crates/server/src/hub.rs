@@ -11,7 +11,7 @@ use broker::{Chore, ChoreDone, Fetch, FetchDone, JournalFailed};
 use disk::{File, RealDisk};
 use input::WrongProtocol;
 use journal::{DiskError, Durable};
-use model::{Lsn, Nanos, SessionId};
+use model::{Lsn, Nanos, SessionId, WallClock};
 
 use crate::buffered::Buffered;
 use crate::clock::Clock;
@@ -65,6 +65,8 @@ pub(crate) struct Hub {
     pub(crate) http_bytes: Arc<AtomicUsize>,
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
+    /// How the machine's clock stands to that.
+    pub(crate) wall_clock: WallClock,
     pub(crate) limits: Limits,
     memory_limit: u64,
     pub(crate) log: Log,
@@ -131,6 +133,8 @@ impl Hub {
     pub(crate) fn new(core: Core, parts: Parts) -> Self {
         let Parts { posts, inbox, gauges, disk, clock, limits, memory_limit, log } = parts;
         let durable = core.broker.durable();
+        let wall_clock = core.commons.wall_clock.clone();
+        wall_clock.set(clock.now(), Clock::wall());
         let reactors = posts.len() - 1;
         Self {
             core: Mutex::new(core),
@@ -156,6 +160,7 @@ impl Hub {
             http_bytes: Arc::default(),
             disk,
             clock,
+            wall_clock,
             limits,
             memory_limit,
             log,

@@ -98,7 +98,7 @@ fn write_now(out: impl AsFd, text: fmt::Arguments<'_>) -> bool {
 const LINE_BYTES_MAX: usize = 4096;
 
 /// Time since the Unix epoch, shown as `2026-01-31T23:59:59.999Z`.
-struct Timestamp(Duration);
+pub(crate) struct Timestamp(pub(crate) Duration);
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

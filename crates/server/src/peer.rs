@@ -10,7 +10,7 @@ use std::sync::Arc;
 use beanstalk::Shared;
 use input::WrongProtocol;
 use journal::Durable;
-use model::{After, Command, Draining, Nanos, Output, SessionId};
+use model::{After, Command, Draining, Nanos, Output, SessionId, WallClock};
 use rustix::net::{SocketAddrUnix, getpeername, getsockname};
 
 use crate::address::Endpoint;
@@ -22,13 +22,14 @@ use crate::outgoing::Outgoing;
 #[derive(Debug)]
 pub(crate) struct Commons {
     pub(crate) draining: Draining,
+    pub(crate) wall_clock: WallClock,
     pub(crate) beanstalkd: Shared,
     pub(crate) amqp: Arc<amqp::Options>,
     pub(crate) redis: resp::Shared,
 }
 
 impl Commons {
-    /// What each protocol shares, and one flag of draining for all.
+    /// What each protocol shares, and one flag of draining and one clock for all.
     pub(crate) fn new(
         mut beanstalkd: Shared,
         amqp: amqp::Options,
@@ -37,8 +38,10 @@ impl Commons {
         let draining = Draining::default();
         beanstalkd.draining = draining.clone();
         redis.draining = draining.clone();
-        let amqp = Arc::new(amqp::Options { draining: draining.clone(), ..amqp });
-        Self { draining, beanstalkd, amqp, redis }
+        let wall_clock = redis.wall_clock.clone();
+        let (draining_too, clock_too) = (draining.clone(), wall_clock.clone());
+        let amqp = amqp::Options { draining: draining_too, wall_clock: clock_too, ..amqp };
+        Self { draining, wall_clock, beanstalkd, amqp: Arc::new(amqp), redis }
     }
 }
 

@@ -323,6 +323,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let segment_bytes = disk.as_ref().map_or(0, |_| options.journal.segment_bytes);
     let clock = Clock::new();
     let mut broker = open_broker(config, disk.as_ref(), options, &clock)?;
+    check_clock(config, &broker, clock.now())?;
     let clock = clock.not_before(broker.started_at());
     disk.as_ref().map_or(Ok(()), |disk| make_room(&mut broker, disk, &clock))?;
     tell_clock(config.log, &clock);
@@ -330,7 +331,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let facts = || Box::new(ProcessFacts::new(clock, Arc::clone(&gauges)));
     let commons = Commons::new(
         Shared::new(job_bytes(config), facts()),
-        amqp_options(config, &clock),
+        amqp_options(config),
         resp::Shared::new(redis_options(config), facts()),
     );
     let posts = std::iter::repeat_with(Post::new).take(config.threads);
@@ -356,6 +357,23 @@ fn tell_exposed(config: &Config) {
         ));
     }
 }
+
+/// A clock that is far ahead of the journal may be wrong, as that of a machine whose battery is
+/// empty, and what ends by it does not come back: so it has to be accepted.
+fn check_clock(config: &Config, broker: &Broker<File>, now: Nanos) -> Result<(), StartError> {
+    let latest = broker.started_at();
+    if config.accept_clock || latest == Nanos::ZERO || now.since(latest) < CLOCK_AHEAD_MAX {
+        return Ok(());
+    }
+    match broker.ending_by(now) {
+        0 => Ok(()),
+        ending => Err(StartError::ClockAhead { now, latest, ending }),
+    }
+}
+
+/// By so much the machine's clock may be ahead of the journal without being accepted: longer than
+/// most brokers are ever stopped.
+const CLOCK_AHEAD_MAX: Nanos = Nanos::from_secs(7 * 86_400);
 
 /// Says that the wall's clock was set back since the log was written, or was wrong then.
 fn tell_clock(log: Log, clock: &Clock) {
@@ -384,12 +402,8 @@ fn http_options(config: &Config, held_bytes: Arc<AtomicUsize>) -> http_api::Opti
     }
 }
 
-fn amqp_options(config: &Config, clock: &Clock) -> amqp::Options {
-    amqp::Options {
-        clock_ahead: clock.ahead(),
-        max_message_bytes: message_bytes(config) as u64,
-        ..amqp::Options::default()
-    }
+fn amqp_options(config: &Config) -> amqp::Options {
+    amqp::Options { max_message_bytes: message_bytes(config) as u64, ..amqp::Options::default() }
 }
 
 fn redis_options(config: &Config) -> resp::Options {

@@ -28,6 +28,8 @@ use watching::{Seen, Versions};
 #[derive(Clone, Debug)]
 pub struct KeyOracle {
     keyspace: Keyspace,
+    /// Milliseconds by which the machine's clock is ahead of the broker's.
+    ahead: i64,
     chronicle: Chronicle,
     /// Who waits for an element, the longest first.
     waiting: Vec<Waiting>,
@@ -49,6 +51,7 @@ impl KeyOracle {
     pub fn new(policy: StorePolicy, lag: Nanos) -> Self {
         Self {
             keyspace: Keyspace::default(),
+            ahead: 0,
             chronicle: Chronicle::new(policy, lag),
             waiting: Vec::new(),
             turns: Turns::default(),
@@ -94,8 +97,10 @@ impl KeyOracle {
                 assert_eq!(*value, Value::Simple("QUEUED".into()), "{}", summary(&asked.words));
                 0
             }
-            Meant::Batch(all) => self.batch(Asking { now, client }, all, value),
-            Meant::Command => self.command(Asking { now, client }, &asked.words, value),
+            Meant::Batch(all) => self.batch(Asking { now, ahead: self.ahead, client }, all, value),
+            Meant::Command => {
+                self.command(Asking { now, ahead: self.ahead, client }, &asked.words, value)
+            }
         };
         needs.max(settled)
     }
@@ -106,7 +111,7 @@ impl KeyOracle {
     /// When there is something for it.
     pub fn waits(&mut self, now: Nanos, client: u64, words: &Words) {
         self.pass(now);
-        let value = self.keyspace.clone().execute(Asking { now, client }, words);
+        let value = self.keyspace.clone().execute(Asking { now, ahead: self.ahead, client }, words);
         assert_eq!(value, None, "{client} waits with {}", summary(words));
         self.waiting.push(Waiting::new(now, client, words));
     }
@@ -140,7 +145,7 @@ impl KeyOracle {
         });
         self.waiting.remove(place);
         let words = waiting.from(key);
-        let needs = self.run(Asking { now, client }, &words, value);
+        let needs = self.run(Asking { now, ahead: self.ahead, client }, &words, value);
         needs.max(settled)
     }
 
@@ -189,6 +194,11 @@ impl KeyOracle {
     /// A client has read a reply that depends on so many steps.
     pub fn told(&mut self, now: Nanos, needs: usize) {
         self.chronicle.told(now, needs);
+    }
+
+    /// The machine's clock shows so many milliseconds more than the broker's.
+    pub const fn set_clock(&mut self, ahead: i64) {
+        self.ahead = ahead;
     }
 
     /// From here on nothing that happened so far may be lost.

@@ -92,7 +92,16 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking {
     pub(crate) now: Nanos,
+    /// Milliseconds by which the machine's clock is ahead of that.
+    pub(crate) ahead: i64,
     pub(crate) client: u64,
+}
+
+impl Asking {
+    /// So many milliseconds since 1970 by the machine's clock, by the broker's.
+    pub(crate) fn moment(self, millis: i64) -> Nanos {
+        Nanos::from_millis(u64::try_from(millis - self.ahead).unwrap_or(0))
+    }
 }
 
 impl Keyspace {
@@ -128,7 +137,7 @@ impl Keyspace {
             ("LREM", [key, count, element]) => self.remove(key, number(count), element),
             ("LTRIM", [key, first, last]) => self.trim(key, number(first), number(last)),
             ("LPOS", [key, element, b"COUNT", b"0"]) => self.locate(key, element),
-            ("SET", [key, value, options @ ..]) => self.set(now, key, value, options),
+            ("SET", [key, value, options @ ..]) => self.set(asking, key, value, options),
             ("GET", [key]) => self.value(key, false),
             ("GETDEL", [key]) => self.value(key, true),
             ("DEL", keys) => self.delete(keys),
@@ -136,6 +145,10 @@ impl Keyspace {
             ("TYPE", [key]) => self.kind(key),
             ("RENAME", [from, to]) => self.rename(from, to),
             ("PEXPIRE", [key, millis]) => self.set_deadline(now, key, number(millis)),
+            ("PEXPIREAT", [key, millis]) => {
+                self.set_deadline_at(now, key, asking.moment(number(millis)))
+            }
+            ("PEXPIRETIME", [key]) => self.deadline(key, asking.ahead),
             ("PERSIST", [key]) => self.persist(key),
             ("PTTL", [key]) => self.time_left(now, key),
             ("DBSIZE", []) => Value::count(self.keys.len()),

@@ -9,7 +9,7 @@ fn run(script: &[(&str, &str)]) {
         let now = Nanos::from_secs(number);
         while keyspace.pass(now) {}
         let command: Vec<&str> = command.split(' ').collect();
-        let value = keyspace.execute(Asking { now, client: 1 }, &words(&command));
+        let value = keyspace.execute(Asking { now, ahead: 0, client: 1 }, &words(&command));
         let shown = value.as_ref().map_or("waits".to_owned(), Value::summary);
         assert_eq!(shown, *expected, "{number}: {command:?}");
     }
@@ -71,7 +71,7 @@ fn values_and_deadlines_are_as_in_redis() {
 
 #[test]
 fn what_is_popped_from_a_protected_list_is_taken_with_the_next_command() {
-    let asking = Asking { now: Nanos::from_secs(1), client: 1 };
+    let asking = Asking { now: Nanos::from_secs(1), ahead: 0, client: 1 };
     let mut keyspace = Keyspace::default();
     keyspace.execute(asking, &words(&["RPUSH", "p", "a", "b"]));
     keyspace.execute(asking, &words(&["LPOP", "p"]));

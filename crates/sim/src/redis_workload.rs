@@ -164,6 +164,27 @@ fn key(rng: &mut Rng) -> Words {
     }
 }
 
+/// The same where it says when a key goes, by the machine's clock, which shows so many milliseconds.
+pub(crate) fn by_clock(mut words: Words, wall: u64) -> Words {
+    let found = words.iter().position(|word| matches!(&**word, b"PEXPIRE" | b"PX" | b"PTTL"));
+    let Some(at) = found else { return words };
+    let span = if at == 0 { 2 } else { at + 1 };
+    let name: &[u8] = match words.get(at).map(|word| &**word) {
+        Some(b"PEXPIRE") => b"PEXPIREAT",
+        Some(b"PX") => b"PXAT",
+        _ => b"PEXPIRETIME",
+    };
+    if let Some(word) = words.get_mut(at) {
+        *word = name.into();
+    }
+    if let Some(word) = words.get_mut(span) {
+        let millis = std::str::from_utf8(word).ok().and_then(|text| text.parse::<u64>().ok());
+        let moment = millis.unwrap_or(0).saturating_add(wall);
+        *word = digits(i64::try_from(moment).unwrap_or(i64::MAX));
+    }
+    words
+}
+
 fn with(mut words: Words, more: &[Rc<[u8]>]) -> Words {
     words.extend_from_slice(more);
     words

@@ -79,6 +79,8 @@ pub struct Scenario {
     /// The server's own scheduler decides when the log is written; else any thread does at any
     /// time.
     pub scheduled: bool,
+    /// The machine's clock is set at times, and clients name moments by it.
+    pub steps_clock: bool,
     /// Defects for tests of the oracle.
     pub defects: ServerDefects,
     /// Print each step.
@@ -131,6 +133,7 @@ impl Scenario {
             reply_bytes_max: limits::REPLY_BYTES_MAX,
             pace_max: Nanos::from_secs(30),
             scheduled: false,
+            steps_clock: false,
             defects: ServerDefects::default(),
             trace: false,
         };
@@ -144,6 +147,7 @@ impl Scenario {
         scenario.invite_redis(&mut rng, tight);
         scenario.bound_the_disk(&mut rng, tight);
         scenario.scheduled = rng.coin();
+        scenario.steps_clock = rng.chance(1, 3);
         scenario
     }
 

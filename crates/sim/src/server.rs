@@ -65,6 +65,8 @@ pub struct ServerDefects {
     pub lists: Option<ListDefect>,
     /// The gateway notes that replies wait which others caused, and does not look what is due then.
     pub forgets_mail: bool,
+    /// Moments that clients name are taken by the machine's clock as it was at the start.
+    pub keeps_first_clock: bool,
 }
 
 /// A running process.

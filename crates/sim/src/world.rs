@@ -40,6 +40,8 @@ pub struct World<D: Disk> {
     server: Option<Server<D>>,
     /// How and when the last process fell, until the next has recovered.
     fallen: Option<(Fall, Nanos)>,
+    /// Milliseconds by which the machine's clock is ahead of the broker's.
+    ahead: i64,
     next_client: u64,
     /// Bytes of all files when the last process began.
     used_at_start: u64,
@@ -117,6 +119,7 @@ impl<D: Disk + 'static> World<D> {
             },
             server: None,
             fallen: None,
+            ahead: 0,
             next_client: 1,
             used_at_start: 0,
             tally: Tally::default(),
@@ -447,10 +450,14 @@ impl<D: Disk + 'static> World<D> {
     }
 
     fn act_redis(&mut self, id: u64) {
-        let Scenario { pipeline, trace, clients, .. } = &self.scenario;
+        let Scenario { pipeline, trace, clients, steps_clock, .. } = &self.scenario;
         let client = self.outside.redis_clients.get_mut(&id).expect("invariant: connected");
         while client.outstanding() < *pipeline {
-            let words = redis_workload::wish(client, &mut self.rng);
+            let mut words = redis_workload::wish(client, &mut self.rng);
+            if *steps_clock && self.rng.coin() {
+                let wall = self.now.0 / 1_000_000;
+                words = redis_workload::by_clock(words, wall.saturating_add_signed(self.ahead));
+            }
             if *clients > 0 && words == crate::words(&["DBSIZE"]) {
                 // Tubes are counted as well.
                 return;
@@ -646,8 +653,25 @@ impl<D: Disk + 'static> World<D> {
         self.pass(Nanos(micros * 1000));
     }
 
+    /// Somebody sets the machine's clock, forwards or back.
+    fn set_clock(&mut self) {
+        let server = self.server.as_mut().expect("invariant: it runs");
+        if !server.may_set_clock() {
+            return;
+        }
+        self.ahead = self.rng.pick(&[0, 0, 3_600_000, 86_400_000, 31_536_000_000, -50_000, -900]);
+        if !self.scenario.defects.keeps_first_clock {
+            server.set_clock(self.ahead);
+        }
+        self.outside.keys.set_clock(self.ahead);
+        self.trace(|| format!("the clock is set {} ms ahead", self.ahead));
+    }
+
     /// What does not happen every day.
     fn befall(&mut self) {
+        if self.scenario.steps_clock && self.rng.coin() {
+            return self.set_clock();
+        }
         match self.rng.below(4) {
             3 => {
                 let id = self.some_client();
@@ -754,6 +778,7 @@ impl<D: Disk + 'static> World<D> {
         if self.scenario.scheduled {
             server.schedule_writes();
         }
+        server.set_clock(self.ahead);
         self.server = Some(server);
     }
 

@@ -68,6 +68,22 @@ fn gateway_that_forgets_mail_is_caught() {
 }
 
 #[test]
+fn clock_of_the_start_is_caught() {
+    let scenario = |seed| {
+        let mut scenario = rough(seed, StorePolicy::Always, 0);
+        (scenario.steps_clock, scenario.redis_clients, scenario.amqp_clients) = (true, 3, 0);
+        scenario
+    };
+    let caught = (1..=SEEDS).find(|seed| {
+        let mut stale = scenario(*seed);
+        stale.defects.keeps_first_clock = true;
+        simulate(stale).is_err() && simulate(scenario(*seed)).is_ok()
+    });
+    println!("moments by the clock of the start: caught by seed {caught:?}");
+    assert!(caught.is_some(), "moments by the clock of the start are not noticed");
+}
+
+#[test]
 fn replies_before_the_sync_are_caught() {
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
         let caught = (1..=SEEDS).any(|seed| {

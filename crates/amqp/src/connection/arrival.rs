@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::sync::Arc;
 
-use model::{Destination, Nanos, NewMessage, Persistence, priority_of_jms};
+use model::{Destination, Nanos, NewMessage, Persistence, WallClock, priority_of_jms};
 
 use crate::connection::address;
 use crate::connection::limits::LEASE;
@@ -34,17 +34,17 @@ pub(crate) struct Arrival {
     pub(crate) looked_at: usize,
 }
 
-/// The present moment by the connection's clock, and how far that is ahead of the wall's.
+/// The present moment by the connection's clock, and the machine's clock beside it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Present {
+pub(crate) struct Present<'a> {
     pub(crate) now: Nanos,
-    pub(crate) clock_ahead: Nanos,
+    pub(crate) clock: &'a WallClock,
 }
 
-impl Present {
-    /// What the wall shows in so many milliseconds since 1970, by the connection's clock.
+impl Present<'_> {
+    /// So many milliseconds since 1970 by the machine's clock, by the connection's.
     fn at(self, millis: u64) -> Nanos {
-        Nanos::from_millis(millis) + self.clock_ahead
+        self.clock.engine_time(Nanos::from_millis(millis))
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn read(
     body: Arc<[u8]>,
     format: u32,
     is_relayed: bool,
-    present: Present,
+    present: Present<'_>,
 ) -> Result<Arrival, Error> {
     if format != MESSAGE_FORMAT {
         return Err(Error::new(condition::NOT_IMPLEMENTED, "unknown message format"));
@@ -105,7 +105,7 @@ fn send_id(message: &Message<'_>) -> Result<Option<Arc<str>>, Error> {
 }
 
 /// Who delays a message relies on it, too. A number below zero is a time that is over, or none.
-fn delay(message: &Message<'_>, present: Present) -> Result<Nanos, Error> {
+fn delay(message: &Message<'_>, present: Present<'_>) -> Result<Nanos, Error> {
     let (time, delay) = (millis(message, DELIVERY_TIME)?, millis(message, DELIVERY_DELAY)?);
     let until = time.map(|millis| present.at(millis).since(present.now));
     Ok(until.or_else(|| delay.map(Nanos::from_millis)).unwrap_or_default())
@@ -134,7 +134,7 @@ fn millis(message: &Message<'_>, symbol: &str) -> Result<Option<u64>, Error> {
 
 /// By the time to live where there is one, since it needs no common clock (3.2.1); else by the
 /// sender's absolute time (3.2.4), where zero stands for never, as in JMS.
-fn expires(message: &Message<'_>, present: Present) -> Option<Nanos> {
+fn expires(message: &Message<'_>, present: Present<'_>) -> Option<Nanos> {
     if let Some(ttl) = message.header().ttl.filter(|ttl| *ttl > 0) {
         return Some(present.now + Nanos::from_millis(ttl.into()));
     }
@@ -152,8 +152,14 @@ mod tests {
 
     /// The wall shows 1,000 s; the log remembers 5,000 s, from where the clock goes on.
     const WALL_MILLIS: i64 = 1_000_000;
-    const PRESENT: Present =
-        Present { now: Nanos::from_secs(5_000), clock_ahead: Nanos::from_secs(4_000) };
+    const NOW: Nanos = Nanos::from_secs(5_000);
+
+    /// Reads a message at that moment.
+    fn read_now(bytes: Vec<u8>) -> Result<Arrival, Error> {
+        let clock = WallClock::default();
+        clock.set(NOW, Nanos::from_secs(1_000));
+        read(bytes.into(), MESSAGE_FORMAT, false, Present { now: NOW, clock: &clock })
+    }
 
     fn read_of(annotation: Option<(&str, i64)>, absolute_expiry_time: Option<i64>) -> NewMessage {
         let annotation = annotation.map(|(symbol, millis)| (symbol, Value::Long(millis)));
@@ -172,7 +178,7 @@ mod tests {
         });
         Properties { absolute_expiry_time, ..Properties::default() }.encode(&mut bytes);
         data(&mut bytes, b"body");
-        Ok(read(bytes.into(), MESSAGE_FORMAT, false, PRESENT)?.message)
+        Ok(read_now(bytes)?.message)
     }
 
     /// Selectors look through all properties: there may be many, but not any number.
@@ -183,7 +189,7 @@ mod tests {
             message::application_properties(&mut bytes, |map| {
                 (0..count).for_each(|name| map.string(&name.to_string(), Value::Null));
             });
-            read(bytes.into(), MESSAGE_FORMAT, false, PRESENT).map(drop)
+            read_now(bytes).map(drop)
         };
         assert_eq!(with_properties(APPLICATION_PROPERTIES_MAX), Ok(()));
         let error = with_properties(APPLICATION_PROPERTIES_MAX + 1).unwrap_err();
@@ -200,7 +206,7 @@ mod tests {
         assert_eq!(read_of(Some((DELIVERY_TIME, i64::MIN)), None).delay, Nanos::ZERO);
         assert_eq!(read_of(Some((DELIVERY_DELAY, 60_000)), None).delay, minute);
         let mortal = read_of(None, Some(in_a_minute));
-        assert_eq!(mortal.expires, Some(PRESENT.now + minute));
+        assert_eq!(mortal.expires, Some(NOW + minute));
         assert_eq!(read_of(None, Some(i64::MAX)).expires, Some(Nanos::MAX));
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Words the beginning of a delivery.
+    /// Words the beginning of a delivery; its moments and `now` are by one clock.
     pub(crate) fn of(delivery: &Delivery, now: Nanos) -> Self {
         let stored = (delivery.format == FORMAT).then(|| Message::head_of_stored(&delivery.body));
         match stored.flatten() {

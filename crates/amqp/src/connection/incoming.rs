@@ -151,7 +151,7 @@ impl Connection {
         if self.options.draining.has_begun() {
             return self.refuse(incoming, refusal::draining());
         }
-        let present = Present { now: self.now, clock_ahead: self.options.clock_ahead };
+        let present = Present { now: self.now, clock: &self.options.wall_clock };
         match arrival::read(body, format, is_relayed, present) {
             Err(error) => self.refuse(incoming, error),
             Ok(arrival) => {

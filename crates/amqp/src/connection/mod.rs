@@ -272,7 +272,10 @@ impl Connection {
             Fact::Settled(session, delivery, answer) => {
                 self.tell_settled(session, delivery, answer, out);
             }
-            Fact::Delivered(delivery) => self.tell_delivery(&delivery, out),
+            Fact::Delivered(mut delivery) => {
+                delivery.tell_by(&self.options.wall_clock);
+                self.tell_delivery(&delivery, out);
+            }
             Fact::Drained(link, drain) => self.tell_drained_later(link, drain, out),
         }
     }

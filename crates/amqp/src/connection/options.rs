@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use model::{Draining, Nanos, limits};
+use model::{Draining, Nanos, WallClock, limits};
 
 /// What a server decides about its connections; the same for all.
 #[derive(Clone, Debug)]
@@ -25,9 +25,8 @@ pub struct Options {
     pub links_max: u32,
     /// Deliveries of one session that its peer has not settled; beyond it consumers get nothing.
     pub unsettled_max: usize,
-    /// How far the times that a connection is given are ahead of the wall's clock, by which peers
-    /// tell absolute ones.
-    pub clock_ahead: Nanos,
+    /// The machine's clock, by which peers tell absolute times.
+    pub wall_clock: WallClock,
     /// Whether all messages of peers are rejected.
     pub draining: Draining,
 }
@@ -44,7 +43,7 @@ impl Default for Options {
             channels_max: CHANNELS_DEFAULT,
             links_max: LINKS_DEFAULT,
             unsettled_max: UNSETTLED_DEFAULT,
-            clock_ahead: Nanos::ZERO,
+            wall_clock: WallClock::default(),
             draining: Draining::default(),
         }
     }

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use model::{Delivery, LinkId, Settlement};
+use model::{Delivery, LinkId, Nanos, Settlement};
 
 use crate::Connection;
 use crate::connection::departure::Opening;
@@ -38,13 +38,20 @@ impl Connection {
         self.room = bytes.min(OUTPUT_BYTES_MAX);
     }
 
+    /// The present moment by the machine's clock.
+    fn wall_now(&self) -> Nanos {
+        self.options.wall_clock.wall_time(self.now)
+    }
+
+    /// Sends a delivery whose moments are told by the machine's clock.
     pub(super) fn tell_delivery(&mut self, delivery: &Delivery, out: &mut Vec<u8>) {
         // What a link that ends has not sent was given back when it began to end.
         let Some(id) = delivery.link else { return };
         let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
         let key = link.session;
         let is_copy = matches!(&link.kind, Kind::Consumer(consumer) if consumer.browses);
-        let mut outgoing = Outgoing::new(id, delivery, Opening::of(delivery, self.now), is_copy);
+        let mut outgoing =
+            Outgoing::new(id, delivery, Opening::of(delivery, self.wall_now()), is_copy);
         if self.is_too_large(&outgoing) {
             let why = "the next message is larger than the link takes (max-message-size)";
             let error = Error::new(condition::LINK_MESSAGE_SIZE_EXCEEDED, why);

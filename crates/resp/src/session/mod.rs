@@ -23,6 +23,7 @@ use crate::arguments::Arguments;
 use crate::clients::{Ends, Slot};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::moments::by_engine_clock;
 use crate::plan::Plan;
 use crate::reader::{Progress, ProtocolError, Reader};
 use crate::room;
@@ -198,7 +199,10 @@ impl Session {
                 None => break,
             };
             match step {
-                Step::Ask(command) => return Some(command),
+                Step::Ask(mut command) => {
+                    by_engine_clock(&mut command, &shared.wall_clock);
+                    return Some(command);
+                }
                 Step::GoOn => self.has_more = out.len() - sent >= ANSWERS_BYTES_MAX,
                 Step::NeedMore => break,
             }
@@ -210,7 +214,8 @@ impl Session {
     ///
     /// # Panics
     /// When no reply is awaited: the peer would take it for the answer to something else.
-    pub fn handle_reply(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+    pub fn handle_reply(&mut self, mut reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+        reply.tell_by(&shared.wall_clock);
         match reply {
             Reply::Delivered(delivery) => self.deliver(&delivery, shared, out),
             Reply::ConsumerClosed { link } => self.forget(link, shared),

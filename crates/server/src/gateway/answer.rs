@@ -2,7 +2,7 @@
 
 use http_api::{Leased, Token, Trouble};
 use journal::Durable;
-use model::{After, Delivery, Durability, Lsn, Reply};
+use model::{After, Delivery, Durability, Lsn, Reply, WallClock};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::inbox::{ReceiveReply, WorkReply};
@@ -44,15 +44,30 @@ pub(crate) enum Answer {
     Event(mpsc::Sender<Delivery>, Delivery),
 }
 
+impl Answer {
+    fn tell_by(&mut self, clock: &WallClock) {
+        match self {
+            Self::Work(_, Ok(replies)) => replies.iter_mut().for_each(|it| it.tell_by(clock)),
+            Self::Received(_, Ok(leased)) => {
+                leased.iter_mut().for_each(|leased| leased.delivery.tell_by(clock));
+            }
+            Self::Event(_, delivery) => delivery.tell_by(clock),
+            Self::Work(..) | Self::Received(..) | Self::Followed(..) => {}
+        }
+    }
+}
+
 /// Answers that wait for the log.
 #[derive(Debug)]
 pub(crate) struct Answers {
     held: Held<(Waits, Answer)>,
+    clock: WallClock,
 }
 
 impl Answers {
-    pub(crate) fn new() -> Self {
-        Self { held: Held::new() }
+    /// Answers that tell moments by this clock.
+    pub(crate) fn new(clock: WallClock) -> Self {
+        Self { held: Held::new(), clock }
     }
 
     pub(crate) fn push(&mut self, waits: Waits, answer: Answer) {
@@ -64,11 +79,12 @@ impl Answers {
     pub(crate) fn release(&mut self, durable: Durable) -> Vec<Token> {
         self.held.advance(durable);
         let mut untaken = Vec::new();
-        while let Some((rest, answer)) = self.held.pop() {
+        while let Some((rest, mut answer)) = self.held.pop() {
             if rest != Waits::default() {
                 self.push(rest, answer);
                 continue;
             }
+            answer.tell_by(&self.clock);
             untaken.extend(send(answer));
         }
         untaken
@@ -110,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_answer_waits_for_each_level_by_itself() {
-        let mut answers = Answers::new();
+        let mut answers = Answers::new(WallClock::default());
         let (to, mut from) = oneshot::channel();
         let mut both = Waits::default();
         both.add(After::new(Lsn(5), Durability::Written));
@@ -129,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_is_given_back() {
-        let mut answers = Answers::new();
+        let mut answers = Answers::new(WallClock::default());
         let (to, from) = oneshot::channel();
         drop(from);
         let token = Token { message: MessageId(3), nonce: 4 };

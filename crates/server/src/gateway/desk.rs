@@ -2,7 +2,7 @@
 
 use http_api::{Leased, Trouble};
 use journal::Durable;
-use model::{After, Command, Nanos, Output, Reply, SessionId};
+use model::{After, Command, Nanos, Output, Reply, SessionId, WallClock};
 
 use crate::connections::{numbered_densely, reactor_of};
 use crate::core::Core;
@@ -52,7 +52,7 @@ impl<'a> Locked<'a> {
 
 impl Desk {
     /// A desk whose sessions are numbered as those of reactor `index`.
-    pub(crate) fn new(index: usize, instance: u64, receives_max: usize) -> Self {
+    pub(crate) fn new(index: usize, instance: u64, receives_max: usize, clock: WallClock) -> Self {
         Self {
             index,
             sessions: 2,
@@ -62,7 +62,7 @@ impl Desk {
             works: Works::new(),
             followers: Followers::default(),
             leases: Leases::new(instance),
-            answers: Answers::new(),
+            answers: Answers::new(clock),
             stopping: false,
         }
     }

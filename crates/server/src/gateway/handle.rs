@@ -41,6 +41,10 @@ impl http_api::Gateway for Gateway {
         self.hub.clock.now()
     }
 
+    fn wall_time(&self, time: Nanos) -> Nanos {
+        self.hub.wall_clock.wall_time(time)
+    }
+
     fn admit(&self, Guest { peer, is_local, hangup }: Guest) -> Option<Seat> {
         let now = self.hub.clock.now();
         let seat = self.hub.admit(now, peer, Exit::Task(hangup), is_local)?;

@@ -34,7 +34,8 @@ impl Pump {
     pub(crate) fn new(hub: Arc<Hub>, stage: watch::Sender<Stage>) -> Self {
         let inbox = Arc::clone(&hub.inbox);
         let index = hub.reactors();
-        let desk = Desk::new(index, hub.clock.now().0, hub.receives_max());
+        let clock = hub.wall_clock.clone();
+        let desk = Desk::new(index, hub.clock.now().0, hub.receives_max(), clock);
         desk.open(&mut hub.lock());
         Self { hub, index, inbox, desk, stage, stalled_at: None, postponed_at: 0, completions: 0 }
     }

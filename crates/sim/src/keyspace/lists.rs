@@ -249,7 +249,7 @@ impl Keyspace {
         self.forget_if_empty(key);
         let bytes = element.bytes.clone();
         if is_protected(text(key)) {
-            let Asking { now, client } = asking;
+            let Asking { now, client, .. } = asking;
             let name = text(key).into();
             self.held.push(Held { client, until: now + POP_LEASE, name, element });
         }

@@ -3,11 +3,17 @@
 use model::Nanos;
 
 use super::lists::wrong_kind;
-use super::{Content, Key, Keyspace, number, text};
+use super::{Asking, Content, Key, Keyspace, number, text};
 use crate::redis_client::Value;
 
 impl Keyspace {
-    pub(super) fn set(&mut self, now: Nanos, key: &[u8], value: &[u8], options: &[&[u8]]) -> Value {
+    pub(super) fn set(
+        &mut self,
+        asking: Asking,
+        key: &[u8],
+        value: &[u8],
+        options: &[&[u8]],
+    ) -> Value {
         let has = |name: &[u8]| options.contains(&name);
         let old = has(b"GET").then(|| self.value(key, false));
         if old == Some(wrong_kind()) {
@@ -18,14 +24,16 @@ impl Keyspace {
             return old.unwrap_or(Value::Nil);
         }
         let kept = self.keys.get(text(key)).and_then(|key| key.deadline);
-        let span = options.iter().position(|word| *word == b"PX");
-        let span = span.and_then(|at| options.get(at + 1)).map(|word| number(word));
-        let deadline = match span {
-            Some(millis) => Some(now + Nanos::from_millis(millis.unsigned_abs())),
-            None => kept.filter(|_| has(b"KEEPTTL")),
+        let option = |name: &[u8]| {
+            let at = options.iter().position(|word| *word == name)?;
+            options.get(at + 1).map(|word| number(word))
         };
+        let span = option(b"PX").map(|it| asking.now + Nanos::from_millis(it.unsigned_abs()));
+        let moment = option(b"PXAT").map(|millis| asking.moment(millis));
+        let deadline = span.or(moment).or_else(|| kept.filter(|_| has(b"KEEPTTL")));
         let content = Content::Value(value.into());
         self.keys.insert(text(key).into(), Key { content, deadline });
+        while moment.is_some() && self.pass(asking.now) {}
         old.unwrap_or_else(Value::ok)
     }
 
@@ -66,8 +74,25 @@ impl Keyspace {
     }
 
     pub(super) fn set_deadline(&mut self, now: Nanos, key: &[u8], millis: i64) -> Value {
+        let at = now + Nanos::from_millis(u64::try_from(millis).unwrap_or(0));
+        self.set_deadline_at(now, key, at)
+    }
+
+    /// When a key goes, in milliseconds since 1970 by a clock that is so many ahead.
+    pub(super) fn deadline(&self, key: &[u8], ahead: i64) -> Value {
+        match self.keys.get(text(key)).map(|key| key.deadline) {
+            None => Value::Integer(-2),
+            Some(None) => Value::Integer(-1),
+            Some(Some(at)) => {
+                let millis = i64::try_from(at.0 / 1_000_000).unwrap_or(i64::MAX);
+                Value::Integer(millis + ahead)
+            }
+        }
+    }
+
+    pub(super) fn set_deadline_at(&mut self, now: Nanos, key: &[u8], at: Nanos) -> Value {
         let Some(key) = self.keys.get_mut(text(key)) else { return Value::Integer(0) };
-        key.deadline = Some(now + Nanos::from_millis(u64::try_from(millis).unwrap_or(0)));
+        key.deadline = Some(at);
         while self.pass(now) {}
         Value::Integer(1)
     }

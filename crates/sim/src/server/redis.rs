@@ -15,6 +15,19 @@ impl<D: Disk> Server<D> {
         self.redis_connections.insert(id, connection);
     }
 
+    /// The machine's clock shows so many milliseconds more than the broker's.
+    pub fn set_clock(&mut self, ahead: i64) {
+        let wall = Nanos(self.now.0.saturating_add_signed(ahead * 1_000_000));
+        self.redis_shared.wall_clock.set(self.now, wall);
+    }
+
+    /// Whether no command waits that was given before: what it says of moments is by the clock as
+    /// it was then.
+    pub fn may_set_clock(&self) -> bool {
+        let postpones = self.redis_connections.values().any(RedisConnection::is_postponed);
+        self.broker.memory_waits() == 0 && !postpones
+    }
+
     pub(super) fn serve_redis(&mut self, id: u64, outside: &mut Outside) {
         loop {
             self.hurry(outside);

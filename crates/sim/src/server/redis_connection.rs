@@ -52,6 +52,11 @@ impl RedisConnection {
         self.postponed = Some(command);
     }
 
+    /// Whether a command waits that was given already.
+    pub(super) const fn is_postponed(&self) -> bool {
+        self.postponed.is_some()
+    }
+
     pub(super) fn handle_reply(&mut self, after: After, reply: Reply, shared: &mut Shared) {
         let before = self.output.len();
         self.session.handle_reply(reply, shared, &mut self.output);
