@@ -355,6 +355,10 @@ impl Oracle {
                 let is_right = wanted.any(|(queue, demand)| {
                     self.may_refuse(now, queue, *demand, full.bound, waited)
                 });
+                // A client that gave up is told of the line in which it stood, though all
+                // subscriptions of its topic have gone meanwhile.
+                let is_given_up = waited.is_some_and(|(_, waiting)| waiting.is_given_up);
+                let is_right = is_right || is_given_up && demands.is_empty();
                 assert!(is_right, "{full} to {sent:?} of {client} at {now}: {waited:?}");
             }
             Reply::Stored { .. } | Reply::Done => {
