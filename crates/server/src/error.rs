@@ -76,8 +76,8 @@ pub enum StartError {
         /// The least that is possible.
         least: u64,
     },
-    /// The machine's clock is so far ahead of the journal that it may be wrong, and messages or keys
-    /// would end by it.
+    /// The machine's clock is so far ahead of the journal that it may be wrong, and messages or
+    /// keys would end by it.
     ClockAhead {
         /// What the clock shows.
         now: Nanos,
@@ -134,15 +134,7 @@ impl fmt::Display for StartError {
             Self::Listen { endpoint, cause } => {
                 write!(f, "cannot listen on {endpoint}: {cause}{}", mend(endpoint, cause))
             }
-            Self::ClockAhead { now, latest, ending } => write!(
-                f,
-                "this machine's clock shows {}, {} days after the journal was last changed ({}): \
-                 {ending} messages and keys would end now, for good. If the clock is right, start \
-                 with --accept-clock; if not, set it and start again",
-                Timestamp(Duration::from_nanos(now.0)),
-                now.since(*latest).as_secs() / 86_400,
-                Timestamp(Duration::from_nanos(latest.0))
-            ),
+            Self::ClockAhead { now, latest, ending } => f.write_str(&ahead(*now, *latest, *ending)),
             Self::ListenTwice { endpoint } => write!(
                 f,
                 "two listeners are to have {endpoint}: give each a port of its own with --listen"
@@ -201,6 +193,17 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+fn ahead(now: Nanos, latest: Nanos, ending: u64) -> String {
+    format!(
+        "this machine's clock shows {}, {} days after the journal was last changed ({}): {ending} \
+         messages and keys would end now, for good. If the clock is right, start with \
+         --accept-clock; if not, set it and start again",
+        Timestamp(Duration::from_nanos(now.0)),
+        now.since(latest).as_secs() / 86_400,
+        Timestamp(Duration::from_nanos(latest.0))
+    )
+}
 
 fn exposed(protocol: Protocol, address: SocketAddr) -> String {
     let (protocol, port) = (protocol.name(), address.port());

@@ -164,7 +164,8 @@ fn key(rng: &mut Rng) -> Words {
     }
 }
 
-/// The same where it says when a key goes, by the machine's clock, which shows so many milliseconds.
+/// The same where it says when a key goes, by the machine's clock, which shows so many
+/// milliseconds.
 pub(crate) fn by_clock(mut words: Words, wall: u64) -> Words {
     let found = words.iter().position(|word| matches!(&**word, b"PEXPIRE" | b"PX" | b"PTTL"));
     let Some(at) = found else { return words };
