@@ -133,7 +133,9 @@ impl Engine {
 
     fn list_subscriptions(&mut self) -> Outcome {
         self.took_steps(2 * self.subscriptions.len());
-        let mut all: Vec<_> = self.subscriptions.iter_from(0).collect();
+        let all = self.subscriptions.iter_from(0);
+        let listed = all.filter(|(_, entry)| self.owner_of_source(entry.source).is_none());
+        let mut all: Vec<_> = listed.collect();
         all.sort_by(|(_, a), (_, b)| {
             (&a.asks.topic, &a.asks.name).cmp(&(&b.asks.topic, &b.asks.name))
         });

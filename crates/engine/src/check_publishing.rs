@@ -23,6 +23,8 @@ impl Engine {
         for (slot, session) in self.sessions.iter() {
             self.check_session_parts(slot, session);
         }
+        let temporaries = self.sessions.iter().map(|(_, session)| session.temporary.len());
+        assert_eq!(temporaries.sum::<usize>(), self.totals.temporaries, "what is private");
     }
 
     fn check_groups(&self) {

@@ -91,8 +91,6 @@ pub(crate) struct Next {
     pub(crate) buried: u64,
     /// Of a place among those who wait.
     pub(crate) ticket: u64,
-    /// In the name of a temporary destination.
-    pub(crate) temporary: u64,
 }
 
 /// What is counted over all queues.
@@ -107,6 +105,8 @@ pub(crate) struct Totals {
     pub(crate) picture_bytes: u64,
     /// What the parts of all open transactions count for.
     pub(crate) uncommitted_bytes: usize,
+    /// Queues and topics that go with their sessions.
+    pub(crate) temporaries: usize,
     /// See [`Engine::steps`].
     pub(crate) steps: u64,
 }
@@ -170,7 +170,7 @@ impl Engine {
             awaiting: VecDeque::new(),
             pacing: Pacing::new(options.pace_max),
             overfull: BTreeSet::new(),
-            next: Next { message: 1, front: -1, buried: 1, ticket: 1, temporary: 1 },
+            next: Next { message: 1, front: -1, buried: 1, ticket: 1 },
             latest: Nanos::ZERO,
             totals: Totals::default(),
             recovery: Recovery::default(),
@@ -434,6 +434,9 @@ impl Engine {
 
     fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
         self.took_steps(limits::COMMAND_STEPS);
+        if let Some(denial) = self.denial(by, &command) {
+            return denial;
+        }
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),
             Command::Identify { client } => self.identify(by, client),
@@ -444,7 +447,7 @@ impl Engine {
             Command::PutTo { to, message, transaction } => {
                 self.put_to(by, to, message, transaction, effects)
             }
-            Command::CreateTemporary { topic } => self.create_temporary(by, topic),
+            Command::CreateTemporary { topic, secret } => self.create_temporary(by, topic, secret),
             Command::DeleteTemporary { destination } => {
                 self.delete_temporary(by, &destination, effects)
             }

@@ -118,6 +118,7 @@ mod pages;
 mod patterns;
 mod policy;
 mod policy_record;
+mod privacy;
 mod producing;
 mod purging;
 mod queue;

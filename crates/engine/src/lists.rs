@@ -73,7 +73,7 @@ impl Engine {
                 self.cancel_sends(by, effects);
                 Ok(self.cancel_pop(by))
             }
-            ListCommand::Length { queue } => self.length(&queue),
+            ListCommand::Length { queue } => self.length(by, &queue),
             ListCommand::Range { queue, origin, first, last } => {
                 self.range(by, &queue, Span { origin, first, last })
             }
@@ -99,9 +99,8 @@ impl Engine {
         }
     }
 
-    fn length(&mut self, name: &QueueName) -> Result<Outcome, Refusal> {
-        self.check_is_list(name)?;
-        let count = match self.queues.find(name.as_str()) {
+    fn length(&mut self, by: SessionSlot, name: &QueueName) -> Result<Outcome, Refusal> {
+        let count = match self.list_of(by, name)? {
             Some(slot) => self.elements_count(slot),
             None => 0,
         };

@@ -69,13 +69,13 @@ impl Engine {
 
     pub(crate) fn list_queues(&mut self) -> Outcome {
         self.took_steps(self.queues.count());
-        let names = self.queues.names().cloned().collect();
+        let names = self.queues.listed_after(None).map(|(name, _)| name.clone()).collect();
         Outcome::reply(self.log.after_all(), Reply::Queues(names))
     }
 
     /// Looks at those of the page, however many there are.
     pub(crate) fn page_of_queues(&mut self, after: Option<&QueueName>, max: usize) -> Outcome {
-        let page = self.queues.entries_after(after).take(max);
+        let page = self.queues.listed_after(after).take(max);
         let page: Vec<_> = page.map(|(_, slot)| self.statistics_of(slot)).collect();
         self.took_steps(page.len());
         Outcome::reply(self.log.after_all(), Reply::QueuePage(page))

@@ -434,11 +434,6 @@ impl Queues {
         self.slots.iter().map(|(slot, queue)| (QueueSlot(slot), queue))
     }
 
-    /// All names, ascending.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &QueueName> {
-        self.names.keys()
-    }
-
     /// All behind this name, ascending; all where none is given.
     pub(crate) fn names_after(&self, name: Option<&QueueName>) -> impl Iterator<Item = &QueueName> {
         self.entries_after(name).map(|(name, _)| name)
@@ -452,6 +447,24 @@ impl Queues {
         let from = name.map_or(Bound::Unbounded, Bound::Excluded);
         let entries = self.names.range::<QueueName, _>((from, Bound::Unbounded));
         entries.map(|(name, slot)| (name, *slot))
+    }
+
+    /// The same of those that anybody may see: temporary ones are in no list.
+    pub(crate) fn listed_after(
+        &self,
+        name: Option<&QueueName>,
+    ) -> impl Iterator<Item = (&QueueName, QueueSlot)> {
+        const PREFIX: &str = limits::TEMPORARY_PREFIX;
+        let name = name.map(QueueName::as_str);
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        let before = name.is_none_or(|name| name < PREFIX);
+        let before = before.then(|| self.names.range::<str, _>((from, Bound::Excluded(PREFIX))));
+        let from = match name {
+            Some(name) if name >= BEHIND_TEMPORARY => Bound::Excluded(name),
+            _ => Bound::Included(BEHIND_TEMPORARY),
+        };
+        let behind = self.names.range::<str, _>((from, Bound::Unbounded));
+        before.into_iter().flatten().chain(behind).map(|(name, slot)| (name, *slot))
     }
 
     /// Those that are lists, by name.
@@ -493,3 +506,6 @@ const QUEUE_BYTES: u64 = 1_280;
 
 /// Ready messages below this priority count as urgent in statistics.
 pub(crate) const URGENT_BELOW: u32 = 1024;
+
+/// The first name behind those that begin as temporary ones do: `/` is followed by `0`.
+const BEHIND_TEMPORARY: &str = "temporary0";

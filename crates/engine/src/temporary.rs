@@ -10,7 +10,12 @@ use crate::engine::{Engine, Outcome};
 use crate::session::SessionSlot;
 
 impl Engine {
-    pub(crate) fn create_temporary(&mut self, by: SessionSlot, topic: bool) -> Outcome {
+    pub(crate) fn create_temporary(
+        &mut self,
+        by: SessionSlot,
+        topic: bool,
+        secret: u128,
+    ) -> Outcome {
         if self.sessions.at(by).temporary.len() >= limits::SESSION_TEMPORARY_MAX {
             return Outcome::refused(Refusal::TooManyTemporary);
         }
@@ -18,7 +23,7 @@ impl Engine {
         if let Err(refusal) = room {
             return Outcome::refused(refusal);
         }
-        let name = self.temporary_name(topic);
+        let name = self.temporary_name(topic, secret);
         let made = if topic {
             self.topics.create(name.clone(), Some(by));
             Destination::Topic(name)
@@ -27,6 +32,7 @@ impl Engine {
             Destination::Queue(name)
         };
         self.sessions.at_mut(by).temporary.insert(made.clone());
+        self.totals.temporaries += 1;
         Outcome::reply(After::NOTHING, Reply::Created(made))
     }
 
@@ -53,6 +59,7 @@ impl Engine {
     }
 
     fn end_temporary(&mut self, destination: &Destination, effects: &mut Effects) {
+        self.totals.temporaries -= 1;
         match destination {
             Destination::Queue(name) => {
                 let slot = self.queues.find(name.as_str());
@@ -72,19 +79,18 @@ impl Engine {
         }
     }
 
-    /// A name that no destination has, nor had before the last restart: who still knows an old one
-    /// must not reach somebody else by it.
-    fn temporary_name(&mut self, topic: bool) -> QueueName {
+    /// A name that no destination has. Nobody can guess it: a peer that knows it was told it, and
+    /// one that still knows an old name reaches nobody else by it.
+    fn temporary_name(&self, topic: bool, mut secret: u128) -> QueueName {
         let kind = if topic { "topic" } else { "queue" };
-        self.next.temporary = self.next.temporary.max(self.latest.0);
         loop {
-            let name = format!("{}{kind}/{}", limits::TEMPORARY_PREFIX, self.next.temporary);
+            let name = format!("{}{kind}/{secret:032x}", limits::TEMPORARY_PREFIX);
             let name = QueueName::new(&name).expect("invariant: the name is short and plain");
-            self.next.temporary += 1;
             let queue = self.queues.find(name.as_str());
             if queue.is_none() && self.topics.find(name.as_str()).is_none() {
                 return name;
             }
+            secret = secret.wrapping_add(1);
         }
     }
 }

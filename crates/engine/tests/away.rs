@@ -426,7 +426,7 @@ fn a_batch_moves_elements_that_were_away_into_memory() {
         store.push("l", &[element]);
     }
     store.write();
-    let replies = store.ask(ONE, Command::CreateTemporary { topic: false });
+    let replies = store.ask(ONE, Command::CreateTemporary { topic: false, secret: 1 });
     let [Reply::Created(Destination::Queue(temporary))] = &replies[..] else {
         panic!("{replies:?}")
     };

@@ -250,7 +250,10 @@ impl World {
             }
             14 => Command::Unsubscribe { name: self.name() },
             15 => Command::Watch { link, queue: self.queue() },
-            16 => Command::CreateTemporary { topic: self.rng.one_in(2) },
+            16 => Command::CreateTemporary {
+                topic: self.rng.one_in(2),
+                secret: self.rng.below(u64::MAX).into(),
+            },
             17 => Command::DeleteTemporary { destination: self.temporary() },
             18..=20 => {
                 let limit = self.rng.below(100);

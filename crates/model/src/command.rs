@@ -55,10 +55,12 @@ pub enum Command {
         transaction: Option<TransactionId>,
     },
     /// Make a destination of a new name that goes with this session. What is sent there is kept in
-    /// memory only. → `Created`, `Refused`
+    /// memory only; only this session sees it. → `Created`, `Refused`
     CreateTemporary {
         /// A topic, or else a queue.
         topic: bool,
+        /// What its name ends with, which nobody can guess.
+        secret: u128,
     },
     /// Delete a destination that this session created, with its messages; its consumers are told
     /// `ConsumerClosed`. → `Done`, `NotFound`

@@ -27,6 +27,7 @@ mod output;
 mod policy;
 mod refusal;
 mod rules;
+mod secrets;
 mod settlement;
 mod statistics;
 mod subscription;
@@ -61,6 +62,7 @@ pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use refusal::{Bound, QueueFull, Refusal};
 pub use rules::{OwnPolicies, OwnPolicy, PolicyChange, QueueRule, RuleKey, StatedPolicy};
+pub use secrets::Secrets;
 pub use settlement::{DeadLetter, DeadReason, Settlement};
 pub use statistics::{
     BrokerStatistics, DeadLetterStatistics, MessageState, MessageStatistics, QueueStatistics,

@@ -10,7 +10,9 @@ use broker::{Broker, BrokerOptions, JournalFailed, OpenError, Recovery};
 use disk::{File, RealDisk};
 use engine::{EngineOptions, QueuePolicies};
 use journal::JournalOptions;
-use model::{BrokerStatistics, Nanos, StorePolicy, limits};
+use model::{BrokerStatistics, Nanos, Secrets, StorePolicy, limits};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::address::{Listen, Listening, listed_twice};
 use crate::buffered::ALLOWED_BYTES_MIN;
@@ -403,7 +405,23 @@ fn http_options(config: &Config, held_bytes: Arc<AtomicUsize>) -> http_api::Opti
 }
 
 fn amqp_options(config: &Config) -> amqp::Options {
-    amqp::Options { max_message_bytes: message_bytes(config) as u64, ..amqp::Options::default() }
+    amqp::Options {
+        max_message_bytes: message_bytes(config) as u64,
+        secrets: Secrets::new(random),
+        ..amqp::Options::default()
+    }
+}
+
+/// 128 bits of the system's randomness.
+fn random() -> u128 {
+    let mut bytes = [0; 16];
+    loop {
+        match getrandom(&mut bytes, GetRandomFlags::empty()) {
+            Ok(count) if count == bytes.len() => return u128::from_ne_bytes(bytes),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => panic!("the system gives no random numbers: {errno}"),
+        }
+    }
 }
 
 fn redis_options(config: &Config) -> resp::Options {

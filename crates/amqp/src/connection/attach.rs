@@ -210,7 +210,8 @@ impl Connection {
             Ok(Opening::Nothing) => return self.ask_nothing(Awaited::Attached(id)),
             Ok(Opening::Ask(command, awaited)) => return self.ask(command, awaited(id)),
             Ok(Opening::Temporary { topic }) => {
-                return self.ask(Command::CreateTemporary { topic }, Awaited::Created(id));
+                let secret = self.options.secrets.next();
+                return self.ask(Command::CreateTemporary { topic, secret }, Awaited::Created(id));
             }
             Ok(Opening::Destination(destination)) => {
                 match elsewhere::meaning(destination.name().as_str()) {

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use model::{Draining, Nanos, WallClock, limits};
+use model::{Draining, Nanos, Secrets, WallClock, limits};
 
 /// What a server decides about its connections; the same for all.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Options {
     pub wall_clock: WallClock,
     /// Whether all messages of peers are rejected.
     pub draining: Draining,
+    /// What names of temporary queues and topics end with.
+    pub secrets: Secrets,
 }
 
 impl Default for Options {
@@ -45,6 +47,7 @@ impl Default for Options {
             unsettled_max: UNSETTLED_DEFAULT,
             wall_clock: WallClock::default(),
             draining: Draining::default(),
+            secrets: Secrets::default(),
         }
     }
 }

@@ -243,7 +243,7 @@ impl World {
                 self.stored += 1;
                 Reply::Stored { message: MessageId(self.stored) }
             }
-            Command::CreateTemporary { topic: true } => Reply::Created(topic("temporary-1")),
+            Command::CreateTemporary { topic: true, .. } => Reply::Created(topic("temporary-1")),
             Command::CreateTemporary { .. } => Reply::Created(queue("temporary-1")),
             Command::FindSubscription { .. } => Reply::NotFound,
             _ => Reply::Done,

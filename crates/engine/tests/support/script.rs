@@ -73,7 +73,7 @@ use engine::{
 };
 use model::{
     After, Command, ConsumerMode, DeadReason, Destination, Durability, Formats, LinkId, MessageId,
-    Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply, SessionId, Settlement,
+    Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply, Secrets, SessionId, Settlement,
     StorePolicy, Subject, Subscription, SubscriptionName, TransactionId, Value,
 };
 
@@ -87,6 +87,7 @@ pub(crate) struct Script {
     log: Log,
     snapshot: Option<Snapshot>,
     effects: Effects,
+    secrets: Secrets,
 }
 
 /// A line's words: those with a `=` by name, the others by place.
@@ -130,6 +131,7 @@ impl Script {
             log: Log::default(),
             snapshot: None,
             effects: Effects::default(),
+            secrets: Secrets::default(),
         }
     }
 
@@ -163,7 +165,10 @@ impl Script {
                 self.engine.dismiss_session(self.now, session, &mut self.effects);
             }
             [session, ref command @ ..] => {
-                let command = words.command(command);
+                let mut command = words.command(command);
+                if let Command::CreateTemporary { secret, .. } = &mut command {
+                    *secret = self.secrets.next();
+                }
                 let session = self::session(session);
                 self.engine.handle(self.now, session, command, &mut self.effects);
             }
@@ -282,7 +287,7 @@ impl<'a> Words<'a> {
             ["subscription", name] => {
                 Command::FindSubscription { name: self.subscription_name(name) }
             }
-            ["temporary", kind] => Command::CreateTemporary { topic: kind == "topic" },
+            ["temporary", kind] => Command::CreateTemporary { topic: kind == "topic", secret: 0 },
             ["delete-temporary", to] => Command::DeleteTemporary { destination: destination(to) },
             ["watch", link, queue] => Command::Watch { link: self::link(link), queue: name(queue) },
             ["unwatch", link, queue] => {
