@@ -301,7 +301,7 @@ impl Engine {
         } else if let Some(lack) = lack {
             self.pace(slot, command, lack, floor, effects)
         } else {
-            self.dispatch(slot, command, effects)
+            self.do_now(slot, command, effects)
         };
         self.conclude(session, outcome, effects);
         self.raise_answers(slot, floor, first, effects);
@@ -422,21 +422,21 @@ impl Engine {
         self.timers.due(now).map(ending).sum()
     }
 
-    /// Does what a session asked before, and what had to wait.
+    /// Does what a session asks, or asked before and had to wait for.
     pub(crate) fn do_now(
         &mut self,
         by: SessionSlot,
         command: Command,
         effects: &mut Effects,
     ) -> Outcome {
-        self.dispatch(by, command, effects)
+        self.took_steps(limits::COMMAND_STEPS);
+        match self.denial(by, &command) {
+            Some(denial) => denial,
+            None => self.dispatch(by, command, effects),
+        }
     }
 
     fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
-        self.took_steps(limits::COMMAND_STEPS);
-        if let Some(denial) = self.denial(by, &command) {
-            return denial;
-        }
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),
             Command::Identify { client } => self.identify(by, client),
