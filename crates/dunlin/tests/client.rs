@@ -249,7 +249,8 @@ fn more_properties_than_a_request_may_have_are_refused_before_it_is_sent() {
     // Around the limit the broker and the command line agree, whatever else is said.
     for length in (11_700..12_300).step_by(20) {
         let property = format!("p={}", "x".repeat(length));
-        let words = ["send", "q", "m", "--property", &property, "--priority", "9", "--key", "k"];
+        let key = format!("k{length}");
+        let words = ["send", "q", "m", "--property", &property, "--priority", "9", "--key", &key];
         let (status, _, err) = broker.run(&directory, &words);
         assert!(status == 0 || err.contains("12 KiB"), "{length}: {err}");
     }

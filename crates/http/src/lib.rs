@@ -22,6 +22,7 @@ mod guard;
 mod half_sent;
 mod journal;
 mod number;
+mod object;
 mod open;
 mod operate;
 mod origin;

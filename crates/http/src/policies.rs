@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::app::{App, Asked, json};
 use crate::body::Answer;
 use crate::gateway::Gateway;
+use crate::object::unreadable;
 use crate::operate::{page_max, unexpected};
 use crate::problem::{Problem, Result};
 use crate::route::name;
@@ -34,9 +35,8 @@ impl<G: Gateway> App<G> {
         let reading =
             self.reader.begin(said, body, &asker, POLICY_BYTES_MAX, "send only the rules")?;
         let read = reading.whole().await?;
-        let object = unique::object(&read.bytes).map_err(|error| {
-            Problem::bad_request(format!("the body is no JSON object of rules: {error}"))
-        })?;
+        let object =
+            unique::object(&read.bytes).map_err(|error| unreadable(&read.bytes, &error))?;
         let change = Box::new(change(method == Method::PATCH, &object)?);
         self.answer_policy(queue.clone(), AdminCommand::ChangePolicy { queue, change }).await
     }

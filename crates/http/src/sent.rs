@@ -3,14 +3,15 @@
 
 use serde::Deserialize;
 
+use crate::object::Object;
 use crate::property::Properties;
 
 /// All of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Transaction {
-    pub(crate) send: Option<Vec<Sent>>,
-    pub(crate) settle: Option<Vec<Settled>>,
+    pub(crate) send: Option<Vec<Object<Sent>>>,
+    pub(crate) settle: Option<Vec<Object<Settled>>>,
 }
 
 /// A message to be sent.

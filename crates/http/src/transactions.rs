@@ -10,6 +10,7 @@ use crate::app::{App, Asked, json};
 use crate::body::Answer;
 use crate::draft::{Draft, refuse_headers};
 use crate::gateway::{Gateway, Settling, Step, Work};
+use crate::object::{Object, unreadable};
 use crate::problem::{Problem, Result};
 use crate::route::{name, settling};
 use crate::send::IN_PARTS;
@@ -28,8 +29,8 @@ impl<G: Gateway> App<G> {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
         self.reader.said.extend(&mut read.place, json_bytes).await?;
-        let Transaction { send, settle } = serde_json::from_slice(&read.bytes)
-            .map_err(|error| Problem::bad_request(format!("the body: {error}")))?;
+        let Object(Transaction { send, settle }) =
+            serde_json::from_slice(&read.bytes).map_err(|error| unreadable(&read.bytes, &error))?;
         let (send, settle) = (send.unwrap_or_default(), settle.unwrap_or_default());
         let (sent, settled) = (send.len(), settle.len());
         if sent + settled > limits::TRANSACTION_RECORDS_MAX || settled > SETTLED_MAX {
@@ -37,11 +38,11 @@ impl<G: Gateway> App<G> {
         }
         let mut steps = Vec::with_capacity(sent + settled);
         // Sends first: where one is refused nothing has been taken from its lease yet.
-        for message in send {
+        for Object(message) in send {
             steps.push(self.put(message)?);
         }
         let mut leases = BTreeSet::new();
-        for settled in &settle {
+        for Object(settled) in &settle {
             let (token, settling) = settlement_of(settled)?;
             if !leases.insert(token) {
                 return Err(Problem::bad_request(format!("settle names lease {token} twice")));

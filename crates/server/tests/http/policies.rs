@@ -71,6 +71,7 @@ fn what_may_not_be_changes_nothing() {
     for (method, body, status, part) in [
         ("PUT", "max-messages=1", 400, "no JSON object"),
         ("PUT", "[]", 400, "no JSON object"),
+        ("PUT", "", 400, "the body is empty, and has to be a JSON object"),
         ("PUT", r#"{"max-messages":1,"colour":"red"}"#, 400, "\\\"colour\\\" is no rule"),
         ("PATCH", r#"{"max-messages":0}"#, 400, "max-messages is 0 and has to be a number above 0"),
         (

@@ -74,10 +74,17 @@ fn what_is_no_transaction_is_refused() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     for (body, part) in [
-        ("", "no JSON object"),
+        ("", "the body is empty, and has to be a JSON object"),
+        (" \n", "the body is empty"),
         ("[]", "no JSON object"),
-        (r#"{"sent": []}"#, "no member sent"),
-        (r#"{"send": {}}"#, "list of objects"),
+        ("[[], []]", "no JSON object"),
+        ("null", "no JSON object"),
+        ("queue=q", "no JSON object"),
+        (r#"{"send": ["#, "no JSON object: EOF"),
+        (r#"{"sent": []}"#, "the body: unknown field `sent`, expected `send` or `settle`"),
+        (r#"{"send": {}}"#, "invalid type: map, expected a sequence"),
+        (r#"{"send": [["q", null, "x"]]}"#, "invalid type: sequence, expected a JSON object"),
+        (r#"{"send": [], "send": []}"#, "duplicate field `send`"),
         (r#"{"send": [{"body": "x"}]}"#, "queue and topic"),
         (r#"{"send": [{"queue": "q", "topic": "t", "body": "x"}]}"#, "queue and topic"),
         (r#"{"settle": [{"lease": "x"}]}"#, "names a lease"),
