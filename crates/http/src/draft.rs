@@ -17,6 +17,7 @@ use crate::property::{PREFIX, Properties, Property};
 use crate::query::duration;
 use crate::send::SMALLER;
 use crate::sent::Sent;
+use crate::standards;
 
 /// All but the body.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,8 +69,10 @@ impl Draft {
         }
         for (name, value) in headers {
             draft.properties.extend(Property::of_header(name, value)?);
+            draft.properties.extend(standards::attribute(name, value)?);
         }
         draft.check_properties()?;
+        standards::add_trace(&mut draft.properties, headers);
         Ok(draft)
     }
 
@@ -189,7 +192,8 @@ fn check_headers(headers: &HeaderMap) -> Result<()> {
 
 /// Where each message says its own, headers of one are refused: nobody would obey them.
 pub(crate) fn refuse_headers(headers: &HeaderMap) -> Result<()> {
-    let is_of_one = |name: &&str| is_ours(name) || *name == "idempotency-key";
+    let is_of_one =
+        |name: &&str| is_ours(name) || standards::is_of_event(name) || *name == "idempotency-key";
     match headers.keys().map(HeaderName::as_str).find(is_of_one) {
         Some(name) => Err(Problem::bad_request(format!(
             "header {name} is for one message: here each of send has members for it, persistence, \

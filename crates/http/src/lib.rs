@@ -40,6 +40,7 @@ mod serve;
 mod shown;
 mod silent;
 mod socket;
+mod standards;
 mod status;
 mod token;
 mod topics;

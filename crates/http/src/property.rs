@@ -4,7 +4,7 @@
 //! of its own, whose name has no case. There a value is a number, `true`, `false` or a text. It is
 //! a number where that is written just so again: `007`, `1.50`, `1e3` and more digits than are held
 //! stay texts. A text that looks like one of the others, or is not plain ASCII, is written as a
-//! JSON string.
+//! JSON string. What other standards have headers for is in these: see [`standards`].
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,6 +18,7 @@ use serde_json::{Map, Number, Value as Json};
 use crate::draft::PROPERTIES_MAX;
 use crate::number;
 use crate::problem::{Problem, Result};
+use crate::standards;
 
 /// A property that a sender gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,6 +138,9 @@ impl Property {
 
 /// The header of a property; `None` where there can be no such header.
 pub(crate) fn header(name: &str, value: Value<'_>) -> Option<(HeaderName, HeaderValue)> {
+    if let Some(header) = standards::header(name, value) {
+        return Some(header);
+    }
     let name = HeaderName::from_bytes(format!("{PREFIX}{name}").as_bytes()).ok()?;
     let text = match value {
         Value::Null | Value::Opaque => return None,

@@ -70,6 +70,41 @@ fn names_of_properties_keep_their_case() {
 }
 
 #[test]
+fn events_and_traces_keep_their_headers() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    let trace = "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let event = [
+        "idempotency-key: k",
+        "ce-id: 7",
+        "ce-type: order.paid",
+        "ce-subject: gr%C3%BCn",
+        "content-type: application/json",
+        "tracestate: a=1",
+    ];
+    let traced = |trace| [&event[..], &[trace]].concat();
+    http.post_with("/queues/q/messages", &traced(trace), "{}").says(201, "");
+    let again = "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203332-01";
+    http.post_with("/queues/q/messages", &traced(again), "{}").says(201, "");
+    let selector = "%22cloudEvents_type%22%3D%27order.paid%27";
+    let seen = "\"cloudEvents_subject\":\"grün\"";
+    http.ask(&format!("GET /queues/q/messages?browse&selector={selector}")).says(200, seen);
+    let answer = http.ask("GET /queues/q/messages");
+    for header in event.iter().skip(1).chain([&trace]) {
+        let (name, value) = header.split_once(": ").unwrap();
+        assert_eq!(answer.header(name), Some(value), "{name}");
+    }
+    assert_eq!(answer.header("dunlin-property-traceparent"), None);
+    assert_eq!(http.ask("GET /queues/q/messages").status, 204, "one key, whatever its trace");
+
+    let none = "{\"send\":[]}";
+    http.post_with("/transactions", &["ce-id: 7"], none).says(400, "ce-id");
+    http.post_with("/transactions", &[trace], none).says(200, "");
+    let twice = ["ce-id: 7", "dunlin-properties: {\"cloudEvents_id\":\"8\"}"];
+    http.post_with("/queues/q/messages", &twice, "m").says(400, "cloudEvents_id is given twice");
+}
+
+#[test]
 fn properties_are_for_selectors_and_the_body_is_for_all() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
