@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use broker::{Explained, QueueShare, explain};
 use engine::EngineOptions;
-use model::StorePolicy;
+use model::{Nanos, StorePolicy};
 use serde_json::{Map, Value as Json, json};
 
 use crate::client::table::print;
@@ -67,7 +67,7 @@ fn queue_json(share: &QueueShare) -> Json {
         kind: share.queue.as_str(),
         "messages": share.messages,
         "oldest": share.oldest.0,
-        "created": share.created.0 / 1_000_000,
+        "created": share.created.rfc3339().to_string(),
     })
 }
 
@@ -91,7 +91,8 @@ fn oldest(queue: &Map<String, Json>, now_millis: u128) -> String {
     let number = |name: &str| queue.get(name).and_then(Json::as_u64).unwrap_or_default();
     let text = |name: &str| queue.get(name).and_then(Json::as_str);
     let name = text("queue").or(text("topic")).unwrap_or_default();
-    let seconds = now_millis.saturating_sub(u128::from(number("created"))) / 1000;
+    let created = text("created").and_then(Nanos::of_rfc3339).unwrap_or_default();
+    let seconds = now_millis.saturating_sub(u128::from(created.0 / 1_000_000)) / 1000;
     let (id, messages) = (number("oldest"), number("messages"));
     format!("{id} in {name}, {} old, of {messages}", span(seconds))
 }
@@ -116,7 +117,8 @@ mod tests {
     fn the_oldest_message_is_told_with_its_age() {
         let segment = json!({
             "bytes": 1000, "live_bytes": 5, "queues_count": 3,
-            "queues": [{ "queue": "mail", "messages": 2, "oldest": 17, "created": 1_000 }],
+            "queues": [{ "queue": "mail", "messages": 2, "oldest": 17,
+                "created": "1970-01-01T00:00:01.000Z" }],
         });
         let mut segment = object(segment).unwrap();
         tell(&mut segment, 10_801_000);

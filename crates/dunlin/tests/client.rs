@@ -325,7 +325,7 @@ fn rules_of_queues_are_set_shown_and_survive_kill_9() {
     assert!(shown.contains("dead-letters=park-persistent default\n"), "{shown}");
     let words = ["policy", "set", "q", "max-messages=1", "pop-lease=30s", "--json"];
     let json = broker.says(&directory, &words);
-    assert!(json.contains("\"max-messages\":1,") && json.ends_with("}\n"), "{json}");
+    assert!(json.contains("\"max_messages\":1,") && json.ends_with("}\n"), "{json}");
     broker.server.signal(Signal::KILL);
     broker.server.end();
 

@@ -7,7 +7,7 @@ use crate::app::{App, Asked, json};
 use crate::body::Answer;
 use crate::gateway::{Gateway, QueueFigures, SegmentFigures};
 use crate::problem::Result;
-use crate::shown::millis;
+use crate::shown::moment;
 
 impl<G: Gateway> App<G> {
     /// Its files, whole: they are as many as the disk holds segments.
@@ -38,6 +38,6 @@ fn queue(queue: &QueueFigures) -> Json {
         kind: queue.queue.as_str(),
         "messages": queue.messages,
         "oldest": queue.oldest.0,
-        "created": millis(queue.created),
+        "created": moment(queue.created),
     })
 }

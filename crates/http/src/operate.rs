@@ -5,8 +5,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use model::{
     AdminCommand, ClientName, Command, Envelopes, Holder, MessageId, MessageState, Nanos,
-    QueueName, QueuePolicy, QueueRule, QueueStatistics, Reply, RuleKey, Shown, SubscriptionName,
-    SubscriptionStatistics, limits,
+    QueueName, QueueStatistics, Reply, Shown, SubscriptionName, SubscriptionStatistics, limits,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -15,6 +14,7 @@ use crate::body::Answer;
 use crate::cursor::{Cursor, state_named, state_word};
 use crate::gateway::Gateway;
 use crate::guard::attachment;
+use crate::policies::rules_json;
 use crate::portions::Portions;
 use crate::problem::{Problem, Result};
 use crate::query::Query;
@@ -56,7 +56,8 @@ impl<G: Gateway> App<G> {
         };
         let mut object = statistics(&found);
         if let Reply::Policy(stated) = self.admin(AdminCommand::Policy { queue }).await? {
-            object.insert("policy".into(), policy_json(&stated.holds));
+            object.insert("policy".into(), rules_json(&stated.holds));
+            object.insert("kept".into(), stated.holds.kept.into());
         }
         Ok(json(StatusCode::OK, &Json::Object(object)))
     }
@@ -255,21 +256,6 @@ fn statistics(queue: &QueueStatistics) -> Map<String, Json> {
         ("paced", queue.paced.into()),
     ];
     pairs.map(|(name, value): (&str, Json)| (name.to_owned(), value)).into_iter().collect()
-}
-
-fn policy_json(policy: &QueuePolicy) -> Json {
-    let word = |key| QueueRule::of(key, policy).to_string();
-    json!({
-        "release_order": word(RuleKey::ReleaseOrder),
-        "kept": policy.kept,
-        "attempts_max": policy.attempts_max,
-        "dead_letters": word(RuleKey::DeadLetters),
-        "pop_lease_millis": policy.pop_lease.map(millis),
-        "max_messages": policy.bounds.messages_max,
-        "max_bytes": policy.bounds.bytes_max,
-        "when_full": word(RuleKey::WhenFull),
-        "target_age_millis": policy.bounds.target_age.map(millis),
-    })
 }
 
 fn shown_json(shown: &Shown, envelopes: &Envelopes) -> Json {

@@ -5,7 +5,7 @@ use model::{
     AdminCommand, OwnPolicy, PolicyChange, QueueName, QueuePolicy, QueueRule, Reply, RuleKey,
     StatedPolicy,
 };
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Number, Value as Json, json};
 
 use crate::app::{App, Asked, json};
 use crate::body::Answer;
@@ -79,11 +79,20 @@ impl<G: Gateway> App<G> {
 
 /// The rules that hold, in the words in which they are given, and where each is from.
 fn stated_json(queue: &QueueName, stated: &StatedPolicy) -> Json {
-    let holds = RuleKey::ALL.map(|key| member(QueueRule::of(key, &stated.holds)));
-    let holds: Map<String, Json> = holds.into_iter().collect();
-    let from = RuleKey::ALL.map(|key| (key.word().to_owned(), origin(key, stated).into()));
+    let from = RuleKey::ALL.map(|key| (member_name(key), origin(key, stated).into()));
     let from: Map<String, Json> = from.into_iter().collect();
-    json!({ "queue": queue.as_str(), "policy": holds, "from": from })
+    json!({ "queue": queue.as_str(), "policy": rules_json(&stated.holds), "from": from })
+}
+
+/// The rules that hold.
+pub(crate) fn rules_json(policy: &QueuePolicy) -> Json {
+    let rules = RuleKey::ALL.map(|key| member(QueueRule::of(key, policy)));
+    Json::Object(rules.into_iter().collect())
+}
+
+/// What JSON calls a rule: with underscores, as it does all else.
+fn member_name(key: RuleKey) -> String {
+    key.word().replace('-', "_")
 }
 
 /// What is configured as it would be anyway cannot be told from what is not.
@@ -97,19 +106,25 @@ fn origin(key: RuleKey, stated: &StatedPolicy) -> &'static str {
 }
 
 fn member(rule: QueueRule) -> (String, Json) {
-    let value = match rule {
-        QueueRule::AttemptsMax(attempts) => attempts.into(),
-        QueueRule::MessagesMax(Some(number)) | QueueRule::BytesMax(Some(number)) => number.into(),
-        rule => rule.to_string().into(),
+    let text = rule.to_string();
+    let value = match text.as_str() {
+        NONE => Json::Null,
+        number if rule.key().is_number() => number.parse::<u64>().map_or(Json::Null, Json::from),
+        word => word.into(),
     };
-    (rule.key().word().to_owned(), value)
+    (member_name(rule.key()), value)
 }
 
 /// What a body asks for: all rules of its own, or `some` of them, where `null` takes one away.
+/// Rules are named as in answers, or as on the command line.
 fn change(some: bool, object: &Map<String, Json>) -> Result<PolicyChange> {
     let (mut forget, mut set) = (Vec::new(), OwnPolicy::default());
     for (word, value) in object {
-        let key = RuleKey::named(word).ok_or_else(|| unknown(word))?;
+        let key = RuleKey::named(&word.replace('_', "-")).ok_or_else(|| unknown(word))?;
+        if set.get(key).is_some() || forget.contains(&key) {
+            let name = member_name(key);
+            return Err(Problem::bad_request(format!("{name} is given twice")));
+        }
         if some && value.is_null() {
             forget.push(key);
         } else {
@@ -120,26 +135,40 @@ fn change(some: bool, object: &Map<String, Json>) -> Result<PolicyChange> {
 }
 
 fn rule(key: RuleKey, value: &Json) -> Result<QueueRule> {
+    let may_be_none = QueueRule::parse(key, NONE).is_some();
     let text = match value {
-        Json::Number(number) if key.is_number() => Some(number.to_string()),
-        // In a text there are only words.
-        Json::String(text)
-            if !(key.is_number() && text.starts_with(|c: char| c.is_ascii_digit())) =>
-        {
-            Some(text.clone())
+        Json::Null => Some(NONE.to_owned()),
+        Json::Number(number) if key.is_number() && !is_too_large(number) => {
+            Some(number.to_string())
         }
+        Json::String(text) if !key.is_number() => Some(text.clone()),
         _ => None,
     };
-    let rule = text.and_then(|text| QueueRule::parse(key, &text));
+    let is_zero = |text: &String| may_be_none && ["0", "0s", "0ms"].contains(&text.as_str());
+    let text = text.map(|text| if is_zero(&text) { NONE.to_owned() } else { text });
+    // In JSON nothing is a word for nothing.
+    let is_word = *value == NONE;
+    let rule = text.filter(|_| !is_word).and_then(|text| QueueRule::parse(key, &text));
     rule.ok_or_else(|| {
-        Problem::bad_request(format!("{} is {value} and has to be {}", key.word(), key.allowed()))
+        let allowed = key.allowed().replace("a number above 0, or none", "a number, 0 for any");
+        let allowed = allowed.replace(", or none", ", or 0 for none");
+        let name = member_name(key);
+        Problem::bad_request(format!("{name} is {value} and has to be {allowed}"))
     })
 }
 
+/// Clients hold numbers in 64 bits with a sign.
+fn is_too_large(number: &Number) -> bool {
+    number.as_u64().is_some_and(|number| i64::try_from(number).is_err())
+}
+
 fn unknown(word: &str) -> Problem {
-    let known = RuleKey::ALL.map(RuleKey::word).join(", ");
+    let known = RuleKey::ALL.map(member_name).join(", ");
     Problem::bad_request(format!("{word:?} is no rule of a queue, which are: {known}"))
 }
+
+/// The word of the command line for no bound, no lease, no age.
+const NONE: &str = "none";
 
 /// A body that names all rules is much shorter.
 const POLICY_BYTES_MAX: usize = 4 * 1024;
@@ -154,47 +183,61 @@ mod tests {
 
     #[test]
     fn what_is_shown_can_be_given() {
-        let text = r#"{"release-order":"back","attempts-max":0,"dead-letters":"drop",
-            "pop-lease":"90s","max-messages":18446744073709551615,"max-bytes":"none",
-            "when-full":"reject","target-age":"250ms"}"#;
+        let text = r#"{"release_order":"back","attempts_max":0,"dead_letters":"drop",
+            "pop_lease":"90s","max_messages":9223372036854775807,"max_bytes":null,
+            "when_full":"reject","target_age":"250ms"}"#;
         let own = of(false, text).unwrap().set;
-        assert_eq!(own.iter().count(), RuleKey::ALL.len());
+        assert_eq!(own.iter().count(), 8);
         let stated = StatedPolicy {
             holds: own.over(QueuePolicy::default()),
             own: OwnPolicy::default(),
             configured: own.over(QueuePolicy::default()),
         };
         let shown = stated_json(&QueueName::new("q").unwrap(), &stated);
-        assert_eq!(shown["from"]["pop-lease"], "configured");
-        assert_eq!(shown["from"]["max-bytes"], "default");
-        assert_eq!(of(false, &shown["policy"].to_string()).unwrap().set, own);
+        assert_eq!(shown["from"]["pop_lease"], "configured");
+        assert_eq!(shown["from"]["max_bytes"], "default");
+        assert_eq!(shown["policy"]["max_bytes"], Json::Null);
+        let again = of(false, &shown["policy"].to_string()).unwrap().set;
+        assert!(own.iter().all(|rule| again.get(rule.key()) == Some(rule)), "{again:?}");
     }
 
     #[test]
     fn some_change_and_others_go() {
-        let asked = of(true, r#"{"max-messages":7,"when-full":null}"#).unwrap();
+        let asked = of(true, r#"{"max_messages":7,"when-full":null}"#).unwrap();
         assert_eq!(asked.forget, [RuleKey::WhenFull]);
         assert_eq!(asked.set.iter().collect::<Vec<_>>(), [QueueRule::MessagesMax(Some(7))]);
         assert_eq!(of(false, "{}").unwrap().forget, RuleKey::ALL);
+        for (some, text) in [
+            (true, r#"{"max_messages":0}"#),
+            (false, r#"{"max_messages":0}"#),
+            (false, r#"{"max_messages":null}"#),
+        ] {
+            let set: Vec<_> = of(some, text).unwrap().set.iter().collect();
+            assert_eq!(set, [QueueRule::MessagesMax(None)], "{text}");
+        }
+        let ages = of(true, r#"{"target_age":"0"}"#).unwrap().set;
+        assert_eq!(ages.iter().collect::<Vec<_>>(), [QueueRule::TargetAge(None)]);
     }
 
     #[test]
     fn what_makes_no_sense_is_named_with_what_would() {
         for (text, what) in [
-            (r#"{"max-mesages":1}"#, "\"max-mesages\" is no rule of a queue, which are: release"),
-            (r#"{"max-messages":0}"#, "max-messages is 0 and has to be a number above 0, or none"),
-            (r#"{"max-messages":"7"}"#, "max-messages is \"7\" and has to be a number"),
-            (r#"{"max-messages":1.5}"#, "max-messages is 1.5 and"),
-            (r#"{"max-bytes":-1}"#, "max-bytes is -1 and"),
-            (r#"{"max-bytes":1e3}"#, "max-bytes is 1000.0 and"),
-            (r#"{"attempts-max":4294967296}"#, "0 for any number"),
-            (r#"{"attempts-max":"none"}"#, "0 for any number"),
-            (r#"{"when-full":"burn"}"#, "pace, reject, drop-oldest, dead-letter or disconnect"),
-            (r#"{"when-full":true}"#, "when-full is true and"),
-            (r#"{"when-full":null}"#, "when-full is null and"),
-            (r#"{"pop-lease":30}"#, "a duration such as"),
-            (r#"{"target-age":"2401h"}"#, "100 days"),
-            (r#"{"release-order":["front"]}"#, "front or back"),
+            (r#"{"max_mesages":1}"#, "\"max_mesages\" is no rule of a queue, which are: release_"),
+            (r#"{"max_messages":"7"}"#, "max_messages is \"7\" and has to be a number, 0 for any"),
+            (r#"{"max_messages":1.5}"#, "max_messages is 1.5 and"),
+            (r#"{"max_messages":"none"}"#, "max_messages is \"none\" and"),
+            (r#"{"max_messages":1,"max-messages":1}"#, "max_messages is given twice"),
+            (r#"{"max_bytes":-1}"#, "max_bytes is -1 and"),
+            (r#"{"max_bytes":1e3}"#, "max_bytes is 1000.0 and"),
+            (r#"{"attempts_max":4294967296}"#, "0 for any number"),
+            (r#"{"attempts_max":null}"#, "0 for any number"),
+            (r#"{"when_full":"burn"}"#, "pace, reject, drop-oldest, dead-letter or disconnect"),
+            (r#"{"when_full":true}"#, "when_full is true and"),
+            (r#"{"when_full":null}"#, "when_full is null and"),
+            (r#"{"pop_lease":30}"#, "a duration such as"),
+            (r#"{"pop_lease":"none"}"#, "100 days at most, or 0 for none"),
+            (r#"{"target_age":"2401h"}"#, "100 days"),
+            (r#"{"release_order":["front"]}"#, "front or back"),
         ] {
             let problem = of(false, text).unwrap_err();
             assert!(problem.detail.contains(what), "{}", problem.detail);

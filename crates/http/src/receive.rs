@@ -1,7 +1,7 @@
 //! Receiving, and saying what became of what was received.
 
 use hyper::StatusCode;
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use model::{Nanos, QueueName, limits, priority_of_jms};
 use serde_json::{Value as Json, json};
 
@@ -34,20 +34,21 @@ impl<G: Gateway> App<G> {
         let max = asked.query.number("max", 1, limits::PAGE_MESSAGES_MAX as u64)?;
         asked.query.finish()?;
         asked.caller.check_lease(&asked.headers)?;
+        let as_list = max.is_some() || asks_for_json(&asked.headers);
         // A head may be large, and the wait long.
         asked.headers = HeaderMap::new();
         let asker = asked.peer.asker.clone();
         let mut room = Taken::default();
-        if let (Some(max), Nanos::ZERO) = (max, wait) {
+        let max_count = max.unwrap_or(1) as usize;
+        if as_list && wait == Nanos::ZERO {
             // Where others read slowly it stays in its queue until there is room for the answer.
-            let likely = (max as usize).saturating_mul(LIKELY_BYTES).min(ANSWER_BYTES);
+            let likely = max_count.saturating_mul(LIKELY_BYTES).min(ANSWER_BYTES);
             tokio::select! {
                 biased;
                 more = self.unread.await_more(&mut room, likely, self.options.pace_max) => more?,
                 () = asker.left() => {}
             }
         }
-        let max_count = max.unwrap_or(1) as usize;
         let wanted = Wanted { queue, wait, lease, max: max_count, asker: asker.clone() };
         let leased = self.gateway.receive(wanted).await?;
         let tokens: Vec<Token> = leased.iter().map(|leased| leased.token).collect();
@@ -57,10 +58,10 @@ impl<G: Gateway> App<G> {
         if !leased.is_empty() && asker.look() {
             return Err(Problem::client_left());
         }
-        let answer = match (max, leased.as_slice()) {
-            (Some(_), leased) => attachment(self.list(leased)),
-            (None, [leased]) => attachment(self.one(leased)),
-            (None, _) => no_content(),
+        let answer = match leased.as_slice() {
+            leased if as_list => attachment(self.list(leased)),
+            [leased] => attachment(self.one(leased)),
+            _ => no_content(),
         };
         Ok(answer.map(|body| guarded(body, unsent, room)))
     }
@@ -159,3 +160,55 @@ const LIKELY_BYTES: usize = 4096;
 
 /// And for all of them, as a gateway gives no more.
 const ANSWER_BYTES: usize = 1024 * 1024;
+
+/// Whether a client wants JSON rather than a message as it is: its `Accept` names that, and takes
+/// not just anything. Clients generated from the description say so; what libraries add to every
+/// request ends with `*/*`.
+fn asks_for_json(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
+    let mut names_json = false;
+    for range in values.flat_map(|value| value.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let is_refused = parts.any(|part| {
+            let weight = part.strip_prefix("q=").or(part.strip_prefix("Q="));
+            weight.is_some_and(|weight| weight.parse() == Ok(0.0))
+        });
+        if kind == "*/*" && !is_refused {
+            return false;
+        }
+        names_json |= kind.eq_ignore_ascii_case("application/json") && !is_refused;
+    }
+    names_json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_asked_for_by_name() {
+        for (accept, is_asked) in [
+            (&[][..], false),
+            (&["application/json"], true),
+            (&["Application/JSON; charset=utf-8"], true),
+            (&["application/json, application/problem+json"], true),
+            (&["application/problem+json"], false),
+            (&["text/plain", "application/json;q=0.5"], true),
+            (&["application/json;q=0"], false),
+            (&["application/json; q=0.000, text/plain"], false),
+            (&["*/*"], false),
+            // What axios sends.
+            (&["application/json, text/plain, */*"], false),
+            (&["application/json, */*;q=0"], true),
+            (&["text/event-stream"], false),
+            (&["application/jsonx"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in accept {
+                headers.append(ACCEPT, HeaderValue::from_static(value));
+            }
+            assert_eq!(asks_for_json(&headers), is_asked, "{accept:?}");
+        }
+    }
+}

@@ -21,12 +21,12 @@ impl<G: Gateway> App<G> {
         let count = asked.query.number("count", 1, limits::TRANSACTION_RECORDS_MAX as u64)?;
         let is_ndjson = draft.content_type.as_deref().is_some_and(is_ndjson);
         let by_line = asked.query.flag("lines")? || is_ndjson;
-        let first_line = asked.query.number("first-line", 1, FIRST_LINE_MAX)?;
+        let first_line = asked.query.number("first_line", 1, FIRST_LINE_MAX)?;
         if count.is_some() && by_line {
             return Err(Problem::bad_request("count and lines cannot be used together"));
         }
         if first_line.is_some() && !by_line {
-            return Err(Problem::bad_request("first-line is for lines"));
+            return Err(Problem::bad_request("first_line is for lines"));
         }
         if count.is_some() && draft.key.is_some() {
             return Err(Problem::bad_request(

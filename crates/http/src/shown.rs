@@ -82,8 +82,8 @@ pub(crate) fn json(delivery: &Delivery, envelopes: &Envelopes) -> Map<String, Js
     put("failed", delivery.failed.into());
     put("priority", jms_of_priority(delivery.priority).into());
     put("durability", durability(delivery.durability).into());
-    put("created", millis(delivery.created).into());
-    put("expires", delivery.expires.map_or(Json::Null, |at| millis(at).into()));
+    put("created", moment(delivery.created));
+    put("expires", delivery.expires.map_or(Json::Null, moment));
     put("content_type", envelope.content_type.map_or(Json::Null, Json::from));
     put("properties", properties(&envelope));
     if let Some(dead) = &delivery.dead {
@@ -106,7 +106,7 @@ fn dead_letter(dead: &DeadLetter) -> Json {
     let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
     put("reason", dead.reason.word().into());
     put("from", dead.from.as_str().into());
-    put("at", millis(dead.at).into());
+    put("at", moment(dead.at));
     put("failed", dead.attempts.into());
     if let Some(name) = &dead.subscription {
         let client = name.client.as_ref().map(QueueName::as_str);
@@ -123,7 +123,12 @@ const fn durability(level: Durability) -> &'static str {
     }
 }
 
-/// Since 1970, or of a span.
+/// A moment, for people and programs.
+pub(crate) fn moment(time: Nanos) -> Json {
+    time.rfc3339().to_string().into()
+}
+
+/// Of a span.
 pub(crate) const fn millis(time: Nanos) -> u64 {
     time.0 / 1_000_000
 }

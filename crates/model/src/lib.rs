@@ -26,6 +26,7 @@ mod message;
 mod output;
 mod policy;
 mod refusal;
+mod rfc3339;
 mod rules;
 mod secrets;
 mod settlement;
@@ -61,6 +62,7 @@ pub use message::{
 pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use refusal::{Bound, QueueFull, Refusal};
+pub use rfc3339::Rfc3339;
 pub use rules::{OwnPolicies, OwnPolicy, PolicyChange, QueueRule, RuleKey, StatedPolicy};
 pub use secrets::Secrets;
 pub use settlement::{DeadLetter, DeadReason, Settlement};

@@ -124,7 +124,7 @@ impl Sender<'_> {
         while let Some((text, count)) = lines.part(done, self.lines_max) {
             let first = lines.first + done as u64;
             let last = first + count as u64 - 1;
-            let path = format!("{}?lines&first-line={first}", self.path);
+            let path = format!("{}?lines&first_line={first}", self.path);
             let answer = self.web.post(&path, self.headers, text);
             if count > 1 && answer.as_ref().is_ok_and(Answer::is_queue_full) {
                 self.lines_max = (count / FEWER).max(1);

@@ -31,7 +31,7 @@ fn full() -> (Running, Http) {
     let pace_max = Some(Duration::from_secs(3600));
     let server = start(http_too(Config { pace_max, ..memory() }));
     let mut http = Http::to(&server);
-    http.begin("PUT /queues/q/policy", &[], "{\"max-messages\":1}").answer().says(200, "");
+    http.begin("PUT /queues/q/policy", &[], "{\"max_messages\":1}").answer().says(200, "");
     http.post("/queues/q/messages", "first").says(201, "");
     (server, http)
 }

@@ -296,7 +296,7 @@ fn who_settles_does_not_wait_for_room_of_those_who_send() {
     let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);
-    http.begin("PUT /queues/q/policy", &[], r#"{"max-messages":1}"#).answer().says(200, "");
+    http.begin("PUT /queues/q/policy", &[], r#"{"max_messages":1}"#).answer().says(200, "");
     http.post("/queues/q/messages", "m").says(201, "");
     let body = "x".repeat(16_000);
     let mut senders: Vec<Http> = (0..5).map(|_| Http::to(&server)).collect();

@@ -125,11 +125,29 @@ fn a_text_in_parts_has_a_key_for_each_line() {
     let key = ["idempotency-key: k"];
     for _ in 0..2 {
         for (first, lines) in [(1, "a\n\nb\n"), (4, "c\nd\n")] {
-            let path = format!("/queues/q/messages?lines&first-line={first}");
+            let path = format!("/queues/q/messages?lines&first_line={first}");
             http.post_with(&path, &key, lines).says(201, "{\"count\":2}");
         }
     }
     http.ask("GET /queues/q").says(200, "\"ready\":4");
+}
+
+#[test]
+fn accept_json_receives_a_list() {
+    let server = start(http_too(memory()));
+    let mut http = Http::to(&server);
+    let receive = "GET /queues/q/messages?lease=30s";
+    let json = ["accept: application/json, application/problem+json"];
+    http.begin(receive, &json, "").answer().says(200, "{\"messages\":[]}");
+    http.post("/queues/q/messages", "m").says(201, "");
+    http.post("/queues/q/messages", "n").says(201, "");
+    let answer = http.begin(receive, &json, "").answer();
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.body.matches("\"lease\"").count(), 1, "{}", answer.body);
+    answer.says(200, "\"body\":\"m\"");
+    let any = ["accept: application/json, text/plain, */*"];
+    assert_eq!(http.begin(receive, &any, "").answer().body, "n");
+    assert_eq!(http.begin(receive, &any, "").answer().status, 204);
 }
 
 #[test]
@@ -141,7 +159,7 @@ fn many_are_sent_at_once_or_not_at_all() {
     http.post_with("/queues/q/messages", &ndjson, "{\"a\":1}\n\n[2]\n").says(201, "{\"count\":2}");
     http.post_with("/queues/q/messages", &ndjson, "{}\n{\n").says(400, "line 2");
     http.post("/queues/q/messages?lines", "a\r\nb").says(201, "{\"count\":2}");
-    http.post("/queues/q/messages?first-line=2", "a").says(400, "first-line is for lines");
+    http.post("/queues/q/messages?first_line=2", "a").says(400, "first_line is for lines");
     http.ask("GET /queues/q").says(200, "\"ready\":1004");
     let got = http.ask("GET /queues/q/messages?max=1000");
     assert_eq!(got.body.matches("\"lease\"").count(), 1000);
