@@ -1,5 +1,5 @@
-//! HTTP's clients: curl as people use it, Chromium with pages that attack, and schemathesis, which
-//! holds the server against its own description.
+//! HTTP's clients: curl as people use it, Chromium with pages that attack, clients that generators
+//! make of the description, and schemathesis, which holds the server against it.
 
 use std::time::Duration;
 
@@ -17,11 +17,14 @@ const SUITE_MAX: Duration = Duration::from_secs(300);
 /// Cases of each operation and phase; the seed is always the same.
 const EXAMPLES: &str = "20";
 
-/// Fetches schemathesis and what drives Chromium, in the versions that the project names.
+/// Fetches schemathesis, the generators and what drives Chromium, in the versions that the project
+/// names.
 pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
-    let commands: [&[&str]; 2] = [
+    let commands: [&[&str]; 4] = [
         &["python3", "-m", "venv", ".venv"],
         &[".venv/bin/python", "-m", "pip", "install", "-q", "-r", "requirements.txt"],
+        &["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+        &["mvn", "-B", "-ntp", "-q", "generate-resources"],
     ];
     let mut tally = Tally::default();
     for command in commands {
@@ -44,6 +47,7 @@ pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
     let mut sum = run(&mut curl, &bench.log("http-curl"), SUITE_MAX)?.tally(Runner::Unittest);
     println!("curl on dunlin: {sum}");
     sum += run_browser(bench)?;
+    sum += run_generated(bench, &url)?;
     let document = format!("{url}/openapi.json");
     // Events never end; curl reads them.
     let command = [
@@ -69,6 +73,17 @@ pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
     sum += tally;
     server.kill()?;
     Ok(sum)
+}
+
+/// Clients that generators make of the description, each compiled and used.
+fn run_generated(bench: &Bench, url: &str) -> Result<Tally> {
+    let command = [".venv/bin/python", "-m", "unittest", "-v", "test_generated"];
+    let mut clients = in_folder("http", &command)?;
+    clients.env("HTTP_URL", url);
+    let outcome = run(&mut clients, &bench.log("http-generated"), SUITE_MAX)?;
+    let tally = outcome.tally(Runner::Unittest);
+    println!("generated clients on dunlin: {tally}");
+    Ok(tally)
 }
 
 /// Pages of other sites, and messages that are pages.
