@@ -17,6 +17,7 @@ use crate::counted::{Counted, REQUEST_BYTES};
 use crate::departure::Asker;
 use crate::followed::{Followed, Hangup};
 use crate::gateway::{Gateway, Work};
+use crate::latest::Latest;
 use crate::open::Open;
 use crate::origin::{self, AllowedHost, Caller};
 use crate::problem::{Problem, Result};
@@ -77,6 +78,7 @@ pub(crate) struct App<G> {
     /// For events that were not: their readers may be silent for long, in nobody else's way.
     pub(crate) followed: Followed,
     pub(crate) reader: Reader,
+    pub(crate) latest: Latest,
 }
 
 /// The connection that a request came by.
@@ -114,7 +116,8 @@ impl<G: Gateway> App<G> {
         let reader = Reader { sent, said, idle: options.half_sent };
         let unread = room(2 * part);
         let followed = Followed::new(part, &options.held_bytes);
-        Self { gateway, options: Arc::new(options), open, unread, followed, reader }
+        let (options, latest) = (Arc::new(options), Latest::default());
+        Self { gateway, options, open, unread, followed, reader, latest }
     }
 
     /// Answers one request of a connection, whatever it is.

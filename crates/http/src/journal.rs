@@ -1,11 +1,14 @@
 //! What the log is kept for.
 
 use hyper::StatusCode;
+use model::AdminCommand;
 use serde_json::{Value as Json, json};
 
 use crate::app::{App, Asked, json};
 use crate::body::Answer;
 use crate::gateway::{Gateway, QueueFigures, SegmentFigures};
+use crate::latest::Aged;
+use crate::operate::age_millis;
 use crate::problem::Result;
 use crate::shown::moment;
 
@@ -14,7 +17,12 @@ impl<G: Gateway> App<G> {
     pub(crate) async fn journal(&self, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
         let segments: Vec<Json> = self.gateway.segments().await.iter().map(segment).collect();
-        Ok(json(StatusCode::OK, &json!({ "segments": segments })))
+        // Answered when all of the log so far is durable.
+        let durable = async { self.admin(AdminCommand::NextMessage).await.map(drop) };
+        let Aged { value: segments, age } =
+            self.segments_or_latest(segments.into(), durable).await?;
+        let told = json!({ "segments": segments, "age_millis": age_millis(age) });
+        Ok(json(StatusCode::OK, &told))
     }
 }
 

@@ -21,6 +21,7 @@ mod gateway;
 mod guard;
 mod half_sent;
 mod journal;
+mod latest;
 mod number;
 mod object;
 mod open;

@@ -1,6 +1,7 @@
 //! What operators ask: queues, their messages without receiving them, subscriptions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::StatusCode;
 use model::{
@@ -14,6 +15,7 @@ use crate::body::Answer;
 use crate::cursor::{Cursor, state_named, state_word};
 use crate::gateway::Gateway;
 use crate::guard::attachment;
+use crate::latest::{Aged, Page};
 use crate::policies::rules_json;
 use crate::portions::Portions;
 use crate::problem::{Problem, Result};
@@ -26,18 +28,16 @@ impl<G: Gateway> App<G> {
         let after = asked.query.text("after").map(|after| name(&after)).transpose()?;
         let max = page_max(&mut asked.query)?;
         asked.query.finish()?;
-        let (queues, more) = self.queue_page(after, max).await?;
+        let Aged { value: Page { queues, more }, age } = self.page_or_latest(after, max).await?;
         let next = queues.last().filter(|_| more).map(|queue| queue.queue.as_str().to_owned());
         let queues: Vec<Json> = queues.iter().map(statistics).map(Json::Object).collect();
-        Ok(json(StatusCode::OK, &json!({ "queues": queues, "next": next })))
+        let age_millis = age_millis(age);
+        let page = json!({ "queues": queues, "next": next, "age_millis": age_millis });
+        Ok(json(StatusCode::OK, &page))
     }
 
     /// Some queues in the order of their names, and whether there are more.
-    pub(crate) async fn queue_page(
-        &self,
-        after: Option<QueueName>,
-        max: usize,
-    ) -> Result<(Vec<QueueStatistics>, bool)> {
+    pub(crate) async fn queue_page(&self, after: Option<QueueName>, max: usize) -> Result<Page> {
         // One more, to know whether there is one.
         let command = AdminCommand::ListQueues { after, max: max + 1 };
         let Reply::QueuePage(mut queues) = self.admin(command).await? else {
@@ -45,11 +45,20 @@ impl<G: Gateway> App<G> {
         };
         let more = queues.len() > max;
         queues.truncate(max);
-        Ok((queues, more))
+        Ok(Page { queues, more })
     }
 
     pub(crate) async fn queue(&self, queue: QueueName, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
+        let asking = self.queue_now(queue.clone());
+        // Of its rules there is no sample.
+        let Aged { value: mut object, age } =
+            self.queue_or_latest(&queue, asking, statistics).await?;
+        object.insert("age_millis".into(), age_millis(age));
+        Ok(json(StatusCode::OK, &Json::Object(object)))
+    }
+
+    async fn queue_now(&self, queue: QueueName) -> Result<Map<String, Json>> {
         let command = Command::QueueStatistics { queue: queue.clone() };
         let Reply::QueueStatistics(found) = self.command(command).await? else {
             return Err(no_queue(&queue));
@@ -59,7 +68,7 @@ impl<G: Gateway> App<G> {
             object.insert("policy".into(), rules_json(&stated.holds));
             object.insert("kept".into(), stated.holds.kept.into());
         }
-        Ok(json(StatusCode::OK, &Json::Object(object)))
+        Ok(object)
     }
 
     pub(crate) async fn delete_queue(&self, queue: QueueName, asked: Asked) -> Result<Answer> {
@@ -237,6 +246,11 @@ fn selector(query: &mut Query) -> Result<Option<Arc<str>>> {
         }
         text => Ok(text.map(Arc::from)),
     }
+}
+
+/// How old figures are.
+pub(crate) fn age_millis(age: Duration) -> Json {
+    u64::try_from(age.as_millis()).unwrap_or(u64::MAX).into()
 }
 
 fn statistics(queue: &QueueStatistics) -> Map<String, Json> {

@@ -89,6 +89,17 @@ impl Problem {
         )
     }
 
+    /// The disk of the log does not answer, and nothing is known that it has confirmed.
+    pub(crate) fn log_hangs() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "log-hangs",
+            "The log does not answer",
+            "what there is now waits for the disk of the log, and there are no earlier figures of \
+             this: look at the disk, or ask again",
+        )
+    }
+
     /// The client has closed its side of the connection, and is kept waiting no longer.
     pub(crate) fn client_left() -> Self {
         Self::new(

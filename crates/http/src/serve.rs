@@ -51,7 +51,10 @@ pub async fn serve<G: Gateway>(
     for listener in listeners {
         accepting.spawn(accept(listener, app.clone(), stage.clone()));
     }
-    reach(&mut stage, Stage::Stopping).await;
+    tokio::select! {
+        () = reach(&mut stage, Stage::Stopping) => {}
+        () = app.sample() => {}
+    }
     let all_closed = async { while accepting.join_next().await.is_some() {} };
     tokio::select! {
         _ = timeout(stop, all_closed) => {}
@@ -69,7 +72,11 @@ pub async fn serve_stream<G: Gateway>(
 ) {
     let (_serving, stage) = watch::channel(Stage::Serving);
     let peer = Peer { over_loopback: true, hangup: Hangup::default(), asker: Asker::default() };
-    converse(stream, peer, None, pending(), App::new(gateway, options), stage).await;
+    let app = App::new(gateway, options);
+    tokio::select! {
+        () = converse(stream, peer, None, pending(), app.clone(), stage) => {}
+        () = app.sample() => {}
+    }
 }
 
 /// Accepts connections until the server stops, then waits for those that are open.

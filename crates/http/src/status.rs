@@ -2,6 +2,7 @@
 //! can be asked.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use hyper::StatusCode;
 use model::QueueStatistics;
@@ -10,6 +11,7 @@ use serde_json::json;
 use crate::app::{App, Asked, json, text};
 use crate::body::Answer;
 use crate::gateway::{Figures, Gateway, Readiness};
+use crate::latest::{Aged, SAMPLED_QUEUES_MAX};
 use crate::problem::{DRAINING, Problem, Result};
 
 impl<G: Gateway> App<G> {
@@ -42,8 +44,8 @@ impl<G: Gateway> App<G> {
 
     pub(crate) async fn metrics(&self, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
-        let (queues, _) = self.queue_page(None, METERED_QUEUES_MAX).await?;
-        let text_of = exposition(&self.gateway.figures(), &queues);
+        let Aged { value: page, age } = self.page_or_latest(None, SAMPLED_QUEUES_MAX).await?;
+        let text_of = exposition(&self.gateway.figures(), &page.queues, age);
         Ok(text("text/plain; version=0.0.4; charset=utf-8", text_of))
     }
 
@@ -54,7 +56,7 @@ impl<G: Gateway> App<G> {
 }
 
 /// All figures in the text format of Prometheus.
-fn exposition(figures: &Figures, queues: &[QueueStatistics]) -> String {
+fn exposition(figures: &Figures, queues: &[QueueStatistics], age: Duration) -> String {
     let mut out = String::new();
     let broker = &figures.broker;
     head(&mut out, "messages", "Messages in all queues, by state.", "gauge");
@@ -106,6 +108,9 @@ fn exposition(figures: &Figures, queues: &[QueueStatistics]) -> String {
         line(&mut out, sample.name, "", sample.value);
     }
     summaries(&mut out, figures);
+    let help = "How old the figures of queues are: above 0 where the log does not answer.";
+    head(&mut out, "queue_figures_age_seconds", help, "gauge");
+    line(&mut out, "queue_figures_age_seconds", "", age.as_secs_f64());
     of_queues(&mut out, queues);
     out
 }
@@ -159,9 +164,6 @@ fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// Queues with figures of their own, the first by name: each is eight lines.
-const METERED_QUEUES_MAX: usize = 1_000;
-
 const INDEX: &str = "\
 Dunlin, a message broker.
 
@@ -197,7 +199,7 @@ mod tests {
         };
         let figures =
             Figures { samples: vec![sample], summaries: vec![summary], ..Figures::default() };
-        let text = exposition(&figures, &[]);
+        let text = exposition(&figures, &[], Duration::ZERO);
         for expected in [
             "# TYPE dunlin_messages gauge\ndunlin_messages{state=\"ready\"} 0\n",
             "# TYPE dunlin_log_syncs_total counter\ndunlin_log_syncs_total 3\n",

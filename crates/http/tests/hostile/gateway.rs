@@ -1,5 +1,7 @@
 //! A gateway to an engine in memory, which checks what it is asked.
 
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::{Effects, Engine, EngineOptions};
@@ -14,7 +16,7 @@ use model::{
 
 /// Its clones are one.
 #[derive(Clone)]
-pub(crate) struct Ours(Arc<Mutex<Broker>>);
+pub(crate) struct Ours(Arc<Mutex<Broker>>, Arc<AtomicBool>);
 
 struct Broker {
     engine: Engine,
@@ -41,7 +43,13 @@ impl Ours {
         let mut engine = Engine::new(EngineOptions::new(StorePolicy::Memory));
         engine.open_session(SESSION);
         let now = Nanos::from_secs(1_000_000);
-        Self(Arc::new(Mutex::new(Broker { engine, effects: Effects::default(), now })))
+        let broker = Broker { engine, effects: Effects::default(), now };
+        Self(Arc::new(Mutex::new(broker)), Arc::default())
+    }
+
+    /// From now on the log answers nothing.
+    pub(crate) fn hang(&self) {
+        self.1.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn check(&self) {
@@ -119,6 +127,9 @@ impl Gateway for Ours {
     }
 
     async fn ask(&self, work: Work) -> Result<Vec<Reply>, Trouble> {
+        if self.1.load(Ordering::Relaxed) {
+            return pending().await;
+        }
         if work.atomic {
             let fits = work.steps.iter().all(|step| match step {
                 Step::Put { .. } => true,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod gateway;
+mod hanging;
 #[path = "../../../../fuzz/replay.rs"]
 mod replay;
 mod requests;
