@@ -54,7 +54,7 @@ pub struct Oracle {
     returning: BTreeSet<u64>,
     /// By then the engine had done all that was due.
     caught_up: Nanos,
-    /// Time has done something since, which the engine may have done or not.
+    /// Time has done something since, or is to do it, which the engine may have done or not.
     is_behind: bool,
     /// That of the last thing that was asked for, or answered late.
     moment: Nanos,

@@ -160,6 +160,7 @@ impl Oracle {
             Sent::Command(command) => self.perform(now, client, command, Some(reply)),
             Sent::Elements(_) => unreachable!("they are answered elsewhere"),
         };
+        self.is_behind |= waiting.is_commit();
         self.shed(now);
         changes
     }
