@@ -17,7 +17,7 @@ use model::{
 };
 
 use crate::answer;
-use crate::arguments::{Arguments, Malformed};
+use crate::arguments::{Arguments, Malformed, is_tube_name};
 use crate::body::Body;
 use crate::request::{Put, Request};
 use crate::shared::Shared;
@@ -593,14 +593,16 @@ fn line_length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(LINE_END.len()).position(|window| window == LINE_END)
 }
 
-/// A list that no client could want is not made: thousands who ask for it and do not read would
-/// fill the memory.
-fn list_tubes(tubes: &[QueueName], out: &mut Vec<u8>) {
-    let bytes: usize = tubes.iter().map(|tube| tube.as_str().len() + 5).sum();
+/// The queues that a client can name: consoles ask for the statistics of each, and end when one has
+/// none. A list that no client could want is not made: thousands who ask for it and do not read
+/// would fill the memory.
+fn list_tubes(queues: &[QueueName], out: &mut Vec<u8>) {
+    let tubes = || queues.iter().filter(|queue| is_tube_name(queue.as_str().as_bytes()));
+    let bytes: usize = tubes().map(|tube| tube.as_str().len() + 5).sum();
     if bytes > LIST_BYTES_MAX {
         return answer::word(out, answer::OUT_OF_MEMORY);
     }
-    answer::document(out, &yaml::list(tubes));
+    answer::document(out, &yaml::list(tubes()));
 }
 
 /// The tube that every connection begins with. The protocol has it exist for ever: whoever

@@ -7,7 +7,6 @@ use core::fmt::Display;
 
 use model::{BrokerStatistics, MessageState, MessageStatistics, Nanos, QueueName, QueueStatistics};
 
-use crate::arguments::is_tube_name;
 use crate::shared::Shared;
 
 /// A document that grows by a line at a time.
@@ -37,17 +36,12 @@ fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A list of tubes. Their names stand unquoted, as in beanstalkd, except those that no tube of
-/// beanstalkd could have.
+/// A list of tubes. Their names stand unquoted, as in beanstalkd.
 pub(crate) fn list<'a>(tubes: impl IntoIterator<Item = &'a QueueName>) -> String {
     let mut document = Document::new();
     for tube in tubes {
         document.0.push_str("- ");
-        if is_tube_name(tube.as_str().as_bytes()) {
-            document.0.push_str(tube.as_str());
-        } else {
-            document.0.push_str(&quote(tube.as_str()));
-        }
+        document.0.push_str(tube.as_str());
         document.0.push('\n');
     }
     document.0

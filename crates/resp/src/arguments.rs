@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use model::{End, Few, Nanos, QueueName};
 
 use crate::fault::Fault;
+use crate::key_names::name_of;
 use crate::number::{NoTimeout, parse_integer, parse_timeout};
 use crate::shared::{Shared, Side};
 use crate::words::Words;
@@ -111,8 +112,7 @@ impl<'a> Arguments<'a> {
 
 /// The name of a queue, or of a topic.
 pub(crate) fn key(word: &[u8]) -> Result<QueueName, Fault> {
-    let text = core::str::from_utf8(word).map_err(|_| Fault::KEY)?;
-    QueueName::new(text).map_err(|_| Fault::KEY)
+    name_of(word).ok_or(Fault::KEY)
 }
 
 /// A glob that is not so long that holding names against it would take too long.

@@ -20,8 +20,8 @@ impl Fault {
     pub(crate) const DRAINING: Self =
         Self::of("ERR this server is draining: it stores nothing more until it is started anew");
     pub(crate) const KEY: Self = Self::of(
-        "ERR a key or channel is the name of a queue or topic here: 1 to 255 bytes of UTF-8 \
-         without control characters",
+        "ERR a key or channel is the name of a queue or topic here: 1 to 255 bytes, where each \
+         that is no text counts as three",
     );
     pub(crate) const LONG_PATTERN: Self = Self::of("ERR a pattern has 1024 bytes at most here");
     /// A defect of ours, which tests look for.

@@ -9,6 +9,7 @@ use model::{
 
 use crate::arguments::Arguments;
 use crate::fault::Fault;
+use crate::key_names::key_of;
 use crate::number::parse_integer;
 use crate::plan::Plan;
 use crate::wording::{Listing, Scan, Wording};
@@ -379,6 +380,6 @@ pub(crate) fn encoding_of(value: &[u8]) -> &'static str {
 
 /// The names that match a pattern.
 pub(crate) fn matching(pattern: &[u8], names: Vec<QueueName>) -> Vec<QueueName> {
-    let matches = |name: &QueueName| glob::matches(pattern, name.as_str().as_bytes());
+    let matches = |name: &QueueName| glob::matches(pattern, &key_of(name));
     names.into_iter().filter(matches).collect()
 }

@@ -36,6 +36,7 @@ mod fault;
 mod greeting;
 mod information;
 mod inline;
+mod key_names;
 mod keys;
 mod lists;
 mod moments;

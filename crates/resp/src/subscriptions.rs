@@ -11,6 +11,7 @@ use model::{Command, Delivery, LinkId, MessageId, QueueName, Settlement, Subscri
 
 use crate::answer::Answer;
 use crate::clients::Subscribed;
+use crate::key_names::key_of;
 
 /// Messages of one subscription that may be on their way to a client.
 const WINDOW: u64 = 64;
@@ -63,7 +64,7 @@ impl Target {
     /// What a client hears of having subscribed, or of having ended that, with what is left.
     pub(crate) fn confirm(&self, subscribed: bool, left: Subscribed, answer: &mut Answer<'_>) {
         let word = confirmation(subscribed, self.pattern);
-        say_change(word, Some(self.name.as_str()), left, answer);
+        say_change(word, Some(&self.name), left, answer);
     }
 }
 
@@ -81,11 +82,11 @@ const fn confirmation(subscribed: bool, pattern: bool) -> &'static str {
     }
 }
 
-fn say_change(word: &str, name: Option<&str>, left: Subscribed, answer: &mut Answer<'_>) {
+fn say_change(word: &str, name: Option<&QueueName>, left: Subscribed, answer: &mut Answer<'_>) {
     answer.push(3);
     answer.bulk(word.as_bytes());
     match name {
-        Some(name) => answer.bulk(name.as_bytes()),
+        Some(name) => answer.bulk(&key_of(name)),
         None => answer.null(),
     }
     answer.count(left.count() as u64);
@@ -184,12 +185,12 @@ impl Feed {
         if self.target.pattern {
             answer.push(4);
             answer.bulk(b"pmessage");
-            answer.bulk(self.target.name.as_str().as_bytes());
+            answer.bulk(&key_of(&self.target.name));
         } else {
             answer.push(3);
             answer.bulk(b"message");
         }
-        answer.bulk(topic.as_str().as_bytes());
+        answer.bulk(&key_of(topic));
         answer.bulk(delivery.payload());
     }
 }

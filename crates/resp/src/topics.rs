@@ -11,6 +11,7 @@ use model::{
 use crate::answer::Answer;
 use crate::arguments::Arguments;
 use crate::fault::Fault;
+use crate::key_names::key_of;
 use crate::plan::Plan;
 use crate::wording::Wording;
 
@@ -58,10 +59,10 @@ pub(crate) fn say_channels(
     answer: &mut Answer<'_>,
 ) {
     let counts = counts(all);
-    let matches = |topic: &QueueName| glob::matches(pattern, topic.as_str().as_bytes());
+    let matches = |topic: &QueueName| glob::matches(pattern, &key_of(topic));
     let topics = || counts.keys().filter(|topic| matches(topic));
     answer.array(topics().count());
-    topics().for_each(|topic| answer.bulk(topic.as_str().as_bytes()));
+    topics().for_each(|topic| answer.bulk(&key_of(topic)));
 }
 
 /// How many subscribers each of these topics has.
@@ -73,7 +74,7 @@ pub(crate) fn say_subscribers(
     let counts = counts(all);
     answer.array(names.len() * 2);
     for name in names {
-        answer.bulk(name.as_str().as_bytes());
+        answer.bulk(&key_of(name));
         answer.count(counts.get(name).copied().unwrap_or(0));
     }
 }

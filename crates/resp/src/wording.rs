@@ -12,6 +12,7 @@ use crate::answer::Answer;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::information::{self, Sections};
+use crate::key_names::key_of;
 use crate::keys::{self, Clock, Names};
 use crate::plan::Plan;
 use crate::room;
@@ -174,7 +175,7 @@ impl Wording {
             (Self::Pair, Reply::Popped { queue, elements }) => pair(&queue, &elements, answer),
             (Self::Several, Reply::Popped { queue, elements }) => {
                 answer.array(2);
-                answer.bulk(queue.as_str().as_bytes());
+                answer.bulk(&key_of(&queue));
                 many(&elements, answer);
             }
             (Self::Place, Reply::Places(places)) => match places.first() {
@@ -223,7 +224,7 @@ fn many(elements: &[Element], answer: &mut Answer<'_>) {
 
 fn pair(queue: &QueueName, elements: &[Element], answer: &mut Answer<'_>) {
     answer.array(2);
-    answer.bulk(queue.as_str().as_bytes());
+    answer.bulk(&key_of(queue));
     one(elements, answer);
 }
 
@@ -330,7 +331,7 @@ impl Scan {
 fn say_names(names: &[QueueName], answer: &mut Answer<'_>) {
     answer.make_room(room::of_bulks(names.iter().map(|name| name.as_str().len())));
     answer.array(names.len());
-    names.iter().for_each(|name| answer.bulk(name.as_str().as_bytes()));
+    names.iter().for_each(|name| answer.bulk(&key_of(name)));
 }
 
 fn names_bytes(names: &[QueueName]) -> usize {
