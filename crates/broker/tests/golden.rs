@@ -21,10 +21,10 @@ use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
     AdminCommand, Command, DeadLetters, DeadReason, Deadline, DeadlineRule, Destination, End,
-    Format, KeyCommand, KeyKind, LinkId, ListCommand, MessageId, Nanos, NewMessage, Output,
-    OwnPolicy, Peek, Persistence, PolicyChange, QueueName, QueueRule, ReleaseOrder, Reply,
-    SessionId, SetRule, Settlement, StorePolicy, Subscription, SubscriptionName, TransactionId,
-    ValueDeadline, WhenFull,
+    Expiry, Format, Keeper, KeyCommand, KeyKind, LinkId, ListCommand, Matching, MessageId, Nanos,
+    NewMessage, Output, OwnPolicy, Peek, Persistence, PolicyChange, QueueName, QueueRule,
+    ReleaseOrder, Reply, SessionId, SetRule, Settlement, StorePolicy, Subscription,
+    SubscriptionName, TransactionId, ValueDeadline, WhenFull,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -146,6 +146,7 @@ fn write(path: &Path) {
         Some("v2-keys") => Some(push as fn(&mut Store)),
         Some("v2-policies") => Some(rule as fn(&mut Store)),
         Some("v2-fingerprints") => Some(name_twice as fn(&mut Store)),
+        Some("v2-patterns") => Some(match_names as fn(&mut Store)),
         _ => None,
     };
     if let Some(story) = story {
@@ -213,6 +214,42 @@ fn publish(store: &mut Store) {
     assert_eq!(store.run(Command::Commit { transaction }), Reply::Done);
     for link in [LINK, LinkId(1)] {
         assert_eq!(store.run(Command::CloseConsumer { link }), Reply::Done);
+    }
+}
+
+/// Subscriptions of patterns, and with an end: one that is stated again and one made anew, with 20
+/// numbers of messages.
+fn match_names(store: &mut Store) {
+    let number = next_message(store);
+    let hours = |hours| Nanos::from_secs(hours * 3_600);
+    let expiries = [
+        Some(Expiry { with: Keeper::Consumers, after: Nanos::ZERO }),
+        Some(Expiry { with: Keeper::Session, after: hours(number) }),
+    ];
+    let subscribe = |store: &mut Store, link, name, topic, expiry| {
+        let subscription = Box::new(Subscription {
+            topic: QueueName::new(topic).unwrap(),
+            matching: Matching::Words,
+            selector: None,
+            expiry,
+            ..*golden(name)
+        });
+        let reply = store.run(Command::Subscribe { link, subscription });
+        assert_eq!(reply, Reply::Done);
+    };
+    subscribe(store, LinkId(2), "a", "news.#", None);
+    store.run(Command::Unsubscribe { name: golden("b").name.unwrap() });
+    for (link, expiry) in [LINK, LinkId(1)].into_iter().zip(expiries) {
+        subscribe(store, link, "b", "*.eu.>", expiry);
+    }
+    let to = || Destination::Topic(QueueName::new("news.eu.sport").unwrap());
+    while next_message(store) < number + 20 {
+        let message = NewMessage::new(b"published"[..].into());
+        let put = Command::PutTo { to: to(), message, transaction: None };
+        assert!(matches!(store.run(put), Reply::Stored { .. }));
+    }
+    for link in 0..3 {
+        assert_eq!(store.run(Command::CloseConsumer { link: LinkId(link) }), Reply::Done);
     }
 }
 
@@ -398,10 +435,10 @@ fn golden(name: &str) -> Box<Subscription> {
     let name = QueueName::new(name).unwrap();
     Box::new(Subscription {
         name: Some(SubscriptionName { client: client.clone(), name, durable: true }),
-        topic: QueueName::new("prices").unwrap(),
         selector: Some("missing IS NULL".into()),
         shared: true,
         without: Some(QueueName::new("other").unwrap()),
+        ..Subscription::new(QueueName::new("prices").unwrap())
     })
 }
 
@@ -457,7 +494,7 @@ fn described(path: &Path, ids: RangeInclusive<u64>) -> String {
         let name = golden(name).name.unwrap();
         let found = store.run(Command::FindSubscription { name });
         if let Reply::Subscription(subscription) = found {
-            writeln!(text, "{subscription:?}").unwrap();
+            describe_subscription(&subscription, &mut text);
         }
     }
     describe_keys(&mut store, &mut text);
@@ -465,6 +502,23 @@ fn described(path: &Path, ids: RangeInclusive<u64>) -> String {
     describe_names(&mut store, &mut text);
     store.broker.check();
     text
+}
+
+fn describe_subscription(subscription: &Subscription, text: &mut String) {
+    let Subscription { name, topic, matching, selector, shared, without, expiry } = subscription;
+    write!(
+        text,
+        "Subscription {{ name: {name:?}, topic: {topic:?}, selector: {selector:?}, \
+         shared: {shared}, without: {without:?} }}"
+    )
+    .unwrap();
+    if *matching != Matching::Name {
+        write!(text, " by {matching:?}").unwrap();
+    }
+    if let Some(expiry) = expiry {
+        write!(text, " ends {expiry:?}").unwrap();
+    }
+    text.push('\n');
 }
 
 /// Opening a directory writes to it.

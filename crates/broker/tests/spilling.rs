@@ -96,10 +96,7 @@ impl Store {
         let name = QueueName::new(&format!("subscriber-{}", link.0)).unwrap();
         let subscription = Box::new(Subscription {
             name: Some(SubscriptionName { client: None, name, durable: true }),
-            topic: queue(),
-            selector: None,
-            shared: false,
-            without: None,
+            ..Subscription::new(queue())
         });
         self.ask(session, Command::Subscribe { link, subscription });
     }

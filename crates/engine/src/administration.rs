@@ -19,7 +19,6 @@ use crate::queue::QueueSlot;
 use crate::relocating::Transfer;
 use crate::seeking::{Sought, Stretch};
 use crate::session::Session;
-use crate::subscriptions::Source;
 
 impl Engine {
     pub(crate) fn administer(&mut self, command: AdminCommand, effects: &mut Effects) -> Outcome {
@@ -144,7 +143,6 @@ impl Engine {
             SubscriptionStatistics {
                 subscription: entry.asks.clone(),
                 number,
-                pattern: matches!(entry.source, Source::Pattern),
                 ready: queue.counts.ready,
                 leased: queue.counts.leased,
                 consumers: queue.consumers.len() as u64,

@@ -37,7 +37,7 @@ impl Engine {
         for (slot, session) in self.sessions.iter() {
             timers += self.check_session(slot, session);
         }
-        timers += self.check_keys() + self.check_pacing();
+        timers += self.check_keys() + self.check_pacing() + self.check_subscription_timers();
         assert_eq!(self.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();

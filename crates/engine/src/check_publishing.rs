@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use model::{Destination, MessageId};
+use model::{Destination, Matching, MessageId};
 use selector::Selector;
 
 use crate::engine::Engine;
@@ -13,6 +13,7 @@ use crate::queue::Role;
 use crate::session::{Session, SessionSlot};
 use crate::subscriptions::Source;
 use crate::targets::Target;
+use crate::timers::Timer;
 
 impl Engine {
     pub(crate) fn check_publishing(&self) {
@@ -68,8 +69,8 @@ impl Engine {
             }
         }
         let subscribed = self.topics.iter().map(|(_, topic)| topic.subscriptions.len());
-        let patterns = self.subscriptions.patterns();
-        let patterns = patterns.filter(|entry| entry.source == Source::Pattern).count();
+        let entries = self.subscriptions.iter_from(0).map(|(_, entry)| entry);
+        let patterns = entries.filter(|entry| !matches!(entry.source, Source::Topic(_))).count();
         assert_eq!(patterns, self.subscriptions.patterns_count(), "subscriptions of patterns");
         let all = subscribed.sum::<usize>() + patterns;
         assert_eq!(all, self.subscriptions.len(), "subscriptions by topic");
@@ -82,7 +83,17 @@ impl Engine {
             let queue = self.queues.at(entry.queue);
             let role = Role::Subscription { number, durable };
             assert_eq!(queue.role, role, "subscription {number} has a queue of its own");
-            assert!(durable || !queue.consumers.is_empty(), "somebody uses {number}");
+            let keeper = entry.keeper.map(|slot| self.sessions.at(slot));
+            let is_kept = keeper.is_some_and(|session| session.keeps.contains(&number));
+            assert_eq!(is_kept, entry.keeper.is_some(), "who keeps {number} knows it");
+            let is_used = is_kept || !queue.consumers.is_empty();
+            let ends = entry.asks.ends();
+            let is_ending = entry.ends_at.is_some();
+            assert!(!is_ending || !is_used, "{number} ends only once it is unused");
+            let may_be_alone = ends.is_none() || is_ending;
+            assert!(is_used || may_be_alone, "somebody uses {number}");
+            let is_pattern = !matches!(entry.source, Source::Topic(_));
+            assert_eq!(is_pattern, entry.asks.matching != Matching::Name, "the source of {number}");
             assert!(durable || entry.record_bytes == 0, "only what lasts has a record");
             let named = entry.asks.name.as_ref().map(|name| self.subscriptions.find(name));
             assert!(named.is_none_or(|found| found == Some(number)), "{number} has its name");
@@ -90,6 +101,17 @@ impl Engine {
         let roles = self.queues.iter().map(|(_, queue)| queue.role);
         let of_subscriptions = roles.filter(|role| matches!(role, Role::Subscription { .. }));
         assert_eq!(of_subscriptions.count(), self.subscriptions.len(), "each has a queue");
+    }
+
+    /// How many end by time, each by its timer.
+    pub(crate) fn check_subscription_timers(&self) -> usize {
+        let entries = self.subscriptions.iter_from(0);
+        let ending = entries.filter_map(|(number, entry)| Some((number, entry.ends_at?)));
+        ending
+            .inspect(|(number, at)| {
+                assert!(self.timers.contains(*at, Timer::Unused(*number)), "{number} ends by time");
+            })
+            .count()
     }
 
     /// Producers and transactions point to destinations, which count them.

@@ -231,6 +231,7 @@ impl Engine {
         self.sessions.at_mut(slot).popped.clear();
         let idle = self.close_links(slot);
         self.end_temporaries(slot, effects);
+        self.stop_keeping(slot, effects);
         self.begin_close(slot, held);
         // Whoever waits for what returns finds all of it, as if it had never been taken.
         let mut woken = Woken::NONE;
@@ -501,7 +502,7 @@ impl Engine {
             Command::Unobserve => self.unobserve(by),
             Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
             Command::SubscribePattern { link, pattern } => {
-                self.subscribe_pattern(by, link, pattern)
+                self.subscribe_pattern(by, link, pattern, effects)
             }
         }
     }
@@ -511,6 +512,7 @@ impl Engine {
         let woken = match timer {
             Timer::Forget(queue) => return self.forget_next(queue, effects),
             Timer::Values => return self.end_next_value(effects),
+            Timer::Unused(number) => return self.expire_subscription(number, effects),
             Timer::End(queue) => {
                 self.end_list(queue);
                 queue

@@ -171,8 +171,7 @@ impl Engine {
         let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
         let numbers = topic.iter().flat_map(|topic| &topic.subscriptions);
         let subscribed = numbers.map(|number| self.subscriptions.at(*number).queue);
-        let patterns = self.subscriptions.patterns().filter(|entry| entry.asks.topic == *name);
-        let patterns = patterns.map(|entry| entry.queue);
+        let patterns = self.subscriptions.patterns_called(name).map(|entry| entry.queue);
         let all: Vec<_> = named.into_iter().chain(subscribed).chain(patterns).collect();
         self.took_steps(all.len() + self.subscriptions.patterns_count());
         all

@@ -1,22 +1,21 @@
 //! Consumers of all topics whose names match a pattern, and publishing without a topic.
 //!
-//! A subscription of a pattern is private to its consumer, in memory only, and goes with it. It
-//! takes what is published to any topic that matches, whoever publishes it and whether or not
-//! anybody else knows that topic; of temporary topics, which are their session's, it takes nothing.
+//! A subscription of a pattern takes what is published to any topic that matches, whoever publishes
+//! it and whether or not anybody else knows that topic; of temporary topics, which are their
+//! session's, it takes nothing. One of a glob is private to its consumer, in memory only, goes with
+//! it, and is told which topic it was. One of words is a subscription as any other.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{
-    After, ConsumerMode, LinkId, NewMessage, QueueName, Refusal, Reply, Subscription, glob, limits,
-};
+use model::{LinkId, Matching, NewMessage, QueueName, Refusal, Reply, Subscription, glob, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
+use crate::pattern_tree::Found;
 use crate::queue::QueueSlot;
 use crate::send_ids::SentBefore;
-use crate::session::{ConsumerKey, SessionSlot};
-use crate::subscriptions::Source;
+use crate::session::SessionSlot;
 use crate::targets::is_reserved;
 
 impl Engine {
@@ -54,43 +53,28 @@ impl Engine {
         by: SessionSlot,
         link: LinkId,
         pattern: QueueName,
+        effects: &mut Effects,
     ) -> Outcome {
-        match self.open_pattern(ConsumerKey { session: by, link }, pattern) {
-            Ok(()) => Outcome::reply(After::NOTHING, Reply::Done),
-            Err(refusal) => Outcome::refused(refusal),
-        }
+        let subscription = Subscription { matching: Matching::Glob, ..Subscription::new(pattern) };
+        self.subscribe(by, link, Box::new(subscription), effects)
     }
 
-    fn open_pattern(&mut self, key: ConsumerKey, pattern: QueueName) -> Result<(), Refusal> {
-        if self.is_consumer(key) {
-            return Err(Refusal::LinkInUse);
+    /// The subscriptions of patterns of words that the name of a topic matches.
+    pub(crate) fn matching_words(&self, topic: &QueueName) -> Found {
+        if self.subscriptions.patterns_count() == 0 || is_reserved(topic) {
+            return Found::default();
         }
-        if self.subscriptions.len() >= limits::SUBSCRIPTIONS_MAX
-            || self.subscriptions.patterns_count() >= limits::PATTERN_SUBSCRIPTIONS_MAX
-            || self.subscriptions_crowd()
-        {
-            return Err(Refusal::TooManySubscriptions);
-        }
-        let number = self.subscriptions.next;
-        let asks = Box::new(Subscription {
-            name: None,
-            topic: pattern,
-            selector: None,
-            shared: false,
-            without: None,
-        });
-        let queue = self.register(number, asks, None, Source::Pattern, 0);
-        self.open_feed(key, queue, None, ConsumerMode::Take)
+        self.subscriptions.matching_words(topic.as_str())
     }
 
-    /// The subscriptions whose patterns match the name of a topic, and how many steps it took to
+    /// The subscriptions of globs that match the name of a topic, and how many steps it took to
     /// find them.
-    pub(crate) fn matching_patterns(&self, topic: &QueueName) -> (Vec<QueueSlot>, usize) {
+    pub(crate) fn matching_globs(&self, topic: &QueueName) -> (Vec<QueueSlot>, usize) {
         if self.subscriptions.patterns_count() == 0 || is_reserved(topic) {
             return (Vec::new(), 0);
         }
         let mut steps = 0;
-        let matching = self.subscriptions.patterns().filter(|entry| {
+        let matching = self.subscriptions.globs().filter(|entry| {
             let (pattern, name) = (entry.asks.topic.as_str(), topic.as_str());
             let (found, looked) = glob::matches_counting(pattern.as_bytes(), name.as_bytes());
             steps += 1 + looked / LOOKS_PER_STEP;
@@ -101,4 +85,4 @@ impl Engine {
 }
 
 /// Bytes that are compared in some 50 ns.
-const LOOKS_PER_STEP: usize = 32;
+pub(crate) const LOOKS_PER_STEP: usize = 32;

@@ -73,7 +73,7 @@ impl Engine {
     pub(crate) fn owner_of_source(&self, source: Source) -> Option<SessionSlot> {
         match source {
             Source::Topic(slot) => self.topics.at(slot).temporary,
-            Source::Pattern => None,
+            Source::Words | Source::Glob => None,
         }
     }
 }

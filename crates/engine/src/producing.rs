@@ -44,8 +44,8 @@ pub(crate) struct Spot {
 struct Takers {
     durable: Vec<QueueSlot>,
     others: Vec<QueueSlot>,
-    /// Those of patterns, who are told which topic it was.
-    of_patterns: Vec<QueueSlot>,
+    /// Those of globs, who are told which topic it was.
+    of_globs: Vec<QueueSlot>,
 }
 
 impl Engine {
@@ -279,7 +279,7 @@ impl Engine {
         let first = drafted.len();
         let key = self.topic_send_key(topic, new);
         let beside_bytes = Self::send_id_bytes_max(key.as_ref());
-        let Takers { mut durable, mut others, of_patterns } = self.takers(by, topic, new);
+        let Takers { mut durable, mut others, of_globs } = self.takers(by, topic, new);
         let level = self.policy.durability(new.persistence);
         if level == Durability::None {
             durable.append(&mut others);
@@ -291,7 +291,7 @@ impl Engine {
         } else if !durable.is_empty() {
             self.draft_shared(&durable, level, new, beside_bytes, drafted, effects)?;
         }
-        let told = of_patterns.into_iter().map(|slot| (slot, Some(topic)));
+        let told = of_globs.into_iter().map(|slot| (slot, Some(topic)));
         let name = (others.len() + told.len() > 1).then_some(MessageId(self.next.message));
         for (slot, told) in others.into_iter().map(|slot| (slot, None)).chain(told) {
             let id = MessageId(self.next.message);
@@ -347,8 +347,8 @@ impl Engine {
     /// Who takes what is published to that name, whether or not there is such a topic.
     fn takers(&mut self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> Takers {
         let (mut takers, steps) = self.find_takers(by, name, new);
-        let (of_patterns, looked) = self.matching_patterns(name);
-        takers.of_patterns = of_patterns;
+        let (of_globs, looked) = self.matching_globs(name);
+        takers.of_globs = of_globs;
         self.took_steps(steps + looked);
         takers
     }
@@ -365,14 +365,17 @@ impl Engine {
         (durable.into_iter().chain(others), steps)
     }
 
-    /// Who takes it but for those of patterns, and how many steps it took to find them.
+    /// Who takes it but for those of globs, and how many steps it took to find them.
     fn find_takers(&self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> (Takers, usize) {
         let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
         let client = self.sessions.at(by).client.as_ref();
         let mut takers = Takers::default();
         let seen = Seen::of_new(new, self.latest, &self.formats);
         let mut steps = 0;
-        for number in topic.iter().flat_map(|topic| &topic.subscriptions) {
+        let words = self.matching_words(name);
+        steps += words.steps;
+        let of_topic = topic.iter().flat_map(|topic| &topic.subscriptions);
+        for number in of_topic.chain(&words.subscriptions) {
             let entry = self.subscriptions.at(*number);
             steps += 1;
             if entry.asks.without.is_some() && entry.asks.without.as_ref() == client {

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Lsn, MessageId};
+use model::{Lsn, Matching, MessageId, Subscription};
 use selector::Selector;
 
 use crate::QueuePolicy;
@@ -183,6 +183,7 @@ impl Engine {
             return Err(RecordError::UnknownSubscription(*number));
         }
         self.recover_lifetimes();
+        self.recover_expiries();
         self.share_recovered();
         let idle: Vec<_> = self.queues.iter().map(|(slot, _)| slot).collect();
         for slot in idle {
@@ -293,13 +294,23 @@ impl Engine {
     ) -> Result<(), RecordError> {
         let asks = view.subscription()?;
         let known = asks.name.as_ref().and_then(|name| self.subscriptions.find(name));
-        if known.is_some() || self.subscriptions.get(view.number).is_some() {
+        let there = self.subscriptions.get(view.number).map(|entry| &entry.asks);
+        if let Some(there) = there
+            && **there == (Subscription { expiry: there.expiry, ..(*asks).clone() })
+        {
+            self.restate_subscription(view.number, asks, size as u64);
+            return Ok(());
+        }
+        if known.is_some() || there.is_some() {
             return Err(RecordError::DuplicateSubscription(view.number));
         }
         let selector = asks.selector.as_deref().map(Selector::parse_stored).transpose();
         let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
-        let topic = self.topics.find_or_create(&asks.topic);
-        self.register(view.number, asks, selector, Source::Topic(topic), size as u64);
+        let source = match asks.matching {
+            Matching::Name => Source::Topic(self.topics.find_or_create(&asks.topic)),
+            matching => Source::of_pattern(matching),
+        };
+        self.register(view.number, asks, selector, source, size as u64);
         Ok(())
     }
 

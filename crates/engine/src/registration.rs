@@ -2,17 +2,20 @@
 //!
 //! ```text
 //! Subscribed  7 · subscription varint · flags · name bytes · topic bytes
-//!               · client bytes, selector bytes, without bytes: each when flagged
+//!               · client bytes, selector bytes, without bytes, after varint: each when flagged
 //! flags       bit 0  it is a client's        bit 1  it has a selector
 //!             bit 2  it is without what a client sends        bit 3  it is shared
+//!             bit 4  its topic is a pattern of words
+//!             bit 5  it ends so many milliseconds after its last consumer
+//!             bit 6  not that, but after the last consumer's session (not without bit 5)
 //! ```
-//! All bytes are UTF-8.
+//! All bytes are UTF-8. The same subscription may be stated again, with another end.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{QueueName, Subscription, SubscriptionName};
+use model::{Expiry, Keeper, Matching, Nanos, QueueName, Subscription, SubscriptionName, words};
 
 use crate::codec::{number, queue_name, text};
 use crate::record::{FieldValue, RecordError};
@@ -35,6 +38,10 @@ pub struct SubscriptionView<'a> {
     pub without: Option<&'a str>,
     /// Several consumers may share it.
     pub shared: bool,
+    /// Its topic is a pattern of words.
+    pub is_pattern: bool,
+    /// When it ends by itself, if it does.
+    pub expiry: Option<Expiry>,
 }
 
 impl<'a> SubscriptionView<'a> {
@@ -49,6 +56,8 @@ impl<'a> SubscriptionView<'a> {
             selector: subscription.selector.as_deref(),
             without: subscription.without.as_ref().map(QueueName::as_str),
             shared: subscription.shared,
+            is_pattern: subscription.matching == Matching::Words,
+            expiry: subscription.expiry,
         })
     }
 
@@ -59,12 +68,18 @@ impl<'a> SubscriptionView<'a> {
             name: queue_name(self.name)?,
             durable: true,
         };
+        let matching = if self.is_pattern { Matching::Words } else { Matching::Name };
+        if self.is_pattern && words::parts(self.topic).is_none() {
+            return Err(RecordError::Invalid("topic"));
+        }
         Ok(Box::new(Subscription {
             name: Some(name),
-            topic: queue_name(self.topic)?,
+            matching,
             selector: self.selector.map(Arc::from),
             shared: self.shared,
             without: self.without.map(queue_name).transpose()?,
+            expiry: self.expiry,
+            ..Subscription::new(queue_name(self.topic)?)
         }))
     }
 
@@ -73,33 +88,42 @@ impl<'a> SubscriptionView<'a> {
         let optional =
             [(self.client, HAS_CLIENT), (self.selector, HAS_SELECTOR), (self.without, HAS_WITHOUT)];
         let flags = optional.iter().filter(|(text, _)| text.is_some()).map(|(_, bit)| bit);
-        out.push(flags.sum::<u8>() | if self.shared { SHARED } else { 0 });
+        let with_session = self.expiry.is_some_and(|expiry| expiry.with == Keeper::Session);
+        let others = [
+            (self.shared, SHARED),
+            (self.is_pattern, IS_PATTERN),
+            (self.expiry.is_some(), HAS_EXPIRY),
+            (with_session, WITH_SESSION),
+        ];
+        let others = others.into_iter().filter(|(is_so, _)| *is_so).map(|(_, bit)| bit);
+        out.push(flags.sum::<u8>() | others.sum::<u8>());
         put_bytes(out, self.name.as_bytes());
         put_bytes(out, self.topic.as_bytes());
         for text in optional.iter().filter_map(|(text, _)| *text) {
             put_bytes(out, text.as_bytes());
+        }
+        if let Some(expiry) = self.expiry {
+            put_varint(out, expiry.after.0 / NANOS_PER_MILLI);
         }
     }
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
         let number = number(reader)?;
         let flags = reader.byte()?;
-        if flags & !(HAS_CLIENT | HAS_SELECTOR | HAS_WITHOUT | SHARED) != 0 {
+        let is_odd = flags & (HAS_EXPIRY | WITH_SESSION) == WITH_SESSION;
+        if flags & !ALL != 0 || is_odd {
             return Err(RecordError::Invalid("flags"));
         }
         let name = text(reader, "name")?;
         let topic = text(reader, "topic")?;
         let mut optional =
             |bit, field| if flags & bit == 0 { Ok(None) } else { text(reader, field).map(Some) };
-        Ok(Self {
-            number,
-            name,
-            topic,
-            client: optional(HAS_CLIENT, "client")?,
-            selector: optional(HAS_SELECTOR, "selector")?,
-            without: optional(HAS_WITHOUT, "client")?,
-            shared: flags & SHARED != 0,
-        })
+        let client = optional(HAS_CLIENT, "client")?;
+        let selector = optional(HAS_SELECTOR, "selector")?;
+        let without = optional(HAS_WITHOUT, "client")?;
+        let expiry = if flags & HAS_EXPIRY == 0 { None } else { Some(expiry(reader, flags)?) };
+        let (shared, is_pattern) = (flags & SHARED != 0, flags & IS_PATTERN != 0);
+        Ok(Self { number, name, topic, client, selector, without, shared, is_pattern, expiry })
     }
 
     pub(crate) fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
@@ -114,10 +138,34 @@ impl<'a> SubscriptionView<'a> {
             }
         }
         each("shared", FieldValue::Number(self.shared.into()));
+        if self.is_pattern {
+            each("pattern", FieldValue::Number(1));
+        }
+        if let Some(Expiry { with, after }) = self.expiry {
+            let field = match with {
+                Keeper::Consumers => "ends_millis_after_consumers",
+                Keeper::Session => "ends_millis_after_session",
+            };
+            each(field, FieldValue::Number(after.0 / NANOS_PER_MILLI));
+        }
     }
+}
+
+fn expiry(reader: &mut Reader<'_>, flags: u8) -> Result<Expiry, RecordError> {
+    let millis = reader.varint()?;
+    let after = millis.checked_mul(NANOS_PER_MILLI).ok_or(RecordError::Invalid("after"))?;
+    let with = if flags & WITH_SESSION == 0 { Keeper::Consumers } else { Keeper::Session };
+    Ok(Expiry { with, after: Nanos(after) })
 }
 
 const HAS_CLIENT: u8 = 1;
 const HAS_SELECTOR: u8 = 1 << 1;
 const HAS_WITHOUT: u8 = 1 << 2;
 const SHARED: u8 = 1 << 3;
+const IS_PATTERN: u8 = 1 << 4;
+const HAS_EXPIRY: u8 = 1 << 5;
+const WITH_SESSION: u8 = 1 << 6;
+const ALL: u8 =
+    HAS_CLIENT | HAS_SELECTOR | HAS_WITHOUT | SHARED | IS_PATTERN | HAS_EXPIRY | WITH_SESSION;
+
+const NANOS_PER_MILLI: u64 = 1_000_000;

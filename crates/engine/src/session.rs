@@ -60,6 +60,8 @@ pub(crate) struct Session {
     pub(crate) observing: Option<Box<Observing>>,
     /// The temporary destinations that go with it.
     pub(crate) temporary: BTreeSet<Destination>,
+    /// The numbers of the subscriptions that it keeps.
+    pub(crate) keeps: BTreeSet<u64>,
     /// It has ended, and what it holds is being returned so.
     pub(crate) closing: Option<Settlement>,
 }
@@ -160,6 +162,7 @@ impl Sessions {
             paced: BTreeSet::new(),
             observing: None,
             temporary: BTreeSet::new(),
+            keeps: BTreeSet::new(),
             closing: None,
         });
         self.ids.insert(id, SessionSlot(slot));

@@ -9,18 +9,21 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    After, ConsumerMode, Durability, LinkId, Persistence, Refusal, Reply, Subscription,
-    SubscriptionName, limits,
+    After, ConsumerMode, Durability, LinkId, Matching, Nanos, Persistence, QueueName, Refusal,
+    Reply, Subscription, SubscriptionName, glob, limits, words,
 };
 use selector::Selector;
 
 use crate::codec::encoded_bytes;
 use crate::engine::{Engine, Outcome};
 use crate::matching::{parse_selector, reading_steps};
+use crate::pattern_tree::{Found, PatternTree};
+use crate::patterns::LOOKS_PER_STEP;
 use crate::queue::QueueSlot;
 use crate::record::RecordView;
 use crate::registration::SubscriptionView;
 use crate::session::{ConsumerKey, SessionSlot};
+use crate::timers::Timer;
 use crate::topics::TopicSlot;
 use crate::{Effects, QueuePolicy};
 
@@ -29,9 +32,16 @@ use crate::{Effects, QueuePolicy};
 pub(crate) struct Subscriptions {
     numbers: BTreeMap<u64, Entry>,
     names: BTreeMap<SubscriptionName, u64>,
-    /// Those of patterns.
-    patterns: BTreeSet<u64>,
-    /// What their selectors take of memory.
+    /// Those of patterns of words.
+    tree: PatternTree,
+    /// Those of globs.
+    globs: BTreeSet<u64>,
+    /// How many are of patterns of either kind.
+    patterns: usize,
+    /// What the globs weigh, and the selectors of those of patterns of words.
+    globs_weight: usize,
+    selectors_weight: usize,
+    /// What all their selectors take of memory.
     selectors_bytes: u64,
     /// The number of the next one.
     pub(crate) next: u64,
@@ -47,14 +57,22 @@ pub(crate) struct Entry {
     pub(crate) queue: QueueSlot,
     /// The size of its record; zero where it has none.
     pub(crate) record_bytes: u64,
+    /// The session that keeps it.
+    pub(crate) keeper: Option<SessionSlot>,
+    /// When it ends, since nothing keeps it.
+    pub(crate) ends_at: Option<Nanos>,
+    /// Its time begins when a clock is known: it was found in the log.
+    pub(crate) is_recovered: bool,
 }
 
 /// What a subscription takes messages of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Topic(TopicSlot),
-    /// All topics whose names match what it asks for.
-    Pattern,
+    /// All topics whose names match the words of what it asks for.
+    Words,
+    /// All topics whose names match it as a glob.
+    Glob,
 }
 
 /// What has to be done so that a consumer gets the subscription it asks for.
@@ -73,7 +91,11 @@ impl Subscriptions {
         Self {
             numbers: BTreeMap::new(),
             names: BTreeMap::new(),
-            patterns: BTreeSet::new(),
+            tree: PatternTree::new(),
+            globs: BTreeSet::new(),
+            patterns: 0,
+            globs_weight: 0,
+            selectors_weight: 0,
             selectors_bytes: 0,
             next: 1,
         }
@@ -84,8 +106,17 @@ impl Subscriptions {
             let before = self.names.insert(name, number);
             assert!(before.is_none(), "a name is of one subscription");
         }
-        if entry.source == Source::Pattern {
-            self.patterns.insert(number);
+        self.patterns += usize::from(!matches!(entry.source, Source::Topic(_)));
+        match entry.source {
+            Source::Topic(_) => {}
+            Source::Words => {
+                self.tree.insert(&entry.asks.topic, number);
+                self.selectors_weight += weight_of(entry.selector.as_ref());
+            }
+            Source::Glob => {
+                self.globs.insert(number);
+                self.globs_weight += glob_weight(&entry.asks.topic);
+            }
         }
         self.selectors_bytes += selector_bytes(&entry.asks);
         let before = self.numbers.insert(number, entry);
@@ -95,7 +126,18 @@ impl Subscriptions {
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.numbers.remove(&number)?;
-        self.patterns.remove(&number);
+        self.patterns -= usize::from(!matches!(entry.source, Source::Topic(_)));
+        match entry.source {
+            Source::Topic(_) => {}
+            Source::Words => {
+                self.tree.remove(&entry.asks.topic, number);
+                self.selectors_weight -= weight_of(entry.selector.as_ref());
+            }
+            Source::Glob => {
+                self.globs.remove(&number);
+                self.globs_weight -= glob_weight(&entry.asks.topic);
+            }
+        }
         self.selectors_bytes -= selector_bytes(&entry.asks);
         if let Some(name) = &entry.asks.name {
             self.names.remove(name);
@@ -111,6 +153,11 @@ impl Subscriptions {
         self.numbers.get(&number)
     }
 
+    pub(crate) fn at_mut(&mut self, number: u64) -> &mut Entry {
+        let entry = self.numbers.get_mut(&number);
+        entry.expect("invariant: who has a number of a subscription knows that it is there")
+    }
+
     pub(crate) fn at(&self, number: u64) -> &Entry {
         self.get(number).expect("invariant: a topic knows subscriptions that are there")
     }
@@ -120,9 +167,36 @@ impl Subscriptions {
         self.numbers.range(number..).map(|(number, entry)| (*number, entry))
     }
 
-    /// Those of patterns, the oldest first.
-    pub(crate) fn patterns(&self) -> impl Iterator<Item = &Entry> {
-        self.patterns.iter().map(|number| self.at(*number))
+    /// Those of globs, the oldest first.
+    pub(crate) fn globs(&self) -> impl Iterator<Item = &Entry> {
+        self.globs.iter().map(|number| self.at(*number))
+    }
+
+    /// Those of patterns of words that the name of a topic matches.
+    pub(crate) fn matching_words(&self, topic: &str) -> Found {
+        self.tree.find(topic)
+    }
+
+    /// Those of patterns that are called so.
+    pub(crate) fn patterns_called(&self, name: &QueueName) -> impl Iterator<Item = &Entry> {
+        let globs = self.globs().filter(move |entry| entry.asks.topic == *name);
+        let words = self.tree.called(name).into_iter().map(|number| self.at(number));
+        globs.chain(words)
+    }
+
+    /// Whether another pattern would make each message take too long, by its own weight and that of
+    /// its selector, beside all but one that goes for it.
+    fn has_room_for(&self, asked: &Subscription, selector: usize, but: Option<&Entry>) -> bool {
+        let same = but.filter(|entry| entry.asks.matching == asked.matching);
+        let before = same.map_or(0, |entry| pattern_weight(&entry.asks));
+        let before_selector = same.map_or(0, |entry| weight_of(entry.selector.as_ref()));
+        let (all, selectors) = match asked.matching {
+            Matching::Name => return true,
+            Matching::Words => (self.tree.weight(), self.selectors_weight - before_selector),
+            Matching::Glob => (self.globs_weight, 0),
+        };
+        all - before + pattern_weight(asked) <= limits::PATTERNS_WEIGHT_MAX
+            && selectors + selector <= limits::SELECTORS_WEIGHT_MAX
     }
 
     /// Bytes of memory that their selectors take, but for short ones: queues are counted by
@@ -131,8 +205,8 @@ impl Subscriptions {
         self.selectors_bytes
     }
 
-    pub(crate) fn patterns_count(&self) -> usize {
-        self.patterns.len()
+    pub(crate) const fn patterns_count(&self) -> usize {
+        self.patterns
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -143,6 +217,7 @@ impl Subscriptions {
 impl Entry {
     fn is_as(&self, asked: &Subscription) -> bool {
         self.asks.topic == asked.topic
+            && self.asks.matching == asked.matching
             && self.asks.selector == asked.selector
             && self.asks.without == asked.without
     }
@@ -200,10 +275,14 @@ impl Engine {
         self.totals.picture_bytes -= Self::picture_bytes_of_record(entry.record_bytes);
         if let Source::Topic(topic) = entry.source {
             let its = self.topics.at_mut(topic);
-            its.selectors_weight -= entry.selector.as_ref().map_or(0, Selector::weight);
+            its.selectors_weight -= weight_of(entry.selector.as_ref());
             let was_there = its.subscriptions.remove(&number);
             assert!(was_there, "a topic knows its subscriptions");
             self.topics.remove_if_idle(topic);
+        }
+        self.timers.change(Timer::Unused(number), entry.ends_at, None);
+        if let Some(keeper) = entry.keeper {
+            self.sessions.at_mut(keeper).keeps.remove(&number);
         }
         self.begin_leaving(entry.queue);
     }
@@ -222,11 +301,20 @@ impl Engine {
         let queue = self.queues.create_subscription(asks.topic.clone(), number, durable, policy);
         if let Source::Topic(topic) = source {
             let its = self.topics.at_mut(topic);
-            its.selectors_weight += selector.as_ref().map_or(0, Selector::weight);
+            its.selectors_weight += weight_of(selector.as_ref());
             its.subscriptions.insert(number);
         }
         self.totals.picture_bytes += Self::picture_bytes_of_record(record_bytes);
-        let entry = Entry { asks, selector, source, queue, record_bytes };
+        let entry = Entry {
+            asks,
+            selector,
+            source,
+            queue,
+            record_bytes,
+            keeper: None,
+            ends_at: None,
+            is_recovered: false,
+        };
         self.subscriptions.insert(number, entry);
         queue
     }
@@ -247,15 +335,19 @@ impl Engine {
         }
         self.took_steps(asked.selector.as_deref().map_or(0, reading_steps));
         let selector = asked.selector.as_deref().map(parse_selector).transpose()?;
-        let (queue, after) = match self.wanted(&asked)? {
-            Wanted::This(number) => (self.subscriptions.at(number).queue, self.log.after_all()),
+        self.may_keep(by, &asked)?;
+        let expiry = asked.expiry;
+        let (number, after) = match self.wanted(&asked)? {
+            Wanted::This(number) => (number, self.log.after_all()),
             Wanted::Instead(number) => {
                 self.begin_subscription(asked, selector, Some(number), effects)?
             }
             Wanted::New => self.begin_subscription(asked, selector, None, effects)?,
         };
+        let queue = self.subscriptions.at(number).queue;
         // What it selects was selected when it was published.
         self.open_feed(key, queue, None, ConsumerMode::Take)?;
+        let after = self.keep_subscription(number, by, expiry, effects).unwrap_or(after);
         Ok(Outcome::reply(after, Reply::Done).waking(queue))
     }
 
@@ -280,55 +372,70 @@ impl Engine {
         selector: Option<Selector>,
         replaced: Option<u64>,
         effects: &mut Effects,
-    ) -> Result<(QueueSlot, After), Refusal> {
-        let topic = self.find_or_create_topic(asked.topic.clone())?;
+    ) -> Result<(u64, After), Refusal> {
+        let topic = match asked.matching {
+            Matching::Name => Some(self.find_or_create_topic(asked.topic.clone())?),
+            Matching::Words | Matching::Glob => None,
+        };
         let number = self.subscriptions.next;
         let level = self.policy.durability(Persistence::Persistent);
         let record = SubscriptionView::of(number, &asked).map(RecordView::Subscribed);
         let record = record.filter(|_| level != Durability::None);
         let record_bytes = record.as_ref().map_or(0, encoded_bytes);
-        let weight = selector.as_ref().map_or(0, Selector::weight);
+        let weight = weight_of(selector.as_ref());
         let allowed = self.may_subscribe(topic, &asked, replaced, record_bytes);
-        if let Err(refusal) = allowed.and_then(|()| self.may_select(topic, weight, replaced)) {
-            self.topics.remove_if_idle(topic);
+        let allowed = allowed.and_then(|()| self.may_select(topic, &asked, weight, replaced));
+        if let Err(refusal) = allowed {
+            topic.into_iter().for_each(|topic| self.topics.remove_if_idle(topic));
             return Err(refusal);
         }
         if let Some(replaced) = replaced {
             // It may be of the same topic, which must not go in between.
-            self.topics.at_mut(topic).uncommitted += 1;
+            let held = topic.into_iter();
+            held.clone().for_each(|topic| self.topics.at_mut(topic).uncommitted += 1);
             self.end_subscription(replaced, effects);
-            self.topics.at_mut(topic).uncommitted -= 1;
+            held.for_each(|topic| self.topics.at_mut(topic).uncommitted -= 1);
         }
         if let Some(record) = record {
             self.log.append(&record, level, effects);
         }
         let after = self.log.after_open();
-        let source = Source::Topic(topic);
-        Ok((self.register(number, asked, selector, source, record_bytes), after))
+        let source = topic.map_or_else(|| Source::of_pattern(asked.matching), Source::Topic);
+        self.register(number, asked, selector, source, record_bytes);
+        Ok((number, after))
     }
 
     fn may_subscribe(
         &self,
-        slot: TopicSlot,
+        slot: Option<TopicSlot>,
         asked: &Subscription,
         replaced: Option<u64>,
         record_bytes: u64,
     ) -> Result<(), Refusal> {
-        let topic = self.topics.at(slot);
-        if topic.temporary.is_some() && asked.is_durable() {
+        let replaced = replaced.map(|number| self.subscriptions.at(number));
+        let is_of_topic = |entry: &&Entry| matches!(entry.source, Source::Topic(_));
+        let topic = slot.map(|slot| self.topics.at(slot));
+        if topic.is_some_and(|topic| topic.temporary.is_some()) && asked.is_durable() {
             return Err(Refusal::NoSuchDestination);
         }
         let others = self.subscriptions.len() - usize::from(replaced.is_some());
-        let is_counted = replaced.is_some_and(|number| topic.subscriptions.contains(&number));
-        let beside = topic.subscriptions.len() - usize::from(is_counted);
-        let before =
-            replaced.map_or(0, |number| selector_bytes(&self.subscriptions.at(number).asks));
+        let (beside, most) = match topic {
+            Some(topic) => {
+                let is_same = |entry: &&Entry| slot.map(Source::Topic) == Some(entry.source);
+                let same = replaced.filter(is_same);
+                let beside = topic.subscriptions.len() - usize::from(same.is_some());
+                (beside, limits::TOPIC_SUBSCRIPTIONS_MAX)
+            }
+            None => {
+                let same = replaced.filter(|entry| !is_of_topic(entry));
+                let beside = self.subscriptions.patterns_count() - usize::from(same.is_some());
+                (beside, limits::PATTERN_SUBSCRIPTIONS_MAX)
+            }
+        };
+        let before = replaced.map_or(0, |entry| selector_bytes(&entry.asks));
         let grows = replaced.is_none() || selector_bytes(asked) > before;
         let is_crowded = grows && self.subscriptions_crowd();
-        if is_crowded
-            || others >= limits::SUBSCRIPTIONS_MAX
-            || beside >= limits::TOPIC_SUBSCRIPTIONS_MAX
-        {
+        if is_crowded || others >= limits::SUBSCRIPTIONS_MAX || beside >= most {
             return Err(Refusal::TooManySubscriptions);
         }
         if record_bytes > self.log.room_left() {
@@ -337,19 +444,24 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether each message to a topic may be held against a selector of this weight as well.
+    /// Whether each message may be held against a pattern, and a selector of this weight, as well.
     fn may_select(
         &self,
-        slot: TopicSlot,
+        slot: Option<TopicSlot>,
+        asked: &Subscription,
         weight: usize,
         replaced: Option<u64>,
     ) -> Result<(), Refusal> {
-        let topic = self.topics.at(slot);
-        let replaced = replaced.filter(|number| topic.subscriptions.contains(number));
-        let selector = replaced.and_then(|number| self.subscriptions.at(number).selector.as_ref());
-        let before = selector.map_or(0, Selector::weight);
-        let is_too_much = topic.selectors_weight - before + weight > limits::SELECTORS_WEIGHT_MAX;
-        if weight > before && is_too_much { Err(Refusal::TooManySelectors) } else { Ok(()) }
+        let replaced = replaced.map(|number| self.subscriptions.at(number));
+        let has_room = self.subscriptions.has_room_for(asked, weight, replaced);
+        let Some(slot) = slot else {
+            return if has_room { Ok(()) } else { Err(Refusal::TooManySelectors) };
+        };
+        let same = replaced.filter(|entry| entry.source == Source::Topic(slot));
+        let before = same.map_or(0, |entry| weight_of(entry.selector.as_ref()));
+        let all = self.topics.at(slot).selectors_weight - before + weight;
+        let is_too_much = weight > before && all > limits::SELECTORS_WEIGHT_MAX;
+        if is_too_much { Err(Refusal::TooManySelectors) } else { Ok(()) }
     }
 
     /// Whether there is no memory for another one.
@@ -357,17 +469,34 @@ impl Engine {
         self.queues.is_crowded_beside(self.subscriptions.selectors_bytes())
     }
 
-    /// A subscription that is not durable ends when nobody consumes from it any more.
-    pub(crate) fn end_if_unused(&mut self, number: u64, effects: &mut Effects) {
-        let is_durable = self.subscriptions.at(number).asks.is_durable();
-        if !is_durable && !self.has_consumers(number) {
-            self.end_subscription(number, effects);
-        }
-    }
-
-    fn has_consumers(&self, number: u64) -> bool {
+    pub(crate) fn has_consumers(&self, number: u64) -> bool {
         !self.queues.at(self.subscriptions.at(number).queue).consumers.is_empty()
     }
+}
+
+impl Source {
+    /// That of a subscription of a pattern.
+    pub(crate) fn of_pattern(matching: Matching) -> Self {
+        if matching == Matching::Glob { Self::Glob } else { Self::Words }
+    }
+}
+
+fn weight_of(selector: Option<&Selector>) -> usize {
+    selector.map_or(0, Selector::weight)
+}
+
+/// Steps that it takes at most to hold a name against a pattern.
+fn pattern_weight(asks: &Subscription) -> usize {
+    match asks.matching {
+        Matching::Name => 0,
+        Matching::Words => words::parts(asks.topic.as_str()).map_or(0, |it| words::weight(&it)),
+        Matching::Glob => glob_weight(&asks.topic),
+    }
+}
+
+fn glob_weight(pattern: &QueueName) -> usize {
+    let most = limits::QUEUE_NAME_BYTES_MAX;
+    1 + glob::comparisons_max(pattern.as_str().as_bytes(), most) / LOOKS_PER_STEP
 }
 
 /// What its selector takes of memory, but for a short one.

@@ -184,7 +184,8 @@ impl Engine {
         };
         let published = tally.topics.iter().map(|(slot, puts)| {
             let topic = self.topics.at(*slot);
-            let numbers = topic.subscriptions.iter();
+            let words = self.matching_words(&topic.name).subscriptions;
+            let numbers = topic.subscriptions.iter().chain(&words);
             let durable =
                 numbers.filter(|number| self.subscriptions.at(**number).asks.is_durable());
             let patterns = self.subscriptions.patterns_count();

@@ -30,6 +30,8 @@ pub(crate) enum Timer {
     Pause(QueueSlot),
     /// The session's first lease ends.
     Lease(SessionSlot),
+    /// Nothing has kept the subscription of this number for as long as it may be so.
+    Unused(u64),
     /// The queue goes on with what was too much for one step.
     Resume(QueueSlot),
     /// The consumer goes on to look at its queue.

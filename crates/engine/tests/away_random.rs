@@ -566,13 +566,7 @@ fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], _: &str) -> Valu
 /// Of that name and durable, or of its consumer alone.
 fn subscription(named: Option<&str>) -> Subscription {
     let of = |text| SubscriptionName { client: None, name: name(text), durable: true };
-    Subscription {
-        name: named.map(of),
-        topic: name(TOPIC),
-        selector: None,
-        shared: named.is_some(),
-        without: None,
-    }
+    Subscription { name: named.map(of), shared: named.is_some(), ..Subscription::new(name(TOPIC)) }
 }
 
 fn name(text: &str) -> QueueName {

@@ -112,10 +112,8 @@ fn selectors_of_subscriptions_count_and_are_bounded() {
                 name: name(&format!("{}", number % 1_000)),
                 durable: true,
             }),
-            topic: name("news"),
             selector: Some(format!("a = '{}'", "x".repeat(bytes)).into()),
-            shared: false,
-            without: None,
+            ..Subscription::new(name("news"))
         }),
     };
     let close = |number: usize| Command::CloseConsumer { link: LinkId(number as u32) };

@@ -86,10 +86,8 @@ impl World {
                     name: name(word),
                     durable: true,
                 }),
-                topic: name("news"),
-                selector: None,
                 shared: true,
-                without: None,
+                ..Subscription::new(name("news"))
             });
             self.run(Command::Subscribe { link: LinkId(link), subscription });
         }

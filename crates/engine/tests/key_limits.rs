@@ -4,9 +4,9 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    After, Command, Deadline, DeadlineRule, Destination, KeyCommand, LinkId, MessageId, Nanos,
-    NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId, SetRule, StorePolicy,
-    ValueDeadline, limits,
+    After, Command, Deadline, DeadlineRule, Destination, KeyCommand, LinkId, Matching, MessageId,
+    Nanos, NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId, SetRule,
+    StorePolicy, Subscription, ValueDeadline, limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -221,12 +221,9 @@ fn what_is_published_finds_room_or_is_refused_whole() {
     let pattern = name("*");
     let reply = session.run(Command::SubscribePattern { link: LinkId(1), pattern });
     assert_eq!(reply, Reply::Done);
-    let subscription = model::Subscription {
+    let subscription = Subscription {
         name: Some(model::SubscriptionName { client: None, name: name("s"), durable: true }),
-        topic: name("news"),
-        selector: None,
-        shared: false,
-        without: None,
+        ..Subscription::new(name("news"))
     };
     let subscription = Box::new(subscription);
     let reply = session.run(Command::Subscribe { link: LinkId(2), subscription });
@@ -263,6 +260,46 @@ fn there_are_so_many_patterns() {
     let reply = session.run(Command::CloseConsumer { link: LinkId(0) });
     assert_eq!(reply, Reply::Done);
     assert_eq!(session.run(subscribe(limits::PATTERN_SUBSCRIPTIONS_MAX)), Reply::Done);
+    session.engine.check();
+}
+
+/// A publication costs what may match it, and patterns together are bounded by the most that one
+/// may cost.
+#[test]
+fn word_patterns_are_bounded_and_cheap() {
+    let mut session = Session::new(StorePolicy::Memory);
+    let subscribe = |number: usize, pattern: &str| Command::Subscribe {
+        link: LinkId(number as u32),
+        subscription: Box::new(Subscription {
+            matching: Matching::Words,
+            ..Subscription::new(name(pattern))
+        }),
+    };
+    for number in 0..limits::PATTERN_SUBSCRIPTIONS_MAX {
+        let pattern = format!("shop.{number}.*");
+        assert_eq!(session.run(subscribe(number, &pattern)), Reply::Done);
+    }
+    let refused = Reply::Refused(Refusal::TooManySubscriptions);
+    assert_eq!(session.run(subscribe(limits::PATTERN_SUBSCRIPTIONS_MAX, "*")), refused);
+    let before = session.engine.steps();
+    let message = NewMessage::new(b"x"[..].into());
+    let reply = session.run(Command::Publish { topic: name("shop.7.shoes"), message });
+    assert_eq!(reply, Reply::Count(1));
+    let steps = session.engine.steps() - before;
+    assert!(steps < 50, "{steps} steps");
+    for number in 0..limits::PATTERN_SUBSCRIPTIONS_MAX {
+        let link = LinkId(number as u32);
+        assert_eq!(session.run(Command::CloseConsumer { link }), Reply::Done);
+    }
+    // Those that a name may be at several places of weigh more.
+    let weighing = limits::PATTERNS_WEIGHT_MAX / (2 * 128);
+    for number in 0..weighing {
+        assert_eq!(session.run(subscribe(number, &format!("#.{number}"))), Reply::Done);
+    }
+    let refused = Reply::Refused(Refusal::TooManySelectors);
+    assert_eq!(session.run(subscribe(weighing, "*")), refused);
+    assert_eq!(session.run(Command::CloseConsumer { link: LinkId(0) }), Reply::Done);
+    assert_eq!(session.run(subscribe(weighing, "*")), Reply::Done);
     session.engine.check();
 }
 

@@ -103,10 +103,7 @@ impl World {
         let name = name(&format!("subscription-{number}"));
         let subscription = Box::new(Subscription {
             name: Some(SubscriptionName { client: None, name, durable: true }),
-            topic: topic(),
-            selector: None,
-            shared: false,
-            without: None,
+            ..Subscription::new(topic())
         });
         self.ask(BY, Command::Subscribe { link: LinkId(number), subscription });
     }

@@ -202,7 +202,8 @@ fn what_is_looked_at_for_places_is_counted() {
         let selector = Some("colour = 'red'".into());
         let topic = name("news");
         let (name, shared, without) = (None, false, None);
-        let subscription = Subscription { name, topic, selector, shared, without };
+        let subscription =
+            Subscription { name, selector, shared, without, ..Subscription::new(topic) };
         let subscription = Box::new(subscription);
         let reply = world.ask(WORKER, Command::Subscribe { link: LinkId(link), subscription });
         assert!(matches!(reply[..], [Reply::Done]), "{reply:?}");

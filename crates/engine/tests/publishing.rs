@@ -368,10 +368,9 @@ impl World {
     fn subscription(&mut self) -> Subscription {
         Subscription {
             name: if self.rng.one_in(8) { None } else { Some(self.name()) },
-            topic: self.topic(),
             selector: self.rng.one_in(3).then(|| "colour = 'blue'".into()),
             shared: self.rng.one_in(2),
-            without: None,
+            ..Subscription::new(self.topic())
         }
     }
 

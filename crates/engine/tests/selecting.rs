@@ -48,8 +48,7 @@ impl House {
 
     fn subscribe(&mut self, link: u32, selector: &str) -> Reply {
         let selector = Some(selector.into());
-        let subscription =
-            Subscription { name: None, topic: name("t"), selector, shared: false, without: None };
+        let subscription = Subscription { selector, ..Subscription::new(name("t")) };
         let subscription = Box::new(subscription);
         self.ask(Command::Subscribe { link: LinkId(link), subscription }).remove(0)
     }

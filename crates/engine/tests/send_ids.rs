@@ -279,10 +279,8 @@ impl World {
         let name = self.rng.pick(&NAMES[..3]);
         let asked = Subscription {
             name: Some(SubscriptionName { client: None, name: self::name(name), durable: true }),
-            topic: self::name("topic"),
-            selector: None,
             shared: true,
-            without: None,
+            ..Subscription::new(self::name("topic"))
         };
         let (session, link) = (self.session(), LinkId(0));
         let subscription = Box::new(asked);

@@ -176,13 +176,7 @@ fn what_topics_make_of_a_transaction_is_bounded() {
     let news = QueueName::new("news").unwrap();
     let copies = limits::TRANSACTION_COPIES_MAX / limits::TRANSACTION_RECORDS_MAX + 1;
     for link in 0..copies {
-        let subscription = Box::new(Subscription {
-            name: None,
-            topic: news.clone(),
-            selector: None,
-            shared: false,
-            without: None,
-        });
+        let subscription = Box::new(Subscription::new(news.clone()));
         let link = LinkId(link as u32);
         assert_eq!(session.run(Command::Subscribe { link, subscription }), Reply::Done);
     }

@@ -162,8 +162,6 @@ pub struct SubscriptionStatistics {
     pub subscription: Box<Subscription>,
     /// Those of one topic get what is published in the order of these.
     pub number: u64,
-    /// Its topic is a pattern: it takes what is published to any topic whose name matches.
-    pub pattern: bool,
     /// Messages that wait for a consumer.
     pub ready: u64,
     /// Messages that consumers hold.

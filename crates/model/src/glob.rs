@@ -42,6 +42,18 @@ pub fn matches_counting(pattern: &[u8], text: &[u8]) -> (bool, usize) {
     }
 }
 
+/// Comparisons that it takes at most to match a text of so many bytes: behind a star that is not
+/// the last part all may be compared from each byte on.
+#[must_use]
+pub fn comparisons_max(pattern: &[u8], text_bytes: usize) -> usize {
+    let (ends, head) = match pattern {
+        [head @ .., b'*'] => (true, head),
+        pattern => (false, pattern),
+    };
+    let is_searched = head.contains(&b'*');
+    if is_searched { head.len() * text_bytes } else { head.len() + usize::from(ends) }
+}
+
 /// What is left of the pattern if its first part, which is no star, matches this byte.
 fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     match pattern {
@@ -120,6 +132,28 @@ mod tests {
         for (pattern, text, expected) in cases {
             let found = matches(pattern.as_bytes(), text.as_bytes());
             assert_eq!(found, expected, "{pattern:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn comparisons_are_bounded() {
+        let pieces = ["a", "b", "*", "?", "[ab]", "\\*"];
+        let mut patterns = alloc::vec![alloc::string::String::new()];
+        for _ in 0..5 {
+            let longer = patterns.iter().flat_map(|pattern| {
+                pieces.iter().map(move |piece| alloc::format!("{pattern}{piece}"))
+            });
+            patterns = longer.collect();
+            for pattern in &patterns {
+                for text in ["", "a", "aaaaaaaa", "abababab", "aaaaaaab", "********"] {
+                    let (_, count) = matches_counting(pattern.as_bytes(), text.as_bytes());
+                    let most = comparisons_max(pattern.as_bytes(), text.len());
+                    assert!(
+                        count <= 2 * (most + pattern.len() + text.len() + 1),
+                        "{pattern} {text}"
+                    );
+                }
+            }
         }
     }
 

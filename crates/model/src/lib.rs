@@ -34,6 +34,7 @@ mod statistics;
 mod subscription;
 mod time;
 mod wall_clock;
+pub mod words;
 
 pub use administration::{AdminCommand, Holder, Page, PageEnd, Shown, SubscriptionStatistics};
 pub use body::{Away, Body, BodyPlace, Shows, payload_of};
@@ -69,6 +70,6 @@ pub use settlement::{DeadLetter, DeadReason, Settlement};
 pub use statistics::{
     BrokerStatistics, DeadLetterStatistics, MessageState, MessageStatistics, QueueStatistics,
 };
-pub use subscription::{ClientName, Subscription, SubscriptionName};
+pub use subscription::{ClientName, Expiry, Keeper, Matching, Subscription, SubscriptionName};
 pub use time::Nanos;
 pub use wall_clock::WallClock;

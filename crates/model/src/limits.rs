@@ -38,9 +38,12 @@ pub const SUBSCRIPTIONS_MAX: usize = 100_000;
 /// Subscriptions of one topic: a message for all of them is one record.
 pub const TOPIC_SUBSCRIPTIONS_MAX: usize = 10_000;
 
-/// Subscriptions of patterns: each message to any topic is held against each, which takes up to
-/// 60 µs where the pattern is made for it.
+/// Subscriptions of patterns: a message for all of them is one record, beside those of its topic.
 pub const PATTERN_SUBSCRIPTIONS_MAX: usize = 4_096;
+
+/// What all patterns of words weigh together, and all globs: steps that each message to any topic
+/// takes at most to find those that match, some 10 ms.
+pub const PATTERNS_WEIGHT_MAX: usize = 262_144;
 
 /// Different selectors of the consumers of one queue: each message is held against each.
 pub const QUEUE_SELECTORS_MAX: usize = 256;

@@ -153,9 +153,11 @@ impl fmt::Display for Refusal {
                 f,
                 "consumers of one queue have {} different selectors at most, and those, or those \
                  of a topic's subscriptions, {} literals, names and operators together (LIKE \
-                 counts for 64): close some, let them use the same, or shorten them",
+                 counts for 64); patterns of topics weigh {} together: close some, let them use \
+                 the same, or shorten them",
                 limits::QUEUE_SELECTORS_MAX,
-                limits::SELECTORS_WEIGHT_MAX
+                limits::SELECTORS_WEIGHT_MAX,
+                limits::PATTERNS_WEIGHT_MAX
             ),
             Self::TooManyTransactions => write!(
                 f,

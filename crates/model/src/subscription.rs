@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use crate::QueueName;
+use crate::{Nanos, QueueName};
 
 /// A client's own name for itself, which outlives its sessions. A name as a queue has.
 pub type ClientName = QueueName;
@@ -23,20 +23,76 @@ pub struct SubscriptionName {
 pub struct Subscription {
     /// `None`: of this consumer alone, and gone with it. A durable one has a name.
     pub name: Option<SubscriptionName>,
-    /// What it subscribes to.
+    /// What it subscribes to: a topic, or a pattern.
     pub topic: QueueName,
+    /// How `topic` is meant.
+    pub matching: Matching,
     /// Which messages it takes; `None`: all.
     pub selector: Option<Arc<str>>,
     /// Several consumers may share it, each message going to one of them.
     pub shared: bool,
     /// It takes nothing that this client sends.
     pub without: Option<ClientName>,
+    /// When it ends by itself; `None`: a durable one never, any other with its last consumer.
+    pub expiry: Option<Expiry>,
+}
+
+/// Of which topics a subscription takes messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Matching {
+    /// Of the one of this name.
+    #[default]
+    Name,
+    /// Of those whose words, between dots, are as it says: `*` is any one word, `#` any number of
+    /// words, none included, `>` at the end one or more. See [`crate::words`].
+    Words,
+    /// Of those whose names match a glob. See [`crate::glob`].
+    Glob,
+}
+
+/// When a subscription ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// What keeps it.
+    pub with: Keeper,
+    /// How long after that is gone it ends.
+    pub after: Nanos,
+}
+
+/// What keeps a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// Its consumers.
+    Consumers,
+    /// Its consumers, and the session of the last of them.
+    Session,
 }
 
 impl Subscription {
+    /// A private one that takes all of a topic.
+    #[must_use]
+    pub const fn new(topic: QueueName) -> Self {
+        Self {
+            name: None,
+            topic,
+            matching: Matching::Name,
+            selector: None,
+            shared: false,
+            without: None,
+            expiry: None,
+        }
+    }
+
     /// Whether it outlives its consumers, and the process.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         self.name.as_ref().is_some_and(|name| name.durable)
+    }
+
+    /// When it ends by itself; `None`: never.
+    #[must_use]
+    pub fn ends(&self) -> Option<Expiry> {
+        let with_consumers = Expiry { with: Keeper::Consumers, after: Nanos::ZERO };
+        if self.is_durable() { self.expiry } else { Some(self.expiry.unwrap_or(with_consumers)) }
     }
 }

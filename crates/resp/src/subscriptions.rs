@@ -51,13 +51,7 @@ impl Target {
         if self.pattern {
             return Command::SubscribePattern { link, pattern: self.name.clone() };
         }
-        let subscription = Box::new(Subscription {
-            name: None,
-            topic: self.name.clone(),
-            selector: None,
-            shared: false,
-            without: None,
-        });
+        let subscription = Box::new(Subscription::new(self.name.clone()));
         Command::Subscribe { link, subscription }
     }
 

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 use model::{
-    AdminCommand, Command, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName,
+    AdminCommand, Command, Matching, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName,
     SubscriptionStatistics, glob,
 };
 
@@ -82,7 +82,7 @@ pub(crate) fn say_subscribers(
 /// Subscriptions of each topic, whichever protocol made them.
 fn counts(all: &[SubscriptionStatistics]) -> BTreeMap<&QueueName, u64> {
     let mut counts = BTreeMap::new();
-    for subscription in all.iter().filter(|subscription| !subscription.pattern) {
+    for subscription in all.iter().filter(|it| it.subscription.matching == Matching::Name) {
         *counts.entry(&subscription.subscription.topic).or_default() += 1;
     }
     counts

@@ -5,7 +5,7 @@ use model::{Destination, Persistence};
 use crate::Rng;
 use crate::amqp_client::{AmqpClient, AmqpWish, Draft, Subscribing, Verdict};
 use crate::history::DEAD_LETTERS;
-use crate::registration::{NAMES, TOPICS, name};
+use crate::registration::{NAMES, SUBSCRIBED_TO, TOPICS, name};
 use crate::workload::{self, QUEUES};
 
 /// The next wish of a client whose messages are of these persistences; `None`: it has to read
@@ -99,7 +99,7 @@ fn subscribing(rng: &mut Rng) -> Subscribing {
     let durable = rng.chance(3, 4);
     let shared = rng.chance(1, 3);
     Subscribing {
-        topic: rng.pick(&TOPICS).into(),
+        topic: rng.pick(&SUBSCRIBED_TO).into(),
         name: (durable || shared).then(|| rng.pick(&NAMES).into()),
         durable,
         shared,

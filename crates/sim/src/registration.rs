@@ -6,13 +6,17 @@
 
 use std::rc::Rc;
 
-use model::{QueueName, Subscription, SubscriptionName};
+use model::{Matching, QueueName, Subscription, SubscriptionName};
 
 use crate::history::{SUBSCRIBED, SUBSCRIPTIONS};
 use crate::{Content, Kept, Standing};
 
 /// The topics there are.
 pub(crate) const TOPICS: [&str; 2] = ["news", "prices"];
+
+/// What subscriptions are of: a topic, or a pattern that matches one or both.
+pub(crate) const SUBSCRIBED_TO: [&str; 6] =
+    [TOPICS[0], TOPICS[1], TOPICS[0], TOPICS[1], "news.#", "*"];
 
 /// Who connects by AMQP: the names of their containers.
 pub(crate) const CONTAINERS: [&str; 2] = ["one", "two"];
@@ -45,6 +49,15 @@ pub(crate) fn queue_of(subscription: &Subscription, client: u64, link: u32) -> R
         }
     };
     format!("{topic}{SUBSCRIBED}{owner}").into()
+}
+
+/// Whether a subscription takes of a topic, which has one word.
+pub(crate) fn takes_of(subscription: &Subscription, topic: &str) -> bool {
+    let asked = subscription.topic.as_str();
+    match subscription.matching {
+        Matching::Words => asked == "*" || asked.strip_suffix(".#") == Some(topic),
+        Matching::Name | Matching::Glob => asked == topic,
+    }
 }
 
 /// Whether messages that stand there are a subscription's.

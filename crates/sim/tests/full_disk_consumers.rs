@@ -113,7 +113,8 @@ impl World {
         let name = Some(SubscriptionName { client, name, durable: true });
         let topic = QueueName::new(topic).unwrap();
         let (selector, without) = (None, None);
-        let subscription = Subscription { name, topic, selector, shared: true, without };
+        let subscription =
+            Subscription { name, selector, shared: true, without, ..Subscription::new(topic) };
         let subscription = Box::new(subscription);
         let replies = self.ask(session, Command::Subscribe { link: OTHER, subscription });
         assert_eq!(replies, [Reply::Done]);

@@ -34,7 +34,7 @@ pub(crate) fn subscription(source: &mut Source, subscription: &Subscription) {
     source.capabilities = kind.iter().chain(shared).chain(global).collect();
     address::keep_known_filters(source, subscription.without.is_some());
     if subscription.is_durable() {
-        (source.expiry_policy, source.timeout) = (ExpiryPolicy::Never, 0);
+        (source.expiry_policy, source.timeout) = address::expiry_fields(subscription.expiry);
     } else {
         end_with_link(source);
     }

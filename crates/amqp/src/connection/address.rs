@@ -5,7 +5,10 @@
 
 use alloc::vec::Vec;
 
-use model::{ClientName, Destination, NameError, QueueName, Subscription, SubscriptionName};
+use model::{
+    ClientName, Destination, Expiry, Keeper, Matching, NameError, Nanos, QueueName, Subscription,
+    SubscriptionName, words,
+};
 
 use crate::connection::elsewhere;
 use crate::encode;
@@ -51,7 +54,7 @@ pub(crate) fn destination_of_message(
     jms_type: Option<Value<'_>>,
 ) -> Result<Destination, Error> {
     let to = named(to, jms_type.and_then(|code| code.as_i64()).map(|code| code % 2 == 1))?;
-    match elsewhere::meaning(to.name().as_str()) {
+    match elsewhere::meaning_of(&to, false) {
         Some(meaning) => Err(elsewhere::refusal(meaning)),
         None => Ok(to),
     }
@@ -129,7 +132,43 @@ pub(crate) fn subscription(
     };
     let without = client.filter(|_| is_without_local(source)).cloned();
     let selector = selector(source).map(Into::into);
-    Ok(Subscription { name, topic, selector, shared, without })
+    let matching = matching(&topic)?;
+    let expiry = expiry(source).filter(|_| durable);
+    Ok(Subscription { name, topic, matching, selector, shared, without, expiry })
+}
+
+/// Whether a topic is a pattern, by its words.
+fn matching(topic: &QueueName) -> Result<Matching, Error> {
+    if !words::is_pattern(topic.as_str()) {
+        return Ok(Matching::Name);
+    }
+    if words::parts(topic.as_str()).is_none() {
+        let description = "in a pattern `>` is the last word: `*` is any word, `#` any number";
+        return Err(Error::new(condition::INVALID_FIELD, description));
+    }
+    Ok(Matching::Words)
+}
+
+/// When a subscription that would last ends by itself, if that was asked for. `session-end` is what
+/// a field that is left out means, of clients too that count on `durable` alone: it asks for
+/// nothing.
+fn expiry(source: &Source) -> Option<Expiry> {
+    let with = match source.expiry_policy {
+        ExpiryPolicy::LinkDetach => Keeper::Consumers,
+        ExpiryPolicy::ConnectionClose => Keeper::Session,
+        ExpiryPolicy::SessionEnd | ExpiryPolicy::Never => return None,
+    };
+    Some(Expiry { with, after: Nanos::from_secs(source.timeout.into()) })
+}
+
+/// The fields that tell when a durable subscription ends by itself.
+pub(crate) fn expiry_fields(expiry: Option<Expiry>) -> (ExpiryPolicy, u32) {
+    let Some(Expiry { with, after }) = expiry else { return (ExpiryPolicy::Never, 0) };
+    let policy = match with {
+        Keeper::Consumers => ExpiryPolicy::LinkDetach,
+        Keeper::Session => ExpiryPolicy::ConnectionClose,
+    };
+    (policy, u32::try_from(after.0 / Nanos::from_secs(1).0).unwrap_or(u32::MAX))
 }
 
 /// The durable subscription that is looked for by its link's name alone.
@@ -170,10 +209,12 @@ pub(crate) fn source(subscription: &Subscription) -> Source {
     if let Some(selector) = &subscription.selector {
         insert_selector(&mut filter, selector);
     }
+    let (expiry_policy, timeout) = expiry_fields(subscription.expiry);
     Source {
         address: Some(subscription.topic.as_str().into()),
         durable: TerminusDurability::UnsettledState,
-        expiry_policy: ExpiryPolicy::Never,
+        expiry_policy,
+        timeout,
         distribution_mode: Some(DistributionMode::Copy),
         filter,
         capabilities: ["topic"].into_iter().chain(shared).chain(global).collect(),

@@ -214,7 +214,9 @@ impl Connection {
                 return self.ask(Command::CreateTemporary { topic, secret }, Awaited::Created(id));
             }
             Ok(Opening::Destination(destination)) => {
-                match elsewhere::meaning(destination.name().as_str()) {
+                let link = self.links.get_mut(&id);
+                let is_consumer = link.is_some_and(|link| link.consumer().is_some());
+                match elsewhere::meaning_of(&destination, is_consumer) {
                     Some(meaning) => return self.seek(id, destination, meaning),
                     None => self.opening(id, destination),
                 }

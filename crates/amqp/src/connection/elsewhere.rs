@@ -3,7 +3,18 @@
 
 use alloc::format;
 
+use model::{Destination, words};
+
 use crate::error::{Error, condition};
+
+/// Why a link's destination means something else elsewhere, if it does. Only a consumer of topics
+/// may name a pattern.
+pub(crate) fn meaning_of(destination: &Destination, is_consumer: bool) -> Option<&'static str> {
+    let name = destination.name().as_str();
+    let may_be_pattern = is_consumer && matches!(destination, Destination::Topic(_));
+    let is_pattern = !may_be_pattern && words::is_pattern(name);
+    meaning(name).or(is_pattern.then_some(PATTERN))
+}
 
 /// Why a name is one of another broker's, if it is. A queue that is there may have it all the same.
 pub(crate) fn meaning(name: &str) -> Option<&'static str> {
@@ -25,6 +36,9 @@ pub(crate) fn meaning(name: &str) -> Option<&'static str> {
     meanings.into_iter().find(|(is_it, _)| *is_it).map(|(_, meaning)| meaning)
 }
 
+/// What is said of a pattern where it can match nothing.
+const PATTERN: &str = "it is a pattern, which only consumers of topics may name (topic://a.*)";
+
 /// How the addresses of RabbitMQ begin, of both versions.
 const PATHS: [&str; 6] =
     ["/queues/", "/exchanges/", "/queue/", "/exchange/", "/topic/", "/amq/queue/"];
@@ -37,6 +51,20 @@ pub(crate) fn refusal(meaning: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_are_for_topic_consumers() {
+        let name = |text| model::QueueName::new(text).expect("a name");
+        for pattern in ["news.*", "news.#", "news.>", "*", "#"] {
+            let (topic, queue) =
+                (Destination::Topic(name(pattern)), Destination::Queue(name(pattern)));
+            assert_eq!(meaning_of(&topic, true), None, "{pattern}");
+            for (destination, is_consumer) in [(&topic, false), (&queue, true), (&queue, false)] {
+                assert!(meaning_of(destination, is_consumer).is_some(), "{pattern}");
+            }
+        }
+        assert_eq!(meaning_of(&Destination::Queue(name("c#")), true), None);
+    }
 
     #[test]
     fn addresses_of_other_brokers_are_known() {

@@ -280,10 +280,9 @@ fn reply(words: &Words<'_>, command: &Command) -> Reply {
             };
             Reply::Subscription(Box::new(Subscription {
                 name: Some(name.clone()),
-                topic: QueueName::new(words.at(2)).unwrap(),
                 selector: words.get("selector").map(Into::into),
                 shared: words.has("shared"),
-                without: None,
+                ..Subscription::new(QueueName::new(words.at(2)).unwrap())
             }))
         }
         "refused" => Reply::Refused(match words.at(2) {

@@ -137,10 +137,10 @@ fn story() -> Vec<Command> {
     let client = Some(name("c"));
     let subscription = Subscription {
         name: Some(SubscriptionName { client: client.clone(), name: name("s"), durable: true }),
-        topic: name("t"),
         selector: Some("x IS NULL".into()),
         shared: true,
         without: Some(name("o")),
+        ..Subscription::new(name("t"))
     };
     let other = Subscription {
         name: Some(SubscriptionName { client, name: name("u"), durable: true }),

@@ -26,7 +26,7 @@
 //! SESSION begin|commit|rollback N; with tx=N a put or a settlement is part of it
 //! SESSION settle ID accept|release|fail|park|undeliverable
 //! SESSION subscribe LINK TOPIC [name=N] [client=C] [durable=yes] [shared=yes] [selector=S]
-//!         [without=C]
+//!         [without=C] [words=yes] [ends=consumers|session [spared=T]]
 //! SESSION unsubscribe|subscription NAME [client=C] [durable=yes]
 //! SESSION temporary queue|topic | SESSION delete-temporary TO
 //! SESSION page QUEUE [state=S] [selector=S] [max=N] [after=PLACE] | SESSION show ID
@@ -72,9 +72,10 @@ use engine::{
     describe,
 };
 use model::{
-    After, Command, ConsumerMode, DeadReason, Destination, Durability, Formats, LinkId, MessageId,
-    Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply, Secrets, SessionId, Settlement,
-    StorePolicy, Subject, Subscription, SubscriptionName, TransactionId, Value,
+    After, Command, ConsumerMode, DeadReason, Destination, Durability, Expiry, Formats, Keeper,
+    LinkId, Matching, MessageId, Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply,
+    Secrets, SessionId, Settlement, StorePolicy, Subject, Subscription, SubscriptionName,
+    TransactionId, Value,
 };
 
 use super::log::{Log, Snapshot};
@@ -372,10 +373,22 @@ impl<'a> Words<'a> {
     fn subscription(&self, topic: &str) -> Subscription {
         Subscription {
             name: self.named.get("name").map(|name| self.subscription_name(name)),
-            topic: name(topic),
             selector: self.named.get("selector").map(|text| (*text).into()),
             shared: self.named.contains_key("shared"),
             without: self.named.get("without").map(|client| name(client)),
+            matching: match self.named.contains_key("words") {
+                true => Matching::Words,
+                false => Matching::Name,
+            },
+            expiry: self.named.get("ends").map(|with| Expiry {
+                with: match *with {
+                    "session" => Keeper::Session,
+                    "consumers" => Keeper::Consumers,
+                    other => panic!("{other}"),
+                },
+                after: self.time("spared"),
+            }),
+            ..Subscription::new(name(topic))
         }
     }
 

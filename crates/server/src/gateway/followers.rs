@@ -113,8 +113,7 @@ impl Desk {
         };
         self.followers.by_session.insert(session, follower);
         self.followers.sessions.insert(ticket, session);
-        let subscription =
-            Subscription { name: None, topic, selector: None, shared: false, without: None };
+        let subscription = Subscription::new(topic);
         let subscribe = Command::Subscribe { link: LINK, subscription: Box::new(subscription) };
         let mut waits = Waits::default();
         let mut result = Ok(());

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use amqp::message;
 use model::{
-    Destination, Durability, Nanos, NewMessage, Persistence, Refusal, Reply, Subscription,
-    SubscriptionName, TransactionId,
+    Destination, Durability, Matching, Nanos, NewMessage, Persistence, Refusal, Reply,
+    Subscription, SubscriptionName, TransactionId,
 };
 
 use super::{Consumer, Message, NOTHING, Oracle, Place};
@@ -79,12 +79,13 @@ impl Oracle {
         }
     }
 
-    /// The subscriptions of a topic: first those that are durable, then the others, the oldest
-    /// first; all in that order where nothing is durable.
+    /// The subscriptions that take of a topic: first those that are durable, then the others; of
+    /// either those of the topic itself first, then of patterns, the oldest first.
     fn takers(&self, topic: &str, level: Durability) -> Vec<(Rc<str>, Durability)> {
-        let of_topic = |(_, it): &(_, &Registered)| it.asks.topic.as_str() == topic;
+        let of_topic = |(_, it): &(_, &Registered)| registration::takes_of(&it.asks, topic);
         let mut all: Vec<_> = self.subscriptions.iter().filter(of_topic).collect();
-        all.sort_by_key(|(_, it)| (!it.asks.is_durable(), it.nature.order));
+        let is_pattern = |it: &Registered| it.asks.matching != Matching::Name;
+        all.sort_by_key(|(_, it)| (!it.asks.is_durable(), is_pattern(it), it.nature.order));
         let level = |it: &Registered| if it.asks.is_durable() { level } else { Durability::None };
         all.into_iter().map(|(queue, it)| (queue.clone(), level(it))).collect()
     }

@@ -156,13 +156,8 @@ fn a_topic_gives_to_each_subscription_and_what_ends_with_one_is_gone() {
     let owned =
         |text| SubscriptionName { client: Some(name("one")), name: name(text), durable: true };
     for (link, text) in [(8, "first"), (9, "second")] {
-        let subscription = Subscription {
-            name: Some(owned(text)),
-            topic: name("news"),
-            selector: None,
-            shared: false,
-            without: None,
-        };
+        let subscription =
+            Subscription { name: Some(owned(text)), ..Subscription::new(name("news")) };
         let (link, subscription) = (LinkId(link), Box::new(subscription));
         let subscribe = Command::Subscribe { link, subscription };
         told.hears(1, &subscribe, Some(&Reply::Done));

@@ -430,7 +430,7 @@ impl Gateway {
         self.sessions_given += 1;
         self.followers.insert(session, Follower { client, limit: WINDOW });
         let (name, topic) = (None, name(topic));
-        let asks = Subscription { name, topic, selector: None, shared: false, without: None };
+        let asks = Subscription { name, ..Subscription::new(topic) };
         let subscribe = Command::Subscribe { link: FOLLOWING, subscription: Box::new(asks) };
         self.ask(session, subscribe, Some(client));
         self.allow(session, WINDOW);
