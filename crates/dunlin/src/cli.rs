@@ -81,7 +81,7 @@ pub(crate) enum Client {
 /// A running broker.
 #[derive(Debug, Args)]
 pub(crate) struct ServerAt {
-    /// Where it listens to HTTP
+    /// Where it listens to HTTP; `host:port` will do
     #[arg(long, value_name = "URL", env = "DUNLIN_URL", default_value = "http://127.0.0.1:8422")]
     pub(crate) url: String,
     /// Print JSON, one object a line

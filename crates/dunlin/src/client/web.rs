@@ -1,5 +1,7 @@
 //! Requests to a broker, and what its refusals mean for the exit status.
 
+use std::io::{Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
@@ -33,7 +35,9 @@ impl Web {
             .timeout_connect(Some(CONNECT_MAX))
             .user_agent(CLIENT)
             .build();
-        Self { agent: config.new_agent(), url: url.trim_end_matches('/').to_owned() }
+        let url = url.trim_end_matches('/');
+        let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+        Self { agent: config.new_agent(), url }
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Answer, Error> {
@@ -104,7 +108,13 @@ impl Web {
             error if is_unreachable(&error) => Error::Other(format!(
                 "{error} at {url}: start it with `dunlin serve`, or give the URL where it listens"
             )),
-            error => Error::Unanswered(format!("no answer came from {url}, {error}: {unknown}")),
+            error => match other_protocol(url) {
+                Some(protocol) => Error::Settings(format!(
+                    "{url} speaks {protocol}, not HTTP, and nothing was done: give --url the HTTP \
+                     listener, as http://127.0.0.1:8422"
+                )),
+                None => Error::Unanswered(format!("no answer came from {url}, {error}: {unknown}")),
+            },
         };
         let mut response = result.map_err(failed)?;
         let status = response.status().as_u16();
@@ -132,6 +142,26 @@ impl Answer {
                 Err(Error::Other(format!("status {status} and no JSON: is this a Dunlin server?")))
             }
         }
+    }
+}
+
+/// Which of the other protocols a server speaks that gave no answer by HTTP: each says something to
+/// two lines that are a command of one, and no greeting of another.
+fn other_protocol(url: &str) -> Option<&'static str> {
+    let authority = url.parse::<ureq::http::Uri>().ok()?.authority()?.clone();
+    let host = authority.host().trim_matches(['[', ']']);
+    let address = (host, authority.port_u16()?).to_socket_addrs().ok()?.next()?;
+    let mut stream = TcpStream::connect_timeout(&address, PROBE_MAX).ok()?;
+    stream.set_read_timeout(Some(PROBE_MAX)).ok()?;
+    stream.set_write_timeout(Some(PROBE_MAX)).ok()?;
+    stream.write_all(b"PING\r\nPING\r\n").ok()?;
+    let mut word = [0; 4];
+    stream.read_exact(&mut word).ok()?;
+    match &word {
+        b"+PON" | b"-NOA" | b"-ERR" => Some("Redis' protocol"),
+        b"UNKN" => Some("beanstalkd's protocol"),
+        b"AMQP" => Some("AMQP"),
+        _ => None,
     }
 }
 
@@ -192,6 +222,9 @@ pub(crate) fn with_query(path: String, parameters: &[(&str, Option<String>)]) ->
 
 /// Who asks.
 const CLIENT: &str = concat!("dunlin/", env!("CARGO_PKG_VERSION"));
+
+/// How long a server that may speak another protocol is given.
+const PROBE_MAX: Duration = Duration::from_secs(1);
 
 /// The status where there is no room, of whatever.
 const FULL: u16 = 507;
