@@ -440,9 +440,10 @@ impl Session {
             Request::Delete(message) => {
                 self.ask(Word(answer::DELETED), Command::Delete { message })
             }
-            Request::Release { message, priority, delay } => {
-                self.ask(Word(answer::RELEASED), Command::Release { message, priority, delay })
-            }
+            Request::Release { message, priority, delay } => self.ask(
+                Word(answer::RELEASED),
+                Command::Release { message, priority, delay: Some(delay) },
+            ),
             Request::Bury { message, priority } => {
                 self.ask(Word(answer::BURIED), Command::Bury { message, priority })
             }

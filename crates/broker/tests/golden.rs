@@ -24,7 +24,7 @@ use model::{
     Expiry, Format, Keeper, KeyCommand, KeyKind, LinkId, ListCommand, Matching, MessageId, Nanos,
     NewMessage, Output, OwnPolicy, Peek, Persistence, PolicyChange, QueueName, QueueRule,
     ReleaseOrder, Reply, SessionId, SetRule, Settlement, StorePolicy, Subscription,
-    SubscriptionName, TransactionId, ValueDeadline, WhenFull,
+    SubscriptionName, Thousandths, TransactionId, ValueDeadline, WhenFull,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -145,6 +145,7 @@ fn write(path: &Path) {
         Some("v2-topics") => Some(publish as fn(&mut Store)),
         Some("v2-keys") => Some(push as fn(&mut Store)),
         Some("v2-policies") => Some(rule as fn(&mut Store)),
+        Some("v2-redelivery") => Some(delay_redelivery as fn(&mut Store)),
         Some("v2-fingerprints") => Some(name_twice as fn(&mut Store)),
         Some("v2-patterns") => Some(match_names as fn(&mut Store)),
         _ => None,
@@ -340,6 +341,27 @@ fn rule(store: &mut Store) {
     }
 }
 
+/// Rules of redelivery, with 20 numbers of messages, the first of which a consumer failed.
+fn delay_redelivery(store: &mut Store) {
+    let number = next_message(store);
+    let mut set = OwnPolicy::default();
+    set.set(QueueRule::RedeliveryDelay(Some(Nanos::SECOND)));
+    set.set(QueueRule::RedeliveryFactor(Thousandths(1_500)));
+    set.set(QueueRule::RedeliveryMax(None));
+    set.set(QueueRule::RedeliveryJitter(Thousandths(250)));
+    let queue = QueueName::new("padding").unwrap();
+    let change = Box::new(PolicyChange::to(set));
+    let change = AdminCommand::ChangePolicy { queue, change };
+    assert!(matches!(store.run(Command::Admin(Box::new(change))), Reply::Policy(_)));
+    while next_message(store) < number + 20 {
+        pad(store, None);
+    }
+    let message = MessageId(number);
+    assert!(matches!(store.run(Command::Lease { message }), Reply::Delivered(_)));
+    let (settlement, transaction) = (Settlement::Fail, None);
+    assert_eq!(store.run(Command::Settle { message, settlement, transaction }), Reply::Done);
+}
+
 /// The rules of [`rule`].
 fn describe_rules(store: &mut Store, text: &mut String) {
     let all = AdminCommand::ListPolicies { after: None, max: 100 };
@@ -449,8 +471,8 @@ fn settle_some(store: &mut Store, message: MessageId) {
         let priority = 1000 + id as u32;
         let settle = match id % 3 {
             0 => Command::Bury { message, priority },
-            1 => Command::Release { message, priority, delay: Nanos::ZERO },
-            _ => Command::Release { message, priority, delay: Nanos::from_secs(id) },
+            1 => Command::Release { message, priority, delay: Some(Nanos::ZERO) },
+            _ => Command::Release { message, priority, delay: Some(Nanos::from_secs(id)) },
         };
         assert_eq!(store.run(settle), Reply::Done);
     }

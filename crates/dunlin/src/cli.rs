@@ -393,8 +393,11 @@ pub(crate) struct Serve {
     /// NAME:max-messages=N, NAME:max-bytes=N (what it may hold, or each subscription of a topic of
     /// that name), NAME:when-full=pace|reject|drop-oldest|dead-letter|disconnect (pace: who sends
     /// waits; disconnect: a topic's subscriber that does not read is disconnected, a queue rejects)
-    /// or NAME:target-age=TIME (senders are paced so that messages wait no longer); NAME * is for
-    /// all others
+    /// NAME:target-age=TIME (senders are paced so that messages wait no longer),
+    /// NAME:redelivery-delay=TIME (a message that failed or was released is hidden for so long),
+    /// NAME:redelivery-factor=N (it grows so with each failed delivery), NAME:redelivery-max=TIME
+    /// (the longest delay; none: ten times the first) or NAME:redelivery-jitter=N (share of the
+    /// delay, 0 to 1, by which it varies); NAME * is for all others
     #[arg(
         long,
         value_name = "NAME:SETTING",
@@ -631,6 +634,8 @@ Every setting is also a variable (shown above) and a key of the TOML file, named
   dead-letters = \"park\"
   pop-lease = \"30s\"
   max-messages = 100000
+  redelivery-delay = \"1s\"
+  redelivery-factor = 2
   when-full = \"drop-oldest\"
 Flags overrule variables, variables the file, the file the defaults.
 

@@ -375,6 +375,10 @@ mod tests {
             "a:max-messages=0",
             "a:max-bytes=1k",
             "a:when-full=burn",
+            "a:redelivery-delay=1",
+            "a:redelivery-factor=0.9",
+            "a:redelivery-max=0s",
+            "a:redelivery-jitter=2",
         ] {
             assert!(queue(wrong).is_err(), "{wrong}");
         }

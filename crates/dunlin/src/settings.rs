@@ -172,6 +172,29 @@ struct Queue {
     max_bytes: Option<u64>,
     when_full: Option<String>,
     target_age: Option<String>,
+    redelivery_delay: Option<String>,
+    redelivery_factor: Option<Decimal>,
+    redelivery_max: Option<String>,
+    redelivery_jitter: Option<Decimal>,
+}
+
+/// A number that may have decimals, as TOML has it or as text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Decimal {
+    Whole(u64),
+    Float(f64),
+    Text(String),
+}
+
+impl Decimal {
+    fn text(&self) -> String {
+        match self {
+            Self::Whole(number) => number.to_string(),
+            Self::Float(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<Serve, Error> {
@@ -256,6 +279,10 @@ fn queue_settings(name: &str, queue: &Queue) -> Result<Vec<QueueSetting>, String
         (RuleKey::BytesMax, number(queue.max_bytes)),
         (RuleKey::WhenFull, queue.when_full.clone()),
         (RuleKey::TargetAge, queue.target_age.clone()),
+        (RuleKey::RedeliveryDelay, queue.redelivery_delay.clone()),
+        (RuleKey::RedeliveryFactor, queue.redelivery_factor.as_ref().map(Decimal::text)),
+        (RuleKey::RedeliveryMax, queue.redelivery_max.clone()),
+        (RuleKey::RedeliveryJitter, queue.redelivery_jitter.as_ref().map(Decimal::text)),
     ];
     let given = texts.into_iter().filter_map(|(key, text)| Some((key, text?)));
     given.map(|(key, text)| parse::queue_setting(name, parse::rule(key, &text)?)).collect()
@@ -287,7 +314,7 @@ fn named<T>(key: &str, parsed: Result<T, String>) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use disk::{Choice, Method};
-    use model::{Nanos, StorePolicy};
+    use model::{Nanos, Redelivery, StorePolicy, Thousandths};
     use server::{Address, Listen, UnixSocket};
 
     use super::*;
@@ -317,6 +344,10 @@ mod tests {
             [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
             pop-lease = '30s'\n max-messages = 8\n max-bytes = 9
             when-full = 'reject'\n target-age = '8s'
+            redelivery-delay = '1s'
+ redelivery-factor = 1.5
+ redelivery-max = '1m'
+            redelivery-jitter = '0.25'
             ";
         let config = config(file(text).unwrap()).unwrap();
         assert_eq!(config.data, Path::new("/d"));
@@ -344,6 +375,13 @@ mod tests {
         assert_eq!((bounds.messages_max, bounds.bytes_max), (Some(8), Some(9)));
         assert_eq!(bounds.when_full, engine::WhenFull::Reject);
         assert_eq!(bounds.target_age, Some(Nanos::from_secs(8)));
+        let expected = Redelivery {
+            delay: Some(Nanos::SECOND),
+            factor: Thousandths(1_500),
+            delay_max: Some(Nanos::from_secs(60)),
+            jitter: Thousandths(250),
+        };
+        assert_eq!(policy.redelivery, expected);
         assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
         assert_eq!(config.send_id_window.unwrap().as_secs(), 7);
         assert_eq!(config.send_ids_max, Some(6));

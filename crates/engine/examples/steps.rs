@@ -37,7 +37,7 @@ fn main() {
     let first = bench.receive_none_left();
     bench.measure("release one of all held, and receive it", |bench, number| {
         let message = MessageId(first + number);
-        let command = Command::Release { message, priority: 1024, delay: Nanos::ZERO };
+        let command = Command::Release { message, priority: 1024, delay: Some(Nanos::ZERO) };
         bench.run(command);
         bench.receive();
     });

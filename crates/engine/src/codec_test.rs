@@ -9,7 +9,8 @@ use crate::key_records::Over;
 use crate::log::CHANGED_BYTES_MAX;
 use crate::{Engine, EngineOptions, QueuePolicies};
 use model::{
-    DeadLetters, Format, OwnPolicy, QueueRule, ReleaseOrder, StorePolicy, WhenFull, limits,
+    DeadLetters, Format, Nanos, OwnPolicy, QueueRule, ReleaseOrder, RuleKey, StorePolicy,
+    Thousandths, WhenFull, limits,
 };
 
 #[test]
@@ -230,7 +231,12 @@ fn any_own_rules_come_back() {
             QueueRule::BytesMax(above_zero(next())),
             QueueRule::WhenFull(ALL_WHEN_FULL[next() as usize % ALL_WHEN_FULL.len()]),
             QueueRule::TargetAge(above_zero(next()).map(Nanos)),
+            QueueRule::RedeliveryDelay(above_zero(next()).map(Nanos)),
+            QueueRule::RedeliveryFactor(Thousandths(1_000 + (next() % 999_001) as u32)),
+            QueueRule::RedeliveryMax(above_zero(next()).map(Nanos)),
+            QueueRule::RedeliveryJitter(Thousandths((next() % 1_001) as u32)),
         ];
+        assert_eq!(rules.len(), RuleKey::ALL.len());
         let some = rules.iter().enumerate().filter(|(at, _)| given & (1 << at) != 0);
         let some: Vec<_> = some.map(|(_, rule)| *rule).collect();
         let record = own_policy(&some);
@@ -251,13 +257,16 @@ const ALL_WHEN_FULL: [WhenFull; 5] = [
 
 #[test]
 fn fields_that_cannot_be_are_refused() {
-    let cases: [(&[u8], RecordError); 21] = [
+    let cases: [(&[u8], RecordError); 24] = [
         (&[0], RecordError::UnknownKind(0)),
         (&[14], RecordError::UnknownKind(14)),
-        (&[21, 1, b'q', 0x80, 2], RecordError::Invalid("rules")),
         (&[21, 1, b'q', 1, 2], RecordError::Invalid("release-order")),
         (&[21, 1, b'q', 4, 3], RecordError::Invalid("dead-letters")),
         (&[21, 1, b'q', 64, 5], RecordError::Invalid("when-full")),
+        (&[21, 1, b'q', 0x80, 0x20], RecordError::Invalid("rules")),
+        (&[21, 1, b'q', 0x80, 4, 0xe7, 7], RecordError::Invalid("redelivery-factor")),
+        (&[21, 1, b'q', 0x80, 4, 0xc1, 0x84, 0x3d], RecordError::Invalid("redelivery-factor")),
+        (&[21, 1, b'q', 0x80, 0x10, 0xe9, 7], RecordError::Invalid("redelivery-jitter")),
         (&[10, 2, 1], RecordError::Invalid("more")),
         (&[3, 0], RecordError::Invalid("number")),
         (

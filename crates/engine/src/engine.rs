@@ -199,9 +199,9 @@ impl Engine {
     }
 
     /// Ends a session through no fault of its peer's, as when the server stops: as
-    /// [`Engine::close_session`] does, but all that it holds is as after [`Settlement::Release`].
+    /// [`Engine::close_session`] does, but all that it holds is as after [`Settlement::Return`].
     pub fn dismiss_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
-        self.end_session(now, session, Settlement::Release, effects);
+        self.end_session(now, session, Settlement::Return, effects);
     }
 
     /// The peer of a session is known to be gone, and the session will be closed: until then it is

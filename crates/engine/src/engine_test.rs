@@ -123,7 +123,8 @@ fn times_saturate() {
         Command::Receive { link: LINK, wait: Some(Nanos::MAX), margin: Nanos::MAX, lease: None };
     assert!(matches!(pair.run(receive.clone()), Reply::Delivered(_)));
     assert_eq!(pair.run(receive), Reply::LeaseEnding);
-    let release = Command::Release { message: MessageId(1), priority: u32::MAX, delay: Nanos::MAX };
+    let release =
+        Command::Release { message: MessageId(1), priority: u32::MAX, delay: Some(Nanos::MAX) };
     assert_eq!(pair.run(release), Reply::Done);
     assert_eq!(pair.engine.poll_timeout(), Some(Nanos::MAX));
     pair.engine.check();

@@ -11,13 +11,19 @@
 //!              bit 6  when full byte: 0 pace, 1 reject, 2 drop the oldest, 3 dead letter,
 //!                     4 disconnect
 //!              bit 7  target age varint, 0 for none
+//!              bit 8  redelivery delay varint, 0 for none
+//!              bit 9  redelivery factor varint, in thousandths: 1,000 to 1,000,000
+//!              bit 10 longest redelivery delay varint, 0 for none
+//!              bit 11 redelivery jitter varint, in thousandths: 0 to 1,000
 //! ```
 //! It states all rules of the queue's own, so the last one holds; without any it has none.
 
 use alloc::string::ToString as _;
 use alloc::vec::Vec;
 
-use model::{DeadLetters, Nanos, OwnPolicy, QueueRule, ReleaseOrder, RuleKey, WhenFull};
+use model::{
+    DeadLetters, Nanos, OwnPolicy, QueueRule, ReleaseOrder, RuleKey, Thousandths, WhenFull,
+};
 
 use crate::codec::text;
 use crate::record::{FieldValue, RecordError};
@@ -71,6 +77,10 @@ const fn bit_of(key: RuleKey) -> u64 {
         RuleKey::BytesMax => 1 << 5,
         RuleKey::WhenFull => 1 << 6,
         RuleKey::TargetAge => 1 << 7,
+        RuleKey::RedeliveryDelay => 1 << 8,
+        RuleKey::RedeliveryFactor => 1 << 9,
+        RuleKey::RedeliveryMax => 1 << 10,
+        RuleKey::RedeliveryJitter => 1 << 11,
     }
 }
 
@@ -90,8 +100,14 @@ fn put_rule(out: &mut Vec<u8>, rule: QueueRule) {
         QueueRule::MessagesMax(number) | QueueRule::BytesMax(number) => {
             put_varint(out, number.unwrap_or(0));
         }
-        QueueRule::PopLease(span) | QueueRule::TargetAge(span) => {
+        QueueRule::PopLease(span)
+        | QueueRule::TargetAge(span)
+        | QueueRule::RedeliveryDelay(span)
+        | QueueRule::RedeliveryMax(span) => {
             put_varint(out, span.unwrap_or(Nanos::ZERO).0);
+        }
+        QueueRule::RedeliveryFactor(number) | QueueRule::RedeliveryJitter(number) => {
+            put_varint(out, number.0.into());
         }
     }
 }
@@ -123,6 +139,18 @@ fn read_rule(key: RuleKey, reader: &mut Reader<'_>) -> Result<QueueRule, RecordE
             _ => return Err(invalid()),
         }),
         RuleKey::TargetAge => QueueRule::TargetAge(above_zero(reader)?.map(Nanos)),
+        RuleKey::RedeliveryDelay => QueueRule::RedeliveryDelay(above_zero(reader)?.map(Nanos)),
+        RuleKey::RedeliveryFactor => {
+            let number = Thousandths(reader.small()?);
+            let is_factor = QueueRule::FACTORS.contains(&number);
+            QueueRule::RedeliveryFactor(Some(number).filter(|_| is_factor).ok_or_else(invalid)?)
+        }
+        RuleKey::RedeliveryMax => QueueRule::RedeliveryMax(above_zero(reader)?.map(Nanos)),
+        RuleKey::RedeliveryJitter => {
+            let number = Thousandths(reader.small()?);
+            let is_share = number <= Thousandths::ONE;
+            QueueRule::RedeliveryJitter(Some(number).filter(|_| is_share).ok_or_else(invalid)?)
+        }
     })
 }
 

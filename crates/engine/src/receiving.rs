@@ -319,7 +319,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
         let session = self.sessions.at(holder);
-        let leased = session.leases.first().map(|(_, id)| (*id, Settlement::Release));
+        let leased = session.leases.first().map(|(_, id)| (*id, Settlement::Return));
         let held = || session.held.first().copied().zip(session.closing);
         let next = leased.or_else(held);
         let (id, settlement) = next.expect("invariant: it returns while the session holds");

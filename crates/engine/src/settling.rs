@@ -72,9 +72,50 @@ impl Engine {
                 self.finish(id, effects);
                 None
             }
-            Settlement::Release => self.return_ready(id, effects),
-            Settlement::Fail => self.fail(id, effects),
+            Settlement::Return => self.return_ready(id, effects),
+            Settlement::Release => self.give_back(id, self.redelivery_delay(id), effects),
+            Settlement::GiveBack { failed: false, delay } => {
+                self.give_back(id, Some(delay), effects)
+            }
+            Settlement::Fail => self.fail(id, None, effects),
+            Settlement::GiveBack { failed: true, delay } => self.fail(id, Some(delay), effects),
             Settlement::Park(reason) => self.park(id, reason, effects),
+        }
+    }
+
+    /// How long a message is hidden before its next delivery, as the rules of its queue say.
+    fn redelivery_delay(&self, id: MessageId) -> Option<Nanos> {
+        let message = self.living(id);
+        let rules = &self.queues.at(message.queue).policy.redelivery;
+        // Most queues have none.
+        rules.delay?;
+        rules.delay_of(id, message.counters().failed)
+    }
+
+    /// A message that is in no index goes back to its place: at once, or once that delay is over.
+    /// As far as the log knows it is ready; of a delay it is told, but on a full device.
+    fn give_back(
+        &mut self,
+        id: MessageId,
+        delay: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let Some(delay) = delay.filter(|delay| *delay > Nanos::ZERO) else {
+            return self.return_ready(id, effects);
+        };
+        self.hide_until(id, self.latest + delay, effects);
+        None
+    }
+
+    /// A message that is in no index is not delivered before that.
+    fn hide_until(&mut self, id: MessageId, until: Nanos, effects: &mut Effects) {
+        let is_told = !self.living(id).is_journalled() || !self.log.is_scarce();
+        if is_told {
+            self.spare(id);
+        }
+        self.enter(id, State::Delayed { until });
+        if is_told {
+            self.journal_change(id, effects);
         }
     }
 
@@ -107,10 +148,11 @@ impl Engine {
         by: SessionSlot,
         id: MessageId,
         priority: u32,
-        delay: Nanos,
+        delay: Option<Nanos>,
         effects: &mut Effects,
     ) -> Outcome {
         let Some(queue) = self.held_queue(by, id) else { return self.not_found() };
+        let by_rule = self.redelivery_delay(id).unwrap_or_default();
         self.leave(id);
         if self.queues.at(queue).policy.release_order == ReleaseOrder::Back {
             let order = self.last_place();
@@ -118,7 +160,8 @@ impl Engine {
         }
         let message = self.living_mut(id);
         message.priority = priority;
-        message.set_delay(delay);
+        message.set_delay(delay.unwrap_or_default());
+        let delay = delay.unwrap_or(by_rule);
         let history = message.history_mut();
         history.released = history.released.saturating_add(1);
         if delay == Nanos::ZERO {
@@ -255,8 +298,14 @@ impl Engine {
         (is_held && !is_settled()).then_some(message.queue)
     }
 
-    /// One delivery more of a message that is in no index has failed.
-    fn fail(&mut self, id: MessageId, effects: &mut Effects) -> Option<QueueSlot> {
+    /// One delivery more of a message that is in no index has failed. It comes back after that
+    /// delay, or that of the rules.
+    fn fail(
+        &mut self,
+        id: MessageId,
+        delay: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
         let is_scarce = self.log.is_scarce();
         let message = self.living_mut(id);
         let history = message.history_mut();
@@ -265,11 +314,17 @@ impl Engine {
         if is_scarce && message.is_journalled() {
             // Counted in memory alone: whoever holds much and is lost must not use up the room
             // that is kept for what gives some back.
-            return self.return_ready(id, effects);
+            let delay = delay.or_else(|| self.redelivery_delay(id));
+            return self.give_back(id, delay, effects);
         }
         let attempts_max = self.queues.at(slot).policy.attempts_max;
         if attempts_max != 0 && failed >= attempts_max && !is_dead {
             return self.park(id, DeadReason::Attempts, effects);
+        }
+        let delay = delay.or_else(|| self.redelivery_delay(id));
+        if let Some(delay) = delay.filter(|delay| *delay > Nanos::ZERO) {
+            self.hide_until(id, self.latest + delay, effects);
+            return None;
         }
         self.spare(id);
         self.enter(id, State::Ready);

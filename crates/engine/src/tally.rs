@@ -167,9 +167,11 @@ impl Engine {
             self.queues.at(from).name.as_str().len() + self.dead_letter_queue.as_str().len();
         match settlement {
             Settlement::Accept => DELETED_BYTES_MAX,
-            Settlement::Release | Settlement::Fail | Settlement::Park(_) => {
-                CHANGED_BYTES_MAX - 2 * limits::QUEUE_NAME_BYTES_MAX + names
-            }
+            Settlement::Release
+            | Settlement::Return
+            | Settlement::Fail
+            | Settlement::GiveBack { .. }
+            | Settlement::Park(_) => CHANGED_BYTES_MAX - 2 * limits::QUEUE_NAME_BYTES_MAX + names,
         }
     }
 

@@ -202,7 +202,8 @@ impl Engine {
         let has_gone = transaction.settled().any(|id| self.went_with_subscription(id));
         for (id, settlement) in transaction.settled {
             woken.extend(self.apply_settlement(by, id, settlement, effects));
-            let is_changed = span == Span::Chain && settlement != Settlement::Release;
+            let is_told = !matches!(settlement, Settlement::Release | Settlement::Return);
+            let is_changed = span == Span::Chain && (is_told || self.is_hidden(id));
             // Of what memory alone keeps the log says nothing.
             ids.extend((is_changed && self.is_journalled(id)).then_some(id));
         }
@@ -227,6 +228,11 @@ impl Engine {
         self.give_up_parts(by, id, effects);
         let transaction = self.take_transaction(by, id);
         self.undo(by, &transaction, refusal, effects)
+    }
+
+    fn is_hidden(&self, id: MessageId) -> bool {
+        let message = self.messages.get(id.0);
+        message.is_some_and(|message| matches!(message.state(), State::Delayed { .. }))
     }
 
     fn is_journalled(&self, id: MessageId) -> bool {

@@ -295,7 +295,8 @@ impl World {
             Settlement::Accept,
             Settlement::Release,
             Settlement::Fail,
-            Settlement::Fail,
+            Settlement::Return,
+            Settlement::GiveBack { failed: true, delay: Nanos::ZERO },
             Settlement::Park(DeadReason::Rejected),
         ]);
         self.settled(id, settlement);
@@ -420,8 +421,10 @@ impl World {
             Settlement::Accept => {
                 self.messages.remove(&id);
             }
-            Settlement::Release => {}
-            Settlement::Fail => {
+            Settlement::Release
+            | Settlement::Return
+            | Settlement::GiveBack { failed: false, .. } => {}
+            Settlement::Fail | Settlement::GiveBack { failed: true, .. } => {
                 message.failed += 1;
                 if message.failed >= ATTEMPTS_MAX {
                     self.die(id, DeadReason::Attempts);

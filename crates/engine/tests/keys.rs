@@ -291,7 +291,7 @@ impl World {
             Command::Delete { message: id }
         } else {
             self.naive.enter(&name, message);
-            Command::Release { message: id, priority, delay: Nanos::ZERO }
+            Command::Release { message: id, priority, delay: Some(Nanos::ZERO) }
         };
         assert_eq!(self.ask(command), Reply::Done);
     }

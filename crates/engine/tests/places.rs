@@ -147,7 +147,7 @@ fn a_delay_is_no_waiting() {
     world.watch("jobs");
     assert!(is_stored(&world.put(SENDER, "jobs", Nanos::ZERO)));
     let message = world.take();
-    world.ask(WORKER, Command::Release { message, priority: 0, delay });
+    world.ask(WORKER, Command::Release { message, priority: 0, delay: Some(delay) });
     world.pass(delay + Nanos(AGE.0 / 2));
     assert!(is_stored(&world.put(SENDER, "jobs", Nanos::ZERO)));
     let message = world.take();

@@ -11,6 +11,7 @@ use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePo
 use model::{
     AdminCommand, Command, Destination, Lsn, Nanos, NewMessage, OwnPolicy, PolicyChange, QueueName,
     QueueRule, Refusal, ReleaseOrder, Reply, RuleKey, SessionId, StatedPolicy, StorePolicy,
+    Thousandths,
 };
 use support::Rng;
 use support::log::{Log, Snapshot};
@@ -37,7 +38,7 @@ struct World {
 #[test]
 fn rules_are_those_of_the_frames_that_a_crash_leaves() {
     let mut seen = BTreeMap::new();
-    for seed in 0..40 {
+    for seed in 0..60 {
         eprintln!("seed {seed}");
         let mut world = World::new(Rng(seed));
         for _ in 0..STEPS {
@@ -113,6 +114,17 @@ impl World {
         }
     }
 
+    fn redelivery_rule(&mut self) -> QueueRule {
+        let span = self.rng.one_in(4).then_some(Nanos::SECOND);
+        let number = self.rng.below(1_001) as u32;
+        match self.rng.below(4) {
+            0 => QueueRule::RedeliveryDelay(span),
+            1 => QueueRule::RedeliveryFactor(Thousandths(1_000 + number)),
+            2 => QueueRule::RedeliveryMax(span),
+            _ => QueueRule::RedeliveryJitter(Thousandths(number)),
+        }
+    }
+
     fn change(&mut self) {
         let queue = self.queue();
         let before = self.rules.get(&queue).copied().unwrap_or_default();
@@ -121,6 +133,9 @@ impl World {
         } else {
             let mut set = OwnPolicy::default();
             (0..self.rng.below(3)).for_each(|_| set.set(self.rule()));
+            if self.rng.one_in(4) {
+                set.set(self.redelivery_rule());
+            }
             let forget =
                 if self.rng.one_in(3) { vec![self.rng.pick(&RuleKey::ALL)] } else { vec![] };
             PolicyChange { forget, set }

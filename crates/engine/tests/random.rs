@@ -330,7 +330,7 @@ impl World {
             36 => Command::CancelReceive { link },
             37..39 => Command::Lease { message },
             39..43 => Command::Delete { message },
-            43..47 => Command::Release { message, priority, delay },
+            43..47 => Command::Release { message, priority, delay: Some(delay) },
             47..51 => Command::Bury { message, priority },
             51..53 => Command::Renew { message, lease: self.lease() },
             53 => Command::Kick { link, max: self.rng.pick(&[0, 1, 2, u64::MAX]) },

@@ -164,8 +164,8 @@ pub enum Settling {
     Accept,
     /// It goes back.
     Release {
-        /// How long it stays hidden.
-        delay: Nanos,
+        /// How long it stays hidden; `None`: as the rules of its queue say.
+        delay: Option<Nanos>,
         /// Its new priority; `None`: the old one.
         priority: Option<u32>,
     },

@@ -109,10 +109,16 @@ fn member(rule: QueueRule) -> (String, Json) {
     let text = rule.to_string();
     let value = match text.as_str() {
         NONE => Json::Null,
-        number if rule.key().is_number() => number.parse::<u64>().map_or(Json::Null, Json::from),
+        text if rule.key().is_number() => number(text),
         word => word.into(),
     };
     (member_name(rule.key()), value)
+}
+
+/// Whole where it is, else with its decimals.
+fn number(text: &str) -> Json {
+    let whole = text.parse::<u64>().map(Json::from);
+    whole.or_else(|_| text.parse::<f64>().map(Json::from)).unwrap_or(Json::Null)
 }
 
 /// What a body asks for: all rules of its own, or `some` of them, where `null` takes one away.
@@ -185,9 +191,10 @@ mod tests {
     fn what_is_shown_can_be_given() {
         let text = r#"{"release_order":"back","attempts_max":0,"dead_letters":"drop",
             "pop_lease":"90s","max_messages":9223372036854775807,"max_bytes":null,
-            "when_full":"reject","target_age":"250ms"}"#;
+            "when_full":"reject","target_age":"250ms","redelivery_delay":"1s",
+            "redelivery_factor":1.5,"redelivery_max":"1m","redelivery_jitter":0.25}"#;
         let own = of(false, text).unwrap().set;
-        assert_eq!(own.iter().count(), 8);
+        assert_eq!(own.iter().count(), RuleKey::ALL.len());
         let stated = StatedPolicy {
             holds: own.over(QueuePolicy::default()),
             own: OwnPolicy::default(),
@@ -238,6 +245,9 @@ mod tests {
             (r#"{"pop_lease":"none"}"#, "100 days at most, or 0 for none"),
             (r#"{"target_age":"2401h"}"#, "100 days"),
             (r#"{"release_order":["front"]}"#, "front or back"),
+            (r#"{"redelivery_delay":"-1s"}"#, "redelivery_delay is"),
+            (r#"{"redelivery_factor":0.5}"#, "a number from 1 to 1000"),
+            (r#"{"redelivery_jitter":1e-9}"#, "a number from 0 to 1"),
         ] {
             let problem = of(false, text).unwrap_err();
             assert!(problem.detail.contains(what), "{}", problem.detail);

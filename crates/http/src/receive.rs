@@ -102,7 +102,7 @@ impl<G: Gateway> App<G> {
         let settling = match action {
             Action::Fail => Settling::Fail,
             Action::Release => {
-                let delay = query.duration("delay", DELAY_MAX)?.unwrap_or(Nanos::ZERO);
+                let delay = query.duration("delay", DELAY_MAX)?;
                 let priority = query.number("priority", 0, 9)?;
                 Settling::Release { delay, priority: priority.map(engine_priority) }
             }

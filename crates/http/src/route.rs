@@ -136,7 +136,7 @@ impl Action {
 pub(crate) fn settling(word: &str) -> Result<Settling> {
     match word {
         "accept" => Ok(Settling::Accept),
-        "release" => Ok(Settling::Release { delay: model::Nanos::ZERO, priority: None }),
+        "release" => Ok(Settling::Release { delay: None, priority: None }),
         "fail" => Ok(Settling::Fail),
         _ => Err(Problem::bad_request(format!(
             "as is {word:?} and has to be accept, release or fail"

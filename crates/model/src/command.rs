@@ -205,8 +205,8 @@ pub enum Command {
         message: MessageId,
         /// Its new priority.
         priority: u32,
-        /// How long it stays hidden; zero: ready at once.
-        delay: Nanos,
+        /// How long it stays hidden; zero: ready at once; `None`: as the rules of its queue say.
+        delay: Option<Nanos>,
     },
     /// Set a leased message aside until it is kicked. → `Done`, `NotFound` unless leased by this
     /// session

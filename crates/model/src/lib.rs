@@ -25,6 +25,7 @@ mod live;
 mod message;
 mod output;
 mod policy;
+mod redelivery;
 mod refusal;
 mod rfc3339;
 mod rules;
@@ -62,6 +63,7 @@ pub use message::{
 };
 pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
+pub use redelivery::{Redelivery, Thousandths};
 pub use refusal::{Bound, QueueFull, Refusal};
 pub use rfc3339::Rfc3339;
 pub use rules::{OwnPolicies, OwnPolicy, PolicyChange, QueueRule, RuleKey, StatedPolicy};

@@ -1,6 +1,6 @@
 //! The rules of a queue, which its operator chooses.
 
-use crate::{Bound, Nanos};
+use crate::{Bound, Nanos, Redelivery};
 
 /// The rules of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct QueuePolicy {
     pub pop_lease: Option<Nanos>,
     /// How much it may hold.
     pub bounds: QueueBounds,
+    /// How long what comes back is hidden.
+    pub redelivery: Redelivery,
 }
 
 /// How much a queue may hold, or each subscription of a topic, and what becomes of what is sent
@@ -105,6 +107,7 @@ impl Default for QueuePolicy {
             dead_letters: DeadLetters::default(),
             pop_lease: None,
             bounds: QueueBounds::default(),
+            redelivery: Redelivery::default(),
         }
     }
 }

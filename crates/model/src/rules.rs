@@ -4,9 +4,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use crate::{DeadLetters, Nanos, QueueName, QueuePolicy, ReleaseOrder, WhenFull};
+use crate::{DeadLetters, Nanos, QueueName, QueuePolicy, ReleaseOrder, Thousandths, WhenFull};
 
 /// Which rule of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +28,19 @@ pub enum RuleKey {
     WhenFull,
     /// [`crate::QueueBounds::target_age`]
     TargetAge,
+    /// [`crate::Redelivery::delay`]
+    RedeliveryDelay,
+    /// [`crate::Redelivery::factor`]
+    RedeliveryFactor,
+    /// [`crate::Redelivery::delay_max`]
+    RedeliveryMax,
+    /// [`crate::Redelivery::jitter`]
+    RedeliveryJitter,
 }
 
 impl RuleKey {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::ReleaseOrder,
         Self::AttemptsMax,
         Self::DeadLetters,
@@ -40,6 +49,10 @@ impl RuleKey {
         Self::BytesMax,
         Self::WhenFull,
         Self::TargetAge,
+        Self::RedeliveryDelay,
+        Self::RedeliveryFactor,
+        Self::RedeliveryMax,
+        Self::RedeliveryJitter,
     ];
 
     /// What operators call it.
@@ -54,6 +67,10 @@ impl RuleKey {
             Self::BytesMax => "max-bytes",
             Self::WhenFull => "when-full",
             Self::TargetAge => "target-age",
+            Self::RedeliveryDelay => "redelivery-delay",
+            Self::RedeliveryFactor => "redelivery-factor",
+            Self::RedeliveryMax => "redelivery-max",
+            Self::RedeliveryJitter => "redelivery-jitter",
         }
     }
 
@@ -70,10 +87,12 @@ impl RuleKey {
             Self::ReleaseOrder => "front or back",
             Self::AttemptsMax => "a number of attempts, 0 for any number",
             Self::DeadLetters => "park-persistent, park or drop",
-            Self::PopLease | Self::TargetAge => {
+            Self::PopLease | Self::TargetAge | Self::RedeliveryDelay | Self::RedeliveryMax => {
                 "a duration such as 250ms, 30s, 5m or 2h, of 100 days at most, or none"
             }
             Self::MessagesMax | Self::BytesMax => "a number above 0, or none",
+            Self::RedeliveryFactor => "a number from 1 to 1000 with three decimal places at most",
+            Self::RedeliveryJitter => "a number from 0 to 1 with three decimal places at most",
             Self::WhenFull => "pace, reject, drop-oldest, dead-letter or disconnect",
         }
     }
@@ -81,7 +100,14 @@ impl RuleKey {
     /// Whether it is a number, where it is anything.
     #[must_use]
     pub const fn is_number(self) -> bool {
-        matches!(self, Self::AttemptsMax | Self::MessagesMax | Self::BytesMax)
+        matches!(
+            self,
+            Self::AttemptsMax
+                | Self::MessagesMax
+                | Self::BytesMax
+                | Self::RedeliveryFactor
+                | Self::RedeliveryJitter
+        )
     }
 
     const fn index(self) -> usize {
@@ -108,9 +134,21 @@ pub enum QueueRule {
     WhenFull(WhenFull),
     /// [`crate::QueueBounds::target_age`]
     TargetAge(Option<Nanos>),
+    /// [`crate::Redelivery::delay`]
+    RedeliveryDelay(Option<Nanos>),
+    /// [`crate::Redelivery::factor`]
+    RedeliveryFactor(Thousandths),
+    /// [`crate::Redelivery::delay_max`]
+    RedeliveryMax(Option<Nanos>),
+    /// [`crate::Redelivery::jitter`]
+    RedeliveryJitter(Thousandths),
 }
 
 impl QueueRule {
+    /// What [`crate::Redelivery::factor`] may be: delays do not become shorter, and not more than a
+    /// thousand times as long at once.
+    pub const FACTORS: RangeInclusive<Thousandths> = Thousandths::ONE..=Thousandths(1_000_000);
+
     /// Which one.
     #[must_use]
     pub const fn key(&self) -> RuleKey {
@@ -123,6 +161,10 @@ impl QueueRule {
             Self::BytesMax(_) => RuleKey::BytesMax,
             Self::WhenFull(_) => RuleKey::WhenFull,
             Self::TargetAge(_) => RuleKey::TargetAge,
+            Self::RedeliveryDelay(_) => RuleKey::RedeliveryDelay,
+            Self::RedeliveryFactor(_) => RuleKey::RedeliveryFactor,
+            Self::RedeliveryMax(_) => RuleKey::RedeliveryMax,
+            Self::RedeliveryJitter(_) => RuleKey::RedeliveryJitter,
         }
     }
 
@@ -138,6 +180,10 @@ impl QueueRule {
             RuleKey::BytesMax => Self::BytesMax(unless_none(text, bound)?),
             RuleKey::WhenFull => Self::WhenFull(word(&WHEN_FULL, text)?),
             RuleKey::TargetAge => Self::TargetAge(unless_none(text, Nanos::of_text)?),
+            RuleKey::RedeliveryDelay => Self::RedeliveryDelay(unless_none(text, Nanos::of_text)?),
+            RuleKey::RedeliveryFactor => Self::RedeliveryFactor(factor(text)?),
+            RuleKey::RedeliveryMax => Self::RedeliveryMax(unless_none(text, Nanos::of_text)?),
+            RuleKey::RedeliveryJitter => Self::RedeliveryJitter(share(text)?),
         })
     }
 
@@ -153,6 +199,10 @@ impl QueueRule {
             RuleKey::BytesMax => Self::BytesMax(policy.bounds.bytes_max),
             RuleKey::WhenFull => Self::WhenFull(policy.bounds.when_full),
             RuleKey::TargetAge => Self::TargetAge(policy.bounds.target_age),
+            RuleKey::RedeliveryDelay => Self::RedeliveryDelay(policy.redelivery.delay),
+            RuleKey::RedeliveryFactor => Self::RedeliveryFactor(policy.redelivery.factor),
+            RuleKey::RedeliveryMax => Self::RedeliveryMax(policy.redelivery.delay_max),
+            RuleKey::RedeliveryJitter => Self::RedeliveryJitter(policy.redelivery.jitter),
         }
     }
 
@@ -167,6 +217,10 @@ impl QueueRule {
             Self::BytesMax(bytes) => policy.bounds.bytes_max = bytes,
             Self::WhenFull(what) => policy.bounds.when_full = what,
             Self::TargetAge(span) => policy.bounds.target_age = span,
+            Self::RedeliveryDelay(span) => policy.redelivery.delay = span,
+            Self::RedeliveryFactor(factor) => policy.redelivery.factor = factor,
+            Self::RedeliveryMax(span) => policy.redelivery.delay_max = span,
+            Self::RedeliveryJitter(share) => policy.redelivery.jitter = share,
         }
     }
 }
@@ -180,11 +234,17 @@ impl fmt::Display for QueueRule {
             Self::DeadLetters(what) => f.write_str(word_of(&DEAD_LETTERS, *what)),
             Self::MessagesMax(Some(number)) | Self::BytesMax(Some(number)) => number.fmt(f),
             Self::WhenFull(what) => f.write_str(word_of(&WHEN_FULL, *what)),
-            Self::PopLease(Some(span)) | Self::TargetAge(Some(span)) => span.fmt_text(f),
+            Self::PopLease(Some(span))
+            | Self::TargetAge(Some(span))
+            | Self::RedeliveryDelay(Some(span))
+            | Self::RedeliveryMax(Some(span)) => span.fmt_text(f),
+            Self::RedeliveryFactor(number) | Self::RedeliveryJitter(number) => number.fmt(f),
             Self::PopLease(None)
             | Self::MessagesMax(None)
             | Self::BytesMax(None)
-            | Self::TargetAge(None) => f.write_str(NONE),
+            | Self::TargetAge(None)
+            | Self::RedeliveryDelay(None)
+            | Self::RedeliveryMax(None) => f.write_str(NONE),
         }
     }
 }
@@ -288,6 +348,15 @@ fn unless_none<T>(text: &str, parse: fn(&str) -> Option<T>) -> Option<Option<T>>
     if text == NONE { Some(None) } else { parse(text).map(Some) }
 }
 
+fn factor(text: &str) -> Option<Thousandths> {
+    Thousandths::of_text(text).filter(|factor| QueueRule::FACTORS.contains(factor))
+}
+
+/// A part of the whole.
+fn share(text: &str) -> Option<Thousandths> {
+    Thousandths::of_text(text).filter(|share| *share <= Thousandths::ONE)
+}
+
 /// None of it would make a queue useless.
 fn bound(text: &str) -> Option<u64> {
     number(text).filter(|number| *number > 0)
@@ -335,6 +404,10 @@ mod tests {
             (RuleKey::BytesMax, ["none", "18446744073709551615"]),
             (RuleKey::WhenFull, ["drop-oldest", "dead-letter"]),
             (RuleKey::TargetAge, ["36h", "100d"]),
+            (RuleKey::RedeliveryDelay, ["none", "250ms"]),
+            (RuleKey::RedeliveryFactor, ["1", "1.5"]),
+            (RuleKey::RedeliveryMax, ["none", "1h"]),
+            (RuleKey::RedeliveryJitter, ["0", "0.15"]),
         ];
         for (key, texts) in texts {
             assert_eq!(RuleKey::named(key.word()), Some(key));
@@ -358,6 +431,14 @@ mod tests {
             (RuleKey::BytesMax, "18446744073709551616"),
             (RuleKey::WhenFull, "none"),
             (RuleKey::TargetAge, "2401h"),
+            (RuleKey::RedeliveryDelay, "0s"),
+            (RuleKey::RedeliveryDelay, "1"),
+            (RuleKey::RedeliveryFactor, "0.5"),
+            (RuleKey::RedeliveryFactor, "1000.001"),
+            (RuleKey::RedeliveryFactor, "none"),
+            (RuleKey::RedeliveryMax, "101d"),
+            (RuleKey::RedeliveryJitter, "1.001"),
+            (RuleKey::RedeliveryJitter, "20%"),
         ];
         for (key, text) in wrong {
             assert_eq!(QueueRule::parse(key, text), None, "{} {text}", key.word());

@@ -7,11 +7,22 @@ use crate::{Nanos, QueueName, SubscriptionName};
 pub enum Settlement {
     /// It is done with, and deleted.
     Accept,
-    /// It was not looked at: ready again at its place, and nothing is counted.
+    /// It goes back, and nothing is counted: ready again at its place, once the delay is over that
+    /// the rules of its queue say ([`crate::Redelivery`]).
     Release,
-    /// Its delivery failed: ready again at its place, and one failure more; when there are too
-    /// many of them, among the dead letters.
+    /// Its delivery failed: the same, and one failure more; when there are too many of them, among
+    /// the dead letters.
     Fail,
+    /// The same, but once this delay is over, whatever the rules say; zero: at once.
+    GiveBack {
+        /// Its delivery failed.
+        failed: bool,
+        /// How long it stays hidden.
+        delay: Nanos,
+    },
+    /// The client cannot have looked at it, or its link has ended: ready again at its place at
+    /// once, and nothing is counted.
+    Return,
     /// It cannot be dealt with: among the dead letters, for this reason.
     Park(DeadReason),
 }

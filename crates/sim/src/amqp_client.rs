@@ -335,7 +335,7 @@ impl AmqpClient {
             // What was not sent, or on a link that has gone, goes back by itself; what was refused
             // by a transaction is as after its rollback.
             (None, Command::Settle { message, settlement, transaction: None }) => {
-                let back = matches!(settlement, Settlement::Release | Settlement::Fail);
+                let back = matches!(settlement, Settlement::Return | Settlement::Fail);
                 assert!(back, "client {} never asked for {command:?}", self.id);
                 self.expect_no_more(message.0);
             }
@@ -668,7 +668,10 @@ impl Intent {
                 Self::Settle { message: it, verdict, transaction: meant, .. },
                 Command::Settle { message, settlement, transaction },
             ) => {
-                let same = message.0 == *it && *settlement == verdict.settlement();
+                let meant_how = verdict.settlement();
+                // Of a link that has taken its credit back it was only fetched ahead.
+                let is_back = *settlement == Settlement::Return && meant_how == Settlement::Release;
+                let same = message.0 == *it && (*settlement == meant_how || is_back);
                 same && is_in(*meant, transaction)
             }
             (Self::Declare { .. }, Command::Begin { .. }) => true,

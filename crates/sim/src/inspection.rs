@@ -179,7 +179,7 @@ fn take_and_return<F: Clone>(
     ask(broker, now, Command::CloseConsumer { link: LOOKING });
     for (place, delivery) in all.into_iter().enumerate() {
         show(&delivery, place, queue.clone(), found);
-        let (message, settlement) = (delivery.message, Settlement::Release);
+        let (message, settlement) = (delivery.message, Settlement::Return);
         let settled = ask(broker, now, Command::Settle { message, settlement, transaction: None });
         assert_eq!(settled, Reply::Done, "{message} was held");
     }

@@ -405,8 +405,9 @@ impl Scenario {
             let release_order = if goes_back { ReleaseOrder::Back } else { ReleaseOrder::Front };
             let parks_all = workload::parks_all(queue);
             let dead_letters = if parks_all { DeadLetters::Park } else { default.dead_letters };
-            let bounds = self.bounds;
-            name(queue, QueuePolicy { release_order, dead_letters, bounds, ..default });
+            let (bounds, redelivery) = (self.bounds, workload::redelivery(queue));
+            let own = QueuePolicy { release_order, dead_letters, redelivery, ..default };
+            name(queue, QueuePolicy { bounds, ..own });
         }
         for topic in registration::TOPICS {
             name(topic, QueuePolicy { bounds: self.topic_bounds, ..default });

@@ -254,7 +254,7 @@ impl Wish {
             }
             (
                 Self::Release { id, priority, delay },
-                Command::Release { message, priority: new, delay: wait },
+                Command::Release { message, priority: new, delay: Some(wait) },
             ) => message.0 == *id && new == priority && *wait == seconds(*delay),
             (Self::Bury { id, priority }, Command::Bury { message, priority: new }) => {
                 message.0 == *id && new == priority

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use model::Persistence;
+use model::{Nanos, Persistence, Redelivery, Thousandths};
 
 use crate::{Rng, Which, Wish};
 
@@ -18,6 +18,15 @@ pub(crate) fn releases_to_the_back(queue: &str) -> bool {
 /// Whether what memory alone keeps becomes a dead letter there as well.
 pub(crate) fn parks_all(queue: &str) -> bool {
     queue == QUEUES[2]
+}
+
+/// How long what comes back to a queue is hidden.
+pub(crate) fn redelivery(queue: &str) -> Redelivery {
+    if queue != QUEUES[3] {
+        return Redelivery::default();
+    }
+    let (factor, jitter) = (Thousandths(1_500), Thousandths(250));
+    Redelivery { delay: Some(Nanos::from_millis(40)), factor, delay_max: None, jitter }
 }
 
 /// What a client mostly does.

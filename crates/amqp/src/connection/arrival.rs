@@ -11,6 +11,7 @@ use crate::error::{Error, condition};
 use crate::formats::FORMAT;
 use crate::limits::APPLICATION_PROPERTIES_MAX;
 use crate::message::{MESSAGE_FORMAT, Message, Place, Section};
+use crate::state::Modified;
 use crate::types::Value;
 
 /// When a message may be delivered, in milliseconds since 1970.
@@ -111,9 +112,22 @@ fn delay(message: &Message<'_>, present: Present<'_>) -> Result<Nanos, Error> {
     Ok(until.or_else(|| delay.map(Nanos::from_millis)).unwrap_or_default())
 }
 
+/// How long a message that a consumer gives back is hidden, where it says so by the annotations of
+/// a sender, as for RabbitMQ. What is no time is left to the rules of the queue, for a disposition
+/// cannot be refused.
+pub(crate) fn redelivery(modified: &Modified, present: Present<'_>) -> Option<Nanos> {
+    let read = |symbol| modified.message_annotations.get(symbol);
+    let millis = |symbol| millis_of(read(symbol)?, symbol).ok().map(Option::unwrap_or_default);
+    let until = millis(DELIVERY_TIME).map(|millis| present.at(millis).since(present.now));
+    until.or_else(|| millis(DELIVERY_DELAY).map(Nanos::from_millis))
+}
+
 /// The milliseconds that an annotation tells, by a number of any type.
 fn millis(message: &Message<'_>, symbol: &str) -> Result<Option<u64>, Error> {
-    let Some(value) = message.message_annotation(symbol) else { return Ok(None) };
+    message.message_annotation(symbol).map_or(Ok(None), |value| millis_of(value, symbol))
+}
+
+fn millis_of(value: Value<'_>, symbol: &str) -> Result<Option<u64>, Error> {
     let float = match value {
         Value::Null => return Ok(None),
         Value::Ulong(millis) => return Ok(Some(millis)),

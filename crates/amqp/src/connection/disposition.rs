@@ -6,6 +6,7 @@ use model::{DeadReason, Settlement, TransactionId};
 
 use crate::Connection;
 use crate::connection::Fault;
+use crate::connection::arrival;
 use crate::connection::event::{Answer, transaction};
 use crate::connection::session::{SessionKey, wire};
 use crate::connection::work::{SettlingRange, Work};
@@ -49,10 +50,26 @@ impl Connection {
             Some(transaction) => Answer::Enlisted(transaction, outcome),
             None => Answer::Outcome(outcome),
         });
-        let settlement = outcome.map(settlement);
+        let settlement = outcome.map(|outcome| self.settlement_of(outcome));
         let range = SettlingRange { session: key, next, last, settlement, transaction, answer };
         self.work.push_back(Work::Settle(range));
         Ok(())
+    }
+
+    /// What an outcome means for the message, with the delay that it may say for the next delivery.
+    fn settlement_of(&self, outcome: &Outcome) -> Settlement {
+        let delay = || match outcome {
+            Outcome::Modified(modified) => arrival::redelivery(modified, self.present()),
+            _ => None,
+        };
+        let settlement = settlement(outcome);
+        let failed = settlement == Settlement::Fail;
+        match settlement {
+            Settlement::Fail | Settlement::Release => {
+                delay().map_or(settlement, |delay| Settlement::GiveBack { failed, delay })
+            }
+            settlement => settlement,
+        }
     }
 
     /// What went back when its link ended is no part of a transaction any more, though the peer,

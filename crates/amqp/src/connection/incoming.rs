@@ -146,13 +146,16 @@ impl Connection {
         }
     }
 
+    pub(super) fn present(&self) -> Present<'_> {
+        Present { now: self.now, clock: &self.options.wall_clock }
+    }
+
     fn put(&mut self, incoming: Incoming, body: Arc<[u8]>, format: u32, is_relayed: bool) {
         let Incoming { link, transaction, .. } = incoming;
         if self.options.draining.has_begun() {
             return self.refuse(incoming, refusal::draining());
         }
-        let present = Present { now: self.now, clock: &self.options.wall_clock };
-        match arrival::read(body, format, is_relayed, present) {
+        match arrival::read(body, format, is_relayed, self.present()) {
             Err(error) => self.refuse(incoming, error),
             Ok(arrival) => {
                 self.looked_at(arrival.looked_at);

@@ -338,6 +338,11 @@ impl Consumer {
         self.disposed_bytes += charge;
     }
 
+    /// It has taken its credit back, and gets nothing until it gives some again.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.drain != Drain::None && self.credit == 0
+    }
+
     /// All credit is used up (2.6.7: "as if by messages").
     pub(crate) const fn exhaust(&mut self) {
         self.delivery_count = self.delivery_count.wrapping_add(self.credit);

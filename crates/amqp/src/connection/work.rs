@@ -111,7 +111,7 @@ impl Connection {
         if !messages.is_empty() {
             self.work.push_front(Work::Release(messages));
         }
-        Some(settle(message, Settlement::Release, None))
+        Some(settle(message, Settlement::Return, None))
     }
 
     fn settle_next(&mut self, mut range: SettlingRange) -> Option<(Command, Awaited)> {
@@ -135,11 +135,11 @@ impl Connection {
         delivery: u64,
         unsettled: Unsettled,
     ) -> (Command, Awaited) {
-        let mut default = Settlement::Release;
+        let (mut default, mut has_stopped) = (Settlement::Release, false);
         if let Some(consumer) = self.consumer(unsettled.link) {
             // One that is ending has none.
             consumer.unsettled.remove(&delivery);
-            default = consumer.default;
+            (default, has_stopped) = (consumer.default, consumer.has_stopped());
         }
         let Some(message) = unsettled.message else {
             // A copy: nothing becomes of it, but an answer has its turn.
@@ -147,7 +147,12 @@ impl Connection {
             return (Command::CloseProducer { link: NOBODY }, awaited);
         };
         let awaited = settling(range, delivery, Some(message));
-        let settlement = range.settlement.unwrap_or(default);
+        let settlement = match range.settlement.unwrap_or(default) {
+            // Fetched ahead: JMS clients stop a consumer before they roll back, and give back what
+            // it did not look at.
+            Settlement::Release if has_stopped => Settlement::Return,
+            settlement => settlement,
+        };
         (settle(message, settlement, range.transaction), awaited)
     }
 }

@@ -186,6 +186,7 @@ fn command_text(command: &Command) -> String {
         Command::Lease { message } => format!("lease {message}"),
         Command::Delete { message } => format!("delete {message}"),
         Command::Release { message, priority, delay } => {
+            let delay = delay.unwrap();
             format!("release {message} priority={priority} delay={delay}")
         }
         Command::Bury { message, priority } => format!("bury {message} priority={priority}"),

@@ -183,7 +183,7 @@ fn story() -> Vec<Command> {
         Command::Lease { message: MessageId(1) },
         Command::Bury { message: MessageId(1), priority: 5 },
         Command::Lease { message: MessageId(3) },
-        Command::Release { message: MessageId(3), priority: 5, delay: Nanos::SECOND },
+        Command::Release { message: MessageId(3), priority: 5, delay: Some(Nanos::SECOND) },
         Command::Subscribe { link: LinkId(1), subscription: Box::new(subscription) },
         Command::Subscribe { link: LinkId(2), subscription: Box::new(other) },
         put(topic(), NewMessage { expires: Some(Nanos::from_secs(100_000)), ..message(5) }),

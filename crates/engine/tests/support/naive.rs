@@ -233,7 +233,7 @@ impl Naive {
             Command::Lease { message } => self.lease_by_id(by, message),
             Command::Delete { message } => self.delete(by, message),
             Command::Release { message, priority, delay } => {
-                self.release(by, message, priority, delay)
+                self.release(by, message, priority, delay.unwrap())
             }
             Command::Bury { message, priority } => self.bury(by, message, priority),
             Command::Renew { message, lease } => {

@@ -56,7 +56,9 @@ pub(crate) fn shown_reply(reply: &Reply) -> String {
         Reply::CountUntil { count, next } => format!("count {count} until {}", shown_place(next)),
         Reply::Page(page) => shown_page(page),
         Reply::Policy(policy) => {
-            let holds = shown_fields(&format!("{:?}", policy.holds));
+            // Of redelivery only what is of its own.
+            let holds = format!("{:?}", policy.holds);
+            let holds = shown_fields(holds.split(", redelivery").next().unwrap());
             format!("{holds}{}", shown_rules(&policy.own))
         }
         Reply::OwnPolicies(all) => {

@@ -17,14 +17,14 @@
 //! SESSION consume LINK QUEUE [SELECTOR…] | SESSION browse LINK QUEUE [SELECTOR…]
 //! SESSION credit LINK LIMIT [drain] | SESSION unconsume LINK
 //! SESSION lease|delete|kick-message|peek|message ID | SESSION renew ID [lease=T]
-//! SESSION release ID [priority=N] [delay=T] | SESSION bury ID [priority=N]
+//! SESSION release ID [priority=N] [delay=T|rule] | SESSION bury ID [priority=N]
 //! SESSION kick LINK MAX | SESSION peek-ready|peek-delayed|peek-buried LINK
 //! SESSION pause QUEUE T | SESSION queue NAME | SESSION broker | SESSION queues
 //! SESSION identify CLIENT
 //! SESSION cancel-sends   what of it waits for a place
 //! SESSION producer LINK topic:NAME | SESSION close-producer LINK | SESSION put-to TO BODY …
 //! SESSION begin|commit|rollback N; with tx=N a put or a settlement is part of it
-//! SESSION settle ID accept|release|fail|park|undeliverable
+//! SESSION settle ID accept|release|fail|return|park|undeliverable [delay=T]
 //! SESSION subscribe LINK TOPIC [name=N] [client=C] [durable=yes] [shared=yes] [selector=S]
 //!         [without=C] [words=yes] [ends=consumers|session [spared=T]]
 //! SESSION unsubscribe|subscription NAME [client=C] [durable=yes]
@@ -273,7 +273,7 @@ impl<'a> Words<'a> {
             },
             ["settle", id, how] => Command::Settle {
                 message: message(id),
-                settlement: settlement(how),
+                settlement: settlement(how, self.named.get("delay").map(|span| time(span))),
                 transaction: self.transaction(),
             },
             ["identify", client] => Command::Identify { client: name(client) },
@@ -323,7 +323,7 @@ impl<'a> Words<'a> {
             ["release", id] => Command::Release {
                 message: message(id),
                 priority: self.priority(),
-                delay: self.time("delay"),
+                delay: (self.named.get("delay") != Some(&"rule")).then(|| self.time("delay")),
             },
             ["bury", id] => Command::Bury { message: message(id), priority: self.priority() },
             ["kick", link, max] => {
@@ -513,9 +513,17 @@ pub(crate) fn destination(word: &str) -> Destination {
     }
 }
 
-fn settlement(word: &str) -> Settlement {
+fn settlement(word: &str, delay: Option<Nanos>) -> Settlement {
+    match (word, delay) {
+        ("release" | "fail", Some(delay)) => Settlement::GiveBack { failed: word == "fail", delay },
+        _ => settlement_at_once(word),
+    }
+}
+
+fn settlement_at_once(word: &str) -> Settlement {
     match word {
         "accept" => Settlement::Accept,
+        "return" => Settlement::Return,
         "release" => Settlement::Release,
         "fail" => Settlement::Fail,
         "park" => Settlement::Park(DeadReason::Rejected),

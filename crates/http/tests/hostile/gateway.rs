@@ -135,9 +135,7 @@ impl Gateway for Ours {
                 Step::Put { .. } => true,
                 Step::Settle { settling, .. } => match settling {
                     Settling::Accept | Settling::Fail => true,
-                    Settling::Release { delay, priority } => {
-                        *delay == Nanos::ZERO && priority.is_none()
-                    }
+                    Settling::Release { delay, priority } => delay.is_none() && priority.is_none(),
                     _ => false,
                 },
                 Step::Command(_) => false,

@@ -197,7 +197,7 @@ impl Desk {
             locked,
             Command::Settle {
                 message: token.message,
-                settlement: model::Settlement::Release,
+                settlement: model::Settlement::Return,
                 transaction: None,
             },
         );

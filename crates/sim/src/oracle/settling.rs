@@ -42,13 +42,38 @@ impl Oracle {
         }
         match how {
             Settlement::Accept => self.remove(id),
-            Settlement::Release => {
+            Settlement::Return => {
                 self.return_ready(now, id);
                 NOTHING
             }
+            Settlement::Release => self.give_back(now, id, self.redelivery_delay(id)),
             Settlement::Fail => self.fail(now, id),
+            Settlement::GiveBack { .. } => unreachable!("no client says how long"),
             Settlement::Park(reason) => self.die(now, id, reason),
         }
+    }
+
+    /// How long a message is hidden before it is delivered again.
+    fn redelivery_delay(&self, id: u64) -> Nanos {
+        let message = self.messages.get(&id).expect("invariant: the caller found it");
+        let rules = workload::redelivery(&message.content.queue);
+        rules.delay_of(MessageId(id), message.content.failed).unwrap_or_default()
+    }
+
+    /// A message comes back after a delay, of which a full device hears nothing but by a snapshot.
+    fn give_back(&mut self, now: Nanos, id: u64, delay: Nanos) -> Changes {
+        if delay == Nanos::ZERO {
+            self.return_ready(now, id);
+            return NOTHING;
+        }
+        if !self.lacks_room_for(id) {
+            return self.stand(id, Place::Delayed(now + delay));
+        }
+        let message = self.message(id);
+        message.place = Place::Delayed(now + delay);
+        let change = message.change;
+        self.history.set_aside(change);
+        NOTHING
     }
 
     /// One delivery more of a message failed.
@@ -60,14 +85,16 @@ impl Oracle {
             // Counted in memory alone, but for a snapshot.
             let change = message.change;
             self.history.allow(change, 1);
-            self.return_ready(now, id);
-            return NOTHING;
+            return self.give_back(now, id, self.redelivery_delay(id));
         }
         let content = &self.message(id).content;
         if content.failed >= ATTEMPTS_MAX && content.dead.is_none() {
             return self.die(now, id, DeadReason::Attempts);
         }
-        self.stand(id, Place::Ready(now))
+        match self.redelivery_delay(id) {
+            Nanos::ZERO => self.stand(id, Place::Ready(now)),
+            delay => self.stand(id, Place::Delayed(now + delay)),
+        }
     }
 
     /// A message becomes a dead letter. One that is stays what it is, and is ready again.

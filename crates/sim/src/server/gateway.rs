@@ -401,7 +401,7 @@ impl Gateway {
         let lease = self.leases.get(&token.message);
         if lease.is_some_and(|lease| lease.number == token.number) {
             self.leases.remove(&token.message);
-            let (message, settlement) = (MessageId(token.message), Settlement::Release);
+            let (message, settlement) = (MessageId(token.message), Settlement::Return);
             self.ask(LEASES, Command::Settle { message, settlement, transaction: None }, None);
         }
     }
@@ -418,7 +418,8 @@ impl Gateway {
             Settling::Accept => settle(Settlement::Accept),
             Settling::Fail => settle(Settlement::Fail),
             Settling::Release { priority, delay } => {
-                Command::Release { message, priority, delay: Nanos::from_secs(delay.into()) }
+                let delay = Some(Nanos::from_secs(delay.into()));
+                Command::Release { message, priority, delay }
             }
             Settling::Bury => Command::Bury { message, priority: lease.priority },
             Settling::Extend { lease } => Command::Renew { message, lease: Some(lease) },
@@ -517,6 +518,7 @@ impl Outside {
                 return self.oracle.browsed(now, browsed(admin).as_str(), page);
             }
             Command::Release { message, priority, delay } => {
+                let delay = delay.expect("invariant: it says how long");
                 let delay = u32::try_from(delay.as_secs()).expect("invariant: a second or none");
                 Wish::Release { id: message.0, priority: *priority, delay }
             }
