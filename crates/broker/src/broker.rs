@@ -1,6 +1,6 @@
 //! The joint of engine and journal.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, RecordError, SnapshotCursor};
@@ -9,8 +9,8 @@ use journal::{
     OpenError, Readiness, Unwritten, Write,
 };
 use model::{
-    BrokerStatistics, Command, DeadLetterStatistics, Formats, LiveRecords, Lsn, Nanos, Output,
-    SessionId, StorePolicy,
+    BrokerStatistics, Command, DeadLetterStatistics, Formats, LiveRecords, Lsn, MessageId, Nanos,
+    Output, SessionId, StorePolicy,
 };
 
 use crate::explain::Explaining;
@@ -125,6 +125,11 @@ impl<F: Clone> Broker<F> {
     /// A client is gone: what it held is ready again, delivered in vain; what it waited for is off.
     pub fn close_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
         self.end_session(now, session, Fault::Theirs, outputs);
+    }
+
+    /// What a client that is gone can have begun of what it held: see [`Engine::note_begun`].
+    pub fn note_begun(&mut self, session: SessionId, begun: BTreeSet<MessageId>) {
+        self.engine.note_begun(session, begun);
     }
 
     /// A client is known to be gone, and will be closed: see [`Engine::stop_serving`].

@@ -214,6 +214,14 @@ impl Engine {
         self.stop_waits(slot);
     }
 
+    /// Of what a session holds its client can have begun these alone: what else it holds was
+    /// fetched ahead, and is as after [`Settlement::Return`] when [`Engine::close_session`] ends
+    /// it. No effect on one that is not open.
+    pub fn note_begun(&mut self, session: SessionId, begun: BTreeSet<MessageId>) {
+        let Some(slot) = self.sessions.slot(session) else { return };
+        self.sessions.at_mut(slot).begun = Some(begun);
+    }
+
     fn end_session(
         &mut self,
         now: Nanos,

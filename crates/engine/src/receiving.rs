@@ -320,7 +320,11 @@ impl Engine {
     ) -> Option<QueueSlot> {
         let session = self.sessions.at(holder);
         let leased = session.leases.first().map(|(_, id)| (*id, Settlement::Return));
-        let held = || session.held.first().copied().zip(session.closing);
+        let held = || {
+            let (id, settlement) = session.held.first().copied().zip(session.closing)?;
+            let is_begun = session.begun.as_ref().is_none_or(|begun| begun.contains(&id));
+            Some((id, if is_begun { settlement } else { Settlement::Return }))
+        };
         let next = leased.or_else(held);
         let (id, settlement) = next.expect("invariant: it returns while the session holds");
         self.apply_settlement(holder, id, settlement, effects)

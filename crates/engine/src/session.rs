@@ -64,6 +64,8 @@ pub(crate) struct Session {
     pub(crate) keeps: BTreeSet<u64>,
     /// It has ended, and what it holds is being returned so.
     pub(crate) closing: Option<Settlement>,
+    /// What its client can have begun of what it holds; `None`: all of it.
+    pub(crate) begun: Option<BTreeSet<MessageId>>,
 }
 
 #[derive(Debug, Default)]
@@ -164,6 +166,7 @@ impl Sessions {
             temporary: BTreeSet::new(),
             keeps: BTreeSet::new(),
             closing: None,
+            begun: None,
         });
         self.ids.insert(id, SessionSlot(slot));
     }

@@ -7,7 +7,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{DeadLetters, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
@@ -311,12 +311,19 @@ impl World {
             let (holder, held) = message.holder?;
             (holder == session).then_some((*id, held))
         });
+        let mut begun = BTreeSet::new();
+        let knows_begun = self.rng.one_in(2);
         for (id, held) in held.collect::<Vec<_>>() {
-            let lost = if held == Held::ByFeed { Settlement::Fail } else { Settlement::Release };
-            self.settled(id, lost);
+            let is_begun = !knows_begun || self.rng.one_in(3);
+            begun.extend(is_begun.then_some(id));
+            let fails = held == Held::ByFeed && is_begun;
+            self.settled(id, if fails { Settlement::Fail } else { Settlement::Release });
         }
         self.consumers.retain(|(owner, _), _| *owner != session);
         paging::before(&mut self.engine);
+        if knows_begun {
+            self.engine.note_begun(session, begun);
+        }
         self.engine.close_session(self.now, session, &mut self.effects);
         self.after();
         self.absorb();

@@ -4,12 +4,13 @@
 //! still be read from or written to. It never blocks and takes no lock: the session is stepped by
 //! the reactor, which holds the core.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use input::{Beginning, WrongProtocol};
 use journal::Durable;
-use model::{After, Command, Nanos, Output, Reply, SessionId};
+use model::{After, Command, MessageId, Nanos, Output, Reply, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{SendFlags, send};
 
@@ -449,6 +450,11 @@ impl Connection {
     /// Lets the protocol know what time it is. Whether that meant anything to it.
     pub(crate) fn handle_timeout(&mut self, now: Nanos) -> bool {
         self.peer.handle_timeout(now, self.postponed.is_some(), &mut self.outgoing)
+    }
+
+    /// See [`Peer::begun`].
+    pub(crate) fn begun(&self) -> Option<BTreeSet<MessageId>> {
+        self.peer.begun()
     }
 
     /// Ends the session's part; the broker's is the reactor's to end.

@@ -1,6 +1,7 @@
 //! What is spoken with a peer: the session of one protocol, what it reads from and what it holds
 //! back. All protocols have the same shape, and this is where they are told apart.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use beanstalk::Shared;
 use input::WrongProtocol;
 use journal::Durable;
-use model::{After, Command, Draining, Nanos, Output, SessionId, WallClock};
+use model::{After, Command, Draining, MessageId, Nanos, Output, SessionId, WallClock};
 use rustix::net::{SocketAddrUnix, getpeername, getsockname};
 
 use crate::address::Endpoint;
@@ -360,6 +361,14 @@ impl Peer {
             Self::Beanstalkd(peer) => peer.session.wants_close(),
             Self::Amqp(peer) => peer.connection.wants_close(),
             Self::Redis(peer) => peer.session.wants_close(),
+        }
+    }
+
+    /// Of what it holds, what it can have begun; `None`: all.
+    pub(crate) fn begun(&self) -> Option<BTreeSet<MessageId>> {
+        match self {
+            Self::Amqp(peer) => Some(peer.connection.begun()),
+            Self::Beanstalkd(_) | Self::Redis(_) => None,
         }
     }
 

@@ -78,6 +78,9 @@ impl Reactor<'_> {
         {
             let Some(mut connection) = self.connections.remove(session) else { continue };
             self.deadlines.forget(session, connection.marks().watched);
+            if let Some(begun) = connection.begun() {
+                core.broker.note_begun(session, begun);
+            }
             connection.close(&mut core.commons, &self.hub.buffered);
             let before = core.broker.steps();
             match parting {

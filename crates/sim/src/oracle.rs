@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use model::{
-    BrokerStatistics, DeadReason, Destination, Durability, MessageState, Nanos, QueueBounds,
-    QueueName, QueueStatistics, Reply, StorePolicy, TransactionId,
+    BrokerStatistics, DeadReason, Destination, Durability, MessageId, MessageState, Nanos,
+    QueueBounds, QueueName, QueueStatistics, Reply, StorePolicy, TransactionId,
 };
 
 use crate::history::{Changes, DEAD_LETTERS, RULES, SUBSCRIPTIONS};
@@ -259,9 +259,9 @@ impl Oracle {
         changes.all(|change| level(change) == Some(Durability::None))
     }
 
-    /// A client's connection is gone: what it leased is ready, what it held is so with one failure
-    /// more, and its transactions never were.
-    pub fn closed(&mut self, now: Nanos, client: u64) {
+    /// A client's connection is gone: what it leased or held is ready, what it can have begun of
+    /// that with one failure more, and its transactions never were.
+    pub fn closed(&mut self, now: Nanos, client: u64, begun: &BTreeSet<MessageId>) {
         // Behind a stall a session ends before what was due meanwhile.
         self.step += 1;
         self.moment = now;
@@ -280,7 +280,7 @@ impl Oracle {
             // So many as a frame takes return at a time.
             self.step += 1;
             match self.message(id).place {
-                Place::Held(_) => _ = self.fail(now, id),
+                Place::Held(_) if begun.contains(&MessageId(id)) => _ = self.fail(now, id),
                 _ => self.return_ready(now, id),
             }
             self.shed_all(now);

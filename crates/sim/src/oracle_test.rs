@@ -62,7 +62,7 @@ fn a_leased_message_goes_to_nobody_else_until_its_lease_is_lost() {
     assert!(!accepts(&oracle, 100, 3, &reserve(), &delivered(1)));
     assert!(accepts(&oracle, 100, 3, &reserve(), &Reply::TimedOut { link: None }));
     assert!(accepts(&oracle, 2010, 3, &reserve(), &delivered(1)), "expired");
-    oracle.closed(at(100), 2);
+    oracle.closed(at(100), 2, &BTreeSet::new());
     assert!(accepts(&oracle, 101, 3, &reserve(), &delivered(1)), "connection closed");
 }
 

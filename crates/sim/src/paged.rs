@@ -4,12 +4,13 @@
 //! The reads are never disturbed. What becomes of those that fail, and of replies that wait, is
 //! tested beside the journal and the broker.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 use broker::{Broker, Fetch, FetchDone};
-use model::{Command, Nanos, Output, SessionId};
+use model::{Command, MessageId, Nanos, Output, SessionId};
 
 /// Reads from a disk that does as it is told.
 pub type Reader<F> = Rc<dyn Fn(Fetch<F>) -> FetchDone<F>>;
@@ -45,6 +46,11 @@ impl<F: Clone> Paged<F> {
     pub fn handle_timeout(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
         self.broker.handle_timeout(now, outputs);
         self.settle(now, outputs);
+    }
+
+    /// See [`Broker::note_begun`].
+    pub fn note_begun(&mut self, session: SessionId, begun: BTreeSet<MessageId>) {
+        self.broker.note_begun(session, begun);
     }
 
     /// See [`Broker::close_session`].

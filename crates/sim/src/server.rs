@@ -433,9 +433,12 @@ impl<D: Disk> Server<D> {
                 self.leave_http(id, outside);
                 continue;
             }
+            let begun = self.amqp_connections.get(&id).map(AmqpConnection::begun);
+            let begun = begun.unwrap_or_default();
+            self.broker.note_begun(SessionId(id), begun.clone());
             self.forget(id, outside);
             self.tell_room(outside);
-            outside.oracle.closed(self.now, id);
+            outside.oracle.closed(self.now, id, &begun);
             outside.keys.closed(self.now, id);
             let mut outputs = Vec::new();
             let memory = self.broker.memory_bytes();

@@ -149,6 +149,8 @@ pub(crate) struct Consumer {
     pub(crate) unsent: BTreeSet<MessageId>,
     /// Which of the session's unsettled deliveries are its own.
     pub(crate) unsettled: BTreeSet<u64>,
+    /// How many of these the peer works on at a time, as far as it has shown.
+    pub(crate) at_a_time: usize,
     /// The places of what waits of its own in the session, in order.
     pub(crate) places: VecDeque<u64>,
     /// A browser's copies that found no credit, with their places: no more than the engine is
@@ -272,6 +274,7 @@ impl Consumer {
             granting: false,
             unsent: BTreeSet::new(),
             unsettled: BTreeSet::new(),
+            at_a_time: 1,
             places: VecDeque::new(),
             parked: VecDeque::new(),
             durable: None,

@@ -22,6 +22,7 @@ mod actual;
 mod address;
 mod arrival;
 mod attach;
+mod begun;
 mod coordinator;
 mod departure;
 mod disposition;

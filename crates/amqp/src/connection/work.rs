@@ -138,6 +138,7 @@ impl Connection {
         let (mut default, mut has_stopped) = (Settlement::Release, false);
         if let Some(consumer) = self.consumer(unsettled.link) {
             // One that is ending has none.
+            consumer.note_settled(range, delivery);
             consumer.unsettled.remove(&delivery);
             (default, has_stopped) = (consumer.default, consumer.has_stopped());
         }

@@ -215,6 +215,7 @@ impl World {
     /// Nothing is held after its end, and all that was there before can be had.
     fn lose(mut self) {
         self.connection.handle_half_close();
+        self.engine.note_begun(PEER, self.connection.begun());
         self.engine.close_session(self.now, PEER, &mut self.effects);
         self.engine.check();
         assert_eq!(self.engine.statistics().leased, 0, "nobody is there who could hold one");

@@ -86,8 +86,9 @@ impl Pair {
 
     /// The client is gone without a word.
     pub(crate) fn lose(&mut self, end: usize) {
-        if self.ends[end].connection.take().is_some() {
+        if let Some(connection) = self.ends[end].connection.take() {
             let session = self.ends[end].session;
+            self.engine.note_begun(session, connection.begun());
             self.engine.close_session(self.now, session, &mut self.effects);
             self.deliver();
             self.turn();

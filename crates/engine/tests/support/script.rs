@@ -7,7 +7,7 @@
 //!       [dead-max=N] [dead-bytes=N]                     of dead letters, where DLQ has no bounds
 //!                                                       begins, with an empty engine; the
 //!                                                       bounds are of all queues but DLQ
-//! SESSION open | SESSION close | SESSION dismiss
+//! SESSION open | SESSION close [begun=ID,…] | SESSION dismiss
 //! SESSION producer|watch|unwatch LINK QUEUE
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
 //!         [expires=T] [id=NAME]                         at that moment; its sender's name for it
@@ -159,6 +159,13 @@ impl Script {
             [session, "open"] => self.engine.open_session(self::session(session)),
             [session, "close"] => {
                 let session = self::session(session);
+                if let Some(begun) = words.named.get("begun") {
+                    let ids = begun.split(',').filter(|id| !id.is_empty());
+                    self.engine.note_begun(
+                        session,
+                        ids.map(|id| MessageId(id.parse().unwrap())).collect(),
+                    );
+                }
                 self.engine.close_session(self.now, session, &mut self.effects);
             }
             [session, "dismiss"] => {

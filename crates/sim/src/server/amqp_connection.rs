@@ -1,10 +1,11 @@
 //! The server's end of a connection of AMQP: answers wait as events, each for what it depends on.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use amqp::{Connection, Event, InputBuffer, Options};
 use journal::Durable;
-use model::{After, Command, Nanos, Reply, SessionId};
+use model::{After, Command, MessageId, Nanos, Reply, SessionId};
 
 use crate::workload::BODY_BYTES_MAX;
 
@@ -31,6 +32,11 @@ impl AmqpConnection {
             output: Vec::new(),
             postponed: None,
         }
+    }
+
+    /// What its client can have begun of what it holds.
+    pub(super) fn begun(&self) -> BTreeSet<MessageId> {
+        self.connection.begun()
     }
 
     pub(super) fn append(&mut self, bytes: &[u8]) {

@@ -1,7 +1,7 @@
 //! The gateway of HTTP, as the server has it: one session for all leases and for what is sent, and
 //! one for each who follows a topic. What is said waits until what it depends on is durable.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -203,7 +203,7 @@ impl<D: Disk> Server<D> {
         let memory = self.broker.memory_bytes();
         let Todo::Ask(session, command, client) = todo else {
             let Todo::Dismiss(session) = todo else { unreachable!("there are two kinds") };
-            outside.oracle.closed(now, session);
+            outside.oracle.closed(now, session, &BTreeSet::new());
             self.broker.dismiss_session(now, SessionId(session), &mut outputs);
             self.tell_memory(memory, outside);
             return self.route(None, outputs, outside);
