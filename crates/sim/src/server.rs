@@ -294,7 +294,12 @@ impl<D: Disk> Server<D> {
         if !self.writing.is_scheduled || self.broker.steps() > before {
             self.commit();
         }
+        let held_back = self.broker.holds_back();
         self.poll_chore();
+        // A command that is held back is no step, and matters to what is due; so may a chore.
+        if held_back || self.broker.holds_back() {
+            self.commit();
+        }
     }
 
     /// Lets time pass, firing what is due on the way. The device answers within
