@@ -16,7 +16,9 @@ use crate::engine::Engine;
 use crate::record::RecordView;
 use crate::registration::SubscriptionView;
 use crate::session::SessionSlot;
+use crate::subscriptions::Entry;
 use crate::timers::Timer;
+use crate::wire::VARINT_BYTES_MAX;
 
 impl Engine {
     /// Whether a session may keep what is asked for beside what it keeps.
@@ -26,6 +28,14 @@ impl Engine {
         let count = session.keeps.len() + session.temporary.len();
         let is_too_much = is_kept && count >= limits::SESSION_TEMPORARY_MAX;
         if is_too_much { Err(Refusal::TooManyTemporary) } else { Ok(()) }
+    }
+
+    /// Whether the log has room to say that a subscription ends otherwise than it did.
+    pub(crate) fn may_restate(&self, number: u64, expiry: Option<Expiry>) -> Result<(), Refusal> {
+        let Entry { asks, record_bytes, .. } = self.subscriptions.at(number);
+        let is_written = *record_bytes > 0 && asks.expiry != expiry;
+        let has_room = record_bytes + VARINT_BYTES_MAX as u64 <= self.log.room_left();
+        if is_written && !has_room { Err(Refusal::StoreFull) } else { Ok(()) }
     }
 
     /// Somebody consumes from a subscription and says when it ends. Gives what waits for that, if

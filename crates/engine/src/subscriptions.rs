@@ -338,7 +338,10 @@ impl Engine {
         self.may_keep(by, &asked)?;
         let expiry = asked.expiry;
         let (number, after) = match self.wanted(&asked)? {
-            Wanted::This(number) => (number, self.log.after_all()),
+            Wanted::This(number) => {
+                self.may_restate(number, expiry)?;
+                (number, self.log.after_all())
+            }
             Wanted::Instead(number) => {
                 self.begin_subscription(asked, selector, Some(number), effects)?
             }

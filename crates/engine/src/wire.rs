@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Bytes of the largest number: nine of seven bits, and the last bit.
-const VARINT_BYTES_MAX: usize = 10;
+pub(crate) const VARINT_BYTES_MAX: usize = 10;
 
 #[cfg(test)]
 mod tests {
