@@ -60,9 +60,10 @@ for ahead, when in ((0, 'an hour forward'), (-YEAR, 'a year back'), (YEAR, 'two 
     offset = ahead
     clock.set(ahead)
     time.sleep(1.2)
+    # Before the others: no other protocol may have to notice it for HTTP.
+    by_http(when)
     by_redis(when)
     by_amqp(when)
-    by_http(when)
 
 # The next start has the right clock again, a year behind the journal.
 s.stop()

@@ -65,7 +65,7 @@ pub(crate) struct Hub {
     pub(crate) http_bytes: Arc<AtomicUsize>,
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
-    /// How the machine's clock stands to that.
+    /// How the machine's clock stands to that, as [`Hub::now`] saw it last.
     pub(crate) wall_clock: WallClock,
     pub(crate) limits: Limits,
     memory_limit: u64,
@@ -200,6 +200,13 @@ impl Hub {
     pub(crate) fn tell_wrong_protocol(&self, now: Nanos, connection: &str, wrong: WrongProtocol) {
         let mut complaint = self.wrong_protocols.lock().expect(POISONED);
         complaint.line(self.log, now, format_args!("{}", Advice { connection, wrong }));
+    }
+
+    /// The present moment. The machine's clock is read beside it: it may have been set.
+    pub(crate) fn now(&self) -> Nanos {
+        let now = self.clock.now();
+        self.wall_clock.set(now, Clock::wall());
+        now
     }
 
     /// Locks the core. A deadline that becomes earlier meanwhile wakes a reactor.

@@ -148,7 +148,7 @@ impl<'a> Reactor<'a> {
             span => self.sleep(span)?,
         }
         self.hub.post(self.index).awake();
-        self.now = self.hub.clock.now();
+        self.now = self.hub.now();
         self.allowance = self.hub.buffered.allowance(self.hub.limits.output_bytes);
         while let Some(event) = self.events.pop_front() {
             self.notice(event);

@@ -2,7 +2,6 @@
 
 use model::{After, Nanos, SessionId, limits};
 
-use crate::clock::Clock;
 use crate::connection::{Connection, Parting};
 use crate::connections::reactor_of;
 use crate::core::Core;
@@ -25,7 +24,6 @@ impl Reactor<'_> {
             return Commit::Elsewhere;
         }
         let core = &mut *self.hub.lock_in_turn();
-        core.commons.wall_clock.set(self.now, Clock::wall());
         self.lists.active.clear();
         self.mailed = 0;
         self.open_arrivals(core);

@@ -38,7 +38,7 @@ impl http_api::Gateway for Gateway {
     type Seat = Seat;
 
     fn now(&self) -> Nanos {
-        self.hub.clock.now()
+        self.hub.now()
     }
 
     fn wall_time(&self, time: Nanos) -> Nanos {

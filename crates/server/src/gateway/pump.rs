@@ -73,7 +73,7 @@ impl Pump {
     }
 
     fn step(&mut self, stage: Stage) {
-        let now = self.hub.clock.now();
+        let now = self.hub.now();
         let mail = self.hub.post(self.index).take_mail();
         let stops = stage > *self.stage.borrow();
         let is_due = self.desk.followers.deadline().is_some_and(|deadline| deadline <= now);
