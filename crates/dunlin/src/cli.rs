@@ -392,7 +392,7 @@ pub(crate) struct Serve {
     /// protocol comes back if its connection ends within that time and before its next command),
     /// NAME:max-messages=N, NAME:max-bytes=N (what it may hold, or each subscription of a topic of
     /// that name), NAME:when-full=pace|reject|drop-oldest|dead-letter|disconnect (pace: who sends
-    /// waits; disconnect: a topic's subscriber that does not read is disconnected, a queue rejects)
+    /// waits; disconnect: a topic's subscriber that does not read is disconnected, a queue rejects),
     /// NAME:target-age=TIME (senders are paced so that messages wait no longer),
     /// NAME:redelivery-delay=TIME (a message that failed or was released is hidden for so long),
     /// NAME:redelivery-factor=N (it grows so with each failed delivery), NAME:redelivery-max=TIME

@@ -323,6 +323,12 @@ fn rules_of_queues_are_set_shown_and_survive_kill_9() {
     let shown = broker.says(&directory, &["policy", "show", "q"]);
     assert!(shown.contains("max-messages=5               configured\n"), "{shown}");
     assert!(shown.contains("dead-letters=park-persistent default\n"), "{shown}");
+    let words = ["policy", "set", "q", "redelivery-factor=1.5", "redelivery-jitter=0.25"];
+    let shown = broker.says(&directory, &words);
+    assert!(shown.contains("redelivery-factor=1.5        own\n"), "{shown}");
+    assert!(shown.contains("redelivery-jitter=0.25       own\n"), "{shown}");
+    let words = ["policy", "reset", "q", "redelivery-factor", "redelivery-jitter"];
+    broker.says(&directory, &words);
     let words = ["policy", "set", "q", "max-messages=1", "pop-lease=30s", "--json"];
     let json = broker.says(&directory, &words);
     assert!(json.contains("\"max_messages\":1,") && json.ends_with("}\n"), "{json}");

@@ -79,7 +79,7 @@ impl<G: Gateway> App<G> {
 
 /// The rules that hold, in the words in which they are given, and where each is from.
 fn stated_json(queue: &QueueName, stated: &StatedPolicy) -> Json {
-    let from = RuleKey::ALL.map(|key| (member_name(key), origin(key, stated).into()));
+    let from = RuleKey::ALL.map(|key| (key.json_name(), origin(key, stated).into()));
     let from: Map<String, Json> = from.into_iter().collect();
     json!({ "queue": queue.as_str(), "policy": rules_json(&stated.holds), "from": from })
 }
@@ -88,11 +88,6 @@ fn stated_json(queue: &QueueName, stated: &StatedPolicy) -> Json {
 pub(crate) fn rules_json(policy: &QueuePolicy) -> Json {
     let rules = RuleKey::ALL.map(|key| member(QueueRule::of(key, policy)));
     Json::Object(rules.into_iter().collect())
-}
-
-/// What JSON calls a rule: with underscores, as it does all else.
-fn member_name(key: RuleKey) -> String {
-    key.word().replace('-', "_")
 }
 
 /// What is configured as it would be anyway cannot be told from what is not.
@@ -108,17 +103,11 @@ fn origin(key: RuleKey, stated: &StatedPolicy) -> &'static str {
 fn member(rule: QueueRule) -> (String, Json) {
     let text = rule.to_string();
     let value = match text.as_str() {
-        NONE => Json::Null,
-        text if rule.key().is_number() => number(text),
+        QueueRule::NONE => Json::Null,
+        text if rule.key().is_number() => serde_json::from_str(text).unwrap_or(Json::Null),
         word => word.into(),
     };
-    (member_name(rule.key()), value)
-}
-
-/// Whole where it is, else with its decimals.
-fn number(text: &str) -> Json {
-    let whole = text.parse::<u64>().map(Json::from);
-    whole.or_else(|_| text.parse::<f64>().map(Json::from)).unwrap_or(Json::Null)
+    (rule.key().json_name(), value)
 }
 
 /// What a body asks for: all rules of its own, or `some` of them, where `null` takes one away.
@@ -128,7 +117,7 @@ fn change(some: bool, object: &Map<String, Json>) -> Result<PolicyChange> {
     for (word, value) in object {
         let key = RuleKey::named(&word.replace('_', "-")).ok_or_else(|| unknown(word))?;
         if set.get(key).is_some() || forget.contains(&key) {
-            let name = member_name(key);
+            let name = key.json_name();
             return Err(Problem::bad_request(format!("{name} is given twice")));
         }
         if some && value.is_null() {
@@ -141,9 +130,9 @@ fn change(some: bool, object: &Map<String, Json>) -> Result<PolicyChange> {
 }
 
 fn rule(key: RuleKey, value: &Json) -> Result<QueueRule> {
-    let may_be_none = QueueRule::parse(key, NONE).is_some();
+    let may_be_none = QueueRule::parse(key, QueueRule::NONE).is_some();
     let text = match value {
-        Json::Null => Some(NONE.to_owned()),
+        Json::Null => Some(QueueRule::NONE.to_owned()),
         Json::Number(number) if key.is_number() && !is_too_large(number) => {
             Some(number.to_string())
         }
@@ -151,14 +140,14 @@ fn rule(key: RuleKey, value: &Json) -> Result<QueueRule> {
         _ => None,
     };
     let is_zero = |text: &String| may_be_none && ["0", "0s", "0ms"].contains(&text.as_str());
-    let text = text.map(|text| if is_zero(&text) { NONE.to_owned() } else { text });
+    let text = text.map(|text| if is_zero(&text) { QueueRule::NONE.to_owned() } else { text });
     // In JSON nothing is a word for nothing.
-    let is_word = *value == NONE;
+    let is_word = *value == QueueRule::NONE;
     let rule = text.filter(|_| !is_word).and_then(|text| QueueRule::parse(key, &text));
     rule.ok_or_else(|| {
         let allowed = key.allowed().replace("a number above 0, or none", "a number, 0 for any");
         let allowed = allowed.replace(", or none", ", or 0 for none");
-        let name = member_name(key);
+        let name = key.json_name();
         Problem::bad_request(format!("{name} is {value} and has to be {allowed}"))
     })
 }
@@ -169,12 +158,9 @@ fn is_too_large(number: &Number) -> bool {
 }
 
 fn unknown(word: &str) -> Problem {
-    let known = RuleKey::ALL.map(member_name).join(", ");
+    let known = RuleKey::ALL.map(RuleKey::json_name).join(", ");
     Problem::bad_request(format!("{word:?} is no rule of a queue, which are: {known}"))
 }
-
-/// The word of the command line for no bound, no lease, no age.
-const NONE: &str = "none";
 
 /// A body that names all rules is much shorter.
 const POLICY_BYTES_MAX: usize = 4 * 1024;

@@ -2,6 +2,7 @@
 //! while the broker ran.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -110,6 +111,12 @@ impl RuleKey {
         )
     }
 
+    /// What JSON calls it: with underscores, as it does all else.
+    #[must_use]
+    pub fn json_name(self) -> String {
+        self.word().replace('-', "_")
+    }
+
     const fn index(self) -> usize {
         self as usize
     }
@@ -148,6 +155,9 @@ impl QueueRule {
     /// What [`crate::Redelivery::factor`] may be: delays do not become shorter, and not more than a
     /// thousand times as long at once.
     pub const FACTORS: RangeInclusive<Thousandths> = Thousandths::ONE..=Thousandths(1_000_000);
+
+    /// The word for no bound, no lease, no delay.
+    pub const NONE: &'static str = NONE;
 
     /// Which one.
     #[must_use]

@@ -38,9 +38,9 @@ pub(crate) fn set(queue: &str, rules: &[QueueRule], server: &ServerAt) -> Result
     let member = |rule: &QueueRule| {
         let text = rule.to_string();
         // To JSON nothing is zero: null would take a rule away.
-        let text = if text == NONE { "0".to_owned() } else { text };
-        let number = if rule.key().is_number() { text.parse::<u64>().ok() } else { None };
-        (member_name(rule.key()), number.map_or_else(|| text.into(), Json::from))
+        let text = if text == QueueRule::NONE { "0".to_owned() } else { text };
+        let number = if rule.key().is_number() { serde_json::from_str(&text).ok() } else { None };
+        (rule.key().json_name(), number.unwrap_or_else(|| text.into()))
     };
     let change: Map<String, Json> = rules.iter().map(member).collect();
     tell(Web::new(&server.url).patch(&path(queue), &Json::Object(change))?, server)
@@ -51,7 +51,7 @@ pub(crate) fn reset(queue: &str, rules: &[RuleKey], server: &ServerAt) -> Result
     if rules.is_empty() {
         return tell(web.delete(&path(queue))?, server);
     }
-    let gone = rules.iter().map(|key| (member_name(*key), Json::Null));
+    let gone = rules.iter().map(|key| (key.json_name(), Json::Null));
     tell(web.patch(&path(queue), &Json::Object(gone.collect()))?, server)
 }
 
@@ -74,20 +74,12 @@ fn tell(answer: Answer, server: &ServerAt) -> Result<(), Error> {
     say(holds.into_iter().flatten().map(line).collect::<String>().as_bytes())
 }
 
-/// What JSON calls a rule.
-fn member_name(key: RuleKey) -> String {
-    key.word().replace('-', "_")
-}
-
 /// A rule in the words of the command line.
 fn setting(name: &str, value: &Json) -> String {
     let name = name.replace('_', "-");
     match value {
-        Json::Null => format!("{name}={NONE}"),
+        Json::Null => format!("{name}={}", QueueRule::NONE),
         Json::String(text) => format!("{name}={text}"),
         value => format!("{name}={value}"),
     }
 }
-
-/// No bound, no lease, no age.
-const NONE: &str = "none";
