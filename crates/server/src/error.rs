@@ -1,14 +1,12 @@
 //! Why a server does not start, and why a running one ends.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 use std::{fmt, io};
 
 use model::{Nanos, QueueName};
 
 use crate::address::Endpoint;
 use crate::config::Protocol;
-use crate::log::Timestamp;
 
 /// Why a server does not start. Each says what to do about it.
 #[derive(Debug)]
@@ -199,9 +197,9 @@ fn ahead(now: Nanos, latest: Nanos, ending: u64) -> String {
         "this machine's clock shows {}, {} days after the journal was last changed ({}): {ending} \
          messages and keys would end now, for good. If the clock is right, start with \
          --accept-clock; if not, set it and start again",
-        Timestamp(Duration::from_nanos(now.0)),
+        now.rfc3339(),
         now.since(latest).as_secs() / 86_400,
-        Timestamp(Duration::from_nanos(latest.0))
+        latest.rfc3339()
     )
 }
 

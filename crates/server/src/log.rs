@@ -7,11 +7,12 @@
 use std::fmt;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::write;
+
+use crate::clock::Clock;
 
 /// Where lines go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,8 +80,7 @@ impl Outlet {
 
 /// Writes a line with the time before it; false where that would have to wait.
 fn write_now(out: impl AsFd, text: fmt::Arguments<'_>) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let mut line = format!("{} {text}", Timestamp(now));
+    let mut line = format!("{} {text}", Clock::wall().rfc3339());
     line.truncate(line.floor_char_boundary(LINE_BYTES_MAX - 1));
     line.push('\n');
     let mut polled = [PollFd::new(&out, PollFlags::OUT)];
@@ -96,34 +96,6 @@ fn write_now(out: impl AsFd, text: fmt::Arguments<'_>) -> bool {
 
 /// What a pipe takes at once when it says that it takes anything: POSIX calls it `PIPE_BUF`.
 const LINE_BYTES_MAX: usize = 4096;
-
-/// Time since the Unix epoch, shown as `2026-01-31T23:59:59.999Z`.
-pub(crate) struct Timestamp(pub(crate) Duration);
-
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let secs = self.0.as_secs();
-        let (year, month, day) = civil(secs / 86_400);
-        let (hour, minute, second) = (secs / 3600 % 24, secs / 60 % 60, secs % 60);
-        let millis = self.0.subsec_millis();
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-    }
-}
-
-/// The date that is so many days after 1970-01-01. Counts from 1 March 0000, so that a leap day is
-/// the last of its year; 400 years have 146,097 days.
-const fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + if month <= 2 { 1 } else { 0 };
-    (year, month, day)
-}
 
 #[cfg(test)]
 mod tests {
@@ -160,15 +132,5 @@ mod tests {
         let outlet = Outlet { lost: Mutex::new(0) };
         outlet.line(&writer, format_args!("into the void"));
         assert_eq!(*outlet.lost.lock().unwrap(), 0);
-    }
-
-    #[test]
-    fn timestamps_are_utc_dates() {
-        let at = |secs| Timestamp(Duration::from_secs(secs)).to_string();
-        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(at(951_782_399), "2000-02-28T23:59:59.000Z");
-        assert_eq!(at(951_782_400), "2000-02-29T00:00:00.000Z");
-        assert_eq!(at(1_709_251_200), "2024-03-01T00:00:00.000Z");
-        assert_eq!(at(4_102_444_799), "2099-12-31T23:59:59.000Z");
     }
 }
