@@ -42,7 +42,7 @@ impl Consumer {
             return;
         }
         let at_once = range.last - delivery + 1;
-        let at_once = usize::try_from(at_once).map_or(AT_A_TIME_MAX, |count| count);
+        let at_once = usize::try_from(at_once).unwrap_or(AT_A_TIME_MAX);
         let at_once = at_once.min(self.unsettled.len());
         let is_first = self.unsettled.first() == Some(&delivery);
         let earlier =
