@@ -185,10 +185,10 @@ impl Unsettled {
         let read = list.field(|reader, code| {
             let (mut body, count) = reader.map_body(code)?;
             let elements = body.rest().to_vec();
-            let mut tags = Keys::default();
+            let mut tags = Keys::of(&body);
             for _ in 0..count / 2 {
-                let tag = body.clone();
-                delivery(&mut body, |behind| tags.add(&tag, behind))?;
+                let begin = tags.offset(&body);
+                delivery(&mut body, |behind| tags.add(begin, behind))?;
             }
             tags.finish()?;
             body.finish()?;

@@ -12,10 +12,18 @@ type Key<'a> = (u8, &'a [u8], usize);
 
 /// The keys of a map that were read so far. Few are compared with each other as they come, many
 /// are sorted at the end.
-#[derive(Default)]
 pub(crate) struct Keys<'a> {
-    few: [Key<'a>; FEW],
+    /// Those of the map, and the values between them.
+    elements: &'a [u8],
+    /// Where these begin.
+    start: usize,
+    /// Where in them the first keys begin and end.
+    few: [(u32, u32); FEW],
     count: usize,
+    /// A bit for each plain key, which equal ones share and others mostly do not.
+    seen: u64,
+    /// Some are not plain: any may be equal to them.
+    has_others: bool,
     /// All, once they are more.
     many: Vec<Key<'a>>,
 }
@@ -24,32 +32,77 @@ pub(crate) struct Keys<'a> {
 const FEW: usize = 16;
 
 impl<'a> Keys<'a> {
-    /// Adds the key that was read from `before` up to `behind`.
-    pub(crate) fn add(&mut self, before: &Reader<'a>, behind: &Reader<'a>) -> Result<()> {
-        let length = before.rest().len() - behind.rest().len();
-        let (kind, bytes) = canonical(before.rest().get(..length).unwrap_or_default());
-        let key = (kind, bytes, before.position());
+    /// Of a map whose elements are all that is left to be read.
+    pub(crate) fn of(body: &Reader<'a>) -> Self {
+        let (elements, start) = (body.rest(), body.position());
+        Self {
+            elements,
+            start,
+            few: [(0, 0); FEW],
+            count: 0,
+            seen: 0,
+            has_others: false,
+            many: Vec::new(),
+        }
+    }
+
+    /// Where among the elements the next byte stands.
+    pub(crate) fn offset(&self, next: &Reader<'a>) -> usize {
+        next.position() - self.start
+    }
+
+    /// Adds the key that was read from there up to `behind`.
+    pub(crate) fn add(&mut self, begin: usize, behind: &Reader<'a>) -> Result<()> {
+        let end = self.offset(behind);
         if let Some(place) = self.few.get_mut(self.count) {
-            *place = key;
-            let earlier = self.few.get(..self.count).unwrap_or_default();
-            if earlier.iter().any(|it| is_same(it, &key)) {
-                return Err(twice(&key));
+            // Sizes in AMQP have 32 bits.
+            *place = (begin as u32, end as u32);
+            let encoded = self.elements.get(begin..end).unwrap_or_default();
+            if self.may_be_there(encoded) {
+                let key = self.key(begin, end);
+                if self.first(self.count).any(|it| is_same(&it, &key)) {
+                    return Err(twice(&key));
+                }
             }
         } else {
             if self.many.is_empty() {
-                self.many.extend_from_slice(&self.few);
+                self.many = self.first(FEW).collect();
             }
-            self.many.push(key);
+            self.many.push(self.key(begin, end));
         }
         self.count += 1;
         Ok(())
     }
 
+    /// Whether a key may be equal to an earlier one. It is an earlier one from now on.
+    fn may_be_there(&mut self, encoded: &[u8]) -> bool {
+        // Short texts, as nearly all are.
+        let [code @ (code::STRING_8 | code::SYMBOL_8), size, first, .., last] = encoded else {
+            self.has_others = true;
+            return true;
+        };
+        let mixed = u32::from(*first) ^ u32::from(*last) << 2 ^ u32::from(*size) << 3;
+        let bit = 1 << ((mixed ^ u32::from(*code)) % u64::BITS);
+        let was_seen = self.seen & bit != 0;
+        self.seen |= bit;
+        was_seen || self.has_others
+    }
+
     /// All keys were added.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
         self.many.sort_unstable();
         let same = self.many.array_windows().find(|[a, b]| is_same(a, b));
         same.map_or(Ok(()), |[_, key]| Err(twice(key)))
+    }
+
+    fn first(&self, count: usize) -> impl Iterator<Item = Key<'a>> {
+        let few = self.few.iter().take(count);
+        few.map(|(begin, end)| self.key(*begin as usize, *end as usize))
+    }
+
+    fn key(&self, begin: usize, end: usize) -> Key<'a> {
+        let (kind, bytes) = canonical(self.elements.get(begin..end).unwrap_or_default());
+        (kind, bytes, self.start + begin)
     }
 }
 
@@ -130,8 +183,11 @@ mod tests {
 
     #[test]
     fn equal_keys_are_refused_in_any_form() {
-        let same: [[&[u8]; 2]; 12] = [
+        let same: [[&[u8]; 2]; 15] = [
             [b"\xa1\x01a", b"\xb1\0\0\0\x01a"],
+            [b"\xa1\x03abc", b"\xa1\x03abc"],
+            [b"\xa1\x03abc", b"\xb1\0\0\0\x03abc"],
+            [b"\xb3\0\0\0\x03abc", b"\xa3\x03abc"],
             [b"\xa3\x01a", b"\xb3\0\0\0\x01a"],
             [b"\xa0\x01a", b"\xb0\0\0\0\x01a"],
             [b"\x43", b"\x52\0"],
@@ -150,9 +206,12 @@ mod tests {
             assert_eq!(error, DecodeError::new(Kind::DuplicateKey, at), "{first:x?}");
             assert_eq!(check(&[first, b"\x50\x63"]), Ok(()));
         }
-        let others: [[&[u8]; 2]; 7] = [
+        let others: [[&[u8]; 2]; 9] = [
             [b"\xa1\x01a", b"\xa3\x01a"],
             [b"\xa1\x01a", b"\xa1\x01b"],
+            [b"\xa1\x03abc", b"\xa3\x03abc"],
+            // What is looked at first is the same of these.
+            [b"\xa1\x03abc", b"\xa1\x03axc"],
             [b"\x52\x07", b"\x53\x07"],
             [b"\x54\x7f", b"\x71\0\0\0\xff"],
             [b"\x54\x80", b"\x71\xff\xff\x80\x80"],

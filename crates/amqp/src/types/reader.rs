@@ -404,14 +404,14 @@ impl<'a> Reader<'a> {
         let (mut body, count) = self.map_body(code)?;
         let elements = body.rest;
         body.count_elements(count, at)?;
-        let mut keys = Keys::default();
+        let mut keys = Keys::of(&body);
         for _ in 0..count / 2 {
-            let key = body.clone();
-            if key.peek().is_some_and(|code| !is_key(code)) {
-                return Err(key.error(Kind::InvalidField("key")));
+            if body.peek().is_some_and(|code| !is_key(code)) {
+                return Err(body.error(Kind::InvalidField("key")));
             }
+            let begin = keys.offset(&body);
             body.check(inner)?;
-            keys.add(&key, &body)?;
+            keys.add(begin, &body)?;
             body.check(inner)?;
         }
         keys.finish()?;
