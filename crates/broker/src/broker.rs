@@ -127,7 +127,7 @@ impl<F: Clone> Broker<F> {
         self.end_session(now, session, Fault::Theirs, outputs);
     }
 
-    /// What a client that is gone can have begun of what it held: see [`Engine::note_begun`].
+    /// The messages that a lost client can have begun: see [`Engine::note_begun`].
     pub fn note_begun(&mut self, session: SessionId, begun: BTreeSet<MessageId>) {
         self.engine.note_begun(session, begun);
     }

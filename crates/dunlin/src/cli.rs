@@ -81,7 +81,7 @@ pub(crate) enum Client {
 /// A running broker.
 #[derive(Debug, Args)]
 pub(crate) struct ServerAt {
-    /// Where it listens to HTTP; `host:port` will do
+    /// URL of its HTTP listener; `host:port` will do
     #[arg(long, value_name = "URL", env = "DUNLIN_URL", default_value = "http://127.0.0.1:8422")]
     pub(crate) url: String,
     /// Print JSON, one object a line
@@ -392,8 +392,8 @@ pub(crate) struct Serve {
     /// protocol comes back if its connection ends within that time and before its next command),
     /// NAME:max-messages=N, NAME:max-bytes=N (what it may hold, or each subscription of a topic of
     /// that name), NAME:when-full=pace|reject|drop-oldest|dead-letter|disconnect (pace: who sends
-    /// waits; disconnect: a topic's subscriber that does not read is disconnected, a queue rejects),
-    /// NAME:target-age=TIME (senders are paced so that messages wait no longer),
+    /// waits; disconnect: a topic's subscriber that does not read is disconnected, a queue
+    /// rejects), NAME:target-age=TIME (senders are paced so that messages wait no longer),
     /// NAME:redelivery-delay=TIME (a message that failed or was released is hidden for so long),
     /// NAME:redelivery-factor=N (it grows so with each failed delivery), NAME:redelivery-max=TIME
     /// (the longest delay; none: ten times the first) or NAME:redelivery-jitter=N (share of the

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use model::QueueName;
 use model::words::{self, Part};
 
-/// Which subscriptions have which patterns.
+/// The patterns of words, each with its subscriptions.
 #[derive(Debug)]
 pub(crate) struct PatternTree {
     /// By their numbers; the first is the root.
@@ -18,7 +18,7 @@ pub(crate) struct PatternTree {
     weight: usize,
 }
 
-/// What follows the same parts.
+/// A place in the tree: all patterns that begin with the same parts.
 #[derive(Debug, Default)]
 struct Node {
     words: BTreeMap<Box<str>, u32>,
@@ -30,7 +30,7 @@ struct Node {
     ends: BTreeSet<u64>,
 }
 
-/// What a name was found to match.
+/// The subscriptions that a name matches.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The numbers of the subscriptions, ascending.

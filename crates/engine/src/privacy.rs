@@ -1,4 +1,4 @@
-//! What is private to a session: the queues and topics that go with it, whose names only those are
+//! The privacy of a session: the queues and topics that go with it, whose names only those are
 //! told to whom it wants to be answered by. Others send there, and see nothing of it, not even by
 //! the number of a message.
 

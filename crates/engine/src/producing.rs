@@ -365,7 +365,7 @@ impl Engine {
         (durable.into_iter().chain(others), steps)
     }
 
-    /// Who takes it but for those of globs, and how many steps it took to find them.
+    /// The subscriptions that take it but for those of globs, and the steps it took to find them.
     fn find_takers(&self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> (Takers, usize) {
         let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
         let client = self.sessions.at(by).client.as_ref();

@@ -64,7 +64,7 @@ pub(crate) struct Session {
     pub(crate) keeps: BTreeSet<u64>,
     /// It has ended, and what it holds is being returned so.
     pub(crate) closing: Option<Settlement>,
-    /// What its client can have begun of what it holds; `None`: all of it.
+    /// The messages it holds that its client can have begun; `None`: all.
     pub(crate) begun: Option<BTreeSet<MessageId>>,
 }
 

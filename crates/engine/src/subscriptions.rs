@@ -38,10 +38,10 @@ pub(crate) struct Subscriptions {
     globs: BTreeSet<u64>,
     /// How many are of patterns of either kind.
     patterns: usize,
-    /// What the globs weigh, and the selectors of those of patterns of words.
+    /// The weight of the globs, and of the selectors of those of patterns of words.
     globs_weight: usize,
     selectors_weight: usize,
-    /// What all their selectors take of memory.
+    /// Bytes that all their selectors take of memory.
     selectors_bytes: u64,
     /// The number of the next one.
     pub(crate) next: u64,

@@ -44,7 +44,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// The present moment by the engine's clock, by which messages expire.
     fn now(&self) -> Nanos;
 
-    /// What the machine's clock shows at a time of the engine's.
+    /// A time of the engine's by the machine's clock.
     fn wall_time(&self, time: Nanos) -> Nanos;
 
     /// A place for one more connection; `None`: there are too many.

@@ -1,4 +1,4 @@
-//! What operators see while the disk of the log hangs: the latest figures that were durable, with
+//! Answers to operators while the disk of the log hangs: the latest figures that were durable, with
 //! their age.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::gateway::Gateway;
 use crate::problem::{Problem, Result};
 
-/// What was answered last.
+/// The latest answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latest(Arc<Mutex<Kept>>);
 
@@ -97,7 +97,7 @@ impl<G: Gateway> App<G> {
         }
     }
 
-    /// What `asking` tells of a queue; where the log does not answer, its latest figures.
+    /// The answer of `asking` about a queue; where the log does not answer, its latest figures.
     ///
     /// # Errors
     /// As that; 503 where no sample has the queue.
@@ -114,8 +114,8 @@ impl<G: Gateway> App<G> {
         Ok(Aged { value: of_latest(&value), age })
     }
 
-    /// What the files of the log are kept for, once that is durable; where the log does not answer,
-    /// what was told last.
+    /// The reasons why files of the log are kept, once those are durable; where the log does not
+    /// answer, what was told last.
     ///
     /// # Errors
     /// 503 where nothing was.

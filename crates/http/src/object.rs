@@ -8,8 +8,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::problem::Problem;
 
-/// What only an object says. Without this, an array would be taken too, its values in the order in
-/// which the members stand in the code.
+/// The members of a JSON object. Without this, an array would be taken too, its values in the order
+/// in which the members stand in the code.
 #[derive(Debug)]
 pub(crate) struct Object<T>(pub(crate) T);
 
@@ -33,7 +33,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Reader<T> {
     }
 }
 
-/// What is wrong with a body that `error` tells of.
+/// A refusal of a body that `error` tells of.
 pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error) -> Problem {
     Problem::bad_request(match body.trim_ascii_start().first() {
         None => "the body is empty, and has to be a JSON object".to_owned(),

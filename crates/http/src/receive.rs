@@ -198,7 +198,7 @@ mod tests {
             (&["application/json;q=0"], false),
             (&["application/json; q=0.000, text/plain"], false),
             (&["*/*"], false),
-            // What axios sends.
+            // By axios.
             (&["application/json, text/plain, */*"], false),
             (&["application/json, */*;q=0"], true),
             (&["text/event-stream"], false),

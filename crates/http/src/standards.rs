@@ -106,10 +106,10 @@ fn encoded(text: &str) -> String {
 /// The one of trace context that is given once.
 const PARENT: &str = "traceparent";
 
-/// What the headers of an event begin with.
+/// The prefix of an event's headers.
 const EVENT: &str = "ce-";
 
-/// What their names begin with in AMQP: what JMS can select by, and what older libraries send.
+/// The prefixes of their names in AMQP: one that JMS can select by, and that of older libraries.
 const EVENT_PROPERTIES: [&str; 2] = ["cloudEvents_", "cloudEvents:"];
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub enum Command {
     CreateTemporary {
         /// A topic, or else a queue.
         topic: bool,
-        /// What its name ends with, which nobody can guess.
+        /// The end of its name, which nobody can guess.
         secret: u128,
     },
     /// Delete a destination that this session created, with its messages; its consumers are told

@@ -41,8 +41,8 @@ pub const TOPIC_SUBSCRIPTIONS_MAX: usize = 10_000;
 /// Subscriptions of patterns: a message for all of them is one record, beside those of its topic.
 pub const PATTERN_SUBSCRIPTIONS_MAX: usize = 4_096;
 
-/// What all patterns of words weigh together, and all globs: steps that each message to any topic
-/// takes at most to find those that match, some 10 ms.
+/// The weight of all patterns of words together, and of all globs: steps that each message to any
+/// topic takes at most to find those that match, some 10 ms.
 pub const PATTERNS_WEIGHT_MAX: usize = 262_144;
 
 /// Different selectors of the consumers of one queue: each message is held against each.

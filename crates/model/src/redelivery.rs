@@ -47,7 +47,7 @@ impl Thousandths {
     /// 1
     pub const ONE: Self = Self(1_000);
 
-    /// What a text says, such as `2` or `0.25`; `None`: no number below 4,294,968 with three
+    /// The number in a text, such as `2` or `0.25`; `None`: no number below 4,294,968 with three
     /// decimal places at most.
     #[must_use]
     pub fn of_text(text: &str) -> Option<Self> {

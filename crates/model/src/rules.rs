@@ -111,7 +111,7 @@ impl RuleKey {
         )
     }
 
-    /// What JSON calls it: with underscores, as it does all else.
+    /// The name in JSON: with underscores, as all else there.
     #[must_use]
     pub fn json_name(self) -> String {
         self.word().replace('-', "_")
@@ -152,8 +152,8 @@ pub enum QueueRule {
 }
 
 impl QueueRule {
-    /// What [`crate::Redelivery::factor`] may be: delays do not become shorter, and not more than a
-    /// thousand times as long at once.
+    /// The range of [`crate::Redelivery::factor`]: delays do not become shorter, and not more than
+    /// a thousand times as long at once.
     pub const FACTORS: RangeInclusive<Thousandths> = Thousandths::ONE..=Thousandths(1_000_000);
 
     /// The word for no bound, no lease, no delay.

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Where unguessable numbers come from. The default counts, for tests and simulations, where the
+/// A source of unguessable numbers. The default counts, for tests and simulations, where the
 /// same has to happen again; a server gives one that is random.
 #[derive(Clone)]
 pub struct Secrets(Arc<dyn Fn() -> u128 + Send + Sync>);

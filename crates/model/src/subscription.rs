@@ -23,7 +23,7 @@ pub struct SubscriptionName {
 pub struct Subscription {
     /// `None`: of this consumer alone, and gone with it. A durable one has a name.
     pub name: Option<SubscriptionName>,
-    /// What it subscribes to: a topic, or a pattern.
+    /// The topic that it subscribes to, or a pattern.
     pub topic: QueueName,
     /// How `topic` is meant.
     pub matching: Matching,
@@ -37,7 +37,7 @@ pub struct Subscription {
     pub expiry: Option<Expiry>,
 }
 
-/// Of which topics a subscription takes messages.
+/// The topics that a subscription takes messages of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Matching {
     /// Of the one of this name.
@@ -59,7 +59,7 @@ pub struct Expiry {
     pub after: Nanos,
 }
 
-/// What keeps a subscription.
+/// The keeper of a subscription, which lasts while that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeper {
     /// Its consumers.

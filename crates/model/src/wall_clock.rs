@@ -33,7 +33,7 @@ impl WallClock {
         moved(wall, self.ahead().saturating_neg())
     }
 
-    /// What the machine's clock shows at this time of the engine's.
+    /// This time of the engine's by the machine's clock.
     #[must_use]
     pub fn wall_time(&self, time: Nanos) -> Nanos {
         moved(time, self.ahead())

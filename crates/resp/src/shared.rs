@@ -131,7 +131,7 @@ impl Familiar {
     pub(crate) fn key(&self, word: &[u8]) -> Result<QueueName, Fault> {
         let last = self.0.take().filter(|last| last.as_str().as_bytes() == word);
         let name = last.map_or_else(|| key(word), Ok)?;
-        // What stands for other bytes is not known again by its own.
+        // A name that stands for other bytes is not known again by its own.
         let is_itself = name.as_str().as_bytes() == word;
         self.0.set(is_itself.then(|| name.clone()));
         Ok(name)

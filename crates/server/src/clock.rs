@@ -35,7 +35,7 @@ impl Clock {
         self.base + self.uptime()
     }
 
-    /// What the machine's clock shows now, which may be set at any time.
+    /// The machine's clock, which may be set at any time.
     pub(crate) fn wall() -> Nanos {
         nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
     }

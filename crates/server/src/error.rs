@@ -77,7 +77,7 @@ pub enum StartError {
     /// The machine's clock is so far ahead of the journal that it may be wrong, and messages or
     /// keys would end by it.
     ClockAhead {
-        /// What the clock shows.
+        /// The present by the machine's clock.
         now: Nanos,
         /// When the journal was last changed.
         latest: Nanos,

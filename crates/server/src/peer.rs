@@ -30,7 +30,7 @@ pub(crate) struct Commons {
 }
 
 impl Commons {
-    /// What each protocol shares, and one flag of draining and one clock for all.
+    /// The shared part of each protocol, and one flag of draining and one clock for all.
     pub(crate) fn new(
         mut beanstalkd: Shared,
         amqp: amqp::Options,

@@ -1,4 +1,4 @@
-//! Which deliveries the peer can have begun to work on. When its connection is lost, an attempt
+//! The deliveries that a peer can have begun to work on. When its connection is lost, an attempt
 //! counts for these alone: what it had only fetched ahead it never looked at.
 //!
 //! Deliveries of a link come in order, so of those that are unsettled the first is begun. A peer
@@ -51,7 +51,7 @@ impl Consumer {
     }
 }
 
-/// What is only given back was not worked on.
+/// A client has not worked on a message that it only gives back.
 const fn is_worked_on(settlement: Settlement) -> bool {
     match settlement {
         Settlement::Release | Settlement::Return | Settlement::GiveBack { failed: false, .. } => {

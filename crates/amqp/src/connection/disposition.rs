@@ -56,7 +56,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What an outcome means for the message, with the delay that it may say for the next delivery.
+    /// The settlement that an outcome means, with the delay that it may say for the next delivery.
     fn settlement_of(&self, outcome: &Outcome) -> Settlement {
         let delay = || match outcome {
             Outcome::Modified(modified) => arrival::redelivery(modified, self.present()),

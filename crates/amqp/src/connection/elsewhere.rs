@@ -36,7 +36,7 @@ pub(crate) fn meaning(name: &str) -> Option<&'static str> {
     meanings.into_iter().find(|(is_it, _)| *is_it).map(|(_, meaning)| meaning)
 }
 
-/// What is said of a pattern where it can match nothing.
+/// The reason why a pattern is refused that can match nothing.
 const PATTERN: &str = "it is a pattern, which only consumers of topics may name (topic://a.*)";
 
 /// How the addresses of RabbitMQ begin, of both versions.

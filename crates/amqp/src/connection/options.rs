@@ -29,7 +29,7 @@ pub struct Options {
     pub wall_clock: WallClock,
     /// Whether all messages of peers are rejected.
     pub draining: Draining,
-    /// What names of temporary queues and topics end with.
+    /// The ends of the names of temporary queues and topics.
     pub secrets: Secrets,
 }
 

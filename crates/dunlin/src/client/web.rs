@@ -145,8 +145,8 @@ impl Answer {
     }
 }
 
-/// Which of the other protocols a server speaks that gave no answer by HTTP: each says something to
-/// two lines that are a command of one, and no greeting of another.
+/// The other protocol that a server speaks which gave no answer by HTTP: each says something to two
+/// lines that are a command of one, and no greeting of another.
 fn other_protocol(url: &str) -> Option<&'static str> {
     let authority = url.parse::<ureq::http::Uri>().ok()?.authority()?.clone();
     let host = authority.host().trim_matches(['[', ']']);

@@ -1,4 +1,4 @@
-//! What operators see while the disk of the log hangs.
+//! Answers to operators while the disk of the log hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
