@@ -73,13 +73,16 @@ pub(crate) fn read(
     let header = message.header();
     let persistence =
         if header.durable { Persistence::Persistent } else { Persistence::NonPersistent };
+    let annotations = message.message_annotations();
+    let [time, delay, send_id] =
+        annotations.map_or([None; 3], |map| map.get_each([DELIVERY_TIME, DELIVERY_DELAY, SEND_ID]));
     let new = NewMessage {
         priority: priority_of_jms(header.priority),
-        delay: delay(&message, present)?,
+        delay: self::delay(time, delay, present)?,
         lease: LEASE,
         expires: expires(&message, present),
         persistence,
-        send_id: send_id(&message)?,
+        send_id: self::send_id(send_id)?,
         format: FORMAT,
         body: body.clone(),
     };
@@ -97,8 +100,8 @@ fn destination(message: &Message<'_>) -> Result<Destination, Error> {
 }
 
 /// Who names a message relies on it: what is no name is not passed over.
-fn send_id(message: &Message<'_>) -> Result<Option<Arc<str>>, Error> {
-    match message.message_annotation(SEND_ID) {
+fn send_id(annotation: Option<Value<'_>>) -> Result<Option<Arc<str>>, Error> {
+    match annotation {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(id)) => Ok(Some(Arc::from(id))),
         Some(_) => Err(Error::new(condition::INVALID_FIELD, "the send id is no string")),
@@ -106,8 +109,12 @@ fn send_id(message: &Message<'_>) -> Result<Option<Arc<str>>, Error> {
 }
 
 /// Who delays a message relies on it, too. A number below zero is a time that is over, or none.
-fn delay(message: &Message<'_>, present: Present<'_>) -> Result<Nanos, Error> {
-    let (time, delay) = (millis(message, DELIVERY_TIME)?, millis(message, DELIVERY_DELAY)?);
+fn delay(
+    time: Option<Value<'_>>,
+    delay: Option<Value<'_>>,
+    present: Present<'_>,
+) -> Result<Nanos, Error> {
+    let (time, delay) = (millis(time, DELIVERY_TIME)?, millis(delay, DELIVERY_DELAY)?);
     let until = time.map(|millis| present.at(millis).since(present.now));
     Ok(until.or_else(|| delay.map(Nanos::from_millis)).unwrap_or_default())
 }
@@ -123,8 +130,8 @@ pub(crate) fn redelivery(modified: &Modified, present: Present<'_>) -> Option<Na
 }
 
 /// The milliseconds that an annotation tells, by a number of any type.
-fn millis(message: &Message<'_>, symbol: &str) -> Result<Option<u64>, Error> {
-    message.message_annotation(symbol).map_or(Ok(None), |value| millis_of(value, symbol))
+fn millis(annotation: Option<Value<'_>>, symbol: &str) -> Result<Option<u64>, Error> {
+    annotation.map_or(Ok(None), |value| millis_of(value, symbol))
 }
 
 fn millis_of(value: Value<'_>, symbol: &str) -> Result<Option<u64>, Error> {

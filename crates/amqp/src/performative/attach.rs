@@ -8,7 +8,7 @@ use crate::encode;
 use crate::performative::{ReceiverSettleMode, Role};
 use crate::state::DeliveryState;
 use crate::terminus::{AttachTarget, Source};
-use crate::types::keys::Keys;
+use crate::types::keys;
 use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
 use crate::types::{Fields, Map, Symbols, Value, code, descriptor};
@@ -172,7 +172,7 @@ impl Unsettled {
     /// The tags, with what the peer knows of each delivery.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<DeliveryState<'_>>)> {
         let mut reader = Reader::new(&self.elements);
-        (0..self.count / 2).map_while(move |_| delivery(&mut reader, |_| Ok(())).ok())
+        (0..self.count / 2).map_while(move |_| delivery(&mut reader).ok())
     }
 
     /// Whether there is none.
@@ -184,16 +184,14 @@ impl Unsettled {
     fn read(list: &mut ListReader<'_>) -> Result<Unsettled> {
         let read = list.field(|reader, code| {
             let (mut body, count) = reader.map_body(code)?;
-            let elements = body.rest().to_vec();
-            let mut tags = Keys::of(&body);
+            let (start, elements) = (body.position(), body.rest());
             for _ in 0..count / 2 {
-                let begin = tags.offset(&body);
-                delivery(&mut body, |behind| tags.add(begin, behind))?;
+                delivery(&mut body)?;
             }
-            tags.finish()?;
+            keys::compare(elements, count, start)?;
             body.finish()?;
             reader.rejoin(&body);
-            Ok(Unsettled { count, elements })
+            Ok(Unsettled { count, elements: elements.to_vec() })
         });
         read.map(Option::unwrap_or_default)
     }
@@ -209,14 +207,10 @@ impl fmt::Debug for Unsettled {
     }
 }
 
-/// The next tag and state. What is behind the tag is shown to `check` before the state is read.
-fn delivery<'a>(
-    reader: &mut Reader<'a>,
-    check: impl FnOnce(&Reader<'a>) -> Result<()>,
-) -> Result<(&'a [u8], Option<DeliveryState<'a>>)> {
+/// The next tag and state.
+fn delivery<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], Option<DeliveryState<'a>>)> {
     let code = reader.byte()?;
     let tag = reader.binary_of(code)?;
-    check(reader)?;
     if reader.peek() == Some(code::NULL) {
         reader.byte()?;
         return Ok((tag, None));

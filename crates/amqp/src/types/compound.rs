@@ -86,12 +86,29 @@ impl<'a> Map<'a> {
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
         let mut reader = Reader::new(self.elements);
         for _ in 0..self.count / 2 {
-            if reader.is_text(key).ok()? {
+            if reader.text().ok()? == Some(key.as_bytes()) {
                 return reader.value().ok();
             }
             reader.leap().ok()?;
         }
         None
+    }
+
+    /// The same of several, by one walk.
+    pub(crate) fn get_each<const N: usize>(&self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
+        let mut found = [None; N];
+        let mut reader = Reader::new(self.elements);
+        for _ in 0..self.count / 2 {
+            let Ok(text) = reader.text() else { break };
+            let place = text.and_then(|text| keys.iter().position(|key| key.as_bytes() == text));
+            if let Some(value) = place.and_then(|place| found.get_mut(place)) {
+                *value = value.or_else(|| reader.clone().value().ok());
+            }
+            if reader.leap().is_err() {
+                break;
+            }
+        }
+        found
     }
 }
 

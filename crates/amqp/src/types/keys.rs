@@ -10,100 +10,62 @@ use crate::types::reader::{Reader, Result};
 /// value, in whichever form it was written. It stands at the third.
 type Key<'a> = (u8, &'a [u8], usize);
 
-/// The keys of a map that were read so far. Few are compared with each other as they come, many
-/// are sorted at the end.
-pub(crate) struct Keys<'a> {
-    /// Those of the map, and the values between them.
-    elements: &'a [u8],
-    /// Where these begin.
-    start: usize,
-    /// Where in them the first keys begin and end.
-    few: [(u32, u32); FEW],
-    count: usize,
-    /// A bit for each plain key, which equal ones share and others mostly do not.
-    seen: u64,
-    /// Some are not plain: any may be equal to them.
-    has_others: bool,
-    /// All, once they are more.
-    many: Vec<Key<'a>>,
+/// Whether the keys of a map that were read so far may be equal.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    /// A bit for each key that is a short text, which equal ones share and others seldom do.
+    seen: [u64; 4],
+    /// Two share one, or a key is of another kind.
+    may_be_equal: bool,
 }
 
-/// So many are compared without being sorted: enough for nearly every map.
-const FEW: usize = 16;
-
-impl<'a> Keys<'a> {
-    /// Of a map whose elements are all that is left to be read.
-    pub(crate) fn of(body: &Reader<'a>) -> Self {
-        let (elements, start) = (body.rest(), body.position());
-        Self {
-            elements,
-            start,
-            few: [(0, 0); FEW],
-            count: 0,
-            seen: 0,
-            has_others: false,
-            many: Vec::new(),
-        }
-    }
-
-    /// Where among the elements the next byte stands.
-    pub(crate) fn offset(&self, next: &Reader<'a>) -> usize {
-        next.position() - self.start
-    }
-
-    /// Adds the key that was read from there up to `behind`.
-    pub(crate) fn add(&mut self, begin: usize, behind: &Reader<'a>) -> Result<()> {
-        let end = self.offset(behind);
-        if let Some(place) = self.few.get_mut(self.count) {
-            // Sizes in AMQP have 32 bits.
-            *place = (begin as u32, end as u32);
-            let encoded = self.elements.get(begin..end).unwrap_or_default();
-            if self.may_be_there(encoded) {
-                let key = self.key(begin, end);
-                if self.first(self.count).any(|it| is_same(&it, &key)) {
-                    return Err(twice(&key));
-                }
-            }
-        } else {
-            if self.many.is_empty() {
-                self.many = self.first(FEW).collect();
-            }
-            self.many.push(self.key(begin, end));
-        }
-        self.count += 1;
-        Ok(())
-    }
-
-    /// Whether a key may be equal to an earlier one. It is an earlier one from now on.
-    fn may_be_there(&mut self, encoded: &[u8]) -> bool {
-        // Short texts, as nearly all are.
+impl Keys {
+    /// Takes the next one.
+    #[inline]
+    pub(crate) fn add(&mut self, encoded: &[u8]) {
         let [code @ (code::STRING_8 | code::SYMBOL_8), size, first, .., last] = encoded else {
-            self.has_others = true;
-            return true;
+            self.may_be_equal = true;
+            return;
         };
-        let mixed = u32::from(*first) ^ u32::from(*last) << 2 ^ u32::from(*size) << 3;
-        let bit = 1 << ((mixed ^ u32::from(*code)) % u64::BITS);
-        let was_seen = self.seen & bit != 0;
-        self.seen |= bit;
-        was_seen || self.has_others
+        let mixed = u32::from_le_bytes([*code, *size, *first, *last]).wrapping_mul(MIXING);
+        // The highest byte is mixed best.
+        let place = mixed.to_le_bytes()[3];
+        let (word, bit) = (usize::from(place / 64), 1 << (place % 64));
+        if let Some(word) = self.seen.get_mut(word) {
+            self.may_be_equal |= *word & bit != 0;
+            *word |= bit;
+        }
     }
 
-    /// All keys were added.
-    pub(crate) fn finish(&mut self) -> Result<()> {
-        self.many.sort_unstable();
-        let same = self.many.array_windows().find(|[a, b]| is_same(a, b));
-        same.map_or(Ok(()), |[_, key]| Err(twice(key)))
+    /// All keys among the `elements`, which begin at `start`, were taken.
+    pub(crate) fn finish(self, elements: &[u8], count: u32, start: usize) -> Result<()> {
+        if self.may_be_equal && count > 2 { compare(elements, count, start) } else { Ok(()) }
     }
+}
 
-    fn first(&self, count: usize) -> impl Iterator<Item = Key<'a>> {
-        let few = self.few.iter().take(count);
-        few.map(|(begin, end)| self.key(*begin as usize, *end as usize))
-    }
+/// An odd number without a pattern (the golden ratio).
+const MIXING: u32 = 0x9e37_79b1;
 
-    fn key(&self, begin: usize, end: usize) -> Key<'a> {
-        let (kind, bytes) = canonical(self.elements.get(begin..end).unwrap_or_default());
-        (kind, bytes, self.start + begin)
+/// Compares all keys among the `elements`, which begin at `start`, with each other, sorted. The
+/// elements were checked before.
+///
+/// # Errors
+/// The later of two that are equal.
+#[cold]
+pub(crate) fn compare(elements: &[u8], count: u32, start: usize) -> Result<()> {
+    let mut reader = Reader::new(elements);
+    // Each element takes a byte at least.
+    let mut keys = Vec::with_capacity(count as usize / 2);
+    for _ in 0..count / 2 {
+        let (begin, rest) = (reader.position(), reader.rest());
+        reader.leap()?;
+        let (kind, bytes) = canonical(rest.get(..reader.position() - begin).unwrap_or_default());
+        keys.push((kind, bytes, start + begin));
+        reader.leap()?;
     }
+    keys.sort_unstable();
+    let same = keys.array_windows().find(|[a, b]| is_same(a, b));
+    same.map_or(Ok(()), |[_, key]| Err(twice(key)))
 }
 
 fn is_same(a: &Key<'_>, b: &Key<'_>) -> bool {

@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
             code::STRING_8 | code::STRING_32 => {
                 let bytes = self.sized(code == code::STRING_8)?;
                 // Most are ASCII, which is seen in a third of the time.
-                let is_text = bytes.is_ascii() || core::str::from_utf8(bytes).is_ok();
+                let is_text = is_ascii(bytes) || core::str::from_utf8(bytes).is_ok();
                 if is_text { Ok(()) } else { Err(error) }
             }
             _ => self.unexpected(code),
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         let error = self.error_before(Kind::NotAscii);
         match code {
             code::SYMBOL_8 | code::SYMBOL_32 => {
-                let is_ascii = self.sized(code == code::SYMBOL_8)?.is_ascii();
+                let is_ascii = is_ascii(self.sized(code == code::SYMBOL_8)?);
                 if is_ascii { Ok(()) } else { Err(error) }
             }
             _ => self.unexpected(code),
@@ -64,8 +64,22 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether all of them are. Of few, as in most texts, two words have all that there is.
+fn is_ascii(bytes: &[u8]) -> bool {
+    match (bytes.len(), bytes.first_chunk(), bytes.last_chunk()) {
+        (..=16, Some(first), Some(last)) => {
+            (u64::from_ne_bytes(*first) | u64::from_ne_bytes(*last)) & NO_ASCII == 0
+        }
+        (..=7, ..) => bytes.iter().fold(0, |all, byte| all | byte) & 0x80 == 0,
+        _ => bytes.is_ascii(),
+    }
+}
+
+/// The bits that are set in no byte of ASCII.
+const NO_ASCII: u64 = 0x8080_8080_8080_8080;
+
 /// Not looked into.
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// Passes over a value that was checked before, by its size alone.
     #[inline]
     pub(crate) fn leap(&mut self) -> Result<()> {
@@ -112,19 +126,15 @@ impl Reader<'_> {
         Err(self.error(Kind::TooDeep))
     }
 
-    /// Passes over a value, and tells whether it is a string or symbol of this text.
-    pub(crate) fn is_text(&mut self, text: &str) -> Result<bool> {
-        let bytes = match self.peek() {
-            Some(code::STRING_8 | code::SYMBOL_8) => self.text(true)?,
-            Some(code::STRING_32 | code::SYMBOL_32) => self.text(false)?,
-            _ => return self.leap().map(|()| false),
+    /// Passes over a value; gives the bytes of a string or symbol.
+    pub(crate) fn text(&mut self) -> Result<Option<&'a [u8]>> {
+        let is_short = match self.peek() {
+            Some(code::STRING_8 | code::SYMBOL_8) => true,
+            Some(code::STRING_32 | code::SYMBOL_32) => false,
+            _ => return self.leap().map(|()| None),
         };
-        Ok(bytes == text.as_bytes())
-    }
-
-    fn text(&mut self, is_short: bool) -> Result<&[u8]> {
         self.byte()?;
-        self.sized(is_short)
+        self.sized(is_short).map(Some)
     }
 
     fn skip_undescribed(&mut self) -> Result<()> {
@@ -166,6 +176,19 @@ mod tests {
         &[0, 0, 0, 6, 0, 0, 0, 1, 0x56, 2, 0x41, 0x42, 0x43, 0x44, 0x45, 0x40],
         &[0x53, 0x77, 0xa1, 1, b'x', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     ];
+
+    #[test]
+    fn ascii_is_told_from_what_is_none() {
+        for length in 0..40 {
+            let mut bytes: Vec<u8> = (0..length).map(|byte| byte + 0x50).collect();
+            assert!(is_ascii(&bytes), "{bytes:x?}");
+            for place in 0..bytes.len() {
+                bytes[place] |= 0x80;
+                assert!(!is_ascii(&bytes), "{bytes:x?}");
+                bytes[place] &= 0x7f;
+            }
+        }
+    }
 
     #[test]
     fn what_is_checked_is_what_would_be_read() {

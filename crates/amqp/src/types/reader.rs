@@ -105,9 +105,11 @@ impl<'a> Reader<'a> {
 
     /// Counts elements of the value whose constructor stands at `at`.
     fn count_elements(&mut self, count: u32, at: usize) -> Result<()> {
-        let too_many = Kind::TooMany("elements before its body", SECTION_ELEMENTS_MAX);
-        let left = self.budget.elements.checked_sub(count);
-        self.budget.elements = left.ok_or(DecodeError::new(too_many, at))?;
+        let Some(left) = self.budget.elements.checked_sub(count) else {
+            let too_many = Kind::TooMany("elements before its body", SECTION_ELEMENTS_MAX);
+            return Err(DecodeError::new(too_many, at));
+        };
+        self.budget.elements = left;
         Ok(())
     }
 
@@ -404,17 +406,17 @@ impl<'a> Reader<'a> {
         let (mut body, count) = self.map_body(code)?;
         let elements = body.rest;
         body.count_elements(count, at)?;
-        let mut keys = Keys::of(&body);
+        let (start, mut keys) = (body.position(), Keys::default());
         for _ in 0..count / 2 {
-            if body.peek().is_some_and(|code| !is_key(code)) {
+            let rest = body.rest;
+            if rest.first().is_some_and(|code| !is_key(*code)) {
                 return Err(body.error(Kind::InvalidField("key")));
             }
-            let begin = keys.offset(&body);
             body.check(inner)?;
-            keys.add(begin, &body)?;
+            keys.add(rest.get(..rest.len() - body.rest.len()).unwrap_or_default());
             body.check(inner)?;
         }
-        keys.finish()?;
+        keys.finish(elements, count, start)?;
         self.end_elements(&body)?;
         Ok(Map { count, elements })
     }
