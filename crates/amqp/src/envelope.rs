@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use model::{Envelope, Envelopes, Format, Value as Seen};
 
+use crate::content::content;
 use crate::formats::{FORMAT, seen};
 use crate::message::{self, Header, Message, Properties};
 use crate::types::Value;
@@ -12,7 +13,7 @@ use crate::types::Value;
 /// How to make messages of [`FORMAT`] out of payloads, and what is to be read on them.
 #[must_use]
 pub fn envelopes() -> Envelopes {
-    Envelopes { seal, read }
+    Envelopes { seal, read, content }
 }
 
 /// A header, properties, and the payload as one data section.

@@ -37,6 +37,7 @@
 extern crate alloc;
 
 mod connection;
+mod content;
 mod dead_letter;
 mod decode_error;
 pub mod encode;

@@ -10,7 +10,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 use model::{Command, Envelopes, Reply};
-use serde_json::Value as Json;
+use serde::Serialize;
 
 use crate::body::{Answer, Body, Reader};
 use crate::counted::{Counted, REQUEST_BYTES};
@@ -238,8 +238,9 @@ fn allowed(methods: &'static str) -> Answer {
 }
 
 /// An answer that is JSON.
-pub(crate) fn json(status: StatusCode, json: &Json) -> Answer {
-    let mut answer = Answer::new(Body::from(json.to_string()));
+pub(crate) fn json(status: StatusCode, json: &impl Serialize) -> Answer {
+    let text = serde_json::to_string(json).expect("invariant: what is answered has a text");
+    let mut answer = Answer::new(Body::from(text));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer

@@ -302,8 +302,11 @@ mod tests {
         Draft::of_json(sent.map_err(|error| Problem::bad_request(error.to_string()))?)
     }
 
-    const PLAIN: Envelopes =
-        Envelopes { seal: |_, payload| (Format(1), payload.to_vec()), read: |_, _| None };
+    const PLAIN: Envelopes = Envelopes {
+        seal: |_, payload| (Format(1), payload.to_vec()),
+        read: |_, _| None,
+        content: |_, _| None,
+    };
 
     #[test]
     fn headers_and_json_say_the_same() {

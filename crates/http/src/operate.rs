@@ -8,6 +8,8 @@ use model::{
     AdminCommand, ClientName, Command, Envelopes, Holder, MessageId, MessageState, Nanos,
     QueueName, QueueStatistics, Reply, Shown, SubscriptionName, SubscriptionStatistics, limits,
 };
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
 use crate::app::{App, Asked, json, no_content};
@@ -98,27 +100,24 @@ impl<G: Gateway> App<G> {
                 return Err(no_queue(&queue));
             };
             bytes += page.messages.iter().map(|it| it.delivery.body.len()).sum::<usize>();
-            messages.extend(page.messages.iter().map(|it| shown_json(it, &self.options.envelopes)));
+            let shown = page.messages.iter().map(|it| shown_json(it, &self.options.envelopes));
+            messages.extend(shown.map(|object| shown::text(&object)));
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
         let next = after.map(|end| Cursor(end).to_string());
-        Ok(attachment(json(StatusCode::OK, &json!({ "messages": messages, "next": next }))))
+        Ok(attachment(json(StatusCode::OK, &MessagePage { messages, next })))
     }
 
     pub(crate) async fn message(&self, message: MessageId, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
-        match self.admin(AdminCommand::Show { message }).await? {
-            Reply::Page(page) if !page.messages.is_empty() => {
-                let shown = page.messages.iter();
-                let shown: Vec<Json> =
-                    shown.map(|it| shown_json(it, &self.options.envelopes)).collect();
-                Ok(attachment(json(StatusCode::OK, shown.first().unwrap_or(&Json::Null))))
-            }
-            _ => Err(Problem::not_found(format!("there is no message {message}"))),
-        }
+        let reply = self.admin(AdminCommand::Show { message }).await?;
+        let found = if let Reply::Page(page) = &reply { page.messages.first() } else { None };
+        let missing = || Problem::not_found(format!("there is no message {message}"));
+        let object = shown_json(found.ok_or_else(missing)?, &self.options.envelopes);
+        Ok(attachment(json(StatusCode::OK, &object)))
     }
 
     pub(crate) async fn purge(&self, queue: QueueName, mut asked: Asked) -> Result<Answer> {
@@ -272,7 +271,14 @@ fn statistics(queue: &QueueStatistics) -> Map<String, Json> {
     pairs.map(|(name, value): (&str, Json)| (name.to_owned(), value)).into_iter().collect()
 }
 
-fn shown_json(shown: &Shown, envelopes: &Envelopes) -> Json {
+/// Messages of a queue, and where the next page begins.
+#[derive(Serialize)]
+struct MessagePage {
+    messages: Vec<Box<RawValue>>,
+    next: Option<String>,
+}
+
+fn shown_json(shown: &Shown, envelopes: &Envelopes) -> Map<String, Json> {
     let mut object = shown::json(&shown.delivery, envelopes);
     object.insert("queue".into(), shown.queue.as_str().into());
     object.insert("state".into(), state_word(shown.state).into());
@@ -282,7 +288,7 @@ fn shown_json(shown: &Shown, envelopes: &Envelopes) -> Json {
     if let Some(holder) = &shown.holder {
         object.insert("holder".into(), holder_json(holder));
     }
-    Json::Object(object)
+    object
 }
 
 fn holder_json(holder: &Holder) -> Json {

@@ -15,6 +15,7 @@ pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     /// The end of its type, `urn:dunlin:problem:…`, which programs compare.
     pub(crate) kind: &'static str,
+    /// What `kind` means, for people; `detail` does not lean on it.
     title: &'static str,
     pub(crate) detail: String,
     allow: Option<&'static str>,
@@ -49,7 +50,7 @@ impl Problem {
     }
 
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
-        let detail = format!("use one of: {allow}");
+        let detail = format!("what is at this path is asked by {allow} only");
         let title = "This cannot be done here";
         Self {
             allow: Some(allow),
@@ -63,7 +64,7 @@ impl Problem {
             StatusCode::PAYLOAD_TOO_LARGE,
             "too-large",
             "It is too large",
-            format!("{what} may have {max} bytes at most, {mend}"),
+            format!("{what} is too large: {max} bytes may be, {mend}"),
         )
     }
 
@@ -72,7 +73,7 @@ impl Problem {
             StatusCode::REQUEST_TIMEOUT,
             "too-slow",
             "The body did not come in time",
-            "nothing of it was stored, send it again",
+            "the body did not come in time: nothing of it was stored, send it again",
         )
     }
 
@@ -85,7 +86,7 @@ impl Problem {
             StatusCode::SERVICE_UNAVAILABLE,
             "busy",
             "Too much is asked at once",
-            "nothing was done, try again soon with less at once",
+            "too much is asked at once: nothing was done, try again soon with less",
         )
     }
 
@@ -106,8 +107,8 @@ impl Problem {
             StatusCode::SERVICE_UNAVAILABLE,
             "client-left",
             "The client has closed its side",
-            "nothing was done: who waits for memory, a place or a message, or gets a lease, keeps \
-             its side of the connection open until the answer has come",
+            "the client closed its side of the connection, and nothing was done: who waits for \
+             memory, a place or a message, or gets a lease, keeps it open until the answer came",
         )
     }
 
@@ -116,7 +117,7 @@ impl Problem {
             StatusCode::SERVICE_UNAVAILABLE,
             "stopping",
             "The server stops",
-            "it is not known to be done, ask again when the server is back",
+            "the server stops, and this is not known to be done: ask again when it is back",
         )
     }
 
@@ -131,8 +132,8 @@ impl Problem {
             StatusCode::INSUFFICIENT_STORAGE,
             "store-full",
             "The store is full",
-            "nothing was stored; delete messages, or give it more device, --disk-limit or open \
-             files (`ulimit -n`)",
+            "the store is full, and nothing was stored: delete messages, or give it more device, \
+             --disk-limit or open files (`ulimit -n`)",
         )
     }
 
@@ -163,7 +164,8 @@ impl Problem {
             StatusCode::INSUFFICIENT_STORAGE,
             "memory-full",
             "The broker's memory is full",
-            "nothing was stored; receive and delete messages or give it a larger --memory-limit",
+            "the broker's memory is full, and nothing was stored: receive and delete messages, or \
+             give it a larger --memory-limit",
         )
     }
 

@@ -1,9 +1,10 @@
 //! Receiving, and saying what became of what was received.
 
+use std::collections::BTreeMap;
+
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use model::{Nanos, QueueName, limits, priority_of_jms};
-use serde_json::{Value as Json, json};
 
 use crate::app::{App, Asked, json, no_content};
 use crate::body::{Answer, Body, Unsent};
@@ -81,10 +82,10 @@ impl<G: Gateway> App<G> {
         let message = |leased: &Leased| {
             let mut object = shown::json(&leased.delivery, &self.options.envelopes);
             object.insert("lease".into(), leased.token.to_string().into());
-            Json::Object(object)
+            shown::text(&object)
         };
-        let messages: Vec<Json> = leased.iter().map(message).collect();
-        json(StatusCode::OK, &json!({ "messages": messages }))
+        let messages: Vec<_> = leased.iter().map(message).collect();
+        json(StatusCode::OK, &BTreeMap::from([("messages", messages)]))
     }
 
     pub(crate) async fn accept(&self, token: Token, asked: Asked) -> Result<Answer> {

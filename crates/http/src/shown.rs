@@ -1,13 +1,16 @@
 //! A message as a client gets it: bytes with headers, or JSON.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use model::{
-    DeadLetter, Delivery, Durability, Envelope, Envelopes, Nanos, QueueName, jms_of_priority,
+    Content, DeadLetter, Delivery, Durability, Envelope, Envelopes, Nanos, QueueName,
+    jms_of_priority,
 };
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value as Json, json};
 
 use crate::base64;
@@ -93,7 +96,52 @@ pub(crate) fn json(delivery: &Delivery, envelopes: &Envelopes) -> Map<String, Js
         Ok(text) => put("body", text.into()),
         Err(_) => put("body_base64", base64::encode(delivery.payload()).into()),
     };
+    if let Some(content) = (envelopes.content)(delivery.format, &delivery.body) {
+        put("body_value", value(content));
+    }
     object
+}
+
+/// The text of an object, as which it takes a part of the memory: of a list of messages one at a
+/// time is there in values.
+pub(crate) fn text(object: &Map<String, Json>) -> Box<RawValue> {
+    to_raw_value(object).expect("invariant: values of JSON have a text")
+}
+
+/// JSON has no octets: they are base64. A map is an object where its keys are texts, and else a
+/// list of pairs.
+fn value(content: Content) -> Json {
+    match content {
+        Content::Null => Json::Null,
+        Content::Boolean(value) => value.into(),
+        Content::Integer(number) => number.into(),
+        Content::Unsigned(number) => number.into(),
+        Content::Float(number) => number.into(),
+        Content::String(text) => text.into(),
+        Content::Binary(bytes) => base64::encode(&bytes).into(),
+        Content::List(values) => values.into_iter().map(value).collect(),
+        Content::Map(pairs) if are_named(&pairs) => {
+            let named = pairs.into_iter().filter_map(|(key, held)| match key {
+                Content::String(name) => Some((name, value(held))),
+                _ => None,
+            });
+            Json::Object(named.collect())
+        }
+        Content::Map(pairs) => pairs
+            .into_iter()
+            .map(|(key, held)| Json::from_iter([value(key), value(held)]))
+            .collect(),
+    }
+}
+
+/// Whether each key is a text, and another one: a string and a symbol may read alike.
+fn are_named(pairs: &[(Content, Content)]) -> bool {
+    let names = pairs.iter().map(|(key, _)| match key {
+        Content::String(name) => Some(name),
+        _ => None,
+    });
+    let names: Option<BTreeSet<&String>> = names.collect();
+    names.is_some_and(|names| names.len() == pairs.len())
 }
 
 fn properties(envelope: &Envelope<'_>) -> Json {
@@ -142,3 +190,25 @@ const PROPERTY_HEADERS_MAX: usize = 64;
 
 /// Bytes of a content type as a header.
 const CONTENT_TYPE_BYTES_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_become_json() {
+        let text = |text: &str| Content::String(text.into());
+        let named = Content::Map(vec![
+            (text("n"), Content::Unsigned(u64::MAX)),
+            (text("bytes"), Content::Binary(vec![255])),
+            (text("list"), Content::List(vec![Content::Null, Content::Float(f64::NAN)])),
+        ]);
+        let shown = value(named).to_string();
+        assert_eq!(shown, r#"{"bytes":"/w==","list":[null,null],"n":18446744073709551615}"#);
+        let numbered = Content::Map(vec![(Content::Integer(1), text("a")), (text("1"), text("b"))]);
+        assert_eq!(value(numbered).to_string(), r#"[[1,"a"],["1","b"]]"#);
+        let alike = Content::Map(vec![(text("a"), Content::Null), (text("a"), Content::Null)]);
+        assert_eq!(value(alike).to_string(), r#"[["a",null],["a",null]]"#);
+        assert_eq!(value(Content::Map(Vec::new())).to_string(), "{}");
+    }
+}

@@ -1,6 +1,7 @@
 //! What stands around the payload of a message that has more than a payload, for protocols that
 //! name it in words of their own: HTTP in headers, AMQP in sections.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{Format, Value};
@@ -50,6 +51,29 @@ pub struct Envelope<'m> {
     pub properties: Vec<(&'m str, Value<'m>)>,
 }
 
+/// The value of a body that is no bytes: a number, or a list or map of such.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// No value.
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// An integer that 64 bits with a sign hold; a moment is one, of milliseconds since 1970.
+    Integer(i64),
+    /// One that they do not hold.
+    Unsigned(u64),
+    /// Any of the floating-point numbers.
+    Float(f64),
+    /// Text.
+    String(String),
+    /// Octets.
+    Binary(Vec<u8>),
+    /// Values in their order.
+    List(Vec<Content>),
+    /// Keys and values, in the order of the sender. A key may be of any type.
+    Map(Vec<(Content, Content)>),
+}
+
 /// How to put a payload into an envelope and to read what is on one, handed by whoever knows the
 /// protocols to those that do not know each other. Total: of a body of another format nothing can
 /// be read.
@@ -59,6 +83,9 @@ pub struct Envelopes {
     pub seal: fn(&Envelope<'_>, &[u8]) -> (Format, Vec<u8>),
     /// What is on a stored one; nothing where its format has no envelope.
     pub read: for<'m> fn(Format, &'m [u8]) -> Option<Envelope<'m>>,
+    /// The value of a stored one, where its payload shows that to programs alone, and it is small
+    /// enough to be shown.
+    pub content: fn(Format, &[u8]) -> Option<Content>,
 }
 
 impl core::fmt::Debug for Envelopes {

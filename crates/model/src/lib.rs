@@ -44,8 +44,8 @@ pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;
 pub use durability::{After, Durability, Persistence, StorePolicy};
 pub use envelope::{
-    Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP, TRACE_CONTEXT,
-    jms_of_priority, priority_of_jms,
+    Content, Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP,
+    TRACE_CONTEXT, jms_of_priority, priority_of_jms,
 };
 pub use few::Few;
 pub use fingerprint::fingerprint;

@@ -9,6 +9,8 @@ mod properties;
 mod sections;
 mod write;
 
+use alloc::vec::Vec;
+
 use crate::decode_error::{DecodeError, DecodeErrorKind as Kind};
 use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
@@ -182,6 +184,19 @@ impl<'a> Message<'a> {
             BodyKind::Value => self.value_reader()?.value().map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// The elements of all sequence sections, in their order; nothing where the body is of another
+    /// kind, or one of them is malformed.
+    pub(crate) fn sequence(&self) -> Option<Vec<Value<'a>>> {
+        let mut reader = Reader::new(self.section(Section::Body));
+        let mut elements = Vec::new();
+        while !reader.is_empty() {
+            let descriptor::AMQP_SEQUENCE = reader.composite().ok()? else { return None };
+            let Value::List(list) = reader.value().ok()? else { return None };
+            elements.extend(list.iter());
+        }
+        (self.body_kind() == BodyKind::Sequence).then_some(elements)
     }
 
     /// The bytes of a body that is one string or binary; nothing where it is of another kind. They
