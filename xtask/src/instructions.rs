@@ -1,7 +1,8 @@
 //! `cargo xtask instructions`: what a message by AMQP and a command of Redis cost the processor,
-//! counted by callgrind, so that it is the same whatever else the machine does.
+//! and the shapes that cost most, counted by callgrind, so that it is the same whatever else the
+//! machine does.
 //!
-//! Programs in `crates/amqp/examples` and `crates/resp/examples` pass them through connection,
+//! Programs in the `examples` of the crates pass them through connection,
 //! engine and log. What it costs to begin cancels out of the difference between two counts.
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ use crate::{Result, setup};
 /// Messages or commands of the shorter run; the longer has twice as many.
 const COUNT: u64 = 2_000;
 
+/// The same of what is large or slow.
+const WORST_COUNT: u64 = 20;
+
 const STORES: [&str; 2] = ["none", "always"];
 
 /// A program that passes something through a protocol, and what is told of it.
@@ -23,6 +27,10 @@ struct Subject {
     program: &'static str,
     /// Of what the instructions are.
     of: &'static str,
+    /// How many of these the shorter run has.
+    count: u64,
+    /// Where it is stored: nothing is, of what is only read.
+    stores: &'static [&'static str],
     rows: &'static [Row],
 }
 
@@ -33,11 +41,13 @@ struct Row {
     less: Option<&'static str>,
 }
 
-const SUBJECTS: [Subject; 2] = [
+const SUBJECTS: [Subject; 6] = [
     Subject {
         package: "dunlin-amqp",
         program: "instructions",
         of: "a message of 1 KiB",
+        count: COUNT,
+        stores: &STORES,
         rows: &[
             Row { what: "the sections of a message are found", of: "scan", less: None },
             Row { what: "in: a transfer, and its disposition", of: "in", less: None },
@@ -51,11 +61,83 @@ const SUBJECTS: [Subject; 2] = [
         package: "dunlin-resp",
         program: "instructions_redis",
         of: "a command with 100 bytes",
+        count: COUNT,
+        stores: &STORES,
         rows: &[
             Row { what: "LPUSH", of: "push", less: None },
             Row { what: "RPOP", of: "pop", less: Some("push") },
             Row { what: "SET of one key", of: "set", less: None },
             Row { what: "one of 100 in a MULTI, of 8 bytes", of: "multi", less: None },
+        ],
+    },
+    // What a peer may send that costs most.
+    Subject {
+        package: "dunlin-amqp",
+        program: "instructions",
+        of: "16 KiB by AMQP",
+        count: WORST_COUNT,
+        stores: &["none"],
+        rows: &[
+            Row { what: "annotations: a list of nulls", of: "nulls", less: None },
+            Row { what: "a list of texts of one letter", of: "texts", less: None },
+            Row { what: "a list of texts of one umlaut", of: "umlauts", less: None },
+            Row { what: "lists in lists, 30 deep", of: "lists", less: None },
+            Row { what: "described nulls", of: "described", less: None },
+            Row { what: "arrays of booleans", of: "booleans", less: None },
+            Row { what: "maps of two numbers", of: "maps", less: None },
+            Row { what: "one map of numbers", of: "numbers as keys", less: None },
+            Row { what: "one map of texts", of: "texts as keys", less: None },
+            Row { what: "1,024 sections, 5 KiB", of: "sections", less: None },
+            Row { what: "frames: empty ones", of: "heartbeats", less: None },
+            Row { what: "flows of a link", of: "flows", less: None },
+            Row { what: "dispositions of nothing", of: "dispositions", less: None },
+            Row { what: "links that come and go", of: "links", less: None },
+        ],
+    },
+    Subject {
+        package: "dunlin-resp",
+        program: "instructions_redis",
+        of: "16 KiB by Redis' protocol",
+        count: WORST_COUNT,
+        stores: &["none"],
+        rows: &[
+            Row { what: "empty lines", of: "lines", less: None },
+            Row { what: "commands in lines", of: "inline", less: None },
+            Row { what: "commands as arrays", of: "arrays", less: None },
+            Row { what: "commands that there are not", of: "unknown", less: None },
+            Row { what: "EXISTS of keys without bytes", of: "keys", less: None },
+            Row { what: "channels that come and go", of: "channels", less: None },
+        ],
+    },
+    Subject {
+        package: "dunlin-beanstalk",
+        program: "instructions_beanstalk",
+        of: "16 KiB by beanstalkd's protocol",
+        count: WORST_COUNT,
+        stores: &["none"],
+        rows: &[
+            Row { what: "commands that there are not", of: "unknown", less: None },
+            Row { what: "jobs that there are not", of: "missing", less: None },
+            Row { what: "statistics", of: "statistics", less: None },
+            Row { what: "tubes that are watched and not", of: "tubes", less: None },
+            Row { what: "bodies without an end", of: "refused", less: None },
+        ],
+    },
+    Subject {
+        package: "dunlin-selector",
+        program: "instructions_selector",
+        of: "a selector",
+        count: WORST_COUNT,
+        stores: &["none"],
+        rows: &[
+            Row { what: "LIKE with a long run between two %, over 16 KiB", of: "like", less: None },
+            Row { what: "LIKE with 60 runs, over 16 KiB", of: "wildcards", less: None },
+            Row { what: "150 conditions", of: "or", less: None },
+            Row { what: "30 conditions inside of each other", of: "nested", less: None },
+            Row { what: "one of 180 texts", of: "in", less: None },
+            Row { what: "400 sums", of: "sum", less: None },
+            Row { what: "150 conditions are parsed", of: "parse or", less: None },
+            Row { what: "400 sums are parsed", of: "parse sum", less: None },
         ],
     },
 ];
@@ -64,9 +146,10 @@ const SUBJECTS: [Subject; 2] = [
 pub(crate) fn run_all(bench: &Bench) -> Result<()> {
     setup::install_valgrind(&bench.log("setup"))?;
     for subject in &SUBJECTS {
-        let counter = Counter { program: build(bench, subject)?, folder: bench.scratch.clone() };
+        let (program, folder) = (build(bench, subject)?, bench.scratch.clone());
+        let counter = Counter { program, folder, count: subject.count };
         let mut columns = Vec::new();
-        for store in STORES {
+        for store in subject.stores {
             let rows = subject.rows.iter();
             let costs: Result<Vec<u64>> = rows.map(|row| counter.for_each(row.of, store)).collect();
             columns.push(costs?);
@@ -78,9 +161,10 @@ pub(crate) fn run_all(bench: &Bench) -> Result<()> {
 
 /// Markdown: a line for each of the rows, a column for each store's costs of what they are of.
 fn table(subject: &Subject, columns: &[Vec<u64>]) -> String {
-    let Subject { of, rows, .. } = subject;
-    let heads = STORES.map(|store| format!(" {store} |")).concat();
-    let mut text = format!("| instructions of {of}; store: |{heads}\n|---|--:|--:|\n");
+    let Subject { of, rows, stores, .. } = subject;
+    let heads: String = stores.iter().map(|store| format!(" {store} |")).collect();
+    let mut text = format!("| instructions of {of}; store: |{heads}\n");
+    text += &format!("|---|{}\n", "--:|".repeat(stores.len()));
     for row in *rows {
         let cells = columns.iter().map(|costs| {
             let cost = |of| rows.iter().zip(costs).find(|(row, _)| row.of == of).map(|(_, it)| *it);
@@ -94,29 +178,31 @@ fn table(subject: &Subject, columns: &[Vec<u64>]) -> String {
 
 fn build(bench: &Bench, subject: &Subject) -> Result<PathBuf> {
     let Subject { package, program, .. } = subject;
-    let arguments = ["build", "--release", "--package", package, "--example", program];
+    let arguments = ["build", "--profile", "profiling", "--package", package, "--example", program];
     let built = run(&mut cargo(&arguments), &bench.log("build"), Duration::from_secs(1800))?;
     if !built.ended_well {
-        return Err(format!("the release build failed\n{}", built.tail()).into());
+        return Err(format!("the build failed\n{}", built.tail()).into());
     }
-    Ok(bench.release().join("examples").join(program))
+    Ok(bench.release().with_file_name("profiling").join("examples").join(program))
 }
 
 /// Runs the program under callgrind, and leaves what that wrote for `callgrind_annotate`.
 struct Counter {
     program: PathBuf,
     folder: PathBuf,
+    /// Of the shorter run.
+    count: u64,
 }
 
 impl Counter {
     /// The instructions of one.
     fn for_each(&self, what: &str, store: &str) -> Result<u64> {
-        let short = self.count(what, store, COUNT)?;
-        let long = self.count(what, store, 2 * COUNT)?;
-        Ok(long.saturating_sub(short) / COUNT)
+        let short = self.collect(what, store, self.count)?;
+        let long = self.collect(what, store, 2 * self.count)?;
+        Ok(long.saturating_sub(short) / self.count)
     }
 
-    fn count(&self, what: &str, store: &str, count: u64) -> Result<u64> {
+    fn collect(&self, what: &str, store: &str, count: u64) -> Result<u64> {
         let profile = self.folder.join(format!("instructions-{what}-{store}.callgrind"));
         let mut valgrind = Command::new("valgrind");
         valgrind.arg("--tool=callgrind").arg(out_file(&profile)).arg(&self.program);

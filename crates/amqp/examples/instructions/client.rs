@@ -3,7 +3,9 @@
 use amqp::encode;
 use amqp::frame::{self, FrameKind};
 use amqp::message::{self, Header, Properties};
-use amqp::performative::{Attach, Begin, Disposition, Flow, Open, Performative, Role, Transfer};
+use amqp::performative::{
+    Attach, Begin, Detach, Disposition, Flow, Open, Performative, Role, Transfer,
+};
 use amqp::protocol_header::ProtocolHeader;
 use amqp::state::{DeliveryState, Outcome};
 use amqp::terminus::{AttachTarget, Coordinator, Source, Target};
@@ -107,6 +109,13 @@ fn attach(handle: u32, role: Role, filter: Fields, target: AttachTarget) -> Vec<
     };
     let mut out = Vec::new();
     put(&mut out, &Performative::Attach(Box::new(attach)), &[]);
+    out
+}
+
+/// A link that receives from the queue, and detaches.
+pub(crate) fn link_and_its_end(handle: u32) -> Vec<u8> {
+    let mut out = consumer(handle, None);
+    put(&mut out, &Performative::Detach(Detach { handle, closed: true, error: None }), &[]);
     out
 }
 

@@ -76,6 +76,11 @@ impl House {
         sent
     }
 
+    /// Whether the connection goes on.
+    pub(crate) fn is_open(&self, connection: usize) -> bool {
+        !self.ends[connection].connection.wants_close()
+    }
+
     /// How many messages the broker holds.
     pub(crate) fn messages(&self) -> u64 {
         let count = self.broker.statistics();

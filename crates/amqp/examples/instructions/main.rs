@@ -10,11 +10,14 @@
 //! * `selected`: the same, by a selector that wants all of them
 //! * `commit`: a client sends each message in a transaction of its own
 //! * `commit-out`: messages as of `in` are accepted in transactions, each in one of its own
+//!
+//! or the name of a shape in `worst`, of which each of COUNT is 16 KiB.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is a measurement")]
 
 mod client;
 mod house;
 mod memory;
+mod worst;
 
 use std::hint::black_box;
 
@@ -57,7 +60,7 @@ fn main() {
         "selected" => consume(house, messages, Some(SELECTOR)),
         "commit" => commit(house, messages),
         "commit-out" => commit_out(house, messages),
-        _ => panic!("{what}?"),
+        shape => worst::run(shape, count),
     }
 }
 

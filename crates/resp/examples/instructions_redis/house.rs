@@ -3,7 +3,7 @@
 use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::{Gate, JournalOptions};
-use model::{Nanos, Output, SessionId, StorePolicy};
+use model::{After, Nanos, Output, SessionId, StorePolicy};
 use resp::{Facts, InputBuffer, Options, Session, Shared};
 
 use crate::memory::{File, Memory};
@@ -86,7 +86,7 @@ impl House {
     fn poll(&mut self) {
         loop {
             let Self { broker, shared, session, input, out, outputs, .. } = self;
-            let Some(command) = session.poll_command(NOW, input, shared, out) else { return };
+            let Some(command) = session.poll_command(NOW, input, shared, out) else { break };
             assert!(broker.takes(CLIENT, &command), "the log is never full");
             broker.handle(NOW, CLIENT, command, outputs);
             for output in outputs.drain(..) {
@@ -94,6 +94,8 @@ impl House {
                 self.gate.push(output.after, self.sent + out.len() as u64);
             }
         }
+        // What was answered without the engine waits for nothing more.
+        self.gate.push(After::NOTHING, self.sent + self.out.len() as u64);
     }
 
     fn work_for_the_log(&mut self) {

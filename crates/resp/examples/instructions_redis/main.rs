@@ -9,6 +9,13 @@
 //! * `set`: a client sends `SET`, of one key
 //! * `multi`: a client sends `MULTI`, 89 `LPUSH` and 11 `RPOP`, a pop after eight pushes each, and
 //!   `EXEC`, all in one read; a hundred of these commands are counted for one transaction
+//!
+//! or a shape that costs most of what a peer may send, of which each of COUNT is 16 KiB:
+//!
+//! * `lines`: empty ones; `inline`: commands in one line; `arrays`: commands as arrays
+//! * `unknown`: a command that there is not
+//! * `keys`: one command that looks for keys of no bytes, as many as there is room for
+//! * `channels`: one that subscribes to as many, and one that ends it
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is a measurement")]
 
 mod house;
@@ -23,6 +30,9 @@ const BURST: u64 = 16;
 
 /// Commands between a `MULTI` and its `EXEC`.
 const TRANSACTION: u64 = 100;
+
+/// Bytes of a shape.
+const WORST_BYTES: usize = 16 * 1024;
 
 const ELEMENT: [u8; 100] = [b'x'; 100];
 
@@ -43,8 +53,36 @@ fn main() {
         "pop" => pop(house, count),
         "set" => repeat(house, &[b"SET", b"session:1042", &ELEMENT], count),
         "multi" => multi(house, count),
+        "lines" => worst(house, &filled(b"\r\n"), count),
+        "inline" => worst(house, &filled(b"PING\r\n"), count),
+        "arrays" => worst(house, &filled(b"*1\r\n$4\r\nPING\r\n"), count),
+        "unknown" => worst(house, &filled(b"X\r\n"), count),
+        "keys" => worst(house, &many(&[b"EXISTS"], |_| String::new()), count),
+        "channels" => {
+            let ends = [many(&[b"SUBSCRIBE"], |n| format!("{n}")), command(&[b"UNSUBSCRIBE"])];
+            worst(house, &ends.concat(), count);
+        }
         _ => panic!("{what}?"),
     }
+}
+
+fn worst(house: &mut House, bytes: &[u8], count: u64) {
+    for _ in 0..count {
+        house.send(bytes);
+    }
+    assert!(house.send(b"PING\r\n") > 0, "nothing was wrong with them");
+}
+
+/// As many of it as 16 KiB hold.
+fn filled(bytes: &[u8]) -> Vec<u8> {
+    bytes.repeat(WORST_BYTES / bytes.len())
+}
+
+/// A command with as many words as 16 KiB hold.
+fn many(first: &[&[u8]], word: impl Fn(usize) -> String) -> Vec<u8> {
+    let words: Vec<String> = (0..WORST_BYTES / 10).map(word).collect();
+    let words = words.iter().map(String::as_bytes);
+    command(&first.iter().copied().chain(words).collect::<Vec<_>>())
 }
 
 fn push(house: &mut House, count: u64) {
