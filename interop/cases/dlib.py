@@ -154,6 +154,56 @@ class Server:
         return Amqp(self.raw('amqp', kw.pop('timeout', 10)), **kw)
 
 
+class Copies:
+    """Copies of a data directory that no broker uses, to which something happens."""
+
+    def __init__(self, data, args=()):
+        self.data, self.args = data, list(args)
+
+    def refuses(self, what, name, harm, word=''):
+        """verify and serve refuse the copy with that file harmed, and say its name."""
+        self.refuses_all(what, lambda copy: harm(os.path.join(copy, name)), name, word=word)
+
+    def refuses_all(self, what, harm, name, word=''):
+        """The same, where harm is done to the copy."""
+        copy = self._harmed(harm)
+        verify = subprocess.run([DUNLIN, 'journal', 'verify', copy], capture_output=True, text=True)
+        text = (verify.stdout + verify.stderr).strip()
+        ok = verify.returncode == 1 and name in text and word in text
+        check(f'verify: {what}', ok, f'{verify.returncode} {text}')
+        before = contents(copy)
+        try:
+            Server(*self.args, data=copy, start=False).start(timeout=10)
+            check(f'serve: {what}', False, 'it starts')
+        except RuntimeError as error:
+            check(f'serve: {what}', name in str(error) and word in str(error), error)
+        check('refusing changes nothing', contents(copy) == before, what)
+        _servers.pop().stop()
+        shutil.rmtree(copy)
+
+    def starts(self, what, harm, count):
+        """serve starts with the harmed copy, and so many jobs are in it."""
+        copy = self._harmed(harm)
+        s = Server(*self.args, data=copy)
+        found = s.beanstalk().stats('stats')['current-jobs-ready']
+        check(f'serve starts: {what}', found == str(count), found)
+        _servers.pop().stop()
+        shutil.rmtree(copy)
+
+    def _harmed(self, harm):
+        copy = tempfile.mkdtemp(prefix='dunlin-copy-')
+        shutil.copytree(self.data, copy, dirs_exist_ok=True)
+        harm(copy)
+        return copy
+
+
+def contents(directory):
+    """What matters in a data directory: files by name, length and change."""
+    names = sorted(n for n in os.listdir(directory) if n not in ('lock', 'probe'))
+    stats = [os.stat(os.path.join(directory, name)) for name in names]
+    return [(n, st.st_size, st.st_mtime_ns) for n, st in zip(names, stats)]
+
+
 def stop_all():
     for s in _servers:
         try:

@@ -27,7 +27,7 @@ pub use explain::{Explained, Explaining, QUEUES_EXPLAINED_MAX, QueueShare, expla
 pub use journal::{
     Counters, Durable, Gate, JournalFailed, OpenError, SpillCounters, Unwritten, Write,
 };
-pub use recovery::{Recovery, verify};
+pub use recovery::{Recovery, Repaired, repair, verify};
 pub use spilling::SPILL_FILE_BYTES;
 pub use work::{Chore, ChoreDone, Fetch, FetchDone};
 pub use write_scheduler::{IDLE_WRITE_DELAY, ScheduledWrite, WriteScheduler};

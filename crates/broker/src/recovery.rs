@@ -1,7 +1,7 @@
 //! Replaying a log into an engine.
 
 use engine::{Engine, EngineOptions};
-use journal::{Disk, Journal, OpenError, Recover, Recovered};
+use journal::{Disk, Journal, OpenError, Recover, Recovered, Repair};
 use model::{BrokerStatistics, Lsn, Nanos};
 
 use crate::BrokerOptions;
@@ -32,6 +32,31 @@ pub fn verify<D: Disk>(
     let mut replay = Replay::new(Engine::new(options.engine), read);
     let log = journal::verify(disk, &mut replay)?;
     Ok(replay.recovery(log))
+}
+
+/// The finding of a [`repair`].
+#[derive(Clone, Debug)]
+pub struct Repaired {
+    /// The fault, and the frames that are gone.
+    pub repair: Repair,
+    /// The messages that are left.
+    pub statistics: BrokerStatistics,
+}
+
+/// Tells what going on without what is gone would lose, and does it where `accept_loss`; see
+/// [`journal::repair`]. Tells of bytes that were read.
+///
+/// # Errors
+/// [`OpenError`]: more is wrong than can be repaired, and nothing was changed; or the disk failed.
+pub fn repair<D: Disk>(
+    disk: &D,
+    options: BrokerOptions,
+    accept_loss: bool,
+    read: &mut dyn FnMut(usize),
+) -> Result<Repaired, OpenError> {
+    let mut replay = Replay::new(Engine::new(options.engine), read);
+    let repair = journal::repair(disk, accept_loss, &mut replay)?;
+    Ok(Repaired { statistics: replay.engine.statistics(), repair })
 }
 
 pub(crate) fn recover<D: Disk>(

@@ -9,8 +9,10 @@
 //! | are awaited by a client | when all reactors are idle and no write is under way (`poll_idle`) |
 //! | are awaited by no client | with the next awaited one, or after [`IDLE_WRITE_DELAY`] (ADR 19) |
 //!
-//! At every moment frames that wait are therefore due now, or behind a write under way, or have a
-//! [`WriteScheduler::deadline`]: [`WriteScheduler::check`] asserts it.
+//! While a chore moves the watermark of the journal no batch behind it begins: the thread that
+//! completes the chore asks again. At every moment frames that wait are therefore due now, or
+//! behind a write or a chore under way, or have a [`WriteScheduler::deadline`]:
+//! [`WriteScheduler::check`] asserts it.
 
 use journal::{DiskError, JournalFailed, Write};
 use model::{After, Durability, Lsn, Nanos, SessionId};
@@ -98,12 +100,13 @@ impl WriteScheduler {
         self.begin(broker, now)
     }
 
-    /// Whether a write is to begin as soon as the reactors are idle. While another is under way it
-    /// is not: the thread that completes that one asks again.
+    /// Whether a write is to begin as soon as the reactors are idle. While another is under way, or
+    /// a chore that it waits for, it is not: the thread that completes that one asks again.
     #[must_use]
     pub fn is_due<F: Clone>(&self, broker: &Broker<F>, now: Nanos) -> bool {
         let waits = self.writes_in_flight > 0 || self.can_wait(broker, now);
-        broker.unwritten().bytes > 0 && !waits
+        let unwritten = broker.unwritten();
+        unwritten.bytes > 0 && !unwritten.waits_for_chore && !waits
     }
 
     /// When [`WriteScheduler::is_due`] becomes true by itself.
@@ -148,18 +151,20 @@ impl WriteScheduler {
         broker.handle_write(now, done.write, result)
     }
 
-    /// No frame is forgotten: each that waits is due, behind a write under way, or has a deadline.
+    /// No frame is forgotten: each that waits is due, behind a write or a chore under way, or has a
+    /// deadline.
     ///
     /// # Panics
     /// When one is forgotten, or more frames are awaited than there are.
     pub fn check<F: Clone>(&self, broker: &Broker<F>, now: Nanos) {
         let unwritten = broker.unwritten();
-        let waits = unwritten.bytes > 0 && self.writes_in_flight == 0;
+        let is_behind = self.writes_in_flight > 0 || unwritten.waits_for_chore;
+        let waits = unwritten.bytes > 0 && !is_behind;
         let is_seen = self.is_due(broker, now) || self.deadline(broker, now).is_some();
         assert!(!waits || is_seen, "frames wait for no event: {unwritten:?} {self:?}");
         let is_awaited = self.awaited > broker.durable().written && unwritten.bytes > 0;
         assert!(
-            !is_awaited || self.writes_in_flight > 0 || self.is_due(broker, now),
+            !is_awaited || is_behind || self.is_due(broker, now),
             "an awaited frame is not due: {unwritten:?} {self:?}"
         );
     }

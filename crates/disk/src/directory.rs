@@ -1,10 +1,13 @@
 //! The data directory: creating, locking, and the journal's calls on its files.
 
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use journal::{CheckFile, Disk, DiskError, DiskErrorKind, ReadBuffers, TakeFile, WriteMode};
+use journal::{
+    CheckPiece, Disk, DiskError, DiskErrorKind, Part, TakePiece, WriteMode, is_journal_name,
+};
 use rustix::fs::{
     AtFlags, CWD, Dir, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fdatasync, fstat,
     fsync, ftruncate, mkdirat, openat, renameat, statat, unlinkat,
@@ -108,7 +111,7 @@ impl RealDisk {
         })
     }
 
-    /// Where two files take more memory than this, whole files are read one after the other.
+    /// Where two pieces of files take more memory than this, none is read while one is digested.
     #[must_use]
     pub fn reading_ahead_within(self, bytes: u64) -> Self {
         Self { ahead_bytes_max: bytes, ..self }
@@ -234,7 +237,9 @@ impl RealDisk {
             let entry = entry?;
             // Names that are not UTF-8 are not the journal's.
             let Ok(name) = entry.file_name().to_str() else { continue };
-            if !OWN_NAMES.contains(&name) && self.is_file(&entry, name)? {
+            let is_wanted = is_journal_name(name) || self.is_file(&entry, name)?;
+            // A folder in the place of a file is found out when that is read.
+            if !OWN_NAMES.contains(&name) && is_wanted {
                 names.push(name.to_owned());
             }
         }
@@ -285,19 +290,19 @@ impl Disk for RealDisk {
     }
 
     /// Direct writes leave nothing in the page cache, so recovery would wait for each read.
-    fn expect_read(&self, file: &File) {
+    fn expect_read(&self, file: &File, offset: u64, bytes: u64) {
+        let bytes = NonZeroU64::new(bytes);
         // Only a hint: without it reading is slower, not different.
-        let _ = rustix::fs::fadvise(file.cached(), 0, None, rustix::fs::Advice::WillNeed);
+        let _ = rustix::fs::fadvise(file.cached(), offset, bytes, rustix::fs::Advice::WillNeed);
     }
 
-    fn read_files(
+    fn read_pieces(
         &self,
-        files: &[(File, u64)],
-        buffers: &mut ReadBuffers,
-        check: &CheckFile<'_>,
-        take: &mut TakeFile<'_>,
+        parts: &[Part<File>],
+        check: &CheckPiece<'_>,
+        take: &mut TakePiece<'_>,
     ) -> Result<(), DiskError> {
-        read_ahead(self, files, buffers, self.ahead_bytes_max, (check, take))
+        read_ahead(self, parts, self.ahead_bytes_max, (check, take))
     }
 
     fn write(

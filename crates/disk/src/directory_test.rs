@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use journal::{BLOCK_BYTES, DiskErrorKind};
+use journal::{BLOCK_BYTES, Cut, DiskErrorKind, PIECE_BYTES};
 
 use super::*;
 use crate::Method;
@@ -254,6 +254,10 @@ fn names_are_those_of_the_journals_files_only() {
     let mut names = disk.names().unwrap();
     names.sort();
     assert_eq!(names, ["a", "c"]);
+    fs::create_dir(scratch.0.join("epoch")).unwrap();
+    assert!(disk.names().unwrap().contains(&"epoch".to_owned()), "a folder in its place");
+    let folder = disk.open("epoch").and_then(|folder| disk.read(&folder, 0, &mut [0; 8]));
+    assert!(folder.unwrap_err().to_string().contains("epoch"));
     assert_eq!(disk.create("a").unwrap_err().operation, "create");
     assert_eq!(disk.open("b").unwrap_err().kind, DiskErrorKind::Failed);
 }
@@ -324,54 +328,65 @@ fn each_opening_draws_a_salt_of_its_own() {
     assert!(salts[0] != salts[1] && salts[1] != salts[2], "{salts:?}");
 }
 
+/// Files of more than one piece together, each full of its number, to be read a little less or more
+/// far than they go.
+fn parts(disk: &RealDisk) -> Vec<Part<File>> {
+    let part = |number: u8| {
+        let file = disk.create(&format!("file-{number}")).unwrap();
+        let bytes = vec![number; PIECE_BYTES / 2 + usize::from(number)];
+        disk.write(&file, 0, &bytes, WriteMode::Written).unwrap();
+        Part { file, from: 1, to: PIECE_BYTES as u64 / 2 + 3 }
+    };
+    (0..9).map(part).collect()
+}
+
+const ALL_WHOLE: &CheckPiece<'_> = &|_, _, bytes| Cut { whole: bytes.len(), lacks: None };
+
 #[test]
-fn files_are_read_ahead_in_their_order_until_enough() {
-    let scratch = Scratch::new("ahead");
-    let disk = scratch.open(Method::Buffered);
-    let files: Vec<_> = (0..9_u8)
-        .map(|number| {
-            let file = disk.create(&format!("file-{number}")).unwrap();
-            let bytes = vec![number; 10_000 + usize::from(number)];
-            disk.write(&file, 0, &bytes, WriteMode::Written).unwrap();
-            // Files may be longer than they are said to be, or end before.
-            (file, 10_003)
-        })
-        .collect();
-    for enough in [0, 4, 8, 100] {
-        let mut taken = Vec::new();
-        let check = |index: usize, bytes: &[u8]| index * bytes.len();
-        disk.read_files(&files, &mut Vec::new(), &check, &mut |index, bytes, checked| {
-            assert_eq!(checked, check(index, bytes), "each comes with what was said of it");
-            assert!(bytes.iter().all(|byte| usize::from(*byte) == index), "file {index}");
-            taken.push(bytes.len());
-            if index == enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })
-        .unwrap();
-        let lengths = (0..9).map(|number| 10_000 + number.min(3));
-        assert_eq!(taken, lengths.take(enough + 1).collect::<Vec<_>>());
+fn pieces_are_read_ahead_in_order() {
+    for memory in [0, u64::MAX] {
+        let scratch = Scratch::new("ahead");
+        let disk = scratch.open(Method::Buffered).reading_ahead_within(memory);
+        let parts = parts(&disk);
+        for enough in [0, 4, 8, 100] {
+            let mut taken = Vec::new();
+            let check = |part: usize, offset: u64, _: &[u8]| {
+                let whole = part + usize::try_from(offset).unwrap();
+                Cut { whole, lacks: None }
+            };
+            disk.read_pieces(&parts, &check, &mut |piece| {
+                assert_eq!((piece.whole, piece.offset), (piece.part + 1, 1), "as it was checked");
+                assert!(piece.bytes.iter().all(|byte| usize::from(*byte) == piece.part));
+                taken.push(piece.bytes.len());
+                if piece.part == enough {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })
+            .unwrap();
+            let lengths = (0..9).map(|number| PIECE_BYTES / 2 + number.min(3) - 1);
+            assert_eq!(taken, lengths.take(enough + 1).collect::<Vec<_>>());
+        }
+        disk.read_pieces(&[], ALL_WHOLE, &mut |_| panic!("there is none")).unwrap();
     }
-    disk.read_files(&[], &mut Vec::new(), &|_, _| 0, &mut |_, _, _| panic!("there is none"))
-        .unwrap();
 }
 
 #[test]
-fn files_are_read_one_by_one_where_there_is_no_memory_for_two() {
+fn pieces_come_singly_without_memory_for_two() {
     let scratch = Scratch::new("one by one");
-    let disk = scratch.open(Method::Buffered).reading_ahead_within(19_999);
-    let files: Vec<_> = (0..9_u8)
-        .map(|number| {
-            let file = disk.create(&format!("file-{number}")).unwrap();
-            disk.write(&file, 0, &[number; 10_000], WriteMode::Written).unwrap();
-            (file, 10_000)
-        })
-        .collect();
+    let disk = scratch.open(Method::Buffered).reading_ahead_within(2 * PIECE_BYTES as u64 - 1);
+    let parts = parts(&disk);
     let read = AtomicUsize::new(0);
-    let check = |_: usize, _: &[u8]| read.fetch_add(1, Ordering::SeqCst);
+    let check = |_: usize, _: u64, bytes: &[u8]| {
+        read.fetch_add(1, Ordering::SeqCst);
+        Cut { whole: bytes.len(), lacks: None }
+    };
     let mut taken = 0;
-    disk.read_files(&files, &mut Vec::new(), &check, &mut |index, _, _| {
+    disk.read_pieces(&parts, &check, &mut |piece| {
         // Whoever reads ahead would have done so by then, or soon.
         for _ in 0..100 {
-            assert_eq!(read.load(Ordering::SeqCst), index + 1, "the next waits for this one");
+            assert_eq!(read.load(Ordering::SeqCst), piece.part + 1, "the next waits for this one");
             std::thread::yield_now();
         }
         taken += 1;
@@ -382,23 +397,26 @@ fn files_are_read_one_by_one_where_there_is_no_memory_for_two() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_ends_the_reading_in_its_turn() {
+fn unreadable_piece_ends_reading_in_its_turn() {
     let scratch = Scratch::new("unreadable");
     let disk = scratch.open(Method::Buffered);
-    disk.create("good").unwrap();
-    drop(disk);
+    let file = disk.create("good").unwrap();
+    disk.write(&file, 0, &[1; 10], WriteMode::Written).unwrap();
+    drop((disk, file));
     // A folder can be opened to be looked into, and not be read.
     fs::create_dir(scratch.0.join("folder")).unwrap();
     let disk = RealDisk::open_existing(&scratch.0).unwrap();
-    let (good, folder) = (disk.open("good").unwrap(), disk.open("folder").unwrap());
-    let files = [(good.clone(), 0), (folder, 8), (good, 0)];
-    let mut taken = 0;
-    let result = disk.read_files(&files, &mut Vec::new(), &|_, _| 0, &mut |_, _, _| {
-        taken += 1;
-        ControlFlow::Continue(())
-    });
-    assert_eq!(result.unwrap_err().operation, "read");
-    assert_eq!(taken, 1);
+    let part = |name, to| Part { file: disk.open(name).unwrap(), from: 0, to };
+    for long in [10, PIECE_BYTES as u64 + 10] {
+        let parts = [part("good", 10), part("folder", 8), part("good", long)];
+        let mut taken = 0;
+        let result = disk.read_pieces(&parts, ALL_WHOLE, &mut |_| {
+            taken += 1;
+            ControlFlow::Continue(())
+        });
+        assert_eq!(result.unwrap_err().operation, "read");
+        assert_eq!(taken, 1);
+    }
 }
 
 #[test]

@@ -1,56 +1,70 @@
-//! Reading and checking files while those before are being digested: recovery reads on one core and
-//! replays on another. Two buffers go back and forth, so no more than two files are in memory; and
-//! one where there is no memory for two, in which files are read one after the other.
+//! Reading and checking pieces of files while those before are being digested: recovery reads on
+//! one core and replays on another. Two buffers go back and forth, so no more than two pieces are
+//! in memory. Where there is little to read, or no memory for two, one thread does both.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, scope};
 
-use journal::{CheckFile, DiskError, DiskErrorKind, ReadBuffers, TakeFile, read_whole};
+use journal::{
+    CheckPiece, DiskError, DiskErrorKind, PIECE_BYTES, Part, PieceAt, PieceReader, TakePiece,
+};
 
 use crate::{File, RealDisk};
 
-/// Hands files to `take` in their order; a thread reads and checks the next one meanwhile, where
-/// two of them take no more than `memory_bytes`.
+/// Hands pieces to `take` in their order; a thread reads and checks the next one meanwhile, where
+/// there is more than one and two take no more than `memory_bytes`.
 ///
 /// # Errors
-/// As [`journal::Disk::read_files`], and when there can be no thread.
+/// As [`journal::Disk::read_pieces`], and when there can be no thread.
 pub(crate) fn read_ahead(
     disk: &RealDisk,
-    files: &[(File, u64)],
-    buffers: &mut ReadBuffers,
+    parts: &[Part<File>],
     memory_bytes: u64,
-    (check, take): (&CheckFile<'_>, &mut TakeFile<'_>),
+    (check, take): (&CheckPiece<'_>, &mut TakePiece<'_>),
 ) -> Result<(), DiskError> {
-    let largest = files.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
-    let count = if largest > memory_bytes / 2 { 1 } else { 2 };
+    let mut pieces = PieceReader::new(parts, check);
+    let all_bytes = parts.iter().map(|part| part.to.saturating_sub(part.from)).sum::<u64>();
+    if all_bytes <= PIECE_BYTES as u64 || 2 * PIECE_BYTES as u64 > memory_bytes {
+        return read_alone(disk, pieces, take);
+    }
     let (filled, arriving) = sync_channel(0);
     let (used, empty) = channel();
-    for _ in 0..count {
+    for _ in 0..2 {
         // The other end is here.
-        let _ = used.send(buffers.pop().unwrap_or_default());
+        let _ = used.send(Vec::new());
     }
-    let (result, empty) = scope(move |scope| {
+    scope(move |scope| {
         let reader = Builder::new().name("read ahead".into());
-        let started = reader.spawn_scoped(scope, move || fill(disk, files, check, empty, &filled));
-        let reader = started.map_err(|error| no_thread(&error))?;
+        let started = reader.spawn_scoped(scope, move || fill(disk, &mut pieces, &empty, &filled));
+        started.map_err(|error| no_thread(&error))?;
         // When this ends early `arriving` and `used` go, and with them the reader.
-        let result = hand_over(arriving, &used, take);
-        drop(used);
-        Ok((result, reader.join()))
-    })?;
-    buffers.extend(empty.iter().flat_map(Receiver::try_iter));
-    result
+        hand_over(arriving, &used, take)
+    })
+}
+
+fn read_alone(
+    disk: &RealDisk,
+    mut pieces: PieceReader<'_, File>,
+    take: &mut TakePiece<'_>,
+) -> Result<(), DiskError> {
+    let mut buffer = Vec::new();
+    while let Some(at) = pieces.read_next(disk, &mut buffer)? {
+        if take(at.of(&buffer)).is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Gives what arrives to `take`, and its buffers back.
 fn hand_over(
-    arriving: Receiver<Result<Checked, DiskError>>,
+    arriving: Receiver<Result<Read, DiskError>>,
     used: &Sender<Vec<u8>>,
-    take: &mut TakeFile<'_>,
+    take: &mut TakePiece<'_>,
 ) -> Result<(), DiskError> {
-    for (index, file) in arriving.into_iter().enumerate() {
-        let (bytes, checked) = file?;
-        let broke_off = take(index, &bytes, checked).is_break();
+    for read in arriving {
+        let (at, bytes) = read?;
+        let broke_off = take(at.of(&bytes)).is_break();
         // Refused where the reader is gone.
         let _ = used.send(bytes);
         if broke_off {
@@ -60,30 +74,29 @@ fn hand_over(
     Ok(())
 }
 
-/// Reads all files in their order, until one fails or nobody wants the next. Gives back where
-/// buffers are that nobody uses any more.
+/// Reads all pieces in their order, until one fails or nobody wants the next.
 fn fill(
     disk: &RealDisk,
-    files: &[(File, u64)],
-    check: &CheckFile<'_>,
-    empty: Receiver<Vec<u8>>,
-    filled: &SyncSender<Result<Checked, DiskError>>,
-) -> Receiver<Vec<u8>> {
-    for (index, (file, bytes)) in files.iter().enumerate() {
-        // No buffer comes back any more: nobody wants the next file.
-        let Ok(mut buffer) = empty.recv() else { break };
-        let read = read_whole(disk, file, *bytes, &mut buffer);
+    pieces: &mut PieceReader<'_, File>,
+    empty: &Receiver<Vec<u8>>,
+    filled: &SyncSender<Result<Read, DiskError>>,
+) {
+    // Where no buffer comes back any more nobody wants the next piece.
+    while let Ok(mut buffer) = empty.recv() {
+        let read = match pieces.read_next(disk, &mut buffer) {
+            Ok(Some(at)) => Ok((at, buffer)),
+            Ok(None) => break,
+            Err(error) => Err(error),
+        };
         let failed = read.is_err();
-        let checked = if failed { 0 } else { check(index, &buffer) };
-        if filled.send(read.map(|()| (buffer, checked))).is_err() || failed {
+        if filled.send(read).is_err() || failed {
             break;
         }
     }
-    empty
 }
 
-/// A file's bytes, and what was said of them.
-type Checked = (Vec<u8>, usize);
+/// A piece and its bytes.
+type Read = (PieceAt, Vec<u8>);
 
 fn no_thread(error: &std::io::Error) -> DiskError {
     DiskError {

@@ -80,7 +80,7 @@ impl<F: Clone> Journal<F> {
                 self.extend_work(spare.life.number, &spare.file, spare.initialised)
             })
             .or_else(|| {
-                let old = self.segments.take_retired();
+                let old = self.segments.take_retired(self.reach.number());
                 Some(self.prepare_work(old, self.options.segment_bytes))
             })
     }

@@ -2,10 +2,11 @@
 
 use model::Lsn;
 
-use crate::buffer::AlignedBuffer;
-use crate::format::{SegmentHeader, SegmentNumber};
+use crate::format::{DirectoryId, Life, SegmentNumber};
+use crate::reach::Note;
 use crate::segments::Spare;
 use crate::snapshot::{Slot, SnapshotHeader};
+use crate::watermark::{Watermark, write_first_block};
 use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, WriteMode};
 
 /// The name of a segment while it is being made: whatever it holds, recovery removes it.
@@ -31,7 +32,7 @@ pub struct ChoreDone<F> {
 pub(crate) enum Work<F> {
     /// Make a spare out of a file that is not needed any more, which keeps so many bytes at most,
     /// or out of nothing, with so many.
-    Prepare { header: SegmentHeader, old: Option<Spare<F>>, bytes: u64 },
+    Prepare { life: Life, directory: DirectoryId, old: Option<Spare<F>>, bytes: u64 },
     /// Fill more of a segment with zeros.
     Extend { number: SegmentNumber, file: F, from: u64, to: u64 },
     /// Make a snapshot's file longer.
@@ -44,6 +45,10 @@ pub(crate) enum Work<F> {
     Read { number: SegmentNumber, file: F, offset: u64, bytes: usize, expected: Option<Lsn> },
     /// Give the file of a segment that is not needed any more back to the device.
     Remove { spare: Spare<F> },
+    /// Let batches be written further.
+    Note(Note<F>),
+    /// Tell in a spare's first block how many bytes it was made with.
+    Label { life: Life, directory: DirectoryId, file: F, made: u64 },
 }
 
 /// What came of it.
@@ -64,8 +69,8 @@ impl<F: Clone> Chore<F> {
             return ChoreDone { work: self.work, result: Err(over_limit()) };
         }
         let result = match &self.work {
-            Work::Prepare { header, old, bytes } => {
-                prepare(disk, header, old.as_ref(), *bytes).map(Product::File)
+            Work::Prepare { life, directory, old, bytes } => {
+                prepare(disk, (*life, *directory), old.as_ref(), *bytes).map(Product::File)
             }
             Work::Extend { file, from, to, .. } => {
                 extend(disk, file, *from, *to).map(|()| Product::Done)
@@ -83,6 +88,11 @@ impl<F: Clone> Chore<F> {
             Work::Remove { spare } => {
                 disk.remove(&spare.life.number.file_name()).map(|()| Product::Done)
             }
+            Work::Note(note) => note.perform(disk).map(|()| Product::Done),
+            Work::Label { life, directory, file, made } => {
+                let labelled = begin_life(disk, file, (*life, *directory), *made);
+                labelled.map_err(never_full).map(|()| Product::Done)
+            }
         };
         ChoreDone { work: self.work, result }
     }
@@ -96,22 +106,24 @@ impl<F: Clone> Chore<F> {
 /// anew, since all else writes over what is there.
 pub(crate) fn prepare<D: Disk>(
     disk: &D,
-    header: &SegmentHeader,
+    place: (Life, DirectoryId),
     old: Option<&Spare<D::File>>,
     bytes: u64,
 ) -> Result<D::File, DiskError> {
+    let (life, _) = place;
     let file = match old {
         Some(old) => {
             disk.rename(&old.life.number.file_name(), UNFINISHED_NAME).map_err(never_full)?;
             if old.file_bytes > bytes {
                 cut(disk, &old.file, bytes)?;
             }
-            write_segment_header(disk, &old.file, header).map_err(never_full)?;
+            let (made, _) = old.cut(bytes);
+            begin_life(disk, &old.file, place, made).map_err(never_full)?;
             old.file.clone()
         }
-        None => make_segment(disk, header, bytes)?,
+        None => make_segment(disk, place, bytes)?,
     };
-    disk.rename(UNFINISHED_NAME, &header.number.file_name()).map_err(never_full)?;
+    disk.rename(UNFINISHED_NAME, &life.number.file_name()).map_err(never_full)?;
     disk.sync_directory().map_err(never_full)?;
     Ok(file)
 }
@@ -132,7 +144,7 @@ fn cut<D: Disk>(disk: &D, file: &D::File, bytes: u64) -> Result<(), DiskError> {
 /// Any of the disk.
 pub(crate) fn finish<D: Disk>(
     disk: &D,
-    header: &SegmentHeader,
+    place: (Life, DirectoryId),
     bytes_min: u64,
 ) -> Result<Option<u64>, DiskError> {
     // Else a power cut could bring its old name back, and with it a segment without a header.
@@ -147,19 +159,18 @@ pub(crate) fn finish<D: Disk>(
         return Ok(None);
     }
     filled?;
-    write_segment_header(disk, &file, header)?;
-    disk.rename(UNFINISHED_NAME, &header.number.file_name())?;
+    begin_life(disk, &file, place, bytes)?;
+    disk.rename(UNFINISHED_NAME, &place.0.number.file_name())?;
     Ok(Some(bytes))
 }
 
 fn make_segment<D: Disk>(
     disk: &D,
-    header: &SegmentHeader,
+    place: (Life, DirectoryId),
     bytes: u64,
 ) -> Result<D::File, DiskError> {
     let file = disk.create(UNFINISHED_NAME)?;
-    let made =
-        extend(disk, &file, 0, bytes).and_then(|()| write_segment_header(disk, &file, header));
+    let made = extend(disk, &file, 0, bytes).and_then(|()| begin_life(disk, &file, place, bytes));
     if let Err(error) = made {
         disk.remove(UNFINISHED_NAME).map_err(never_full)?;
         return Err(error);
@@ -167,15 +178,17 @@ fn make_segment<D: Disk>(
     Ok(file)
 }
 
-fn write_segment_header<D: Disk>(
+/// Gives a file of which so many bytes were written a header by which it holds nothing.
+///
+/// # Errors
+/// Any of the disk.
+pub(crate) fn begin_life<D: Disk>(
     disk: &D,
     file: &D::File,
-    header: &SegmentHeader,
+    place: (Life, DirectoryId),
+    made: u64,
 ) -> Result<(), DiskError> {
-    let mut block = AlignedBuffer::with_capacity(BLOCK_BYTES);
-    block.extend(&[0; BLOCK_BYTES]);
-    header.encode(block.bytes_mut());
-    disk.write(file, 0, block.bytes(), WriteMode::Synced)
+    write_first_block(disk, file, place, &Watermark::unused(place.0, made))
 }
 
 fn over_limit() -> DiskError {

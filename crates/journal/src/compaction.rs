@@ -130,7 +130,7 @@ impl<F: Clone> Journal<F> {
             return Ok(OldFrames::default());
         }
         self.house.last_piece = Some(compaction);
-        let mut reader = SegmentReader::new(bytes, life, 0, expected, Epoch::default());
+        let mut reader = SegmentReader::new(bytes, life, expected, Epoch::default());
         let mut old = OldFrames::default();
         while let Some(batch) = reader.next_batch() {
             let frames = batch.frames().filter(|frame| frame.lsn <= last);

@@ -6,9 +6,9 @@
 //! that is not promised.
 
 use std::fmt;
-use std::ops::ControlFlow;
 
 use crate::buffer::AlignedBuffer;
+use crate::pieces::{CheckPiece, PIECE_BYTES, Part, PieceReader, TakePiece};
 
 /// How far a write must have come when the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,31 +66,34 @@ pub trait Disk {
     /// Any the device reports.
     fn read(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError>;
 
-    /// Says that all of a file will be read soon: a hint that may be ignored.
-    fn expect_read(&self, _file: &Self::File) {}
+    /// Says that so many bytes of a file will be read soon, from `offset` on: a hint that may be
+    /// ignored.
+    fn expect_read(&self, _file: &Self::File, _offset: u64, _bytes: u64) {}
 
-    /// Reads whole files, each of so many bytes, one after the other, and hands each to `take` with
-    /// its index and with what `check` has said of it, until `take` breaks off. An implementation
-    /// may read and check ahead of `take`, in another thread, but hold no more than a few in
-    /// memory, in buffers that it takes from `buffers` and puts there in the end.
+    /// Bytes of a piece of [`Disk::read_pieces`], unless one batch has more.
+    fn piece_bytes(&self) -> usize {
+        PIECE_BYTES
+    }
+
+    /// Reads parts of files one after the other, by [`PieceReader`], and hands each piece to `take`
+    /// until that breaks off. An implementation may read and check ahead of `take`, in another
+    /// thread, but hold no more than a few pieces in memory.
     ///
     /// # Errors
-    /// Any the device reports of a file that `take` would have been given.
-    fn read_files(
+    /// Any the device reports of a piece that `take` would have been given.
+    fn read_pieces(
         &self,
-        files: &[(Self::File, u64)],
-        buffers: &mut ReadBuffers,
-        check: &CheckFile<'_>,
-        take: &mut TakeFile<'_>,
+        parts: &[Part<Self::File>],
+        check: &CheckPiece<'_>,
+        take: &mut TakePiece<'_>,
     ) -> Result<(), DiskError> {
-        let mut buffer = buffers.pop().unwrap_or_default();
-        for (index, (file, bytes)) in files.iter().enumerate() {
-            read_whole(self, file, *bytes, &mut buffer)?;
-            if take(index, &buffer, check(index, &buffer)).is_break() {
+        let mut buffer = Vec::new();
+        let mut reader = PieceReader::new(parts, check);
+        while let Some(at) = reader.read_next(self, &mut buffer)? {
+            if take(at.of(&buffer)).is_break() {
                 break;
             }
         }
-        buffers.push(buffer);
         Ok(())
     }
 
@@ -163,17 +166,6 @@ pub trait Disk {
     fn remove(&self, name: &str) -> Result<(), DiskError>;
 }
 
-/// What whole files were read into, to be used again: memory that was given back is still the
-/// process's for a while, beside what is taken anew.
-pub type ReadBuffers = Vec<Vec<u8>>;
-
-/// Looks at the files that [`Disk::read_files`] reads before they are taken, at index and bytes of
-/// each: how many of these, from the start, are as they should be.
-pub type CheckFile<'a> = dyn Fn(usize, &[u8]) -> usize + Sync + 'a;
-
-/// Takes them: index and bytes of each, and how many of these were found to be as they should.
-pub type TakeFile<'a> = dyn FnMut(usize, &[u8], usize) -> ControlFlow<()> + 'a;
-
 /// Zeros written with one call: no more, so that what somebody waits for gets to the device
 /// between two.
 const ZEROS_BYTES: usize = 256 * 1024;
@@ -210,27 +202,6 @@ pub fn in_zeros<E>(
         write(offset, zeros.bytes().get(..bytes).unwrap_or_default())?;
         offset += bytes as u64;
     }
-    Ok(())
-}
-
-/// Replaces the buffer's content by that of a file that is expected to have so many bytes.
-///
-/// # Errors
-/// Any of the disk.
-pub fn read_whole<D: Disk + ?Sized>(
-    disk: &D,
-    file: &D::File,
-    bytes: u64,
-    buffer: &mut Vec<u8>,
-) -> Result<(), DiskError> {
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    if bytes > buffer.capacity() {
-        // Zeros from the system: who grows a vector clears what is read over at once.
-        *buffer = vec![0; bytes];
-    }
-    buffer.resize(bytes, 0);
-    let read = disk.read(file, 0, buffer)?;
-    buffer.truncate(read);
     Ok(())
 }
 

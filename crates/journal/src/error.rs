@@ -5,6 +5,7 @@ use std::fmt;
 use model::Lsn;
 
 use crate::DiskError;
+use crate::format::SegmentNumber;
 
 /// The disk failed under the running journal. Nothing more is confirmed; the process is to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,13 @@ pub enum OpenError {
         /// How it is known.
         cause: String,
     },
+    /// A file is not the one that was left here.
+    File {
+        /// Which.
+        file: String,
+        /// What is wrong with it.
+        fault: FileFault,
+    },
     /// A newer program wrote it.
     Version {
         /// In which file.
@@ -54,20 +62,33 @@ pub enum OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause())?;
         match self {
-            Self::Disk(error) => error.fmt(f),
-            Self::Corrupt { file, offset, cause } => write!(
-                f,
+            Self::Disk(_) | Self::Version { .. } => Ok(()),
+            Self::Corrupt { .. } | Self::Missing { .. } | Self::File { .. } => {
+                write!(f, "; {REMEDY}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl OpenError {
+    /// The fault, without what is to be done about it.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Disk(error) => error.to_string(),
+            Self::Corrupt { file, offset, cause } => format!(
                 "{file} is corrupt at byte {offset}: {cause}. These bytes were durable, so this is \
-                 not the torn end of the log; restore the directory from a copy, or see what is \
-                 left with `dunlin journal dump DIR`"
+                 not the torn end of the log"
             ),
-            Self::Missing { lsn, cause } => write!(
-                f,
+            Self::Missing { lsn, cause } => format!(
                 "frame {lsn} is missing from the journal: {cause}; a file was removed or lost"
             ),
-            Self::Version { file, found } => write!(
-                f,
+            Self::File { file, fault } => format!("{file} {fault}"),
+            Self::Version { file, found } => format!(
                 "{file} has format version {found}, this program reads up to {}; use a newer one",
                 crate::FORMAT_VERSION
             ),
@@ -75,7 +96,60 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for OpenError {}
+/// What is to be done about a directory that is refused.
+const REMEDY: &str = "restore the whole directory from a copy, not single files of it; see what is \
+                      left with `dunlin journal dump DIR`, and whether `dunlin journal repair DIR` \
+                      can go on with that";
+
+/// Why a file is not the one that was left in the directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileFault {
+    /// It ends before it was made to end.
+    Short {
+        /// Its length.
+        bytes: u64,
+        /// The least that it was made with.
+        made: u64,
+    },
+    /// It must be there.
+    Gone {
+        /// How it is known.
+        cause: String,
+    },
+    /// Others were written since.
+    Stale {
+        /// How it is known.
+        cause: String,
+    },
+    /// It is of another directory.
+    Foreign,
+    /// It is another segment's, by its content.
+    Renamed {
+        /// Which.
+        holds: SegmentNumber,
+    },
+}
+
+impl fmt::Display for FileFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short { bytes, made } => write!(
+                f,
+                "is too short: it has {bytes} bytes and was made with {made}, so it was cut, as by \
+                 a copy that broke off"
+            ),
+            Self::Gone { cause } => write!(f, "is missing: {cause}"),
+            Self::Stale { cause } => {
+                write!(f, "is an older copy of itself, in which later frames are missing: {cause}")
+            }
+            Self::Foreign => f.write_str("is from another data directory"),
+            Self::Renamed { holds } => {
+                write!(f, "holds {}: it was renamed or copied", holds.file_name())
+            }
+        }
+    }
+}
 
 impl From<DiskError> for OpenError {
     fn from(error: DiskError) -> Self {

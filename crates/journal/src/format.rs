@@ -6,6 +6,8 @@
 //! segment file  NNNNNNNNNNNNNNNN.segment (16 decimal digits: its number)
 //!   block 0     segment header       0  8 magic "DUNLINSG"    8  4 version    12  4 epoch
 //!                                   16  8 segment number     24  8 salt       32  4 CRC of 0..32
+//!                                   36  8 directory          44  4 CRC of 0..44
+//!               from 512: watermark  see watermark.rs
 //!   block 1…    batches, each at a multiple of 4096 and padded with zeros to one
 //! batch         a mark frame, then as many change frames as it says
 //! frame          0  4 payload bytes  4  4 CRC of the salt and 8..24+payload  8  8 LSN  16  4 epoch
@@ -14,7 +16,9 @@
 //!               16  8 synced LSN     24  8 time (ns since 1970)     32  8 salt
 //! ```
 //! A mark's LSN is that of the first change frame of its batch (or of the next one to come).
-//! Version 1 has no salt: zero in the header, nothing in the CRC, and marks end before it.
+//! Version 2 has no directory and no watermark: the header ends at 36. Version 1 has no salt
+//! either: zero in the header, nothing in the CRC, and marks end before it. The header's first 36
+//! bytes are the same in all versions, so each tells a newer one from damage.
 
 use model::{Lsn, Nanos};
 
@@ -24,9 +28,9 @@ use crate::BLOCK_BYTES;
 ///
 /// To change the format: raise it, describe the new one in docs/format.md, say in an ADR how old
 /// journals are read, add a golden file of the new one and keep those of the old ones.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
-/// The oldest version that this code reads. Segments of it are read and never written to.
+/// The oldest version that this code reads. Segments of older ones are read and never written to.
 pub(crate) const FORMAT_VERSION_OLDEST: u32 = 1;
 
 /// Bytes before a frame's payload.
@@ -43,13 +47,18 @@ const SALT_BYTES: usize = 8;
 /// Where in a mark the salt is: at its end.
 const MARK_SALT_AT: usize = MARK_BYTES - SALT_BYTES;
 const SEGMENT_MAGIC: &[u8; 8] = b"DUNLINSG";
-const SEGMENT_HEADER_BYTES: usize = 36;
+/// Where in a segment's header the CRC is that all versions have.
+const SEGMENT_CRC_AT: usize = 32;
+/// Where the CRC of the whole header is.
+const SEGMENT_CRC_WHOLE_AT: usize = 44;
+/// The first version whose files tell of their directory, and whose segments have watermarks.
+pub(crate) const VERSION_OF_DIRECTORIES: u32 = 3;
 const SEGMENT_SUFFIX: &str = ".segment";
 
 /// The header of every frame must lie in one sector with the mark, or a mark could be torn apart
 /// from the batch it announces.
 const _: () = assert!(MARK_BYTES <= 512);
-const _: () = assert!(SEGMENT_HEADER_BYTES <= 512);
+const _: () = assert!(SEGMENT_CRC_WHOLE_AT + 4 <= 512);
 
 /// The opening of one process on a journal, counted: frames that a recovery cut off can never be
 /// taken for the ones that were written over them.
@@ -61,7 +70,13 @@ pub(crate) struct Epoch(pub(crate) u32);
 pub(crate) struct Opening {
     pub(crate) epoch: Epoch,
     pub(crate) salt: u64,
+    pub(crate) directory: DirectoryId,
 }
+
+/// Drawn when a directory is made, and in all its files since: it tells them from files that were
+/// brought from another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DirectoryId(pub(crate) u64);
 
 /// A segment's number: ascending, never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +97,15 @@ impl SegmentNumber {
         }
         digits.parse().ok().map(Self)
     }
+
+    /// The one after it.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
 }
+
+/// Behind it names would soon have too few digits: no log comes so far.
+pub(crate) const SEGMENT_NUMBER_MAX: u64 = 9_000_000_000_000_000;
 
 /// One life of a segment's file, from one header to the next. Its number tells it from the file's
 /// other lives, its salt from what clients wrote: they choose the bytes of bodies, and bodies stay
@@ -90,6 +113,9 @@ impl SegmentNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) number: SegmentNumber,
+    version: u32,
+    /// In which it began.
+    epoch: Epoch,
     /// `None` in version 1.
     salt: Option<u64>,
     /// With what the CRC of a frame begins.
@@ -98,29 +124,52 @@ pub(crate) struct Life {
 
 impl Life {
     /// A life that begins now.
-    pub(crate) fn new(number: SegmentNumber, salt: u64) -> Self {
-        Self { number, salt: Some(salt), seed: crc32c::crc32c(&salt.to_le_bytes()) }
+    pub(crate) fn new(number: SegmentNumber, opening: Opening) -> Self {
+        Self::of(number, &SegmentHeader::new(number, opening))
     }
 
     /// The life of a file named `number` under a header that may tell of another.
     pub(crate) fn of(number: SegmentNumber, header: &SegmentHeader) -> Self {
-        match header.version {
-            FORMAT_VERSION_OLDEST => Self::of_version_1(number),
-            _ => Self::new(number, header.salt),
+        let SegmentHeader { version, epoch, salt, .. } = *header;
+        match version {
+            FORMAT_VERSION_OLDEST => Self { epoch, ..Self::of_version_1(number) },
+            _ => Self { version, epoch, ..Self::salted(number, salt) },
         }
+    }
+
+    /// The header of its segment in that directory.
+    pub(crate) fn header(self, directory: DirectoryId) -> SegmentHeader {
+        let Self { number, version, epoch, salt, .. } = self;
+        let salt = salt.unwrap_or_default();
+        SegmentHeader { version, epoch, number, salt, directory: Some(directory) }
     }
 
     /// What the mark in the first block says, where there is no header: only for people to look at.
     pub(crate) fn of_first_mark(number: SegmentNumber, mark: &[u8]) -> Self {
         let salt = u64_at(mark, MARK_SALT_AT);
-        let salted = salt.map(|salt| Self::new(number, salt));
+        let salted = salt.map(|salt| Self::salted(number, salt));
         let fits = |life: &Self| Mark::decode(mark, *life, usize::MAX).is_some();
         salted.filter(fits).unwrap_or_else(|| Self::of_version_1(number))
     }
 
     /// Whether batches can be added: only in the version that this code writes.
     pub(crate) fn takes_batches(self) -> bool {
-        self.salt.is_some()
+        self.version == FORMAT_VERSION
+    }
+
+    /// Whether its segment has a watermark.
+    pub(crate) fn has_watermark(self) -> bool {
+        self.version >= VERSION_OF_DIRECTORIES
+    }
+
+    /// In which it began.
+    pub(crate) fn epoch(self) -> Epoch {
+        self.epoch
+    }
+
+    /// What tells its bytes from those of clients; zero in version 1.
+    pub(crate) fn salt(self) -> u64 {
+        self.salt.unwrap_or_default()
     }
 
     /// Bytes of a mark frame.
@@ -129,7 +178,14 @@ impl Life {
     }
 
     fn of_version_1(number: SegmentNumber) -> Self {
-        Self { number, salt: None, seed: 0 }
+        let (version, epoch) = (FORMAT_VERSION_OLDEST, Epoch::default());
+        Self { number, version, epoch, salt: None, seed: 0 }
+    }
+
+    fn salted(number: SegmentNumber, salt: u64) -> Self {
+        let (version, epoch) = (FORMAT_VERSION, Epoch::default());
+        let seed = crc32c::crc32c(&salt.to_le_bytes());
+        Self { number, version, epoch, salt: Some(salt), seed }
     }
 }
 
@@ -140,39 +196,48 @@ pub(crate) struct SegmentHeader {
     pub(crate) epoch: Epoch,
     pub(crate) number: SegmentNumber,
     pub(crate) salt: u64,
+    /// `None` in older versions.
+    pub(crate) directory: Option<DirectoryId>,
 }
 
 impl SegmentHeader {
     /// The header of a life that begins now.
     pub(crate) fn new(number: SegmentNumber, opening: Opening) -> Self {
-        let Opening { epoch, salt } = opening;
-        Self { version: FORMAT_VERSION, epoch, number, salt }
+        let Opening { epoch, salt, directory } = opening;
+        Self { version: FORMAT_VERSION, epoch, number, salt, directory: Some(directory) }
     }
 
     pub(crate) fn encode(self, block: &mut [u8]) {
-        let mut bytes = Vec::with_capacity(SEGMENT_HEADER_BYTES);
+        let mut bytes = Vec::with_capacity(SEGMENT_CRC_WHOLE_AT + 4);
         bytes.extend_from_slice(SEGMENT_MAGIC);
         bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&self.epoch.0.to_le_bytes());
         bytes.extend_from_slice(&self.number.0.to_le_bytes());
         bytes.extend_from_slice(&self.salt.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
+        push_crc(&mut bytes);
+        let DirectoryId(directory) = self.directory.unwrap_or_default();
+        bytes.extend_from_slice(&directory.to_le_bytes());
+        push_crc(&mut bytes);
         copy_to(block, 0, &bytes);
     }
 
-    /// `None` unless magic and checksum are right.
+    /// `None` unless magic and checksums are right; of a newer version only the first is looked at.
     pub(crate) fn decode(block: &[u8]) -> Option<Self> {
-        let bytes = block.get(..SEGMENT_HEADER_BYTES)?;
-        let crc_holds = u32_at(bytes, 32)? == crc32c::crc32c(bytes.get(..32)?);
-        if bytes.get(..8)? != SEGMENT_MAGIC || !crc_holds {
+        if block.get(..8)? != SEGMENT_MAGIC || !crc_holds(block, SEGMENT_CRC_AT)? {
             return None;
         }
+        let version = u32_at(block, 8)?;
+        let is_old = version < VERSION_OF_DIRECTORIES;
+        if version == FORMAT_VERSION && !crc_holds(block, SEGMENT_CRC_WHOLE_AT)? {
+            return None;
+        }
+        let directory = DirectoryId(u64_at(block, SEGMENT_CRC_AT + 4)?);
         Some(Self {
-            version: u32_at(bytes, 8)?,
-            epoch: Epoch(u32_at(bytes, 12)?),
-            number: SegmentNumber(u64_at(bytes, 16)?),
-            salt: u64_at(bytes, 24)?,
+            version,
+            epoch: Epoch(u32_at(block, 12)?),
+            number: SegmentNumber(u64_at(block, 16)?),
+            salt: u64_at(block, 24)?,
+            directory: (!is_old).then_some(directory),
         })
     }
 }
@@ -312,6 +377,16 @@ pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     raw.try_into().ok().map(u64::from_le_bytes)
 }
 
+/// Whether the bytes before `at` have the CRC that is there; `None`: there are too few.
+pub(crate) fn crc_holds(bytes: &[u8], at: usize) -> Option<bool> {
+    Some(u32_at(bytes, at)? == crc32c::crc32c(bytes.get(..at)?))
+}
+
+/// Appends the CRC of what is there.
+pub(crate) fn push_crc(bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&crc32c::crc32c(bytes).to_le_bytes());
+}
+
 /// Copies `source` over `target` from `offset` on.
 pub(crate) fn copy_to(target: &mut [u8], offset: usize, source: &[u8]) {
     target
@@ -324,8 +399,11 @@ pub(crate) fn copy_to(target: &mut [u8], offset: usize, source: &[u8]) {
 mod tests {
     use super::*;
 
+    const OPENING: Opening =
+        Opening { epoch: Epoch(7), salt: 0x5A17, directory: DirectoryId(0xD1) };
+
     fn life() -> Life {
-        Life::new(SegmentNumber(9), 0x5A17)
+        Life::new(SegmentNumber(9), OPENING)
     }
 
     fn mark() -> Mark {
@@ -351,18 +429,29 @@ mod tests {
 
     #[test]
     fn segment_header_comes_back() {
-        let header =
-            SegmentHeader::new(SegmentNumber(12), Opening { epoch: Epoch(7), salt: 0x5A17 });
+        let header = SegmentHeader::new(SegmentNumber(12), OPENING);
         let mut block = [0; BLOCK_BYTES];
         header.encode(&mut block);
         assert_eq!(SegmentHeader::decode(&block), Some(header));
+        let life = Life::of(SegmentNumber(12), &header);
+        assert_eq!(life.header(OPENING.directory), header);
+    }
+
+    #[test]
+    fn newer_header_tells_its_version() {
+        let mut block = [0xAA; BLOCK_BYTES];
+        SegmentHeader::new(SegmentNumber(12), OPENING).encode(&mut block);
+        block[8] += 1;
+        let crc = crc32c::crc32c(&block[..32]).to_le_bytes();
+        block[32..36].copy_from_slice(&crc);
+        let header = SegmentHeader::decode(&block).unwrap();
+        assert_eq!(header.version, FORMAT_VERSION + 1);
     }
 
     #[test]
     fn every_flipped_bit_of_a_header_is_seen() {
-        let header =
-            SegmentHeader::new(SegmentNumber(12), Opening { epoch: Epoch(7), salt: 0x5A17 });
-        let mut block = [0; SEGMENT_HEADER_BYTES];
+        let header = SegmentHeader::new(SegmentNumber(12), OPENING);
+        let mut block = [0; SEGMENT_CRC_WHOLE_AT + 4];
         header.encode(&mut block);
         for bit in 0..block.len() * 8 {
             let mut rotten = block;
@@ -389,14 +478,14 @@ mod tests {
         mark().encode(life(), &mut batch);
         let number = SegmentNumber(9);
         for other in [
-            Life::new(SegmentNumber(8), 0x5A17),
-            Life::new(number, 0x5A18),
+            Life::new(SegmentNumber(8), OPENING),
+            Life::new(number, Opening { salt: 0x5A18, ..OPENING }),
             Life::of_version_1(number),
         ] {
             assert_eq!(Mark::decode(&batch, other, 8192), None, "{other:?}");
         }
         assert_eq!(Mark::decode(&batch, life(), 8191), None);
-        assert_eq!(Life::of_first_mark(number, &batch), life());
+        assert_eq!(Life::of_first_mark(number, &batch).salt, life().salt);
     }
 
     #[test]

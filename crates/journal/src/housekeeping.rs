@@ -9,7 +9,7 @@ use model::{ChainRoom, Lsn, Nanos};
 
 use crate::chore::{Chore, ChoreDone, Product, Work};
 use crate::compaction::{Compaction, OldFrames};
-use crate::format::{Life, SegmentHeader, SegmentNumber};
+use crate::format::{Life, SegmentNumber};
 use crate::room::padded_batch_bytes;
 use crate::segments::Spare;
 use crate::snapshot::{Slot, SnapshotHeader, encode_chunk};
@@ -176,7 +176,9 @@ impl<F: Clone> Journal<F> {
         let work = if self.house.shutting_down {
             self.seal_work()
         } else {
-            self.recycle_work()
+            self.note_work()
+                .or_else(|| self.label_work())
+                .or_else(|| self.recycle_work())
                 .or_else(|| may_allocate.then(|| self.allocate_work()).flatten())
                 .or_else(|| self.seal_work())
                 .or_else(|| self.compact_work())
@@ -241,6 +243,7 @@ impl<F: Clone> Journal<F> {
         assert!(self.wants_snapshot(), "a snapshot begins where one is wanted");
         let header = SnapshotHeader {
             epoch: self.opening.epoch,
+            directory: Some(self.opening.directory),
             number: self.house.snapshot.number + 1,
             begin: self.last(),
             end: self.last(),
@@ -308,14 +311,14 @@ impl<F: Clone> Journal<F> {
         if self.segments.spares() > self.spares_set_aside() {
             return None;
         }
-        let old = self.segments.take_retired()?;
+        let old = self.segments.take_retired(self.reach.number())?;
         Some(self.prepare_work(Some(old), self.options.segment_bytes))
     }
 
     pub(crate) fn prepare_work(&mut self, old: Option<Spare<F>>, bytes: u64) -> Work<F> {
         let number = self.segments.take_number();
-        let header = SegmentHeader::new(number, self.opening);
-        Work::Prepare { header, old, bytes }
+        let (life, directory) = (Life::new(number, self.opening), self.opening.directory);
+        Work::Prepare { life, directory, old, bytes }
     }
 
     fn allocate_work(&mut self) -> Option<Work<F>> {
@@ -329,9 +332,9 @@ impl<F: Clone> Journal<F> {
                 let few = self.segments.spares() <= self.spares_set_aside();
                 few.then(|| self.prepare_work(None, self.reserve_part_bytes()))
             })
-            .or_else(|| self.extend_spare_work())
             .or_else(|| self.grow_slot_work(Slot::A))
             .or_else(|| self.grow_slot_work(Slot::B))
+            .or_else(|| self.extend_spare_work())
             .or_else(|| self.chain_work())
     }
 
@@ -377,13 +380,21 @@ impl<F: Clone> Journal<F> {
         self.options.reserve_bytes.max(part / BLOCK_BYTES as u64 * BLOCK_BYTES as u64)
     }
 
-    /// Makes a part longer that was made while the log was shorter, or that a start filled again.
+    /// Makes a part longer that was made while the log was shorter, or that a start filled again:
+    /// a little further than it has to be, for a log that grows, and no more, for one that stays
+    /// empty.
     fn extend_reserve_work(&self) -> Option<Work<F>> {
         let wanted = self.reserve_part_bytes();
         let mut spares = self.segments.iter_spares().take(self.spares_set_aside());
         let spare = spares.find(|spare| spare.initialised < wanted)?;
-        let work = self.extend_work(spare.life.number, &spare.file, spare.initialised)?;
+        let most = wanted.next_multiple_of(self.small_step()).min(self.options.segment_bytes);
+        let work = self.extend_up_to(most, spare.life.number, &spare.file, spare.initialised)?;
         (!self.exceeds_limit(&work)).then_some(work)
+    }
+
+    /// By so many bytes, in whole blocks, grows what is small yet.
+    fn small_step(&self) -> u64 {
+        (self.options.extent_bytes / 4).next_multiple_of(BLOCK_BYTES as u64)
     }
 
     pub(crate) fn extend_work(
@@ -408,14 +419,16 @@ impl<F: Clone> Journal<F> {
 
     fn grow_slot_work(&self, slot: Slot) -> Option<Work<F>> {
         let SlotFile { file, bytes } = self.house.slot(slot);
-        // A quarter more, so that growing is seldom waited for.
+        let needed = self.house.snapshot_bytes_needed;
+        // A quarter more, and never little, so that growing is seldom waited for.
+        let first = self.small_step();
         let chain = self.house.wanted.map_or(0, |wanted| wanted.snapshot_bytes);
-        let wanted = self.house.snapshot_bytes_needed + self.house.snapshot_bytes_needed / 4;
-        let wanted = wanted.max(self.house.snapshot_bytes_needed + chain);
+        let wanted = needed + (needed / 4).max(first / 2).max(chain);
         if *bytes >= wanted {
             return None;
         }
-        let step = self.options.extent_bytes.max(wanted / 8);
+        // A log that stays empty needs no more.
+        let step = if *bytes == 0 { first } else { self.options.extent_bytes.max(wanted / 8) };
         let to = (*bytes + step).next_multiple_of(BLOCK_BYTES as u64);
         Some(Work::GrowSlot { slot, file: file.clone(), from: *bytes, to })
     }
@@ -445,14 +458,15 @@ impl<F: Clone> Journal<F> {
         let most = self.options.segment_bytes;
         let is_large = self.segments.iter_retired().any(|spare| spare.file_bytes > most);
         let many = self.segments.retired() > if is_large { 0 } else { retired };
-        let spare = many.then(|| self.segments.take_retired()).flatten()?;
+        let noted = self.reach.number();
+        let spare = many.then(|| self.segments.take_retired(noted)).flatten()?;
         Some(Work::Remove { spare })
     }
 
     fn finish(&mut self, work: Work<F>, product: Product<F>) -> Result<OldFrames, JournalFailed> {
         match (work, product) {
-            (Work::Prepare { header, old, bytes }, Product::File(file)) => {
-                self.finish_prepare(Life::of(header.number, &header), file, old, bytes);
+            (Work::Prepare { life, old, bytes, .. }, Product::File(file)) => {
+                self.finish_prepare(life, file, old, bytes);
             }
             (Work::Extend { number, to, .. }, _) => {
                 self.segments.extended(number, to);
@@ -469,6 +483,8 @@ impl<F: Clone> Journal<F> {
             (Work::Read { number, offset, expected, .. }, Product::Bytes(bytes)) => {
                 return self.finish_read(number, offset, expected, &bytes);
             }
+            (Work::Note(note), _) => self.finish_note(&note),
+            (Work::Label { life, made, .. }, _) => self.finish_label(life.number, made),
             // Where the device was full it is not any more.
             (Work::Remove { .. }, _) => self.house.found_room(),
             (Work::Prepare { .. } | Work::Read { .. }, _) => {}
@@ -481,7 +497,7 @@ impl<F: Clone> Journal<F> {
             self.counters.segments_recycled += 1;
         }
         let (initialised, file_bytes) = old.map_or((bytes, bytes), |old| old.cut(bytes));
-        self.segments.add_spare(Spare { life, file, initialised, file_bytes });
+        self.segments.add_spare(Spare { life, file, initialised, made: initialised, file_bytes });
         self.house.found_room();
     }
 
@@ -524,6 +540,9 @@ impl<F: Clone> Journal<F> {
             | Work::GrowSlot { .. }
             | Work::Read { .. }
             | Work::Remove { .. } => {}
+            Work::Note(_) | Work::Label { .. } => {
+                unreachable!("what is written over is never full")
+            }
         }
     }
 }

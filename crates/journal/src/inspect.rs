@@ -2,7 +2,7 @@
 
 use model::{Lsn, Nanos};
 
-use crate::epoch::EPOCH_NAME;
+use crate::control::CONTROL_NAME;
 use crate::format::{Epoch, Life, SegmentHeader, SegmentNumber};
 use crate::reader::SegmentReader;
 use crate::snapshot::{SLOT_NAMES, Snapshot};
@@ -82,8 +82,8 @@ pub enum Found<'a> {
 /// When the disk fails, or the newest snapshot cannot be read at all.
 pub fn inspect<D: Disk>(disk: &D, show: &mut impl FnMut(Found<'_>)) -> Result<(), OpenError> {
     let names = disk.names()?;
-    if let Some(snapshot) = Snapshot::find_newest(disk, &names)? {
-        show_snapshot(disk, &snapshot, show)?;
+    if let Some(snapshot) = Snapshot::find_all(disk, &names)?.last() {
+        show_snapshot(disk, snapshot, show)?;
     }
     let mut numbers: Vec<_> =
         names.iter().filter_map(|name| SegmentNumber::from_file_name(name)).collect();
@@ -96,7 +96,7 @@ pub fn inspect<D: Disk>(disk: &D, show: &mut impl FnMut(Found<'_>)) -> Result<()
 /// there.
 #[must_use]
 pub fn is_journal_name(name: &str) -> bool {
-    name == EPOCH_NAME
+    name == CONTROL_NAME
         || SLOT_NAMES.contains(&name)
         || SegmentNumber::from_file_name(name).is_some()
 }
@@ -143,9 +143,11 @@ fn show_segment<D: Disk>(
 }
 
 fn show_batches(name: &str, bytes: &[u8], life: Life, show: &mut impl FnMut(Found<'_>)) {
-    let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default());
+    let batches = bytes.get(BLOCK_BYTES..).unwrap_or_default();
+    let mut reader = SegmentReader::new(batches, life, None, Epoch::default());
+    let place = |reader: &SegmentReader<'_>| (BLOCK_BYTES + reader.offset()) as u64;
     loop {
-        let offset = reader.offset() as u64;
+        let offset = place(&reader);
         let Some(batch) = reader.next_batch() else { break };
         show(Found::Batch {
             file: name,
@@ -161,7 +163,7 @@ fn show_batches(name: &str, bytes: &[u8], life: Life, show: &mut impl FnMut(Foun
             show(Found::Frame { lsn: frame.lsn, payload: frame.payload });
         }
     }
-    let (offset, claimed) = (reader.offset() as u64, reader.synced_claimed());
+    let (offset, claimed) = (place(&reader), reader.claims(batches.len() as u64).synced);
     show(Found::End { file: name, offset, claimed });
 }
 

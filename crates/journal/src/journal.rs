@@ -9,6 +9,7 @@ use crate::batch::Batch;
 use crate::buffer::Buffers;
 use crate::format::{MARK_BYTES, Opening, SegmentNumber};
 use crate::housekeeping::Housekeeping;
+use crate::reach::{Note, Reach};
 use crate::room::padded_batch_bytes;
 use crate::segments::{Segment, Segments};
 use crate::{
@@ -51,6 +52,7 @@ pub struct Journal<F> {
     buffers: Buffers,
     pub(crate) segments: Segments<F>,
     pub(crate) house: Housekeeping<F>,
+    pub(crate) reach: Reach<F>,
     pub(crate) failed: Option<JournalFailed>,
     pub(crate) counters: Counters,
 }
@@ -82,6 +84,8 @@ enum Commit {
 /// Something to be done to the disk for the log: a batch to write, files to flush, or both.
 #[derive(Debug)]
 pub struct Write<F> {
+    /// Comes before the batch.
+    note: Option<Box<Note<F>>>,
     batch: Option<Batch<F>>,
     mode: WriteMode,
     then_sync: Vec<F>,
@@ -98,6 +102,8 @@ pub struct Unwritten {
     pub syncs: bool,
     /// When the oldest of these frames was appended.
     pub since: Option<Nanos>,
+    /// The next batch cannot be written before the chore that is under way is done.
+    pub waits_for_chore: bool,
 }
 
 impl<F: Clone> Write<F> {
@@ -106,6 +112,7 @@ impl<F: Clone> Write<F> {
     /// # Errors
     /// The first of the disk's; it is to be handed to [`Journal::handle_write`].
     pub fn perform<D: Disk<File = F>>(&self, disk: &D) -> Result<(), DiskError> {
+        self.note.as_ref().map_or(Ok(()), |note| note.perform(disk))?;
         if let Some(batch) = &self.batch {
             disk.write(&batch.file, batch.offset, batch.bytes(), self.mode)?;
         }
@@ -115,7 +122,7 @@ impl<F: Clone> Write<F> {
     /// Whether it waits for the device, not just for the operating system.
     #[must_use]
     pub fn syncs(&self) -> bool {
-        self.mode == WriteMode::Synced || !self.then_sync.is_empty()
+        self.mode == WriteMode::Synced || !self.then_sync.is_empty() || self.note.is_some()
     }
 
     /// How many frames it writes.
@@ -138,7 +145,7 @@ impl<F: Clone> Journal<F> {
         opening: Opening,
         next: Lsn,
         segments: Segments<F>,
-        house: Housekeeping<F>,
+        (house, reach): (Housekeeping<F>, Reach<F>),
     ) -> Self {
         let last = Lsn(next.0 - 1);
         let buffers = Buffers::new(options.batch_bytes, options.writes_in_flight_max + 1);
@@ -161,6 +168,7 @@ impl<F: Clone> Journal<F> {
             buffers,
             segments,
             house,
+            reach,
             failed: None,
             counters: Counters::default(),
         }
@@ -238,6 +246,9 @@ impl<F: Clone> Journal<F> {
         if let Err(cause) = result {
             return Err(self.fail(cause));
         }
+        if let Some(note) = &write.note {
+            self.finish_note(note);
+        }
         match write.batch {
             Some(batch) => self.finish_batch(now, batch),
             None => self.finish_sync(),
@@ -254,6 +265,7 @@ impl<F: Clone> Journal<F> {
             frames: self.waiting().map(|batch| batch.frames).sum(),
             syncs: next.is_some_and(|batch| batch.level == Durability::Synced),
             since: next.map(|batch| batch.opened_at),
+            waits_for_chore: next.is_some_and(|batch| self.waits_for_note(batch)),
         }
     }
 
@@ -414,7 +426,7 @@ impl<F: Clone> Journal<F> {
         self.unsynced_since = None;
         self.unsynced_bytes = 0;
         let files = std::mem::take(&mut self.unsynced).into_values().collect();
-        Write { batch: None, mode: WriteMode::Written, then_sync: files }
+        Write { note: None, batch: None, mode: WriteMode::Written, then_sync: files }
     }
 
     /// How the next batch may be committed, `None` while there is none or it has to wait.
@@ -426,6 +438,9 @@ impl<F: Clone> Journal<F> {
             return None;
         }
         let batch = self.full.front().or(self.open.as_ref())?;
+        if self.waits_for_note(batch) {
+            return None;
+        }
         if batch.level < Durability::Synced {
             return Some(Commit::Written);
         }
@@ -443,6 +458,7 @@ impl<F: Clone> Journal<F> {
         }
         let mut batch = self.full.pop_front().expect("invariant: a batch waits");
         assert!(batch.first > self.durable.written, "a batch is written once");
+        let note = self.note_before(&batch).map(Box::new);
         batch.seal(self.opening.epoch, self.durable.synced, now);
         self.flights.push_back(Flight {
             segment: batch.life.number,
@@ -462,7 +478,7 @@ impl<F: Clone> Journal<F> {
             self.unsynced_bytes = 0;
         }
         let mode = if commit == Commit::Synced { WriteMode::Synced } else { WriteMode::Written };
-        Write { batch: Some(batch), mode, then_sync }
+        Write { note, batch: Some(batch), mode, then_sync }
     }
 
     fn finish_batch(&mut self, now: Nanos, batch: Batch<F>) {

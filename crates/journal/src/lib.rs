@@ -18,9 +18,9 @@ mod buffer;
 mod chain;
 mod chore;
 mod compaction;
+mod control;
 mod counters;
 mod disk;
-mod epoch;
 mod error;
 mod explain;
 mod fetch;
@@ -32,25 +32,27 @@ mod inspect;
 mod journal;
 mod limit;
 mod options;
+mod pieces;
+mod reach;
 mod reader;
 mod recovery;
+mod repair;
 mod room;
 mod segments;
 mod snapshot;
 mod spill;
 mod stretch;
+mod survey;
 mod walk;
 mod watched;
+mod watermark;
 
 pub use chain::Readiness;
 pub use chore::{Chore, ChoreDone};
 pub use compaction::OldFrames;
 pub use counters::Counters;
-pub use disk::{
-    CheckFile, Disk, DiskError, DiskErrorKind, ReadBuffers, TakeFile, WriteMode, fill, in_zeros,
-    read_whole,
-};
-pub use error::{JournalFailed, OpenError};
+pub use disk::{Disk, DiskError, DiskErrorKind, WriteMode, fill, in_zeros};
+pub use error::{FileFault, JournalFailed, OpenError};
 pub use explain::{KeptFor, SegmentUse, explain};
 pub use fetch::{Fetch, FetchDone, Fetched};
 pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
@@ -58,7 +60,9 @@ pub use gate::{Durable, Gate};
 pub use inspect::{Found, inspect, is_journal_name};
 pub use journal::{Journal, Unwritten, Write};
 pub use options::{JournalOptions, SEGMENTS_MIN};
+pub use pieces::{CheckPiece, Cut, PIECE_BYTES, Part, Piece, PieceAt, PieceReader, TakePiece};
 pub use recovery::{Recover, Recovered, verify};
+pub use repair::{Repair, repair};
 pub use room::{Allowance, Ease};
 pub use spill::{
     Spill, SpillCounters, SpillFetch, SpillFetchDone, SpillPlace, SpillRemoval, SpillRemovalDone,

@@ -41,7 +41,12 @@ impl<F: Clone> Journal<F> {
                 let file = self.house.slot(self.house.snapshot_slot.other());
                 (offset + bytes.len() as u64).saturating_sub(file.bytes)
             }
-            Work::Prepare { .. } | Work::Seal { .. } | Work::Read { .. } | Work::Remove { .. } => 0,
+            Work::Prepare { .. }
+            | Work::Seal { .. }
+            | Work::Read { .. }
+            | Work::Remove { .. }
+            | Work::Note(_)
+            | Work::Label { .. } => 0,
         }
     }
 }

@@ -1,15 +1,16 @@
-//! Reading a segment that lies in memory, batch by batch.
+//! Reading a piece of a segment that lies in memory, batch by batch.
 
 use model::{Lsn, Nanos};
 
-use crate::BLOCK_BYTES;
 use crate::format::{Epoch, Frame, KIND_CHANGES, Life, Mark};
+use crate::{BLOCK_BYTES, Cut};
 
-/// Walks the batches of one segment's bytes. A batch is taken whole or not at all.
+/// Walks the batches of a piece of one segment. A batch is taken whole or not at all.
 #[derive(Debug)]
 pub(crate) struct SegmentReader<'a> {
     bytes: &'a [u8],
     life: Life,
+    /// Where in the piece the next batch is looked for.
     offset: usize,
     /// What the next batch must begin with; `None` before the first of a segment whose
     /// predecessors are gone.
@@ -17,6 +18,22 @@ pub(crate) struct SegmentReader<'a> {
     epoch: Epoch,
     /// What begins before this place is known to be whole.
     whole_until: usize,
+}
+
+/// What marks say beside what is in their batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Claims {
+    /// Every frame up to here was synced.
+    pub(crate) synced: Lsn,
+    /// Of the last opening that wrote one.
+    pub(crate) epoch: Epoch,
+}
+
+impl Claims {
+    /// What either says, and no less.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self { synced: self.synced.max(other.synced), epoch: self.epoch.max(other.epoch) }
+    }
 }
 
 /// A whole batch.
@@ -28,29 +45,34 @@ pub(crate) struct ReadBatch<'a> {
 }
 
 impl<'a> SegmentReader<'a> {
-    /// Reads from `offset` on batches that begin with `expected` or, with `None`, any.
-    pub(crate) fn new(
-        bytes: &'a [u8],
-        life: Life,
-        offset: usize,
-        expected: Option<Lsn>,
-        epoch: Epoch,
-    ) -> Self {
-        Self { bytes, life, offset, expected, epoch, whole_until: 0 }
+    /// Reads batches that begin with `expected` or, with `None`, any.
+    pub(crate) fn new(bytes: &'a [u8], life: Life, expected: Option<Lsn>, epoch: Epoch) -> Self {
+        Self { bytes, life, offset: 0, expected, epoch, whole_until: 0 }
     }
 
-    /// How many bytes of a segment, from its start, are its header and whole batches.
-    pub(crate) fn whole_bytes(bytes: &[u8], life: Life) -> usize {
-        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default());
-        while reader.next_batch().is_some() {}
-        reader.offset
+    /// How far a piece is whole batches, each for itself, in a segment of which so many bytes are
+    /// left from the piece's first on.
+    pub(crate) fn cut(bytes: &[u8], life: Life, segment_bytes_left: u64) -> Cut {
+        let left = usize::try_from(segment_bytes_left).unwrap_or(usize::MAX);
+        let mut whole = 0;
+        loop {
+            let rest = bytes.get(whole..).unwrap_or_default();
+            let mark = Mark::decode(rest, life, left.saturating_sub(whole));
+            let Some(mark) = mark else { return Cut { whole, lacks: None } };
+            let batch_bytes = mark.batch_bytes as usize;
+            let Some(batch) = rest.get(..batch_bytes) else {
+                return Cut { whole, lacks: Some(batch_bytes) };
+            };
+            if !(ReadBatch { mark, life, bytes: batch }).is_whole() {
+                return Cut { whole, lacks: None };
+            }
+            whole += batch_bytes;
+        }
     }
 
-    /// So many bytes of the segment were found to be whole: see [`SegmentReader::whole_bytes`]. Who
-    /// reads from the first batch on, as that did, comes to the same batches and need not look at
-    /// each byte again.
+    /// So many bytes of the piece were found to be whole batches: see [`SegmentReader::cut`]. Who
+    /// reads from its first byte on comes to the same batches and need not look at each byte again.
     pub(crate) fn knowing_whole(self, whole_until: usize) -> Self {
-        assert_eq!(self.offset, BLOCK_BYTES, "it was looked at from the first batch on");
         Self { whole_until, ..self }
     }
 
@@ -73,7 +95,7 @@ impl<'a> SegmentReader<'a> {
         Some(batch)
     }
 
-    /// Where the next batch is looked for.
+    /// Where in the piece the next batch is looked for.
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }
@@ -88,17 +110,20 @@ impl<'a> SegmentReader<'a> {
         self.expected
     }
 
-    /// The highest synced position that any mark from here on claims, whole batch or not.
-    pub(crate) fn synced_claimed(&self) -> Lsn {
-        let mut claimed = Lsn::ZERO;
+    /// What the marks from here on claim, of whole batches or not, in a segment of which so many
+    /// bytes are left from the piece's first on.
+    pub(crate) fn claims(&self, segment_bytes_left: u64) -> Claims {
+        let bytes_left = usize::try_from(segment_bytes_left).unwrap_or(usize::MAX);
+        let mut claims = Claims::default();
         let mut offset = self.offset;
         while let Some(left) = self.bytes.get(offset..).filter(|left| !left.is_empty()) {
-            if let Some(mark) = Mark::decode(left, self.life, left.len()) {
-                claimed = claimed.max(mark.synced);
+            let mark = Mark::decode(left, self.life, bytes_left.saturating_sub(offset));
+            if let Some(mark) = mark {
+                claims = claims.max(Claims { synced: mark.synced, epoch: mark.epoch });
             }
             offset += BLOCK_BYTES;
         }
-        claimed
+        claims
     }
 }
 

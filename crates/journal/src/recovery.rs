@@ -9,20 +9,20 @@ use std::collections::{BTreeMap, VecDeque};
 use model::{LiveRecords, Lsn, Nanos};
 
 use crate::buffer::AlignedBuffer;
-use crate::chore::{UNFINISHED_NAME, extend, finish, prepare};
-use crate::epoch::{read_epoch, write_epoch};
-use crate::format::{
-    Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Life, Mark, Opening, SegmentHeader, SegmentNumber,
-};
+use crate::chore::{UNFINISHED_NAME, begin_life, extend, finish, prepare};
+use crate::control::CONTROL_NAME;
+use crate::format::{DirectoryId, Epoch, Life, Mark, Opening, SegmentNumber};
 use crate::frame_index::FrameIndex;
 use crate::housekeeping::{Housekeeping, SlotFile};
+use crate::reach::{Reach, first_window};
 use crate::segments::{Segment, Segments, Spare};
 use crate::snapshot::{SLOT_NAMES, Slot, Snapshot, SnapshotHeader};
 use crate::spill::is_spill_name;
-use crate::walk::{Extent, SegmentFile, Tail, Walk};
+use crate::survey::{SegmentFile, Survey};
+use crate::walk::{Ended, Extent, Tail, Walk};
+use crate::watermark::Stamp;
 use crate::{
-    BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, ReadBuffers,
-    WriteMode,
+    BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, WriteMode,
 };
 
 /// What a journal is replayed into.
@@ -90,13 +90,29 @@ pub(crate) struct Reading<F> {
     /// What was replayed and may be only in the page cache.
     unsure: VecDeque<Extent>,
     next: Lsn,
+    /// The last opening before.
     epoch: Epoch,
-    epoch_file: Option<F>,
+    stamp: Stamp,
+    directory: Option<DirectoryId>,
+    control_file: Option<F>,
     names: Vec<String>,
     /// What matters of each of `files`.
     pub(crate) live: Vec<LiveRecords>,
     snapshot_bytes: u64,
     pub(crate) recovered: Recovered,
+}
+
+impl<F> Reading<F> {
+    /// The last frame of the log.
+    fn last(&self) -> Lsn {
+        Lsn(self.next.0 - 1)
+    }
+
+    /// Whether that life of a segment holds no batch: what was read tells, or it just began.
+    fn is_unused(&self, life: Life) -> bool {
+        let found = self.files.iter().find(|file| file.life.number == life.number);
+        found.is_none_or(|file| !file.is_begun())
+    }
 }
 
 impl<F: Clone> Journal<F> {
@@ -129,10 +145,21 @@ pub(crate) fn read<D: Disk>(
     disk: &D,
     recover: &mut impl Recover,
 ) -> Result<Reading<D::File>, OpenError> {
-    let names = disk.names()?;
-    let files = survey(disk, &names)?;
-    let (epoch, epoch_file) = read_epoch(disk, &names, &files)?;
-    let snapshot = Snapshot::find_newest(disk, &names)?;
+    let survey = Survey::of(disk)?;
+    survey.judge()?;
+    read_surveyed(disk, survey, recover)
+}
+
+/// The same of files that were judged.
+pub(crate) fn read_surveyed<D: Disk>(
+    disk: &D,
+    survey: Survey<D::File>,
+    recover: &mut impl Recover,
+) -> Result<Reading<D::File>, OpenError> {
+    let (control, stamp) = (survey.control_or_none(), survey.stamp());
+    let (directory, epoch) = (survey.directory(), survey.epoch());
+    let Survey { names, files, mut snapshots, control_file, .. } = survey;
+    let snapshot = snapshots.pop();
     let mut recovered = Recovered::default();
     if let Some(snapshot) = &snapshot {
         load(disk, snapshot, recover, &mut recovered)?;
@@ -143,14 +170,19 @@ pub(crate) fn read<D: Disk>(
         files: &files,
         begin: snapshot.map_or(Lsn::ZERO, |(_, header)| header.begin),
         end: snapshot.map_or(Lsn::ZERO, |(_, header)| header.end),
+        synced: control.synced,
         unsure: VecDeque::new(),
         indexes: files.iter().map(SegmentFile::index).collect(),
         recovered,
-        buffers: ReadBuffers::new(),
     };
     let start = walk.start()?;
-    let (tail, next) = walk.replay(start, recover)?;
+    let Ended { tail, next, epoch: written } = walk.replay(start, recover)?;
     walk.restore(tail, recover)?;
+    let epoch = epoch.max(written);
+    if epoch.0 == u32::MAX {
+        let cause = "no number is left for another opening".into();
+        return Err(OpenError::Corrupt { file: CONTROL_NAME.into(), offset: 0, cause });
+    }
     let (unsure, indexes, mut recovered) = (walk.unsure, walk.indexes, walk.recovered);
     recovered.last = Lsn(next.0 - 1);
     recover
@@ -167,7 +199,9 @@ pub(crate) fn read<D: Disk>(
         unsure,
         next,
         epoch,
-        epoch_file,
+        stamp,
+        directory,
+        control_file,
         names,
         live,
         snapshot_bytes,
@@ -196,38 +230,6 @@ fn live_of<F>(
         }
     }
     live
-}
-
-/// All segment files in the order of their numbers.
-fn survey<D: Disk>(disk: &D, names: &[String]) -> Result<Vec<SegmentFile<D::File>>, OpenError> {
-    let mut numbers: Vec<_> =
-        names.iter().filter_map(|name| SegmentNumber::from_file_name(name)).collect();
-    numbers.sort_unstable();
-    numbers.into_iter().map(|number| survey_one(disk, number)).collect()
-}
-
-fn survey_one<D: Disk>(disk: &D, number: SegmentNumber) -> Result<SegmentFile<D::File>, OpenError> {
-    let name = number.file_name();
-    let file = disk.open(&name)?;
-    disk.expect_read(&file);
-    let bytes = disk.length(&file)?;
-    let mut blocks = vec![0; 2 * BLOCK_BYTES];
-    let read = disk.read(&file, 0, &mut blocks)?;
-    blocks.truncate(read);
-    let Some(header) = SegmentHeader::decode(&blocks) else {
-        let cause = "the segment's header is not one".into();
-        return Err(OpenError::Corrupt { file: name, offset: 0, cause });
-    };
-    if !(FORMAT_VERSION_OLDEST..=FORMAT_VERSION).contains(&header.version) {
-        return Err(OpenError::Version { file: name, found: header.version });
-    }
-    let left = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(BLOCK_BYTES);
-    // A file whose header tells another number was being recycled: nothing in it matters.
-    let own = header.number == number;
-    let life = Life::of(number, &header);
-    let batch = blocks.get(BLOCK_BYTES..).filter(|_| own);
-    let first = batch.and_then(|batch| Mark::decode(batch, life, left));
-    Ok(SegmentFile { life, file, bytes, first })
 }
 
 fn load<D: Disk>(
@@ -262,11 +264,13 @@ fn settle<D: Disk>(
     for extent in &reading.unsure {
         make_sure(disk, &reading.files, extent)?;
     }
-    let opening = Opening { epoch: Epoch(reading.epoch.0 + 1), salt: disk.salt() };
-    write_epoch(disk, opening.epoch, reading.epoch_file.as_ref())?;
+    let directory = reading.directory.unwrap_or(DirectoryId(disk.salt()));
+    let opening = Opening { epoch: Epoch(reading.epoch.0 + 1), salt: disk.salt(), directory };
+    let mut reach = begin_notes(disk, &options, opening, &reading)?;
     let slots = open_slots(disk, &reading.names)?;
     if let Some((slot, header)) = &reading.snapshot {
-        seal_again(disk, slots.get(slot.index()), header)?;
+        let header = SnapshotHeader { directory: Some(directory), ..*header };
+        seal_again(disk, slots.get(slot.index()), &header)?;
     }
     // What was only ever another process'.
     reading
@@ -274,17 +278,80 @@ fn settle<D: Disk>(
         .iter()
         .filter(|name| is_spill_name(name))
         .try_for_each(|name| disk.remove(name))?;
+    end_recycling(disk, opening, &reading.files)?;
     let mut segments = arrange(disk, &options, opening, &reading)?;
     fill_reserve(disk, &options, &mut segments)?;
     // The names of what was just created.
     disk.sync_directory()?;
+    if reach.number() != segments.active().life.number {
+        let active = segments.active();
+        note(disk, &mut reach, opening, active, (active.end, &options, reading.last()))?;
+    }
     let (slot, header) = reading.snapshot.unwrap_or_default();
     let house = Housekeeping::new(slots, header, slot, reading.recovered.bytes);
-    let mut journal = Journal::new(options, opening, reading.next, segments, house);
+    let mut journal = Journal::new(options, opening, reading.next, segments, (house, reach));
     journal.need_for_snapshot(reading.snapshot_bytes);
     let synced = journal.durable().synced;
     journal.segments.retire(header.begin, synced);
     Ok(journal)
+}
+
+/// Writes the control file of this opening, before anything else that could not be told from what
+/// an earlier one wrote; and notes that the log goes on where it ends, if that is in a segment that
+/// takes batches.
+fn begin_notes<D: Disk>(
+    disk: &D,
+    options: &JournalOptions,
+    opening: Opening,
+    reading: &Reading<D::File>,
+) -> Result<Reach<D::File>, DiskError> {
+    let file = match &reading.control_file {
+        Some(file) => file.clone(),
+        None => disk.create(CONTROL_NAME)?,
+    };
+    let mut reach = Reach::new(file, reading.stamp);
+    let in_tail = |tail: Tail| reading.files.get(tail.index).map(|file| (file, tail.offset));
+    match reading.tail.and_then(in_tail).filter(|(file, _)| file.life.takes_batches()) {
+        Some((found, end)) => {
+            let made = found.made().unwrap_or(end).max(end);
+            let segment = segment(found.life, found.file.clone(), reading.next, end, made);
+            note(disk, &mut reach, opening, &segment, (end, options, reading.last()))?;
+        }
+        None => reach.note_nothing(opening, reading.last()).write(disk, reach.control_file())?,
+    }
+    if reading.control_file.is_none() {
+        // Whoever finds a segment of this version looks for it.
+        disk.sync_directory()?;
+    }
+    Ok(reach)
+}
+
+fn note<D: Disk>(
+    disk: &D,
+    reach: &mut Reach<D::File>,
+    opening: Opening,
+    segment: &Segment<D::File>,
+    (end, options, synced): (u64, &JournalOptions, Lsn),
+) -> Result<(), DiskError> {
+    let bytes = (end + first_window(options.extent_bytes)).min(segment.initialised);
+    let note = reach.note(opening, segment, (end, bytes), synced);
+    note.perform(disk)?;
+    reach.finish(&note);
+    Ok(())
+}
+
+/// Files that were about to be used again hold nothing by their own names from now on: the numbers
+/// that they tell will be others'.
+fn end_recycling<D: Disk>(
+    disk: &D,
+    opening: Opening,
+    files: &[SegmentFile<D::File>],
+) -> Result<(), DiskError> {
+    files.iter().filter(|file| file.recycling.is_some()).try_for_each(|file| {
+        let life = Life::new(file.life.number, opening);
+        let made = file.bytes.min(BLOCK_BYTES as u64);
+        begin_life(disk, &file.file, (life, opening.directory), made)
+    })
 }
 
 /// From here on what was replayed counts as synced. It may have been read from the page cache of a
@@ -323,7 +390,8 @@ fn make_unreadable<D: Disk>(disk: &D, file: &D::File) -> Result<(), DiskError> {
     disk.write(file, BLOCK_BYTES as u64, zeros.bytes(), WriteMode::Synced)
 }
 
-/// The segments of the log, and those whose files can be used again.
+/// The segments of the log, those that are ready to continue it, and those whose files can be used
+/// again.
 fn arrange<D: Disk>(
     disk: &D,
     options: &JournalOptions,
@@ -334,49 +402,58 @@ fn arrange<D: Disk>(
     let mut idle = Vec::new();
     for (index, (found, frames)) in reading.files.iter().zip(&reading.indexes).enumerate() {
         let tail = reading.tail.filter(|tail| index <= tail.index);
-        let SegmentFile { life, ref file, bytes, first } = *found;
+        let SegmentFile { life, ref file, bytes, first, .. } = *found;
         // An older version's segment that no frame came to be in has no place in the log.
         let used = |mark: &Mark| life.takes_batches() || mark.lsn < reading.next;
         match (tail, first.filter(used)) {
             (Some(tail), Some(mark)) => {
                 // Behind the end a crash may have left blocks that the length tells of and that
                 // were never written: they are filled again.
-                let end = if index == tail.index { tail.offset } else { bytes };
+                let is_last = index == tail.index;
+                let end = if is_last { tail.offset } else { bytes };
+                let made = found.made().filter(|_| is_last).map_or(end, |made| made.max(end));
                 let first = mark.lsn;
-                let found = segment(life, file.clone(), first, end, end);
+                let found = segment(life, file.clone(), first, end, made);
                 let live = reading.live.get(index).copied().unwrap_or_default();
                 let index = frames.clone();
                 table.insert(first, Segment { file_bytes: bytes, live, index, ..found });
             }
-            _ => idle.push(idle_spare(life, file.clone(), bytes, options.reserve_bytes)),
+            _ => idle.push(idle_spare(found, options.reserve_bytes)),
         }
     }
     let highest = reading.files.last().map_or(0, |file| file.life.number.0);
-    let header = |number| SegmentHeader::new(number, opening);
-    let mut next_number = SegmentNumber(highest + 1);
+    let mut next_number = SegmentNumber(highest).next();
+    let place = |number| (Life::new(number, opening), opening.directory);
     if reading.names.iter().any(|name| name == UNFINISHED_NAME)
-        && let Some(bytes) = finish(disk, &header(next_number), options.reserve_bytes)?
+        && let Some(bytes) = finish(disk, place(next_number), options.reserve_bytes)?
     {
         let file = disk.open(&next_number.file_name())?;
-        let life = Life::new(next_number, opening.salt);
-        idle.push(Spare { life, file, initialised: bytes, file_bytes: bytes });
-        next_number = SegmentNumber(next_number.0 + 1);
+        let (life, _) = place(next_number);
+        idle.push(Spare { life, file, initialised: bytes, made: bytes, file_bytes: bytes });
+        next_number = next_number.next();
+    }
+    if table.is_empty()
+        && let Some(unused) = take_unused(&mut idle, options.segment_bytes)
+    {
+        let first = Segment::of_spare(unused, reading.next);
+        table.insert(reading.next, first);
     }
     let newest = table.last_key_value().map(|(_, segment)| segment.life);
     if !newest.is_some_and(Life::takes_batches) {
         // A full device may have no room for a new file.
         let old = idle.pop();
         let bytes = if old.is_some() { options.segment_bytes } else { options.reserve_bytes };
-        let file = prepare(disk, &header(next_number), old.as_ref(), bytes)?;
+        let file = prepare(disk, place(next_number), old.as_ref(), bytes)?;
         let (initialised, file_bytes) = old.map_or((bytes, bytes), |old| old.cut(bytes));
-        let life = Life::new(next_number, opening.salt);
-        let first = segment(life, file, reading.next, BLOCK_BYTES as u64, initialised);
-        let first = Segment { file_bytes, ..first };
-        let before = table.insert(reading.next, first);
+        let (life, _) = place(next_number);
+        let spare = Spare { life, file, initialised, made: initialised, file_bytes };
+        let before = table.insert(reading.next, Segment::of_spare(spare, reading.next));
         assert!(before.is_none(), "the log goes on behind all its segments");
-        next_number = SegmentNumber(next_number.0 + 1);
+        next_number = next_number.next();
     }
-    Ok(Segments::new(table, idle, next_number))
+    let mut segments = Segments::new(table, idle, next_number);
+    segments.keep_spares(options.segment_bytes, |life| reading.is_unused(life));
+    Ok(segments)
 }
 
 /// A reserve in which the log goes on offers again what it did before. On a full device nothing
@@ -403,28 +480,28 @@ fn fill_reserve<D: Disk>(
     }
 }
 
-/// A file of which nothing matters. Where it was cut, it counts as far as its whole blocks go; the
-/// first of these is there when it is used, for then it gets a new header.
-fn idle_spare<F>(life: Life, file: F, bytes: u64, reserve_bytes: u64) -> Spare<F> {
+/// A file of which nothing matters. An older version did not tell how much of it was written: it
+/// counts as far as its whole blocks go, the first of which is there when it is used, for then it
+/// gets a new header.
+fn idle_spare<F: Clone>(found: &SegmentFile<F>, reserve_bytes: u64) -> Spare<F> {
+    let SegmentFile { life, ref file, bytes, .. } = *found;
     let block = BLOCK_BYTES as u64;
-    let initialised = (bytes.min(reserve_bytes) / block * block).max(block);
-    Spare { life, file, initialised, file_bytes: bytes.max(block) }
+    let written = found.made().unwrap_or(bytes.min(reserve_bytes));
+    let initialised = (written / block * block).max(block);
+    let (made, file_bytes) = (found.made().unwrap_or_default(), bytes.max(block));
+    Spare { life, file: file.clone(), initialised, made, file_bytes }
 }
 
 fn segment<F>(life: Life, file: F, first: Lsn, end: u64, initialised: u64) -> Segment<F> {
-    Segment {
-        life,
-        file,
-        first,
-        end,
-        initialised,
-        file_bytes: initialised,
-        live: LiveRecords::NONE,
-        died_at: Lsn::ZERO,
-        too_large: false,
-        pins: 0,
-        index: FrameIndex::new(first),
-    }
+    let made = initialised;
+    let spare = Spare { life, file, initialised, made, file_bytes: initialised };
+    Segment { end, ..Segment::of_spare(spare, first) }
+}
+
+/// A segment of this version that holds nothing, in which a log without frames begins.
+fn take_unused<F>(idle: &mut Vec<Spare<F>>, segment_bytes: u64) -> Option<Spare<F>> {
+    let fits = |spare: &Spare<F>| spare.life.takes_batches() && spare.file_bytes <= segment_bytes;
+    idle.iter().position(fits).map(|index| idle.remove(index))
 }
 
 fn open_slots<D: Disk>(disk: &D, names: &[String]) -> Result<[SlotFile<D::File>; 2], DiskError> {

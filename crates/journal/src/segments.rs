@@ -44,11 +44,31 @@ pub(crate) struct Spare<F> {
     pub(crate) life: Life,
     pub(crate) file: F,
     pub(crate) initialised: u64,
+    /// Bytes of these that its first block tells of.
+    pub(crate) made: u64,
     /// Bytes of its file, which may be more.
     pub(crate) file_bytes: u64,
 }
 
 impl<F> Segment<F> {
+    /// A spare in which the log goes on with `first`.
+    pub(crate) fn of_spare(spare: Spare<F>, first: Lsn) -> Self {
+        let Spare { life, file, initialised, file_bytes, .. } = spare;
+        Self {
+            life,
+            file,
+            first,
+            end: BLOCK_BYTES as u64,
+            initialised,
+            file_bytes,
+            live: LiveRecords::NONE,
+            died_at: Lsn::ZERO,
+            too_large: false,
+            pins: 0,
+            index: FrameIndex::new(first),
+        }
+    }
+
     /// What its live records would take in frames of their own. A small message is half header.
     pub(crate) fn live_frame_bytes(&self) -> u64 {
         self.live.bytes + self.live.count * FRAME_HEADER_BYTES as u64
@@ -64,7 +84,7 @@ impl<F> Spare<F> {
     /// A segment in which nothing matters any more.
     fn of(segment: Segment<F>) -> Self {
         let Segment { life, file, initialised, file_bytes, .. } = segment;
-        Self { life, file, initialised, file_bytes }
+        Self { life, file, initialised, made: initialised, file_bytes }
     }
 
     /// How far it was written, in whole blocks, and how long its file is, once that has so many
@@ -102,6 +122,21 @@ impl<F: Clone> Segments<F> {
     ) -> Self {
         assert!(!table.is_empty(), "there is always an active segment");
         Self { table, spares: VecDeque::new(), retired, next_number }
+    }
+
+    /// Of the files that may be used again those stay spares that are ready to continue the log:
+    /// unused, of a higher number than it has come to, and no longer than segments of today.
+    pub(crate) fn keep_spares(&mut self, segment_bytes: u64, is_unused: impl Fn(Life) -> bool) {
+        let number = self.active().life.number;
+        let is_ready = |spare: &Spare<F>| {
+            let fits = spare.life.number > number && spare.file_bytes <= segment_bytes;
+            fits && spare.life.takes_batches() && is_unused(spare.life)
+        };
+        let retired = std::mem::take(&mut self.retired);
+        let (mut ready, retired): (Vec<_>, Vec<_>) = retired.into_iter().partition(is_ready);
+        ready.sort_unstable_by_key(|spare| spare.life.number);
+        self.spares.extend(ready);
+        self.retired = retired;
     }
 
     /// Where the log continues.
@@ -184,20 +219,7 @@ impl<F: Clone> Segments<F> {
             assert_eq!(empty.pins, 0, "what holds no frame is not read");
             self.retired.push(Spare::of(empty));
         }
-        let segment = Segment {
-            life: spare.life,
-            file: spare.file,
-            first,
-            end: BLOCK_BYTES as u64,
-            initialised: spare.initialised,
-            file_bytes: spare.file_bytes,
-            live: LiveRecords::NONE,
-            died_at: Lsn::ZERO,
-            too_large: false,
-            pins: 0,
-            index: FrameIndex::new(first),
-        };
-        self.table.insert(first, segment);
+        self.table.insert(first, Segment::of_spare(spare, first));
     }
 
     /// The segment of that number was filled with zeros up to `initialised`.
@@ -211,6 +233,13 @@ impl<F: Clone> Segments<F> {
             assert!(initialised > spare.initialised, "what is filled stays filled");
             spare.initialised = initialised;
             spare.file_bytes = spare.file_bytes.max(initialised);
+        }
+    }
+
+    /// The first block of the spare of that number tells that it was made with so many bytes.
+    pub(crate) fn labelled(&mut self, number: SegmentNumber, made: u64) {
+        if let Some(spare) = self.spares.iter_mut().find(|spare| spare.life.number == number) {
+            spare.made = made;
         }
     }
 
@@ -336,9 +365,10 @@ impl<F: Clone> Segments<F> {
         self.retired.len()
     }
 
-    /// A segment whose file may be used again.
-    pub(crate) fn take_retired(&mut self) -> Option<Spare<F>> {
-        self.retired.pop()
+    /// A segment whose file may be used again; never the one that a start looks for.
+    pub(crate) fn take_retired(&mut self, noted: SegmentNumber) -> Option<Spare<F>> {
+        let index = self.retired.iter().rposition(|spare| spare.life.number != noted)?;
+        Some(self.retired.remove(index))
     }
 
     /// What lives in it cannot be appended anew: see [`Segment::too_large`].

@@ -4,7 +4,7 @@
 //! snapshot-a, snapshot-b
 //!   block 0   0  8 magic "DUNLINSN"   8  4 version   12  4 epoch   16  8 snapshot number
 //!            24  8 begin LSN         32  8 end LSN   40  8 body bytes   48  8 time
-//!            56  4 CRC of 0..56
+//!            56  4 CRC of 0..56      60  8 directory  68  4 CRC of 0..68
 //!   from 4096 chunks   0  4 bytes   4  4 CRC of the snapshot number (8 bytes) and the bytes   8 …
 //! ```
 //! The header is written last, when the body is synced and the log is synced through `end`. So a
@@ -12,14 +12,20 @@
 
 use model::{Lsn, Nanos};
 
-use crate::format::{Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, copy_to, u32_at, u64_at};
+use crate::format::{
+    DirectoryId, Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, VERSION_OF_DIRECTORIES, copy_to,
+    crc_holds, u32_at, u64_at,
+};
 use crate::{BLOCK_BYTES, Disk, DiskError, OpenError};
 
 /// The names of the two files.
 pub(crate) const SLOT_NAMES: [&str; 2] = ["snapshot-a", "snapshot-b"];
 
 const MAGIC: &[u8; 8] = b"DUNLINSN";
-const HEADER_BYTES: usize = 60;
+/// Where in a header the CRC is that all versions have.
+const CRC_AT: usize = 56;
+/// Where the CRC of a whole header is: of what version 3 brought, too.
+const CRC_WHOLE_AT: usize = 68;
 const CHUNK_HEADER_BYTES: usize = 8;
 
 /// What is read of a snapshot at a time, unless a chunk is larger.
@@ -67,6 +73,8 @@ pub(crate) struct SnapshotHeader {
     pub(crate) end: Lsn,
     pub(crate) body_bytes: u64,
     pub(crate) time: Nanos,
+    /// `None` in older versions.
+    pub(crate) directory: Option<DirectoryId>,
 }
 
 impl SnapshotHeader {
@@ -81,29 +89,38 @@ impl SnapshotHeader {
         copy_to(&mut block, 32, &self.end.0.to_le_bytes());
         copy_to(&mut block, 40, &self.body_bytes.to_le_bytes());
         copy_to(&mut block, 48, &self.time.0.to_le_bytes());
-        let (checked, _) = block.split_at(HEADER_BYTES - 4);
-        let crc = crc32c::crc32c(checked);
-        copy_to(&mut block, HEADER_BYTES - 4, &crc.to_le_bytes());
+        let DirectoryId(directory) = self.directory.unwrap_or_default();
+        copy_to(&mut block, CRC_AT + 4, &directory.to_le_bytes());
+        for at in [CRC_AT, CRC_WHOLE_AT] {
+            let (checked, _) = block.split_at(at);
+            let crc = crc32c::crc32c(checked);
+            copy_to(&mut block, at, &crc.to_le_bytes());
+        }
         block
     }
 
-    /// `None` unless magic and checksum are right; the version comes beside.
+    /// `None` unless magic and checksums are right; of a newer version only the first is looked at.
+    /// The version comes beside.
     pub(crate) fn decode(block: &[u8]) -> Option<(u32, Self)> {
-        let bytes = block.get(..HEADER_BYTES)?;
-        let checked = bytes.get(..HEADER_BYTES - 4)?;
-        let crc_holds = u32_at(bytes, HEADER_BYTES - 4)? == crc32c::crc32c(checked);
-        if bytes.get(..8)? != MAGIC || !crc_holds {
+        if block.get(..8)? != MAGIC || !crc_holds(block, CRC_AT)? {
             return None;
         }
+        let version = u32_at(block, 8)?;
+        let is_old = version < VERSION_OF_DIRECTORIES;
+        if version == FORMAT_VERSION && !crc_holds(block, CRC_WHOLE_AT)? {
+            return None;
+        }
+        let directory = DirectoryId(u64_at(block, CRC_AT + 4)?);
         let header = Self {
-            epoch: Epoch(u32_at(bytes, 12)?),
-            number: u64_at(bytes, 16)?,
-            begin: Lsn(u64_at(bytes, 24)?),
-            end: Lsn(u64_at(bytes, 32)?),
-            body_bytes: u64_at(bytes, 40)?,
-            time: Nanos(u64_at(bytes, 48)?),
+            epoch: Epoch(u32_at(block, 12)?),
+            number: u64_at(block, 16)?,
+            begin: Lsn(u64_at(block, 24)?),
+            end: Lsn(u64_at(block, 32)?),
+            body_bytes: u64_at(block, 40)?,
+            time: Nanos(u64_at(block, 48)?),
+            directory: (!is_old).then_some(directory),
         };
-        Some((u32_at(bytes, 8)?, header))
+        Some((version, header))
     }
 }
 
@@ -122,34 +139,29 @@ pub(crate) fn encode_chunk(number: u64, bytes: &[u8]) -> Vec<u8> {
 pub(crate) struct Snapshot<F> {
     pub(crate) slot: Slot,
     pub(crate) header: SnapshotHeader,
+    /// Bytes of the file.
+    pub(crate) bytes: u64,
     file: F,
 }
 
 impl<F> Snapshot<F> {
-    /// The newest of the two that has a header.
+    /// Those of the two that have a header, the newest last.
     ///
     /// # Errors
-    /// When the disk fails, a header is of a newer version, or the body is shorter than it says.
-    pub(crate) fn find_newest<D: Disk<File = F>>(
+    /// When the disk fails, or a header is of a newer version.
+    pub(crate) fn find_all<D: Disk<File = F>>(
         disk: &D,
         names: &[String],
-    ) -> Result<Option<Self>, OpenError> {
-        let mut newest: Option<Self> = None;
-        for slot in [Slot::A, Slot::B] {
-            let Some((header, file)) = read_header(disk, slot, names)? else { continue };
-            if newest.as_ref().is_none_or(|other| header.number > other.header.number) {
-                newest = Some(Self { slot, header, file });
+    ) -> Result<Vec<Self>, OpenError> {
+        let mut found = Vec::new();
+        for slot in [Slot::B, Slot::A] {
+            if let Some((header, file)) = read_header(disk, slot, names)? {
+                let bytes = disk.length(&file)?;
+                found.push(Self { slot, header, bytes, file });
             }
         }
-        let Some(Self { slot, header, file }) = &newest else { return Ok(None) };
-        let available = disk.length(file)?.saturating_sub(BLOCK_BYTES as u64);
-        if header.body_bytes > available {
-            return Err(corrupt(*slot, 0, "the file is shorter than its header says"));
-        }
-        if header.begin.max(header.end).0.max(header.number) == u64::MAX {
-            return Err(corrupt(*slot, 0, "no frame or snapshot could come after it"));
-        }
-        Ok(newest)
+        found.sort_by_key(|snapshot| snapshot.header.number);
+        Ok(found)
     }
 
     /// Hands over its chunks in their order.
@@ -271,10 +283,11 @@ mod tests {
             end: Lsn(12),
             body_bytes: 999,
             time: Nanos(7),
+            directory: Some(DirectoryId(0xD1)),
         };
         let block = header.encode();
         assert_eq!(SnapshotHeader::decode(&block), Some((FORMAT_VERSION, header)));
-        for bit in 0..HEADER_BYTES * 8 {
+        for bit in 0..(CRC_WHOLE_AT + 4) * 8 {
             let mut rotten = block;
             rotten[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(SnapshotHeader::decode(&rotten), None, "bit {bit}");

@@ -88,12 +88,15 @@ impl Stretch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{KIND_MARK, MARK_BYTES, Opening, SegmentHeader, SegmentNumber};
+    use crate::format::{
+        DirectoryId, KIND_MARK, MARK_BYTES, Opening, SegmentHeader, SegmentNumber,
+    };
 
     const FIRST: Lsn = Lsn(40);
 
     fn life(version: u32) -> Life {
-        let opening = Opening { epoch: Epoch(3), salt: 0x5A17 };
+        let directory = DirectoryId(0xD1);
+        let opening = Opening { epoch: Epoch(3), salt: 0x5A17, directory };
         let header = SegmentHeader::new(SegmentNumber(9), opening);
         Life::of(SegmentNumber(9), &SegmentHeader { version, ..header })
     }

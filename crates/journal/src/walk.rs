@@ -5,11 +5,13 @@ use std::ops::{ControlFlow, Range};
 
 use model::Lsn;
 
+use crate::control::CONTROL_NAME;
 use crate::format::{Epoch, Frame, Life, Mark};
 use crate::frame_index::FrameIndex;
-use crate::reader::{ReadBatch, SegmentReader};
+use crate::reader::{Claims, ReadBatch, SegmentReader};
 use crate::recovery::{Recover, Recovered};
-use crate::{BLOCK_BYTES, Disk, OpenError, ReadBuffers};
+use crate::survey::SegmentFile;
+use crate::{BLOCK_BYTES, Cut, Disk, OpenError, Piece};
 
 /// The walk along the log.
 pub(crate) struct Walk<'a, D: Disk> {
@@ -19,12 +21,13 @@ pub(crate) struct Walk<'a, D: Disk> {
     pub(crate) begin: Lsn,
     /// … and of none after this one.
     pub(crate) end: Lsn,
+    /// The control file says that every frame up to here was on the device.
+    pub(crate) synced: Lsn,
     /// The batches that were replayed and that no later mark says were synced.
     pub(crate) unsure: VecDeque<Extent>,
     /// Where the frames of each of `files` lie, as far as it was read.
     pub(crate) indexes: Vec<FrameIndex>,
     pub(crate) recovered: Recovered,
-    pub(crate) buffers: ReadBuffers,
 }
 
 /// How far the log was followed.
@@ -34,8 +37,25 @@ struct End {
     next: Lsn,
     /// Of the last frame found.
     epoch: Epoch,
-    /// What the rest of the disk says was synced.
-    claimed: Lsn,
+    /// What the rest of the disk says.
+    claims: Claims,
+}
+
+/// Where the log ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) tail: Option<Tail>,
+    /// The frame that comes next.
+    pub(crate) next: Lsn,
+    /// The highest epoch of any batch that was read.
+    pub(crate) epoch: Epoch,
+}
+
+impl End {
+    /// Whether the last batch that was replayed lies in that segment.
+    fn is_in(&self, index: usize) -> bool {
+        self.tail.is_some_and(|tail| tail.index == index)
+    }
 }
 
 /// Replayed batches and where they lie.
@@ -66,7 +86,8 @@ impl<D: Disk> Walk<'_, D> {
         }
         // Where an older segment is there and only its frames are not, they may never have been
         // durable: what later marks claim will tell.
-        let frames_lost = self.files.first().is_some_and(|file| file.first.is_none());
+        let mut begun = self.files.iter().filter(|file| file.is_begun());
+        let frames_lost = begun.next().is_some_and(|file| file.first.is_none());
         match self.files.iter().find_map(|file| file.first.map(|mark| (file.life.number, mark.lsn)))
         {
             Some((number, lsn)) if !frames_lost => Err(OpenError::Missing {
@@ -77,52 +98,55 @@ impl<D: Disk> Walk<'_, D> {
         }
     }
 
-    /// Replays from there to the end of the log, and tells where it is and which frame is next. The
-    /// rest of the disk is read in the same go, and says whether that is the end.
+    /// Replays from there to the end of the log. The rest of the disk is read in the same go, and
+    /// says whether that is the end.
     pub(crate) fn replay(
         &mut self,
         start: usize,
         recover: &mut impl Recover,
-    ) -> Result<(Option<Tail>, Lsn), OpenError> {
+    ) -> Result<Ended, OpenError> {
         let first = self.files.get(start).and_then(|file| file.first);
         let next = first.map_or(self.begin.next(), |mark| mark.lsn);
-        let mut end = End { tail: None, next, epoch: Epoch::default(), claimed: self.end };
+        let claims = Claims { synced: self.end.max(self.synced), epoch: Epoch::default() };
+        let mut end = End { tail: None, next, epoch: Epoch::default(), claims };
         let mut goes_on = Some(start).filter(|start| *start < self.files.len());
         let from = goes_on.unwrap_or(0);
-        self.read_segments(from.., |walk, index, bytes, whole| {
+        self.read_segments(from.., |walk, index, piece| {
+            // A segment that was whole to its end.
+            if let Some(read) = goes_on.filter(|read| *read < index && end.is_in(*read)) {
+                goes_on = walk.continuation(read, end.next, end.epoch);
+            }
             let behind = match goes_on {
                 Some(later) if index < later => return Ok(ControlFlow::Continue(())),
-                Some(_) => {
-                    let offset = walk.replay_segment(index, (bytes, whole), &mut end, recover)?;
-                    end.tail = Some(Tail { index, offset });
-                    goes_on = walk.continuation(index, end.next, end.epoch);
-                    offset
-                }
-                None => BLOCK_BYTES as u64,
+                Some(_) => walk.replay_piece(index, &piece, &mut end, recover)?,
+                None => 0,
             };
+            if goes_on.is_some() && behind < piece.bytes.len() {
+                goes_on = walk.continuation(index, end.next, end.epoch);
+            }
             if goes_on.is_none() {
-                end.claimed = end.claimed.max(walk.claimed(index, bytes, behind));
+                end.claims = end.claims.max(walk.claims(index, &piece, behind));
             }
             Ok(ControlFlow::Continue(()))
         })?;
         self.judge(&end)?;
-        Ok((end.tail, end.next))
+        Ok(Ended { tail: end.tail, next: end.next, epoch: end.epoch.max(end.claims.epoch) })
     }
 
-    /// Replays the batches of one segment, of which so many bytes are whole; tells where the first
-    /// that is not whole begins.
-    fn replay_segment(
+    /// Replays the batches of a piece of a segment; tells where in it the first begins that is not
+    /// whole.
+    fn replay_piece(
         &mut self,
         index: usize,
-        (bytes, whole): (&[u8], usize),
+        piece: &Piece<'_>,
         end: &mut End,
         recover: &mut impl Recover,
-    ) -> Result<u64, OpenError> {
+    ) -> Result<usize, OpenError> {
         let life = self.file(index).life;
-        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, Some(end.next), end.epoch)
-            .knowing_whole(whole);
+        let mut reader = SegmentReader::new(piece.bytes, life, Some(end.next), end.epoch)
+            .knowing_whole(piece.whole);
         loop {
-            let offset = reader.offset() as u64;
+            let offset = piece.offset + reader.offset() as u64;
             let Some(batch) = reader.next_batch() else { break };
             self.recovered.latest = self.recovered.latest.max(batch.time());
             let extent = Extent { index, offset, bytes: batch.bytes(), last: batch.last() };
@@ -137,7 +161,8 @@ impl<D: Disk> Walk<'_, D> {
         }
         end.next = reader.expected().unwrap_or(end.next);
         end.epoch = reader.epoch();
-        Ok(reader.offset() as u64)
+        end.tail = Some(Tail { index, offset: piece.offset + reader.offset() as u64 });
+        Ok(reader.offset())
     }
 
     /// A batch was replayed whose mark, or the snapshot, says that all up to `synced` was synced.
@@ -158,20 +183,25 @@ impl<D: Disk> Walk<'_, D> {
         (index + 1..self.files.len()).find(|later| self.file(*later).first.is_some_and(continues))
     }
 
-    /// The highest position that any mark of a segment from `offset` on claims to have been synced.
-    fn claimed(&self, index: usize, bytes: &[u8], offset: u64) -> Lsn {
-        let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        let life = self.file(index).life;
-        SegmentReader::new(bytes, life, from, None, Epoch::default()).synced_claimed()
+    /// What marks of a piece of a segment claim, from so many bytes on.
+    fn claims(&self, index: usize, piece: &Piece<'_>, from: usize) -> Claims {
+        let file = self.file(index);
+        let left = file.reach().saturating_sub(piece.offset + from as u64);
+        let behind = piece.bytes.get(from..).unwrap_or_default();
+        SegmentReader::new(behind, file.life, None, Epoch::default()).claims(left)
     }
 
     /// The log may end there unless something says that the next frame was durable.
     fn judge(&self, end: &End) -> Result<(), OpenError> {
-        let (claimed, lsn) = (end.claimed, end.next);
+        let (claimed, lsn) = (end.claims.synced, end.next);
         if claimed < lsn {
             return Ok(());
         }
-        let by = if claimed == self.end { "the snapshot" } else { "a later batch" };
+        let by = match claimed {
+            _ if claimed == self.end => "the snapshot",
+            _ if claimed == self.synced => CONTROL_NAME,
+            _ => "a later batch",
+        };
         let cause = format!("frame {lsn} should be here; {by} says that {claimed} was synced");
         match end.tail {
             Some(tail) => Err(corrupt(self.file(tail.index).life, tail.offset, cause)),
@@ -193,61 +223,61 @@ impl<D: Disk> Walk<'_, D> {
         wanted.sort_unstable();
         wanted.dedup();
         let in_log = tail.map_or(0, |tail| tail.index + 1);
-        let (pieces, before) = self.where_wanted(in_log, &wanted);
+        let (holders, before) = self.where_wanted(in_log, &wanted);
         if let Some(lsn) = before.last() {
             return Err(self.lost(0..in_log, *lsn));
         }
-        let indexes: Vec<_> = pieces.iter().map(|(index, _)| *index).collect();
-        let mut pieces = pieces.iter();
-        self.read_segments(indexes, |walk, index, bytes, whole| {
-            let Some((_, here)) = pieces.next() else { return Ok(ControlFlow::Break(())) };
-            walk.restore_segment(index..in_log, (bytes, whole), here, recover)?;
-            Ok(ControlFlow::Continue(()))
-        })
+        holders
+            .into_iter()
+            .try_for_each(|(index, here)| self.restore_segment(index..in_log, here, recover))
     }
 
     /// The segments in which the wanted frames lie, and which of them lie there; and those that are
     /// before all of them.
     fn where_wanted<'w>(&self, in_log: usize, wanted: &'w [Lsn]) -> Wanted<'w> {
-        let mut pieces = Vec::new();
+        let mut holders = Vec::new();
         let mut rest = wanted;
         for index in (0..in_log).rev() {
             let Some(mark) = self.file(index).first else { continue };
             let (before, here) = rest.split_at(rest.partition_point(|lsn| *lsn < mark.lsn));
             if !here.is_empty() {
-                pieces.push((index, here));
+                holders.push((index, here));
             }
             rest = before;
         }
-        (pieces, rest)
+        (holders, rest)
     }
 
-    /// Restores what is wanted of the first of these files.
+    /// Restores what is wanted of the first of these files, which is read as far as that lies.
     fn restore_segment(
         &mut self,
         files: Range<usize>,
-        (bytes, whole): (&[u8], usize),
         wanted: &[Lsn],
         recover: &mut impl Recover,
     ) -> Result<(), OpenError> {
         let index = files.start;
         let life = self.file(index).life;
-        let mut reader = SegmentReader::new(bytes, life, BLOCK_BYTES, None, Epoch::default())
-            .knowing_whole(whole);
         let mut wanted = wanted.iter().peekable();
-        while wanted.peek().is_some() {
-            let offset = reader.offset() as u64;
-            let Some(batch) = reader.next_batch() else { break };
-            let found = index_of(&mut self.indexes, index);
-            for frame in noted_frames(found, life, offset, &batch) {
-                if wanted.next_if(|lsn| **lsn == frame.lsn).is_some() {
-                    recover
-                        .restore(frame.lsn, frame.payload)
-                        .map_err(|cause| corrupt(life, reader.offset() as u64, cause))?;
+        let (mut offset, mut expected, mut epoch) = (BLOCK_BYTES as u64, None, Epoch::default());
+        self.read_segments([index], |walk, _, piece| {
+            let mut reader =
+                SegmentReader::new(piece.bytes, life, expected, epoch).knowing_whole(piece.whole);
+            while wanted.peek().is_some() {
+                offset = piece.offset + reader.offset() as u64;
+                let Some(batch) = reader.next_batch() else { break };
+                let found = index_of(&mut walk.indexes, index);
+                for frame in noted_frames(found, life, offset, &batch) {
+                    if wanted.next_if(|lsn| **lsn == frame.lsn).is_some() {
+                        recover
+                            .restore(frame.lsn, frame.payload)
+                            .map_err(|cause| corrupt(life, offset, cause))?;
+                    }
                 }
             }
-        }
-        let offset = reader.offset() as u64;
+            (expected, epoch) = (reader.expected(), reader.epoch());
+            let goes_on = wanted.peek().is_some() && reader.offset() == piece.bytes.len();
+            Ok(if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
         let Some(lsn) = wanted.next() else { return Ok(()) };
         // Of a segment whose first mark is rotten nobody knows what it begins with.
         let next = index + 1..files.end.min(index + 2);
@@ -269,32 +299,33 @@ impl<D: Disk> Walk<'_, D> {
         }
     }
 
-    /// Reads segments one after the other until `take` breaks off; that is told how many bytes of
-    /// each are whole.
+    /// Reads the batches of segments one after the other until `take` breaks off; that is told of
+    /// which segment a piece is.
     fn read_segments(
         &mut self,
         indexes: impl IntoIterator<Item = usize>,
-        mut take: impl FnMut(&mut Self, usize, &[u8], usize) -> Result<ControlFlow<()>, OpenError>,
+        mut take: impl FnMut(&mut Self, usize, Piece<'_>) -> Result<ControlFlow<()>, OpenError>,
     ) -> Result<(), OpenError> {
         let indexes = indexes.into_iter().take_while(|index| *index < self.files.len());
         let indexes: Vec<_> = indexes.collect();
         let found = || indexes.iter().map(|index| self.file(*index));
-        let files: Vec<_> = found().map(|found| (found.file.clone(), found.bytes)).collect();
-        let lives: Vec<_> = found().map(|found| found.life).collect();
-        let check = |place: usize, bytes: &[u8]| {
-            lives.get(place).map_or(0, |life| SegmentReader::whole_bytes(bytes, *life))
+        let parts: Vec<_> = found().map(SegmentFile::batches).collect();
+        let lives: Vec<_> = found().map(|found| (found.life, found.reach())).collect();
+        let check = |place: usize, offset: u64, bytes: &[u8]| {
+            let cut = |(life, reach): &(Life, u64)| {
+                SegmentReader::cut(bytes, *life, reach.saturating_sub(offset))
+            };
+            lives.get(place).map_or(Cut::default(), cut)
         };
         let mut outcome = Ok(());
-        let mut buffers = core::mem::take(&mut self.buffers);
-        self.disk.read_files(&files, &mut buffers, &check, &mut |place, bytes, whole| {
-            self.recovered.bytes += bytes.len() as u64;
-            let Some(index) = indexes.get(place) else { return ControlFlow::Break(()) };
-            take(self, *index, bytes, whole).unwrap_or_else(|error| {
+        self.disk.read_pieces(&parts, &check, &mut |piece| {
+            self.recovered.bytes += piece.bytes.len() as u64;
+            let Some(index) = indexes.get(piece.part) else { return ControlFlow::Break(()) };
+            take(self, *index, piece).unwrap_or_else(|error| {
                 outcome = Err(error);
                 ControlFlow::Break(())
             })
         })?;
-        self.buffers = buffers;
         outcome
     }
 
@@ -305,23 +336,6 @@ impl<D: Disk> Walk<'_, D> {
 
 /// Segments and the frames that are wanted of each; and those that are in none of them.
 type Wanted<'w> = (Vec<(usize, &'w [Lsn])>, &'w [Lsn]);
-
-/// A segment's file as found.
-#[derive(Debug)]
-pub(crate) struct SegmentFile<F> {
-    pub(crate) life: Life,
-    pub(crate) file: F,
-    pub(crate) bytes: u64,
-    /// The mark of its first batch, whole or not; `None`: it holds nothing of this life.
-    pub(crate) first: Option<Mark>,
-}
-
-impl<F> SegmentFile<F> {
-    /// One of its frames that knows none yet.
-    pub(crate) fn index(&self) -> FrameIndex {
-        FrameIndex::new(self.first.map_or(Lsn::ZERO, |mark| mark.lsn))
-    }
-}
 
 /// Where the log continues.
 #[derive(Clone, Copy, Debug)]

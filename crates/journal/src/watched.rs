@@ -1,6 +1,7 @@
 //! Which files a running journal counts on, for a look at whether they are still there.
 
 use crate::Journal;
+use crate::control::CONTROL_NAME;
 use crate::segments::{Segment, Spare};
 use crate::snapshot::Slot;
 
@@ -16,7 +17,8 @@ impl<F: Clone> Journal<F> {
         let others = others.chain(self.segments.iter_spares().map(of_spare));
         let others = others.chain(self.segments.iter_retired().map(of_spare));
         let from = turn % self.segments.count().div_ceil(WATCHED_AT_ONCE) * WATCHED_AT_ONCE;
-        let mut watched = vec![of_segment(active)];
+        let control = (CONTROL_NAME.to_owned(), self.reach.control_file().clone());
+        let mut watched = vec![of_segment(active), control];
         watched.extend(slots);
         watched.extend(others.skip(from).take(WATCHED_AT_ONCE));
         watched

@@ -19,12 +19,17 @@ pub(crate) fn journal_hub_with(test: &str, memory_limit: Option<u64>) -> (PathBu
 
 /// The same as it is before its threads begin.
 pub(crate) fn fresh_hub(test: &str, memory_limit: Option<u64>) -> (PathBuf, Hub) {
+    let config = config(test, memory_limit);
+    let disk = crate::server::open_disk(&config, usize::MAX).unwrap();
+    let hub = crate::server::build(&config, disk).unwrap();
+    (config.data, hub)
+}
+
+/// Of one with a directory of this test's own.
+pub(crate) fn config(test: &str, memory_limit: Option<u64>) -> Config {
     let data = std::env::temp_dir().join(format!("dunlin-{}-{test}", std::process::id()));
     let (threads, log, listen) = (1, Log::Quiet, Vec::new());
-    let config =
-        Config { data: data.clone(), threads, log, listen, memory_limit, ..Config::default() };
-    let disk = crate::server::open_disk(&config, usize::MAX).unwrap();
-    (data, crate::server::build(&config, disk).unwrap())
+    Config { data, threads, log, listen, memory_limit, ..Config::default() }
 }
 
 /// What the housekeeper would do.
@@ -38,8 +43,11 @@ pub(crate) fn keep_house(hub: &Hub) {
     }
 }
 
-/// What the committers would do.
+/// What the committers would do, and the housekeeper where a write waits for a chore.
 pub(crate) fn write_all(hub: &Hub) {
+    if hub.lock().broker.unwritten().waits_for_chore {
+        keep_house(hub);
+    }
     hub.hand_over(&mut hub.lock());
     while write_handed(hub) > 0 {
         hub.hand_over(&mut hub.lock());

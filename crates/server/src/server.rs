@@ -537,3 +537,7 @@ fn join(threads: &mut Vec<JoinHandle<()>>) -> Result<(), Failure> {
     }
     end
 }
+
+#[cfg(test)]
+#[path = "start_test.rs"]
+mod tests;

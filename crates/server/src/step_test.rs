@@ -414,6 +414,41 @@ fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
     std::fs::remove_dir_all(data).unwrap();
 }
 
+/// A chore moves the watermark of the log, and a batch that ends behind it waits for that chore: no
+/// reactor spins meanwhile, and the thread that completes the chore begins the write.
+#[test]
+fn write_behind_watermark_waits_for_chore() {
+    let (data, hub) = journal_hub("watermark");
+    let mut turns = Turns::new(&hub);
+    let mut client = turns.connect();
+    let put = format!("put 0 0 60 60000\r\n{}\r\n", "x".repeat(60_000));
+    let mut puts = 0;
+    while !hub.lock().broker.unwritten().waits_for_chore {
+        write_all(&hub);
+        puts += 1;
+        // Between these the only chore asked for is the one that moves the watermark, mostly.
+        if puts % 80 == 1 {
+            keep_house(&hub);
+        }
+        assert!(puts < 1_000, "no batch waits for a chore");
+        client.send(&put);
+        turns.settle();
+    }
+    assert!(!hub.is_write_due(), "reactors sleep");
+    hub.hand_over(&mut hub.lock());
+    assert_eq!(write_handed(&hub), 0, "no write begins before the chore is done");
+    turns.turn_if_any();
+    assert_eq!(client.lines().last(), Some(&format!("INSERTED {}", puts - 1)));
+
+    keep_house(&hub);
+    assert_eq!(write_handed(&hub), 1);
+    turns.settle();
+    assert_eq!(client.lines(), [format!("INSERTED {puts}")]);
+    drop(turns);
+    drop(hub);
+    std::fs::remove_dir_all(data).unwrap();
+}
+
 #[test]
 fn what_a_session_answers_by_itself_is_paid_for() {
     let hub = hub();

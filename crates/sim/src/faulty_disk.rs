@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use journal::{Disk, DiskError, DiskErrorKind, WriteMode};
+use journal::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, WriteMode};
 use model::Nanos;
 
 use crate::{Extent, Image, Rng};
@@ -298,6 +298,11 @@ impl Disk for FaultyDisk {
         self.0.borrow().epoch + 0x5A17
     }
 
+    /// Small, so that what is read of a segment comes in many.
+    fn piece_bytes(&self) -> usize {
+        2 * BLOCK_BYTES
+    }
+
     fn names(&self) -> Result<Vec<String>, DiskError> {
         self.call("list", ".", |state, _| {
             // In no particular order: whoever relies on one shall notice.
@@ -466,7 +471,9 @@ impl State {
     fn next_fault(&mut self) -> Option<Fault> {
         self.calls += 1;
         let mut fault = self.faults.remove(&self.calls);
-        if let (None, Some((per_million, faults))) = (fault, &self.random)
+        // Where none can come none is drawn: how often a file is read does not change what a power
+        // cut leaves.
+        if let (None, Some((per_million @ 1.., faults))) = (fault, &self.random)
             && self.rng.chance(*per_million, 1_000_000)
         {
             fault = Some(self.rng.pick(faults));

@@ -180,7 +180,8 @@ impl KeyOracle {
         })
     }
 
-    /// A client's connection is gone: what it popped and did not settle is back in its place.
+    /// A client's connection is gone: what it popped and did not settle is back in its place, and
+    /// goes where there is none.
     pub fn closed(&mut self, now: Nanos, client: u64) {
         self.pass(now);
         self.waiting.retain(|waiting| waiting.client != client);
@@ -189,6 +190,7 @@ impl KeyOracle {
         self.places.forget(client);
         self.turns.lose_order();
         self.change(|keyspace| keyspace.give_back(client));
+        self.shed();
     }
 
     /// A client has read a reply that depends on so many steps.

@@ -64,6 +64,10 @@ impl Disk for LyingDisk {
         self.disk.salt()
     }
 
+    fn piece_bytes(&self) -> usize {
+        self.disk.piece_bytes()
+    }
+
     fn names(&self) -> Result<Vec<String>, DiskError> {
         // A process begins, without what the last one kept.
         self.buffered.borrow_mut().clear();
@@ -85,8 +89,9 @@ impl Disk for LyingDisk {
     fn read(&self, file: &FaultyFile, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
         self.flush()?;
         let read = self.disk.read(file, offset, buffer)?;
-        if self.defect == Defect::IgnoresTornTail && offset == 0 {
-            forge_checksums(buffer);
+        if self.defect == Defect::IgnoresTornTail {
+            // The first block of a segment holds no batch.
+            forge_checksums(buffer, if offset == 0 { BLOCK_BYTES } else { 0 });
         }
         Ok(read)
     }
@@ -138,12 +143,12 @@ impl Disk for LyingDisk {
 /// Writes that a process keeps which should hand over each.
 const BUFFERED_MAX: usize = 2;
 
-/// Gives every frame of a segment the checksum that its bytes have; see docs/format.md.
-fn forge_checksums(segment: &mut [u8]) {
-    let salt = segment.get(24..32).unwrap_or_default().to_vec();
-    let mut batch = BLOCK_BYTES;
+/// Gives every frame of a segment, from the batch at `batch` on, the checksum that its bytes have;
+/// see docs/format.md.
+fn forge_checksums(segment: &mut [u8], mut batch: usize) {
     while batch + MARK_BYTES <= segment.len() {
         let is_mark = segment.get(batch + 20) == Some(&1);
+        let salt = segment.get(batch + 56..batch + MARK_BYTES).unwrap_or_default().to_vec();
         let frames = if is_mark { number(segment, batch + FRAME_HEADER_BYTES + 12) } else { 0 };
         let mut frame = batch + MARK_BYTES;
         for _ in 0..frames {

@@ -588,12 +588,15 @@ impl<D: Disk> Server<D> {
         outside.trace(self.now, || format!("for {id}: {} -> {reply:?}", brief(command)));
         let client = outside.amqp_clients.get_mut(&id).expect("invariant: connected");
         client.commanded(command);
+        let evicted = outside.oracle.counted().evicted;
         let changes = outside.oracle.commanded(self.now, id, command, reply);
+        // What it makes a dead letter may take the place of one that is in the log.
+        let evicts = outside.oracle.counted().evicted > evicted;
         let Some(Output { after, reply, .. }) = answer else { return };
         if shows_one(reply) && outside.oracle.are_in_memory(changes.clone()) {
             assert_eq!(after.lsn, Lsn::ZERO, "{command:?} is about memory alone");
             let rolls_back = matches!(command, Command::Rollback { .. });
-            let may_write = rolls_back || outside.oracle.sheds();
+            let may_write = rolls_back || evicts || outside.oracle.sheds();
             assert!(self.appended == 0 || may_write, "{command:?} went to the disk");
         }
         if let Reply::Waits { ticket } = reply {

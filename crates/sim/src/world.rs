@@ -868,7 +868,7 @@ fn deliver<D: Disk>(id: u64, client: &mut Client, bytes: usize, server: &mut Ser
 const OPERATOR: u64 = 0x6f70_6572_6174_6f72;
 
 /// The file that counts openings.
-const EPOCH_BYTES: u64 = 8;
+const EPOCH_BYTES: u64 = 4096;
 
 /// The largest message in memory, with all around it.
 const LARGEST_BYTES: u64 = BODY_BYTES_MAX as u64 + 1024;

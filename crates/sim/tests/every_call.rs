@@ -55,8 +55,8 @@ fn script(clients: Clients, seed: u64, policy: StorePolicy) -> Scenario {
     let mut scenario = Scenario::new(seed);
     scenario.policy = policy;
     scenario.journal.policy = policy;
-    scenario.journal.segment_bytes = 64 * 1024;
-    scenario.journal.extent_bytes = 32 * 1024;
+    scenario.journal.segment_bytes = 40 * 1024;
+    scenario.journal.extent_bytes = 16 * 1024;
     scenario.journal.reserve_bytes = 32 * 1024;
     scenario.journal.batch_bytes = 16 * 1024;
     scenario.journal.disk_bytes_max = None;
@@ -205,4 +205,4 @@ const SEEDS: u64 = 100;
 const STRIDE: u64 = 23;
 
 /// More calls than a recovery of the scripts makes.
-const RECOVERY_CALLS: u64 = 45;
+const RECOVERY_CALLS: u64 = 90;

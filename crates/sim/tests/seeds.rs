@@ -28,7 +28,8 @@ fn six_thousand_seeds_keep_every_promise() {
     assert!(total.recoveries_fallen > SEEDS / 10, "{total}");
     assert!(total.failures > SEEDS / 100, "{total}");
     assert!(total.snapshots > SEEDS / 2, "{total}");
-    assert!(total.segments_recycled > SEEDS, "{total}");
+    // A start uses spares as they are, so only segments that held frames are recycled.
+    assert!(total.segments_recycled > SEEDS / 10, "{total}");
     assert!(total.refusals > SEEDS / 100, "{total}");
     assert!(total.spilled > SEEDS / 2, "{total}");
     assert!(total.scarcity.waits > SEEDS / 10, "{total}");

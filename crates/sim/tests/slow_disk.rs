@@ -39,11 +39,14 @@ fn put_of(queue: &str, persistence: Persistence, body: Rc<[u8]>) -> Wish {
     Wish::Put { queue, priority: 0, delay: 0, lease: 60, persistence, body }
 }
 
-/// Somebody waits for a durable job, of which the next call to the disk takes long.
+/// Somebody waits for a durable job, of which the next calls to the disk take long.
 fn stall(world: &mut World<FaultyDisk>, disk: &FaultyDisk) -> u64 {
     let waiting = world.connect(Character::Anyone);
-    disk.inject(disk.calls() + 1, Fault::Slow);
+    // A chore, or the watermark of its segment, may come before it.
+    let calls = disk.calls() + 1..disk.calls() + 5;
+    calls.clone().for_each(|call| disk.inject(call, Fault::Slow));
     let answer = world.ask_meanwhile(waiting, put("default", Persistence::Persistent));
+    calls.for_each(|call| disk.withdraw(call));
     assert_eq!(answer, None, "it is not on the disk yet");
     waiting
 }

@@ -152,7 +152,7 @@ thread_local! {
 /// The first segment alone, as far as it was written.
 fn lone_segment() -> MemoryDisk {
     let disk = MemoryDisk::default();
-    disk.directory().salt = 0x5a17;
+    (disk.directory().salt, disk.directory().piece_bytes) = (0x5a17, Some(2 * BLOCK));
     let mut store = Store::open(&disk, tiny(StorePolicy::Always)).expect("an empty journal");
     store.settle();
     for key in 0..3 {
@@ -171,7 +171,7 @@ fn lone_segment() -> MemoryDisk {
 /// Several segments and both snapshots, frames before and behind them.
 fn base() -> MemoryDisk {
     let disk = MemoryDisk::default();
-    disk.directory().salt = 0x5a17;
+    (disk.directory().salt, disk.directory().piece_bytes) = (0x5a17, Some(2 * BLOCK));
     let mut store = Store::open(&disk, small()).expect("an empty journal");
     store.settle();
     for key in 0..10 {
@@ -225,7 +225,7 @@ fn mend(disk: &MemoryDisk) {
     for (name, file) in &disk.directory().files {
         let bytes = &mut *file.borrow_mut();
         match name.as_str() {
-            "epoch" => mend_one(bytes, 4, 0..4, 0),
+            "epoch" => mend_one(bytes, 56, 0..56, 0),
             "snapshot-a" | "snapshot-b" => mend_snapshot(bytes),
             _ => mend_segment(bytes),
         }
@@ -234,6 +234,8 @@ fn mend(disk: &MemoryDisk) {
 
 fn mend_segment(bytes: &mut [u8]) {
     mend_one(bytes, 32, 0..32, 0);
+    mend_one(bytes, 44, 0..44, 0);
+    mend_one(bytes, 572, 512..572, 0);
     let seed = bytes.get(24..32).map_or(0, crc32c::crc32c);
     let mut at = BLOCK;
     while at < bytes.len() {
@@ -257,6 +259,7 @@ fn mend_frame(bytes: &mut [u8], at: usize, seed: u32) -> Option<usize> {
 
 fn mend_snapshot(bytes: &mut [u8]) {
     mend_one(bytes, 56, 0..56, 0);
+    mend_one(bytes, 68, 0..68, 0);
     let seed = bytes.get(16..24).map_or(0, crc32c::crc32c);
     let mut at = BLOCK;
     while at + 8 < bytes.len() {

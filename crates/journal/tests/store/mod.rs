@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use journal::{
-    CheckFile, Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, ReadBuffers,
-    Recover, Recovered, TakeFile, Write, WriteMode,
+    Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, PIECE_BYTES, Recover,
+    Recovered, Write, WriteMode,
 };
 use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
@@ -29,10 +29,10 @@ pub struct Directory {
     pub changes: u64,
     pub syncs: u64,
     pub salt: u64,
+    /// `None`: as a disk has them that has no other wish.
+    pub piece_bytes: Option<usize>,
     /// The next sync fails.
     pub fail_sync: bool,
-    /// Files that were asked for to be read as a whole.
-    pub whole_reads: usize,
 }
 
 #[derive(Clone)]
@@ -62,6 +62,7 @@ impl MemoryDisk {
     /// An independent copy of all files.
     pub fn image(&self) -> Self {
         let copy = Self::default();
+        copy.0.borrow_mut().piece_bytes = self.0.borrow().piece_bytes;
         for (name, bytes) in &self.0.borrow().files {
             let bytes = Rc::new(RefCell::new(bytes.borrow().clone()));
             copy.0.borrow_mut().files.insert(name.clone(), bytes);
@@ -79,6 +80,10 @@ impl Disk for MemoryDisk {
 
     fn salt(&self) -> u64 {
         self.0.borrow().salt
+    }
+
+    fn piece_bytes(&self) -> usize {
+        self.0.borrow().piece_bytes.unwrap_or(PIECE_BYTES)
     }
 
     fn names(&self) -> Result<Vec<String>, DiskError> {
@@ -111,23 +116,6 @@ impl Disk for MemoryDisk {
         let count = buffer.len().min(bytes.len() - from);
         buffer[..count].copy_from_slice(&bytes[from..from + count]);
         Ok(count)
-    }
-
-    fn read_files(
-        &self,
-        files: &[(MemoryFile, u64)],
-        _buffers: &mut ReadBuffers,
-        check: &CheckFile<'_>,
-        take: &mut TakeFile<'_>,
-    ) -> Result<(), DiskError> {
-        self.0.borrow_mut().whole_reads += files.len();
-        for (index, (file, _)) in files.iter().enumerate() {
-            let bytes = file.bytes.borrow().clone();
-            if take(index, &bytes, check(index, &bytes)).is_break() {
-                break;
-            }
-        }
-        Ok(())
     }
 
     fn shorten(&self, file: &MemoryFile, to: u64) -> Result<(), DiskError> {

@@ -128,14 +128,16 @@ impl Oracle {
     /// nobody gets.
     fn first_waiting(&self, queue: &str, now: Nanos) -> Option<(u32, u64)> {
         let is_open = self.paused.get(queue).is_none_or(|until| *until < now);
-        let rank = |message: &Message| {
+        let rank = |(id, message): (&u64, &Message)| {
             let waiting = matches!(message.place, Place::Ready(since) if since < now);
+            // Of what time brings back all at once each is given as it comes.
+            let waiting = waiting && !self.returning.contains(id);
             let is_over = message.content.expires.is_some_and(|at| at <= now);
             let here = waiting && !is_over && &*message.content.queue == queue;
             here.then_some((message.content.priority, message.nature.order_max))
         };
         // Of these some may have gone for others.
         let is_unsure = self.is_behind && self.dead_letters_max < u64::MAX && queue == DEAD_LETTERS;
-        self.messages.values().filter_map(rank).min().filter(|_| is_open && !is_unsure)
+        self.messages.iter().filter_map(rank).min().filter(|_| is_open && !is_unsure)
     }
 }

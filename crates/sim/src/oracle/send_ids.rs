@@ -170,6 +170,8 @@ impl Oracle {
         let Sent::Command(Command::PutTo { to, message, transaction: None }) = sent else { return };
         let Some(send_id) = message.send_id.clone() else { return };
         let key = (to.clone(), send_id);
+        // A crash that undid the first makes its number the next to be given.
+        let is_given = |id| id < self.next_id;
         let Some(seen) = self.send_ids.seen.get_mut(&key).filter(|seen| seen.is_unsure) else {
             return;
         };
@@ -179,7 +181,7 @@ impl Oracle {
                 assert!(!is_same, "it says the same again: {message:?}");
                 seen.is_unsure = false;
             }
-            Reply::Stored { message } if message.0 == seen.ids.0 => {
+            Reply::Stored { message } if message.0 == seen.ids.0 && is_given(message.0) => {
                 assert!(is_same, "{message} says something else");
                 seen.is_unsure = false;
             }
