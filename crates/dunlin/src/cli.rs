@@ -136,6 +136,10 @@ pub(crate) struct Receive {
     /// Go on until a signal comes
     #[arg(long, conflicts_with_all = ["count", "wait", "keep"])]
     pub(crate) follow: bool,
+    /// With --follow: wait for the broker where it is not there, or goes, and go on once it is
+    /// back; what was written and could not be acknowledged comes again
+    #[arg(long, requires = "follow")]
+    pub(crate) reconnect: bool,
     /// How many
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) count: u64,
@@ -294,6 +298,23 @@ pub(crate) enum Journal {
     Verify {
         /// Its directory
         dir: PathBuf,
+    },
+    /// Say what is wrong with a directory that is refused, and what going on without it would lose
+    ///
+    /// Mends a lost, damaged or older control file (epoch), and a log whose last file is lost or
+    /// older than the others: with --accept-loss the log goes on where the files that are there
+    /// end. Look for the right files first, since what is gone is gone for good then; and keep a
+    /// copy.
+    /// Damage inside of the log, and files that were cut, are not mended.
+    Repair {
+        /// Its directory
+        dir: PathBuf,
+        /// Do it; without this nothing is changed
+        #[arg(long)]
+        accept_loss: bool,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Print everything that can be read, whatever is damaged
     ///

@@ -17,6 +17,8 @@ pub(crate) enum Error {
     Failed(Failure),
     /// What was asked for is not there, or did not come in time.
     Nothing(String),
+    /// Nobody is there who could be asked, or who is has too much to do: nothing was done.
+    Unreachable(String),
     /// It was asked for, and no answer came: whether it was done is not known.
     Unanswered(String),
     /// Anything else, in words for the person who asked for it.
@@ -29,6 +31,7 @@ impl Error {
         match self {
             Self::Settings(text) => Self::Settings(format!("{text}; {what}")),
             Self::Nothing(text) => Self::Nothing(format!("{text}; {what}")),
+            Self::Unreachable(text) => Self::Unreachable(format!("{text}; {what}")),
             Self::Unanswered(text) => Self::Unanswered(format!("{text}; {what}")),
             Self::Other(text) => Self::Other(format!("{text}; {what}")),
             error => error,
@@ -42,7 +45,7 @@ impl Error {
             Self::Nothing(_) => NOTHING,
             Self::Start(error) if error.is_misuse() => 2,
             Self::Failed(_) => IO_ERROR,
-            Self::Start(_) | Self::Unanswered(_) | Self::Other(_) => 1,
+            Self::Start(_) | Self::Unreachable(_) | Self::Unanswered(_) | Self::Other(_) => 1,
         }
     }
 }
@@ -52,6 +55,7 @@ impl fmt::Display for Error {
         match self {
             Self::Settings(what)
             | Self::Nothing(what)
+            | Self::Unreachable(what)
             | Self::Unanswered(what)
             | Self::Other(what) => f.write_str(what),
             Self::Start(error) => error.fmt(f),

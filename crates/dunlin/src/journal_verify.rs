@@ -35,7 +35,7 @@ pub(crate) fn run(directory: &Path) -> Result<(), Error> {
 }
 
 /// What is stored does not depend on any option.
-fn options() -> BrokerOptions {
+pub(crate) fn options() -> BrokerOptions {
     let policy = StorePolicy::Always;
     let engine = EngineOptions::new(policy);
     BrokerOptions { engine, journal: JournalOptions::new(policy) }

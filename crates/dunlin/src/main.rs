@@ -7,6 +7,7 @@ mod exit;
 mod journal_dump;
 mod journal_explain;
 mod journal_open;
+mod journal_repair;
 mod journal_verify;
 mod listen;
 mod parse;
@@ -24,6 +25,9 @@ fn main() -> ExitCode {
         Command::Client(client) => client::run(client),
         Command::Journal { journal: Journal::Verify { dir } } => journal_verify::run(&dir),
         Command::Journal { journal: Journal::Dump { dir, json } } => journal_dump::run(&dir, json),
+        Command::Journal { journal: Journal::Repair { dir, accept_loss, json } } => {
+            journal_repair::run(&dir, accept_loss, json)
+        }
         Command::Journal { journal: Journal::Explain { place, json } } => {
             journal_explain::run(&place, json)
         }

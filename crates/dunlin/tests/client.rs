@@ -156,6 +156,40 @@ fn following_ends_with_a_signal_and_gives_back_what_was_not_written() {
 }
 
 #[test]
+fn following_goes_on_with_a_broker_that_comes_back() {
+    let directory = Directory::new("client-reconnect");
+    let broker = Broker::start(&directory, &["--data", "store"]);
+    let port = broker.url.rsplit(':').next().unwrap().to_owned();
+    let mut command = broker.command(&directory, &["receive", "q", "--follow", "--reconnect"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    assert_eq!(broker.says(&directory, &["send", "q", "before"]), "1\n");
+    let mut follower = command.spawn().unwrap();
+    let mut out = BufReader::new(follower.stdout.take().unwrap());
+    let mut err = BufReader::new(follower.stderr.take().unwrap());
+    let next = |out: &mut BufReader<_>| {
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        line
+    };
+    assert_eq!(next(&mut out), "before\n");
+    let is_leased = || broker.says(&directory, &["queues", "--json"]).contains("\"leased\":1");
+    until("it is acknowledged", || !is_leased());
+    // Killed, and gone.
+    drop(broker);
+    let mut lost = String::new();
+    err.read_line(&mut lost).unwrap();
+    assert!(lost.starts_with("dunlin: ") && lost.ends_with("; trying again\n"), "{lost}");
+    let address = format!("http=127.0.0.1:{port}");
+    let mut command = dunlin(&directory);
+    command.args(["serve", "--data", "store", "--listen", &address]);
+    let broker = Broker { server: Server::start(command), url: format!("http://127.0.0.1:{port}") };
+    assert_eq!(broker.says(&directory, &["send", "q", "after"]), "2\n");
+    assert_eq!(next(&mut out), "after\n");
+    signal(&follower, Signal::INT);
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn a_signal_before_all_came_is_told_by_the_status() {
     let directory = Directory::new("client-signal");
     let broker = Broker::start(&directory, &["--store", "none"]);
@@ -407,6 +441,7 @@ fn what_was_wrong_is_said_with_its_status() {
         (&["browse", "nothing"], 3, "no queue nothing"),
         (&["purge", "nothing", "--yes"], 3, "no queue nothing"),
         (&["receive", "q", "--follow", "--keep"], 2, "--keep"),
+        (&["receive", "q", "--reconnect"], 2, "--follow"),
         (&["send", "q", "m", "--url", "http://127.0.0.1:1"], 1, "dunlin serve"),
         (&["send", "q", "m", "--url", "ftp://127.0.0.1:1"], 2, "--url"),
     ] {

@@ -1,5 +1,6 @@
 //! `dunlin receive`: what was written to standard output is acknowledged, and only that.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::Receive;
 use crate::client::table::say;
-use crate::client::web::{Web, encoded, with_query};
+use crate::client::web::{Answer, Web, encoded, with_query};
 use crate::exit::Error;
 use crate::parse;
 
@@ -22,7 +23,7 @@ pub(crate) fn run(receive: &Receive) -> Result<(), Error> {
     }
     let web = Web::new(&receive.server.url);
     let mut receiver = Receiver { web, receive, stop, kept: Vec::new() };
-    let end = receiver.receive_all();
+    let end = if receive.reconnect { receiver.reconnect() } else { receiver.receive_all() };
     let kept = std::mem::take(&mut receiver.kept);
     end.and(receiver.give_back(&kept))
 }
@@ -37,6 +38,40 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
+    /// Receives from whatever broker is there, until a signal comes or something fails that a
+    /// broker that comes back does not mend.
+    fn reconnect(&mut self) -> Result<(), Error> {
+        let (mut pause, mut told) = (PAUSE_MIN, String::new());
+        loop {
+            let began = Instant::now();
+            let lost = match self.receive_all() {
+                Err(Error::Unreachable(why) | Error::Unanswered(why)) => why,
+                end => return end,
+            };
+            // It was there for a while: this is another loss.
+            if began.elapsed() > PAUSE_MAX {
+                (pause, told) = (PAUSE_MIN, String::new());
+            }
+            if lost != told {
+                tell(&format!("{lost}; trying again"));
+                told = lost;
+            }
+            if self.stops_within(pause) {
+                return Ok(());
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Waits, and tells whether a signal came meanwhile.
+    fn stops_within(&self, pause: Duration) -> bool {
+        let end = Instant::now() + pause;
+        while !self.stop.load(Ordering::Relaxed) && Instant::now() < end {
+            std::thread::sleep(PAUSE_MIN.min(end.saturating_duration_since(Instant::now())));
+        }
+        self.stop.load(Ordering::Relaxed)
+    }
+
     fn receive_all(&mut self) -> Result<(), Error> {
         let mut left = if self.receive.follow { u64::MAX } else { self.receive.count };
         while left > 0 {
@@ -138,9 +173,22 @@ impl Receiver<'_> {
         for lease in leases {
             let span = self.receive.lease.clone();
             let path = with_query(format!("/leases/{lease}/extend"), &[("lease", span)]);
-            self.web.post(&path, &[], b"")?.object()?;
+            self.done(self.web.post(&path, &[], b"")?)?;
         }
         Ok(())
+    }
+
+    /// A lease was settled or extended. Where it is over since a broker that leased it has gone,
+    /// the message comes again from the one that came back.
+    fn done(&self, answer: Answer) -> Result<(), Error> {
+        let is_over = answer.status == GONE;
+        match answer.object() {
+            Err(error) if is_over && self.receive.reconnect => {
+                tell(&error.to_string());
+                Ok(())
+            }
+            end => end.map(drop),
+        }
     }
 
     fn write(&self, mut message: Map<String, Json>) -> Result<(), Error> {
@@ -155,7 +203,7 @@ impl Receiver<'_> {
 
     /// As one, which is one sync.
     fn acknowledge(&self, leases: &[String]) -> Result<(), Error> {
-        let one = |lease: &String| self.web.delete(&format!("/leases/{lease}"))?.object().map(drop);
+        let one = |lease: &String| self.done(self.web.delete(&format!("/leases/{lease}"))?);
         if let [] | [_] = leases {
             return leases.iter().try_for_each(one);
         }
@@ -213,12 +261,21 @@ impl Batch {
     }
 }
 
+/// What is no reason to end.
+fn tell(what: &str) {
+    // Where nobody listens there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "dunlin: {what}");
+}
+
 fn lease(message: &Map<String, Json>) -> String {
     message.get("lease").and_then(Json::as_str).unwrap_or_default().to_owned()
 }
 
-/// The bytes of a message.
+/// The bytes of a message; of a map, list or number of AMQP its JSON.
 pub(crate) fn body(message: &Map<String, Json>) -> Result<Vec<u8>, Error> {
+    if let Some(value) = message.get("body_value") {
+        return Ok(value.to_string().into_bytes());
+    }
     let text = |name| message.get(name).and_then(Json::as_str);
     if let Some(text) = text("body") {
         return Ok(text.as_bytes().to_vec());
@@ -235,6 +292,12 @@ const UNACKNOWLEDGED: Duration = Duration::from_millis(100);
 
 /// The status where a lease is over.
 const GONE: u16 = 410;
+
+/// How long it is waited before a broker that was not there is asked again: longer each time.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+
+/// And at most so long.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// How long one request waits: as long as a signal may have to.
 const SLICE: Duration = Duration::from_secs(1);

@@ -105,7 +105,7 @@ impl Web {
             ureq::Error::BadUri(_) | ureq::Error::TlsRequired => Error::Settings(format!(
                 "{error}: --url is {url} and has to be such as http://127.0.0.1:8422"
             )),
-            error if is_unreachable(&error) => Error::Other(format!(
+            error if is_unreachable(&error) => Error::Unreachable(format!(
                 "{error} at {url}: start it with `dunlin serve`, or give the URL where it listens"
             )),
             error => match other_protocol(url) {
@@ -182,12 +182,17 @@ fn is_unreachable(error: &ureq::Error) -> bool {
     }
 }
 
-/// A problem in the words of the server.
+/// A problem in the words of the server: its detail says all that its title does.
 fn refusal(status: u16, problem: &Map<String, Json>) -> Error {
-    let what = format!("{}: {}", text(problem, "title"), text(problem, "detail"));
+    let known = ["detail", "title"].map(|name| text(problem, name));
+    let what = match known.into_iter().find(|text| !text.is_empty()) {
+        Some(text) => text.to_owned(),
+        None => format!("status {status}, and no word why"),
+    };
     match status {
         // Some of what is under way when it stops is done.
         503 if text(problem, "type").ends_with(":stopping") => Error::Unanswered(what),
+        503 => Error::Unreachable(what),
         400 => Error::Settings(what),
         404 => Error::Nothing(what),
         _ => Error::Other(what),

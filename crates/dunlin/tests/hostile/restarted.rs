@@ -41,6 +41,30 @@ fn what_a_start_brought_into_memory_makes_room_for_what_comes_in() {
     assert!(most < MEMORY_BYTES, "{most} bytes");
 }
 
+/// Pieces of the log are read one after the other, whatever it once held.
+#[test]
+fn start_takes_no_more_memory_than_two_pieces() {
+    let directory = Directory::new("restarted-small");
+    let mut command = dunlin(&directory);
+    command.args(["serve", "--memory-limit", "1G"]);
+    let broker = Broker::start(directory, command);
+    let empty = broker.resident_bytes_most();
+    let mut client = Lines::new(broker.socket("redis"));
+    let body = "x".repeat(8_000);
+    let push = format!("*3\r\n$5\r\nLPUSH\r\n$1\r\nq\r\n$8000\r\n{body}\r\n");
+    for _ in 0..40_000_000 / 8_000 / BATCH {
+        client.send(push.repeat(BATCH));
+        (0..BATCH).for_each(|_| assert!(client.line().starts_with(':')));
+        client.send("DEL q\r\n");
+        assert_eq!(client.line(), ":1");
+    }
+    assert_eq!(client.ask("LPUSH q one"), ":1");
+    let broker = broker.killed_and_started(&["--memory-limit", "1G"]);
+    let most = broker.resident_bytes_most().saturating_sub(empty);
+    assert!(most < 12 << 20, "{most} bytes more than in an empty directory");
+    assert_eq!(Lines::new(broker.socket("redis")).ask("LLEN q"), ":1");
+}
+
 /// One that was killed with so much in the list `q`, in elements of this size.
 fn restarted_with(test: &str, body_bytes: usize) -> Broker {
     let directory = Directory::new(test);
