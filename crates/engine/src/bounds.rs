@@ -283,7 +283,7 @@ impl Engine {
     /// Of the body of the message at an end of a list.
     fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
         let slot = self.queues.find(name.as_str())?;
-        let (_, order) = self.queues.at(slot).ready.at_end(end)?;
+        let (_, order) = self.queues.at(slot).dispatch.ready().at_end(end)?;
         Some(self.living(self.message_of(order)).body_bytes())
     }
 

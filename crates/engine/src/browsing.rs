@@ -113,7 +113,7 @@ impl Engine {
         }
         let Interest::Browse(browsing) = &mut feed.interest else { return Err(Stop::End) };
         let (priority, order) = browsing.next;
-        let found = self.queues.at(feed.queue).ready.first_from(priority, order);
+        let found = self.queues.at(feed.queue).dispatch.ready().first_from(priority, order);
         let (priority, order) = found.ok_or(Stop::End)?;
         let id = whose_place(&self.reordered, order);
         let message = self.messages.get(id.0).ok_or(Stop::End)?;

@@ -37,6 +37,7 @@ impl Engine {
         for (slot, session) in self.sessions.iter() {
             timers += self.check_session(slot, session);
         }
+        self.check_message_groups();
         timers += self.check_keys() + self.check_pacing() + self.check_subscription_timers();
         assert_eq!(self.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
@@ -176,7 +177,7 @@ impl Engine {
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
         let indexed = match message.state() {
             State::Ready if self.is_doomed(id) => true,
-            State::Ready => queue.ready.contains(message.priority, order),
+            State::Ready => queue.dispatch.ready().contains(message.priority, order),
             State::Delayed { until } => queue.delayed.contains(&(until, id)),
             State::Buried { order } => {
                 assert!(order < self.next.buried, "message {id} was buried in a place given out");
@@ -196,14 +197,14 @@ impl Engine {
         assert_eq!(found, queue.is_named(), "queue {name} is found by its name if it has one");
         assert!(!queue.is_idle(), "queue {name} is there for something");
         let counts = &queue.counts;
-        assert_eq!(counts.ready, queue.ready.count(), "ready in {name}");
+        assert_eq!(counts.ready, queue.dispatch.ready().count(), "ready in {name}");
         assert_eq!(counts.delayed, queue.delayed.len() as u64, "delayed in {name}");
         assert_eq!(counts.buried, queue.buried.len() as u64, "buried in {name}");
         assert!(
             queue.resumes.is_some() || self.looks_soon(slot) || self.next_match(slot).is_none(),
             "nobody waits for queue {name} while it has a message to give"
         );
-        for (ticket, key) in &queue.waiting {
+        for (ticket, key) in queue.dispatch.waiting() {
             assert_eq!(self.ticket_of(*key), Some(*ticket), "who waits in {name} waits");
             assert!(*ticket < self.next.ticket, "a ticket was given out");
         }
@@ -228,7 +229,7 @@ impl Engine {
             let feed = feed.expect("who looks on is there");
             let Interest::Browse(browsing) = &feed.interest else { panic!("it does look on") };
             assert!(feed.is_hungry() && browsing.resumes.is_none(), "it waits for more");
-            let next = queue.ready.first_from(browsing.next.0, browsing.next.1);
+            let next = queue.dispatch.ready().first_from(browsing.next.0, browsing.next.1);
             assert_eq!(next, None, "who has seen all has nothing before it");
         }
     }
@@ -258,11 +259,11 @@ impl Engine {
         assert!(!scanning || queue.resumes.is_some(), "views are being made in {}", queue.name);
         for (text, view) in &queue.views {
             assert!(view.consumers > 0, "view {text} is there for somebody");
-            let mut next = queue.ready.first();
+            let mut next = queue.dispatch.ready().first();
             let mut found = 0;
             while let Some((priority, order)) = next {
                 let message = self.living(self.message_of(order));
-                let shown = view.ready.contains(priority, order);
+                let shown = view.dispatch.ready().contains(priority, order);
                 let certain = view.scan.is_none_or(|scan| (priority, order) < scan)
                     && !view.unseen.contains(priority, order);
                 found += u64::from(shown);
@@ -271,10 +272,10 @@ impl Engine {
                     assert!(!shown || wanted, "view {text} shows what matches");
                     assert!(shown || !wanted || !certain, "view {text} shows all that matches");
                 }
-                next = queue.ready.first_from(priority, order + 1);
+                next = queue.dispatch.ready().first_from(priority, order + 1);
             }
-            assert_eq!(view.ready.count(), found, "view {text} shows ready messages");
-            for (ticket, key) in &view.waiting {
+            assert_eq!(view.dispatch.ready().count(), found, "view {text} shows ready messages");
+            for (ticket, key) in view.dispatch.waiting() {
                 assert_eq!(self.ticket_of(*key), Some(*ticket), "who waits at {text} waits");
             }
         }
@@ -347,7 +348,7 @@ impl Engine {
                 self.check_timer(Timer::Browse(key), browsing.resumes)
             }
             Interest::Take { view, turn: Turn { place, ticket } } => {
-                let is_alone = queue.waiting.len() == 1;
+                let is_alone = queue.dispatch.waiting().len() == 1;
                 assert!(
                     is_alone || ticket.is_none() || place == ticket,
                     "who waits does so at its place"
@@ -355,8 +356,8 @@ impl Engine {
                 assert_eq!(ticket.is_some(), feed.is_hungry(), "who may have more waits");
                 assert_eq!(queue.draining.contains(&key), feed.draining, "who drains is known");
                 let line = match view {
-                    Some(text) => queue.views.get(text).map(|view| &view.waiting),
-                    None => Some(&queue.waiting),
+                    Some(text) => queue.views.get(text).map(|view| view.dispatch.waiting()),
+                    None => Some(queue.dispatch.waiting()),
                 };
                 let place = ticket.and_then(|ticket| line?.get(&ticket));
                 assert_eq!(place.is_some(), ticket.is_some(), "who waits is in the line");
@@ -369,7 +370,7 @@ impl Engine {
         for &slot in &consumer.watched {
             let queue = self.queues.at(slot);
             assert!(queue.consumers.contains(&key), "a queue knows its consumers");
-            let waiting = consumer.wait.and_then(|wait| queue.waiting.get(&wait.ticket));
+            let waiting = consumer.wait.and_then(|wait| queue.dispatch.waiting().get(&wait.ticket));
             let expected = consumer.wait.map(|_| &key);
             assert_eq!(waiting, expected, "who waits is entered in each queue it watches");
         }

@@ -124,10 +124,12 @@ impl Engine {
     /// messages before it that are none.
     fn oldest_dead_letter(&mut self, slot: QueueSlot) -> Option<MessageId> {
         let queue = self.queues.get(slot)?;
-        let (priority, last) = queue.ready.last()?;
+        let (priority, last) = queue.dispatch.ready().last()?;
         let is_dead = |order: &i64| self.living(self.message_of(*order)).dead().is_some();
-        let first = queue.ready.first_from(priority, i64::MIN);
-        let next = |(priority, order): &(u32, i64)| queue.ready.first_from(*priority, order + 1);
+        let first = queue.dispatch.ready().first_from(priority, i64::MIN);
+        let next = |(priority, order): &(u32, i64)| {
+            queue.dispatch.ready().first_from(*priority, order + 1)
+        };
         let all = core::iter::successors(first, next);
         let mut looked = 0;
         let all = all.take(limits::SCAN_MESSAGES_MAX).inspect(|_| looked += 1);
@@ -146,8 +148,8 @@ impl Engine {
         let is_theirs = queue.name == self.dead_letter_queue;
         let is_theirs = is_theirs && queue.resumes.is_none() && !queue.spares;
         let is_dead = |order: i64| self.living(self.message_of(order)).dead().is_some();
-        if is_theirs && queue.ready.iter().all(|(_, order)| is_dead(order)) {
-            let ready = || queue.ready.iter().map(|(_, order)| self.message_of(order));
+        if is_theirs && queue.dispatch.ready().iter().all(|(_, order)| is_dead(order)) {
+            let ready = || queue.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
             let bytes = || ready().map(|id| self.living(id).body_bytes()).sum();
             let held = Amount { messages: queue.counts.ready, bytes: bytes() };
             let bound = held.exceeds(&self.dead_letter_bounds(queue));

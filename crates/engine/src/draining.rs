@@ -106,7 +106,7 @@ impl Engine {
 
     /// Since when the older of the two outermost is to be had.
     fn oldest_ready(&self, queue: &Queue) -> Option<Nanos> {
-        let ends = [queue.ready.first()?, queue.ready.last()?];
+        let ends = [queue.dispatch.ready().first()?, queue.dispatch.ready().last()?];
         let oldest: MessageId = ends.map(|(_, order)| self.message_of(order)).into_iter().min()?;
         Some(self.living(oldest).available_since())
     }

@@ -8,10 +8,15 @@ use alloc::vec::Vec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::String;
 
-use model::{ConsumerMode, Destination, LinkId, NewMessage, QueueName, Settlement, TransactionId};
+use model::{
+    ConsumerMode, Destination, LinkId, MessageGroup, NewMessage, QueueName, Settlement,
+    TransactionId,
+};
 
 use super::*;
+use crate::dispatch::Entry;
 use crate::message::Stored;
+use crate::message_groups::{Access, MessageGroups};
 use crate::session::ConsumerKey;
 use crate::{FrameEnd, QueuePolicies, RecordView, describe};
 
@@ -130,15 +135,20 @@ fn times_saturate() {
     pair.engine.check();
 }
 
+/// A ready message of no group.
+fn entry(order: i64) -> Entry {
+    Entry { place: (1024, order), group: None, access: Access::Anybody }
+}
+
 /// A check that sees nothing proves nothing: each of these breaks one thing.
 #[test]
 fn check_sees_what_is_wrong() {
     type Damage = fn(&mut Engine);
-    let damages: [(&str, Damage); 22] = [
+    let damages: [(&str, Damage); 24] = [
         ("messages by state", |engine| engine.totals.counts.ready += 1),
         ("ready in default", |engine| engine.queue().counts.ready += 1),
         ("is in the index of its state", |engine| {
-            engine.queue().ready.remove(1024, 3);
+            engine.queue().dispatch.remove(entry(3));
         }),
         ("is leased by who holds it", |engine| {
             let session = engine.sessions.at_mut(SessionSlot(0));
@@ -163,7 +173,7 @@ fn check_sees_what_is_wrong() {
         }),
         ("nobody waits for queue default while it has a message to give", |engine| {
             let key = ConsumerKey { session: SessionSlot(0), link: LINK };
-            engine.queue().waiting.insert(1, key);
+            engine.queue().dispatch.wait(1, key);
         }),
         ("consumers that wait", |engine| engine.totals.waiting += 1),
         ("has a number given out", |engine| engine.next.message = 3),
@@ -177,12 +187,20 @@ fn check_sees_what_is_wrong() {
         ("who may have more waits", |engine| engine.feed(1).limit = 0),
         ("who drains is known", |engine| engine.feed(1).draining = true),
         ("shows all that matches", |engine| {
-            engine.view().ready.remove(1024, 3);
+            engine.view().dispatch.remove(entry(3));
         }),
         ("shows ready messages", |engine| {
-            engine.view().ready.insert(1024, 4);
+            engine.view().dispatch.insert(entry(4));
         }),
         ("who looks on is known", |engine| engine.queue().browsers.clear()),
+        ("group 7 of default", |engine| {
+            engine.queue().groups = Some(MessageGroups::held_once(7).into());
+        }),
+        ("the ready messages of each group", |engine| {
+            engine.queue().dispatch.begin_groups();
+            engine.message(3).set_message_group(Some(MessageGroup::named("a")));
+            engine.queue().groups = Some(MessageGroups::default().into());
+        }),
     ];
     for (expected, damage) in damages {
         let mut pair = Pair::new();

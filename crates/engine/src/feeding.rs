@@ -9,7 +9,6 @@
 //! Who drains its limit is told once nothing more is there for it. It is not told before what is
 //! over has gone and its view is made, for until then there may be something.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -18,6 +17,7 @@ use selector::Selector;
 
 use crate::Effects;
 use crate::browsing::Browsing;
+use crate::dispatch::DispatchList;
 use crate::engine::{Engine, Outcome};
 use crate::matching::{parse_selector, reading_steps};
 use crate::message::State;
@@ -105,10 +105,10 @@ impl Feed {
 
 impl Queue {
     /// Where those wait who want messages of this view.
-    fn line(&mut self, view: Option<&Arc<str>>) -> &mut BTreeMap<u64, ConsumerKey> {
-        let Some(text) = view else { return &mut self.waiting };
+    fn dispatch_of(&mut self, view: Option<&Arc<str>>) -> &mut DispatchList {
+        let Some(text) = view else { return &mut self.dispatch };
         let view = self.views.get_mut(text).expect("invariant: a view stays with its consumers");
-        &mut view.waiting
+        &mut view.dispatch
     }
 }
 
@@ -165,7 +165,11 @@ impl Engine {
             bytes: 0,
             draining: false,
         };
+        let takes = matches!(feed.interest, Interest::Take { .. });
         self.sessions.at_mut(key.session).feeds.insert(key.link, feed);
+        if takes {
+            self.inherit_groups(key, slot);
+        }
         Ok(())
     }
 
@@ -235,6 +239,7 @@ impl Engine {
                 self.timers.change(Timer::Browse(key), browsing.resumes, None);
             }
         }
+        self.release_groups(key, feed.queue);
         self.may_have_caught_up(feed.queue);
         Some(feed.queue)
     }
@@ -313,11 +318,11 @@ impl Engine {
                 turn.ticket = turn.place;
                 let view = view.clone();
                 self.seat_lone(slot);
-                self.queues.at_mut(slot).line(view.as_ref()).insert(place, key);
+                self.queues.at_mut(slot).dispatch_of(view.as_ref()).wait(place, key);
                 self.totals.waiting += 1;
             }
             Some(ticket) if !is_hungry => {
-                self.queues.at_mut(slot).line(view.as_ref()).remove(&ticket);
+                self.queues.at_mut(slot).dispatch_of(view.as_ref()).stop_waiting(ticket);
                 turn.ticket = None;
                 self.totals.waiting -= 1;
             }
@@ -335,19 +340,20 @@ impl Engine {
             return;
         };
         let queue = self.queues.at_mut(feed.queue);
-        if queue.views.is_empty() && queue.waiting.len() == 1 {
+        if queue.views.is_empty() && queue.dispatch.waiting().len() == 1 {
             return;
         }
-        let line = queue.line(view.as_ref());
-        line.remove(ticket);
-        line.insert(*place, key);
+        let dispatch = queue.dispatch_of(view.as_ref());
+        dispatch.stop_waiting(*ticket);
+        dispatch.wait(*place, key);
         *ticket = *place;
     }
 
     /// Another is about to wait at this queue: who waits there alone takes its own place.
     pub(crate) fn seat_lone(&mut self, slot: QueueSlot) {
-        let line = &mut self.queues.at_mut(slot).waiting;
-        let Some((ticket, key)) = line.first_key_value().filter(|_| line.len() == 1) else {
+        let dispatch = &mut self.queues.at_mut(slot).dispatch;
+        let waiting = dispatch.waiting();
+        let Some((ticket, key)) = waiting.first_key_value().filter(|_| waiting.len() == 1) else {
             return;
         };
         let (ticket, key) = (*ticket, *key);
@@ -356,8 +362,8 @@ impl Engine {
             && let Some(place) = turn.place.filter(|place| *place != ticket)
         {
             turn.ticket = Some(place);
-            line.remove(&ticket);
-            line.insert(place, key);
+            dispatch.stop_waiting(ticket);
+            dispatch.wait(place, key);
         }
     }
 

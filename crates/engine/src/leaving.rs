@@ -63,7 +63,7 @@ impl Engine {
             self.finish(id, effects);
             return;
         }
-        let ready = queue.ready.first().map(|(_, order)| self.message_of(order));
+        let ready = queue.dispatch.ready().first().map(|(_, order)| self.message_of(order));
         let delayed = || queue.delayed.first().map(|(_, id)| *id);
         let buried = || queue.buried.first_key_value().map(|(_, id)| *id);
         let id = ready.or_else(delayed).or_else(buried);

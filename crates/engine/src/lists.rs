@@ -153,14 +153,14 @@ impl Engine {
     ) -> impl Iterator<Item = MessageId> {
         let queue = self.queues.at(slot);
         let is_expiring = queue.is_expiring(self.latest);
-        core::iter::successors(first, move |at| queue.ready.next_from(end, *at))
+        core::iter::successors(first, move |at| queue.dispatch.ready().next_from(end, *at))
             .map(|(_, order)| self.message_of(order))
             .filter(move |id| !is_expiring || !self.is_over(*id))
     }
 
     /// All elements from an end on.
     pub(crate) fn elements(&self, slot: QueueSlot, end: End) -> impl Iterator<Item = MessageId> {
-        self.elements_from(slot, end, self.queues.at(slot).ready.at_end(end))
+        self.elements_from(slot, end, self.queues.at(slot).dispatch.ready().at_end(end))
     }
 
     pub(crate) fn element_of(&self, id: MessageId) -> Element {

@@ -22,7 +22,7 @@ impl Engine {
         match which {
             Peek::Message(id) => self.found(Some(id)),
             Peek::Ready(link) => self.peek_queue(by, link, |queue| {
-                queue.ready.first().map(|(_, order)| self.message_of(order))
+                queue.dispatch.ready().first().map(|(_, order)| self.message_of(order))
             }),
             Peek::Delayed(link) => {
                 self.peek_queue(by, link, |queue| queue.delayed.first().map(|(_, id)| *id))

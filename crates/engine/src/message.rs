@@ -23,9 +23,11 @@ use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use model::{
-    After, DeadReason, Durability, Format, Lsn, MessageId, MessageState, Nanos, QueueName,
+    After, DeadReason, Durability, Format, Lsn, MessageGroup, MessageId, MessageState, Nanos,
+    QueueName,
 };
 
+use crate::dispatch::GroupNumber;
 use crate::log::Placed;
 use crate::memory::{Keeper, Kept};
 use crate::queue::QueueSlot;
@@ -161,6 +163,8 @@ pub(crate) struct History {
     pub(crate) group: u64,
     /// The topic that it was published to, where its subscription is of a pattern.
     pub(crate) topic: Option<QueueName>,
+    /// What its body says.
+    message_group: Option<MessageGroup>,
     /// Its record at its location may name another queue.
     pub(crate) moved: bool,
     /// By how much its record at its location would be larger now.
@@ -418,6 +422,23 @@ impl Message {
     /// The topic that it was published to, where its subscription is of a pattern.
     pub(crate) fn topic(&self) -> Option<&QueueName> {
         self.history.as_ref()?.topic.as_ref()
+    }
+
+    /// The group whose messages go to one consumer at a time.
+    pub(crate) fn message_group(&self) -> Option<MessageGroup> {
+        self.history.as_ref()?.message_group
+    }
+
+    /// The number of that group.
+    pub(crate) fn group_number(&self) -> GroupNumber {
+        self.message_group().map(MessageGroup::number)
+    }
+
+    /// It belongs to this group. It is in no index.
+    pub(crate) fn set_message_group(&mut self, group: Option<MessageGroup>) {
+        if group != self.message_group() {
+            self.history_mut().message_group = group;
+        }
     }
 
     /// Why it is among the dead letters, if it is.

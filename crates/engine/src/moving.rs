@@ -25,6 +25,7 @@ impl Engine {
         let message = self.living(id);
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
         let (slot, expires, bytes) = (message.queue, message.expires(), message.body_bytes());
+        let entry = self.queues.at(slot).entry_of(id, message);
         let queue = self.queues.at_mut(slot);
         queue.body_bytes -= bytes;
         let forgets_at = queue.forgets_at();
@@ -35,8 +36,8 @@ impl Engine {
         let was_there = match state {
             State::Ready if doomed => queue.doomed.remove(priority, order),
             State::Ready => {
-                self.totals.steps += queue.leave_views(priority, order);
-                let was_there = queue.ready.remove(priority, order);
+                self.totals.steps += queue.leave_views(entry);
+                let was_there = queue.dispatch.remove(entry);
                 self.touched_list(slot);
                 was_there
             }
@@ -69,6 +70,7 @@ impl Engine {
         {
             self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
+        self.leave_group(id);
         if state == State::Ready {
             self.left_ready(slot, doomed);
         }
@@ -96,8 +98,10 @@ impl Engine {
         let now = self.latest;
         let message = self.living_mut(id);
         message.move_to(state, now);
-        let (priority, order, slot) = (message.priority, message.order(id), message.queue);
+        let (priority, slot) = (message.priority, message.queue);
         let (expires, bytes) = (message.expires(), message.body_bytes());
+        self.enter_group(id);
+        let entry = self.queues.at(slot).entry_of(id, self.living(id));
         let queue = self.queues.at_mut(slot);
         queue.body_bytes += bytes;
         let forgets_at = queue.forgets_at();
@@ -105,7 +109,7 @@ impl Engine {
         self.totals.counts.add(state, priority);
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let is_new = match state {
-            State::Ready => queue.ready.insert(priority, order),
+            State::Ready => queue.dispatch.insert(entry),
             State::Buried { order } => queue.buried.insert(order, id).is_none(),
             State::Delayed { until } => {
                 let first = queue.first_delay();

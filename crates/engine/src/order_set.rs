@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 
 use model::End;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OrderSet {
     /// (priority, order / 64 rounded down) to the orders in it; never 0.
     words: BTreeMap<(u32, i64), u64>,

@@ -258,6 +258,7 @@ impl Engine {
             Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
         envelope.standing.order = spot.order.unwrap_or(envelope.standing.order);
         let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
+        message.set_message_group(new.group);
         if level != Durability::None {
             let record = RecordView::Message { envelope, body: &new.body };
             message
@@ -297,6 +298,7 @@ impl Engine {
             let id = MessageId(self.next.message);
             let envelope = self.envelope_of_new(id, Durability::None, new);
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
+            message.set_message_group(new.group);
             if let Some(name) = name {
                 self.share_body(&mut message, name);
             }
@@ -335,6 +337,7 @@ impl Engine {
             let id = MessageId(number);
             let envelope = self.envelope_of_new(id, level, new);
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
+            message.set_message_group(new.group);
             message.set_stored(first, placed);
             self.groups.join(first, placed);
             self.share_body(&mut message, MessageId(first));

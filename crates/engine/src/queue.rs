@@ -1,16 +1,19 @@
 //! Queues: the messages of each by state, who waits for them, and what is counted.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::ops::Bound;
 
 use model::{MessageId, Nanos, QueueName, QueuePolicy, Refusal, limits};
 
+use crate::dispatch::{DispatchList, ReadyPlace};
 use crate::draining::Drain;
 use crate::key_records::Over;
 use crate::lines::Line;
 use crate::memory::Residents;
 use crate::message::{Message, State};
+use crate::message_groups::MessageGroups;
 use crate::order_set::OrderSet;
 use crate::policy::QueuePolicies;
 use crate::record::{Envelope, Place, RecordView};
@@ -29,7 +32,10 @@ pub(crate) struct Queue {
     pub(crate) name: QueueName,
     pub(crate) role: Role,
     pub(crate) policy: QueuePolicy,
-    pub(crate) ready: OrderSet,
+    /// Ready messages, and who waits for any of them.
+    pub(crate) dispatch: DispatchList,
+    /// What is known of message groups; `None`: no message belongs to one.
+    pub(crate) groups: Option<Box<MessageGroups>>,
     /// Those that were ready in a list whose time is over: nobody gets them, they are deleted in
     /// steps.
     pub(crate) doomed: OrderSet,
@@ -40,8 +46,6 @@ pub(crate) struct Queue {
     pub(crate) buried: BTreeMap<u64, MessageId>,
     /// Those that nobody holds and whose time will be over, by when.
     pub(crate) expiring: BTreeSet<(Nanos, MessageId)>,
-    /// Who waits for any message, by ticket: the longest waiting first.
-    pub(crate) waiting: BTreeMap<u64, ConsumerKey>,
     /// Of its ready messages those that match, by the text of the selector.
     pub(crate) views: BTreeMap<Arc<str>, View>,
     /// Who wants to know when there is nothing for it.
@@ -143,13 +147,13 @@ impl Queue {
             name,
             role,
             policy: role.rules(policy),
-            ready: OrderSet::default(),
+            dispatch: DispatchList::default(),
+            groups: None,
             doomed: OrderSet::default(),
             lifetime: ListLifetime::default(),
             delayed: BTreeSet::new(),
             buried: BTreeMap::new(),
             expiring: BTreeSet::new(),
-            waiting: BTreeMap::new(),
             views: BTreeMap::new(),
             draining: BTreeSet::new(),
             browsers: BTreeSet::new(),
@@ -232,9 +236,10 @@ impl Queue {
         self.counts.doomed > 0 && self.doomed.contains(priority, order)
     }
 
-    /// The (priority, order) of the message to deliver next; none while nothing may be delivered.
-    pub(crate) fn next_ready(&self, now: Nanos) -> Option<(u32, i64)> {
-        if self.is_held_up(now) { None } else { self.ready.first() }
+    /// The place of the message to deliver next to a consumer that owns no group; none while
+    /// nothing may be delivered.
+    pub(crate) fn next_ready(&self, now: Nanos) -> Option<ReadyPlace> {
+        if self.is_held_up(now) { None } else { self.dispatch.first_free() }
     }
 
     /// Nothing is delivered while it is paused, and before what is over has gone.
@@ -254,8 +259,18 @@ impl Queue {
 
     /// How many consumers wait for a message of it.
     pub(crate) fn waiting_count(&self) -> u64 {
-        let choosy = self.views.values().map(|view| view.waiting.len());
-        (self.waiting.len() + choosy.sum::<usize>()) as u64
+        self.dispatch_lists().map(|line| line.waiting().len() as u64).sum()
+    }
+
+    /// Its own, and those of its views.
+    pub(crate) fn dispatch_lists(&self) -> impl Iterator<Item = &DispatchList> {
+        core::iter::once(&self.dispatch).chain(self.views.values().map(|view| &view.dispatch))
+    }
+
+    /// See [`Queue::dispatch_lists`].
+    pub(crate) fn dispatch_lists_mut(&mut self) -> impl Iterator<Item = &mut DispatchList> {
+        core::iter::once(&mut self.dispatch)
+            .chain(self.views.values_mut().map(|view| &mut view.dispatch))
     }
 
     /// When the first delay ends.
@@ -394,7 +409,7 @@ impl Queues {
     /// Forgets a queue that nothing points to.
     pub(crate) fn remove(&mut self, slot: QueueSlot) {
         let queue = self.slots.remove(slot.0).expect("invariant: only an existing queue is idle");
-        assert!(queue.is_idle() && queue.waiting.is_empty(), "only an idle queue goes");
+        assert!(queue.is_idle() && queue.dispatch.waiting().is_empty(), "only an idle queue goes");
         assert!(queue.lifetime == ListLifetime::default(), "an idle queue is no list");
         assert!(queue.views.is_empty() && queue.expiring.is_empty(), "an idle queue is empty");
         if queue.role == Role::Named {

@@ -20,6 +20,7 @@ use crate::message::State;
 use crate::queue::QueueSlot;
 use crate::session::{ConsumerKey, SessionSlot, Wait};
 use crate::timers::Timer;
+use crate::views::View;
 use crate::woken::Woken;
 
 /// What a receive asks for beside a message.
@@ -210,6 +211,7 @@ impl Engine {
         let fed = self.sessions.feed(key).is_some();
         if fed {
             self.move_to_hold(key, id);
+            self.own_group(key, id);
         } else {
             let wait = self.sessions.consumer(key).and_then(|consumer| consumer.wait);
             let was_waiting = self.end_wait(key);
@@ -358,7 +360,7 @@ impl Engine {
         let was_known = queue.consumers.remove(&key);
         assert!(was_known, "a queue knows its consumers");
         if let Some(ticket) = ticket {
-            queue.waiting.remove(&ticket);
+            queue.dispatch.stop_waiting(ticket);
         }
         self.may_have_caught_up(slot);
     }
@@ -390,7 +392,7 @@ impl Engine {
 
     fn wait_at(&mut self, slot: QueueSlot, ticket: u64, key: ConsumerKey) {
         self.seat_lone(slot);
-        self.queues.at_mut(slot).waiting.insert(ticket, key);
+        self.queues.at_mut(slot).dispatch.wait(ticket, key);
     }
 
     /// False when it did not wait.
@@ -404,7 +406,7 @@ impl Engine {
         if let Some(consumer) = session.consumers.get_mut(&key.link) {
             consumer.wait = None;
             for &queue in &consumer.watched {
-                self.queues.at_mut(queue).waiting.remove(&wait.ticket);
+                self.queues.at_mut(queue).dispatch.stop_waiting(wait.ticket);
             }
             let left = consumer.watched.len();
             self.took_steps(left);
@@ -421,15 +423,10 @@ impl Engine {
         if queue.is_held_up(self.latest) {
             return None;
         }
-        let choosy = queue.views.values().filter_map(|view| {
-            let (ticket, key) = view.waiting.first_key_value()?;
-            Some((ticket, key, view.next_ready()?))
-        });
-        let any = queue.waiting.first_key_value();
-        let any = any.and_then(|(ticket, key)| Some((ticket, key, queue.ready.first()?)));
-        let first = choosy.chain(any).min_by_key(|(ticket, _, _)| **ticket);
+        let choosy = queue.views.values().filter_map(View::next);
+        let first = choosy.chain(queue.dispatch.next()).min_by_key(|(ticket, _, _)| *ticket);
         let (_, key, (_, order)) = first?;
-        Some((*key, self.message_of(order)))
+        Some((key, self.message_of(order)))
     }
 
     /// There may be something for the consumer though there seems to be nothing.

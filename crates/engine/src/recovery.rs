@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Lsn, Matching, MessageId, Subscription};
+use model::{Lsn, Matching, MessageGroup, MessageId, Subscription};
 use selector::Selector;
 
 use crate::QueuePolicy;
@@ -52,7 +52,7 @@ impl Engine {
                         return Err(RecordError::DuplicateMessage(envelope.message));
                     }
                     let placed = Placed { lsn: location, bytes: record_bytes };
-                    self.recover(&envelope, placed, None, false)?;
+                    self.recover(&envelope, placed, None, None, false)?;
                 }
                 other => return Err(RecordError::Misplaced(other.kind())),
             }
@@ -71,9 +71,10 @@ impl Engine {
             let (mut record, size) = record?;
             let result = match record {
                 RecordView::Message { ref mut envelope, body } => {
+                    let group = (self.formats.group)(envelope.format, body);
                     let body = Some(self.recovered_body(body));
                     envelope.group = 0;
-                    self.recover(envelope, placed(lsn, size)?, body, fuzzy)
+                    self.recover(envelope, placed(lsn, size)?, body, group, fuzzy)
                 }
                 RecordView::Shared { copies, body } => {
                     self.replay_copies(copies, placed(lsn, size)?, body, fuzzy)
@@ -140,6 +141,7 @@ impl Engine {
             return Err(RecordError::WrongBody(id));
         }
         let (slot, before) = (message.queue, message.body_bytes());
+        let message_group = (self.formats.group)(message.format, body);
         let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
         let now = body.len() as u64;
         self.recovery.bodies_missing -= 1;
@@ -158,6 +160,11 @@ impl Engine {
         if let Some(body) = here {
             self.replace_body(id, body);
             self.trim();
+        }
+        if message_group.is_some() {
+            let state = self.leave(id);
+            self.living_mut(id).set_message_group(message_group);
+            self.enter(id, state);
         }
         Ok(())
     }
@@ -212,6 +219,7 @@ impl Engine {
         envelope: &Envelope<'_>,
         placed: Placed,
         body: Option<Stored>,
+        message_group: Option<MessageGroup>,
         fuzzy: bool,
     ) -> Result<(), RecordError> {
         let id = envelope.message;
@@ -232,6 +240,7 @@ impl Engine {
         let body = body.unwrap_or(Stored::away(placed.bytes));
         let mut message = Message::new(envelope, slot, body);
         message.set_placed(envelope.group, placed);
+        message.set_message_group(message_group);
         message.body_missing = body_missing;
         self.recovery.bodies_missing += u64::from(body_missing);
         if envelope.group != 0 {
@@ -280,9 +289,10 @@ impl Engine {
         body: &[u8],
         fuzzy: bool,
     ) -> Result<(), RecordError> {
-        let body = self.recovered_body(body);
+        let stored = self.recovered_body(body);
         for envelope in copies.iter() {
-            self.recover(&envelope, placed, Some(body.clone()), fuzzy)?;
+            let group = (self.formats.group)(envelope.format, body);
+            self.recover(&envelope, placed, Some(stored.clone()), group, fuzzy)?;
         }
         Ok(())
     }
@@ -338,7 +348,7 @@ impl Engine {
     /// All messages of a queue in recovery, when nobody holds any.
     fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
         let queue = self.queues.at(slot);
-        let ready = queue.ready.iter().map(|(_, order)| self.message_of(order));
+        let ready = queue.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
         let delayed = queue.delayed.iter().map(|(_, id)| *id);
         ready.chain(delayed).chain(queue.buried.values().copied()).collect()
     }

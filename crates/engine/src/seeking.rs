@@ -161,11 +161,12 @@ impl Engine {
         after: Option<PageEnd>,
     ) -> impl Iterator<Item = PageEnd> + 'a {
         let first = match after {
-            Some(after) => queue.ready.first_after(after.priority, after.place as i64),
-            None => queue.ready.first(),
+            Some(after) => queue.dispatch.ready().first_after(after.priority, after.place as i64),
+            None => queue.dispatch.ready().first(),
         };
-        let ready =
-            iter::successors(first, |(priority, order)| queue.ready.first_after(*priority, *order));
+        let ready = iter::successors(first, |(priority, order)| {
+            queue.dispatch.ready().first_after(*priority, *order)
+        });
         ready.map(|(priority, order)| PageEnd {
             priority,
             ..place(MessageState::Ready, order as u64, self.message_of(order))

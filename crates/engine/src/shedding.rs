@@ -85,8 +85,8 @@ impl Engine {
     }
 
     pub(crate) fn least_needed(&self, queue: &Queue) -> Option<MessageId> {
-        let (priority, last) = queue.ready.last()?;
-        let (_, first) = queue.ready.first_from(priority, i64::MIN)?;
+        let (priority, last) = queue.dispatch.ready().last()?;
+        let (_, first) = queue.dispatch.ready().first_from(priority, i64::MIN)?;
         let (first, last) = (self.message_of(first), self.message_of(last));
         let bytes_max = queue.policy.bounds.bytes_max.unwrap_or(u64::MAX);
         // Nothing makes a place for what is larger than the bounds: a subscription's copy.

@@ -6,16 +6,17 @@
 //! has come, and nothing behind that is delivered, for something before it may be missing.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{Formats, MessageId, Refusal, limits};
 use selector::Selector;
 
+use crate::dispatch::{DispatchList, Entry, ReadyPlace};
 use crate::engine::Engine;
 use crate::matching::{Seen, looks_of, steps_of};
 use crate::message::Message;
+use crate::message_groups::MessageGroups;
 use crate::moving::whose_place;
 use crate::order_set::OrderSet;
 use crate::pages::Pages;
@@ -27,10 +28,9 @@ use crate::sharing::Sharing;
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) selector: Selector,
-    /// Those that match, of all ready ones before `scan` and some behind it.
-    pub(crate) ready: OrderSet,
-    /// Who waits, by ticket.
-    pub(crate) waiting: BTreeMap<u64, ConsumerKey>,
+    /// Those that match, of all ready ones before `scan` and some behind it; and who waits for
+    /// them.
+    pub(crate) dispatch: DispatchList,
     /// How many have this selector; the view goes with the last.
     pub(crate) consumers: u64,
     /// The next place to look at; `None` when all have been looked at.
@@ -49,30 +49,31 @@ struct Bodies<'e> {
 
 impl View {
     fn new(selector: Selector) -> Self {
-        let (ready, waiting) = (OrderSet::default(), BTreeMap::new());
-        let unseen = OrderSet::default();
-        Self { selector, ready, waiting, consumers: 0, scan: Some((0, i64::MIN)), unseen }
+        let (dispatch, unseen) = (DispatchList::default(), OrderSet::default());
+        Self { selector, dispatch, consumers: 0, scan: Some((0, i64::MIN)), unseen }
     }
 
-    /// The first one, if it is certain that it is.
-    pub(crate) fn next_ready(&self) -> Option<(u32, i64)> {
-        let first = self.ready.first()?;
+    /// The consumer to be served next, by its ticket, and with which message, if it is certain that
+    /// nothing before that matches.
+    pub(crate) fn next(&self) -> Option<(u64, ConsumerKey, ReadyPlace)> {
+        let (ticket, key, first) = self.dispatch.next()?;
         let certain = self.scan.is_none_or(|scan| first < scan);
         let seen = self.unseen.first().is_none_or(|unseen| first < unseen);
-        (certain && seen).then_some(first)
+        (certain && seen).then_some((ticket, key, first))
     }
 }
 
 impl View {
     /// A ready message is shown if it matches, or passed by if its body is away and nobody can see
     /// it.
-    fn look_into(&mut self, seen: Option<&Seen<'_>>, (priority, order): (u32, i64)) {
+    fn look_into(&mut self, seen: Option<&Seen<'_>>, entry: Entry) {
         match seen {
             Some(seen) if !seen.matches(&self.selector) => {}
             Some(_) => {
-                self.ready.insert(priority, order);
+                self.dispatch.insert(entry);
             }
             None => {
+                let (priority, order) = entry.place;
                 self.unseen.insert(priority, order);
             }
         }
@@ -83,6 +84,7 @@ impl View {
         &mut self,
         messages: &Pages<Box<Message>>,
         reordered: &Pages<MessageId>,
+        groups: Option<&MessageGroups>,
         bodies: Bodies<'_>,
         max: usize,
     ) -> usize {
@@ -91,10 +93,11 @@ impl View {
             && looked < max
         {
             looked += looks_of(&self.selector);
-            let Some(message) = messages.get(whose_place(reordered, order).0) else { break };
+            let id = whose_place(reordered, order);
+            let Some(message) = messages.get(id.0) else { break };
             let Some(seen) = bodies.of(message) else { break };
             self.unseen.remove(priority, order);
-            self.look_into(Some(&seen), (priority, order));
+            self.look_into(Some(&seen), MessageGroups::entry(groups, id, message));
         }
         looked
     }
@@ -110,9 +113,10 @@ impl<'e> Bodies<'e> {
 
 impl Queue {
     /// A ready message goes; how many views were told.
-    pub(crate) fn leave_views(&mut self, priority: u32, order: i64) -> u64 {
+    pub(crate) fn leave_views(&mut self, entry: Entry) -> u64 {
+        let (priority, order) = entry.place;
         for view in self.views.values_mut() {
-            view.ready.remove(priority, order);
+            view.dispatch.remove(entry);
             view.unseen.remove(priority, order);
         }
         self.views.len() as u64
@@ -135,7 +139,14 @@ impl Queue {
             None if self.has_no_room_for(&selector) => return Err(Refusal::TooManySelectors),
             None => selector.text().into(),
         };
-        let view = self.views.entry(Arc::clone(&text)).or_insert_with(|| View::new(selector));
+        let has_groups = self.groups.is_some();
+        let view = self.views.entry(Arc::clone(&text)).or_insert_with(|| {
+            let mut view = View::new(selector);
+            if has_groups {
+                view.dispatch.begin_groups();
+            }
+            view
+        });
         view.consumers += 1;
         Ok(text)
     }
@@ -152,7 +163,10 @@ impl Queue {
         let view = self.views.get_mut(text).expect("invariant: a view stays with its consumers");
         view.consumers -= 1;
         if view.consumers == 0 {
-            assert!(view.waiting.is_empty(), "who waits for a view is one of its consumers");
+            assert!(
+                view.dispatch.waiting().is_empty(),
+                "who waits for a view is one of its consumers"
+            );
             self.views.remove(text);
         }
     }
@@ -162,16 +176,16 @@ impl Engine {
     /// A message became ready.
     pub(crate) fn enter_views(&mut self, slot: QueueSlot, id: MessageId) {
         let Self { queues, messages, sharing, formats, .. } = self;
-        let views = &mut queues.at_mut(slot).views;
-        if views.is_empty() {
+        let queue = queues.at_mut(slot);
+        if queue.views.is_empty() {
             return;
         }
         let Some(message) = messages.get(id.0) else { return };
-        let (priority, order) = (message.priority, message.order(id));
+        let entry = queue.entry_of(id, message);
         let seen = Bodies { sharing, formats }.of(message);
         let mut steps = 0;
-        for view in views.values_mut() {
-            view.look_into(seen.as_ref(), (priority, order));
+        for view in queue.views.values_mut() {
+            view.look_into(seen.as_ref(), entry);
             steps += steps_of(&view.selector);
         }
         self.took_steps(steps);
@@ -181,7 +195,8 @@ impl Engine {
     pub(crate) fn scan_views(&mut self, slot: QueueSlot) {
         let Self { queues, messages, reordered, sharing, formats, .. } = self;
         let bodies = Bodies { sharing, formats };
-        let Queue { views, ready, .. } = queues.at_mut(slot);
+        let Queue { views, dispatch, groups, .. } = queues.at_mut(slot);
+        let (ready, groups) = (dispatch.ready(), groups.as_deref());
         let (mut looked, mut steps) = (0, 0);
         for view in views.values_mut() {
             let before = looked;
@@ -191,12 +206,14 @@ impl Engine {
                 looked += looks_of(&view.selector);
                 let found = ready.first_from(scan.0, scan.1);
                 view.scan = found.map(|(priority, order)| (priority, order + 1));
-                let Some((priority, order)) = found else { break };
+                let Some((_, order)) = found else { break };
                 let id = whose_place(reordered, order);
                 let Some(message) = messages.get(id.0) else { continue };
-                view.look_into(bodies.of(message).as_ref(), (priority, order));
+                let entry = MessageGroups::entry(groups, id, message);
+                view.look_into(bodies.of(message).as_ref(), entry);
             }
-            looked += view.look_again(messages, reordered, bodies, limits::SCAN_MESSAGES_MAX);
+            looked +=
+                view.look_again(messages, reordered, groups, bodies, limits::SCAN_MESSAGES_MAX);
             let looks = looks_of(&view.selector);
             steps += (looked - before).div_ceil(looks) * steps_of(&view.selector);
         }

@@ -46,6 +46,8 @@ pub struct Envelope<'m> {
     pub created_millis: Option<i64>,
     /// The MIME type of the payload.
     pub content_type: Option<&'m str>,
+    /// The name of the group whose messages go to one consumer at a time.
+    pub group: Option<&'m str>,
     /// What the application added, by name. What is of a type that [`Value`] does not know is
     /// [`Value::Null`].
     pub properties: Vec<(&'m str, Value<'m>)>,

@@ -58,8 +58,8 @@ pub use key::{
 pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
 pub use message::{
-    Death, FingerprintReader, Format, Formats, IndexReader, NewMessage, PRIORITY_DEFAULT,
-    PayloadReader, PropertyReader, Subject, Value,
+    Death, FingerprintReader, Format, Formats, GroupReader, IndexReader, MessageGroup, NewMessage,
+    PRIORITY_DEFAULT, PayloadReader, PropertyReader, Subject, Value,
 };
 pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};

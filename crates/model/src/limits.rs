@@ -59,6 +59,9 @@ pub const SELECTED_TEXT_BYTES_MAX: usize = 4 * 1024;
 /// LIKE. Measured.
 pub const SELECTOR_MEMORY_FACTOR: usize = 10;
 
+/// Message groups of one queue that are told apart; more names than that share them.
+pub const MESSAGE_GROUPS_MAX: u16 = 1_024;
+
 /// Temporary queues and topics that one session may have.
 pub const SESSION_TEMPORARY_MAX: usize = 1_024;
 

@@ -3,9 +3,10 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::num::NonZeroU16;
 use core::ops::Range;
 
-use crate::{DeadReason, Nanos, Persistence, QueueName, fingerprint};
+use crate::{DeadReason, Nanos, Persistence, QueueName, fingerprint, limits};
 
 /// A message on its way in. What identifies it and what happens to it later is the engine's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,9 @@ pub struct NewMessage {
     /// first time; one that says something else is refused. At most
     /// [`crate::limits::SEND_ID_BYTES_MAX`] bytes.
     pub send_id: Option<Arc<str>>,
+    /// The group that it belongs to. It is not stored: [`Formats::group`] finds it in the body
+    /// again.
+    pub group: Option<MessageGroup>,
     /// How `body` is to be read.
     pub format: Format,
     /// The bytes, opaque to everyone but [`Formats`].
@@ -43,11 +47,57 @@ impl NewMessage {
             expires: None,
             persistence: Persistence::Persistent,
             send_id: None,
+            group: None,
             format: Format::RAW,
             body,
         }
     }
 }
+
+/// The group of a message, JMS's `JMSXGroupID`: one consumer at a time receives the messages of a
+/// group, in their order.
+///
+/// Names are told apart by [`limits::MESSAGE_GROUPS_MAX`] numbers, so that a queue knows few groups
+/// however many names there are: groups of one number are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageGroup(NonZeroU16);
+
+impl MessageGroup {
+    /// Beside the number, which is counted from 1: the group ends.
+    const LAST: u16 = 1 << 15;
+
+    /// The group of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        let number = fingerprint(name.as_bytes(), 0) % u64::from(limits::MESSAGE_GROUPS_MAX);
+        // It is below the limit, which is far below 16 bits.
+        Self(NonZeroU16::MIN.saturating_add(number as u16))
+    }
+
+    /// The same, where it ends with this message: what comes behind it in the group may go to
+    /// another consumer (`JMSXGroupSeq` is -1).
+    #[must_use]
+    pub const fn ending(self) -> Self {
+        match NonZeroU16::new(self.0.get() | Self::LAST) {
+            Some(ending) => Self(ending),
+            None => self,
+        }
+    }
+
+    /// Whether the group ends with this message.
+    #[must_use]
+    pub const fn is_ending(self) -> bool {
+        self.0.get() & Self::LAST != 0
+    }
+
+    /// Its number, below [`limits::MESSAGE_GROUPS_MAX`].
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        (self.0.get() & !Self::LAST) - 1
+    }
+}
+
+const _: () = assert!(limits::MESSAGE_GROUPS_MAX < MessageGroup::LAST);
 
 /// The priority of a message whose protocol knows none, or whose sender names none: that of JMS
 /// messages, and near to what beanstalkd's clients use.
@@ -76,6 +126,8 @@ pub struct Formats {
     pub payload: PayloadReader,
     /// What tells a message from one that says something else under the same name.
     pub fingerprint: FingerprintReader,
+    /// The group that a message belongs to.
+    pub group: GroupReader,
 }
 
 /// See [`Formats::property`]. It is given what [`Formats::index`] gave of the same message, or
@@ -90,6 +142,9 @@ pub type PayloadReader = fn(Format, &[u8]) -> Range<usize>;
 
 /// See [`Formats::fingerprint`].
 pub type FingerprintReader = fn(Format, &[u8]) -> u64;
+
+/// See [`Formats::group`].
+pub type GroupReader = fn(Format, &[u8]) -> Option<MessageGroup>;
 
 /// A message as a selector looks at it.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +187,7 @@ impl Formats {
         index: |_, _| Vec::new(),
         payload: |_, body| 0..body.len(),
         fingerprint: |_, body| fingerprint(body, 0),
+        group: |_, _| None,
     };
 }
 

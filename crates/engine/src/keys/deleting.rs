@@ -99,7 +99,7 @@ impl Engine {
 
     /// Deletes the first ready message; false where there is none. The queue may go with it.
     fn delete_first(&mut self, slot: QueueSlot, effects: &mut Effects) -> bool {
-        let first = self.queues.get(slot).and_then(|queue| queue.ready.first());
+        let first = self.queues.get(slot).and_then(|queue| queue.dispatch.ready().first());
         let Some((_, order)) = first else { return false };
         let id = self.message_of(order);
         self.leave(id);

@@ -19,7 +19,6 @@ use crate::engine::Engine;
 use crate::key_records::{DeadlineView, Over};
 use crate::log::CHANGED_BYTES_MAX;
 use crate::message::State;
-use crate::order_set::OrderSet;
 use crate::queue::{Counts, ListLifetime, QueueSlot, Role};
 use crate::record::RecordView;
 use crate::timers::Timer;
@@ -41,7 +40,7 @@ impl Engine {
         assert!(queue.is_list(), "a deadline is that of a list");
         let forgets_at = queue.forgets_at();
         let doomed = queue.counts.doom();
-        let ready = core::mem::take(&mut queue.ready);
+        let ready = queue.dispatch.take_all();
         if queue.doomed.first().is_none() {
             queue.doomed = ready;
         } else {
@@ -50,7 +49,7 @@ impl Engine {
             }
         }
         for view in queue.views.values_mut() {
-            view.ready = OrderSet::default();
+            view.dispatch.take_all();
         }
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let before = queue.lifetime.over.map_or(at, |over| over.at);
@@ -194,7 +193,7 @@ impl Engine {
         let queue = self.queues.at(slot);
         let is_over =
             |place: &(u32, i64)| over.has(place.1, self.living(self.message_of(place.1)).created);
-        let doomed: Vec<_> = queue.ready.iter().filter(is_over).collect();
+        let doomed: Vec<_> = queue.dispatch.ready().iter().filter(is_over).collect();
         for (priority, order) in doomed {
             self.doom_one(slot, priority, order);
         }
@@ -224,11 +223,13 @@ impl Engine {
     }
 
     fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: i64) {
+        let id = self.message_of(order);
+        let entry = self.queues.at(slot).entry_of(id, self.living(id));
         let mut one = Counts::default();
         one.add(State::Ready, priority);
         let queue = self.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
-        queue.ready.remove(priority, order);
+        queue.dispatch.remove(entry);
         queue.doomed.insert(priority, order);
         queue.counts.doom_some(&one);
         self.totals.counts.doom_some(&one);

@@ -99,7 +99,9 @@ impl Engine {
     }
 
     fn move_list(&mut self, from: QueueSlot, to: QueueSlot, effects: &mut Effects) {
-        while let Some((_, order)) = self.queues.get(from).and_then(|queue| queue.ready.first()) {
+        while let Some((_, order)) =
+            self.queues.get(from).and_then(|queue| queue.dispatch.ready().first())
+        {
             let id = self.message_of(order);
             self.leave(id);
             let order = self.last_place();

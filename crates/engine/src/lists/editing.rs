@@ -93,7 +93,7 @@ impl Engine {
         };
         let Insertion { towards, element: body, persistence, .. } = insertion;
         let pivot = self.rank(pivot);
-        let beside = self.queues.at(slot).ready.next_from(towards.opposite(), pivot);
+        let beside = self.queues.at(slot).dispatch.ready().next_from(towards.opposite(), pivot);
         let Some(beside) = beside else {
             let new = element(body, self.priority_at(slot, towards), persistence);
             let place = (towards == End::Head).then(|| self.first_place());
@@ -242,7 +242,7 @@ impl Engine {
         before: (u32, i64),
         behind: (u32, i64),
     ) -> Result<(End, Vec<MessageId>), Refusal> {
-        let ready = &self.queues.at(slot).ready;
+        let ready = self.queues.at(slot).dispatch.ready();
         let side = |first, end: End| {
             let from = end.opposite();
             core::iter::successors(Some(first), move |at| ready.next_from(from, *at))

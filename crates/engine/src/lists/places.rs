@@ -187,9 +187,9 @@ impl Engine {
             let id = self.elements(slot, origin).nth(place as usize);
             (id.map(|id| self.rank(id)), place as usize)
         } else if place < queue.counts.ready / 2 {
-            queue.ready.nth(origin, place)
+            queue.dispatch.ready().nth(origin, place)
         } else if let Some(other) = queue.counts.ready.checked_sub(place + 1) {
-            queue.ready.nth(origin.opposite(), other)
+            queue.dispatch.ready().nth(origin.opposite(), other)
         } else {
             (None, 0)
         };

@@ -221,12 +221,12 @@ impl Engine {
         let queue = self.queues.get(slot)?;
         let is_expiring = queue.is_expiring(self.latest);
         let is_over = |place: &(u32, i64)| is_expiring && self.is_over(self.message_of(place.1));
-        let first = || queue.ready.at_end(end);
-        let mut next = last.map_or_else(first, |last| queue.ready.next_from(end, last));
+        let first = || queue.dispatch.ready().at_end(end);
+        let mut next = last.map_or_else(first, |last| queue.dispatch.ready().next_from(end, last));
         let mut passed = 0;
         while let Some(place) = next.filter(is_over) {
             passed += 1;
-            next = queue.ready.next_from(end, place);
+            next = queue.dispatch.ready().next_from(end, place);
         }
         self.took_steps(passed);
         next

@@ -12,6 +12,8 @@
 //! SESSION put LINK BODY [priority=N] [delay=T] [lease=T] [persistence=none|written|synced]
 //!         [expires=T] [id=NAME]                         at that moment; its sender's name for it
 //!         [pad=BYTES]                                   so many, with dots behind what is given
+//!                                                       BODY `group:a` is of group a; with `end:1`
+//!                                                       too its consumer gives the group up
 //! SESSION receive LINK [wait=T] [margin=T] [lease=T]    without wait: for ever
 //! SESSION cancel LINK
 //! SESSION consume LINK QUEUE [SELECTOR…] | SESSION browse LINK QUEUE [SELECTOR…]
@@ -72,10 +74,10 @@ use engine::{
     describe,
 };
 use model::{
-    After, Command, ConsumerMode, DeadReason, Destination, Durability, Expiry, Formats, Keeper,
-    LinkId, Matching, MessageId, Nanos, NewMessage, Output, Peek, Persistence, QueueName, Reply,
-    Secrets, SessionId, Settlement, StorePolicy, Subject, Subscription, SubscriptionName,
-    TransactionId, Value,
+    After, Command, ConsumerMode, DeadReason, Destination, Durability, Expiry, Format, Formats,
+    Keeper, LinkId, Matching, MessageGroup, MessageId, Nanos, NewMessage, Output, Peek,
+    Persistence, QueueName, Reply, Secrets, SessionId, Settlement, StorePolicy, Subject,
+    Subscription, SubscriptionName, TransactionId, Value,
 };
 
 use super::log::{Log, Snapshot};
@@ -105,7 +107,7 @@ impl Default for Script {
 
 impl Script {
     fn new(policy: StorePolicy, queue_policies: QueuePolicies, words: &Words<'_>) -> Self {
-        let formats = Formats { property, ..Formats::RAW };
+        let formats = Formats { property, group, ..Formats::RAW };
         let options = EngineOptions::new(policy);
         let frame = words.named.get("frame").map(|bytes| bytes.parse().unwrap());
         let frame_bytes_max = frame.unwrap_or(options.frame_bytes_max);
@@ -354,6 +356,7 @@ impl<'a> Words<'a> {
             expires: self.named.get("expires").map(|at| time(at)),
             send_id: self.named.get("id").map(|id| (*id).into()),
             persistence,
+            group: group(Format::RAW, body.as_bytes()),
             ..NewMessage::new(self.padded(body).into_bytes().into())
         }
     }
@@ -537,6 +540,15 @@ fn settlement_at_once(word: &str) -> Settlement {
         "undeliverable" => Settlement::Park(DeadReason::Undeliverable),
         other => panic!("{other}"),
     }
+}
+
+/// The group of a body like `group:a,n:1`, which ends with one like `group:a,end:1`.
+pub(crate) fn group(_: Format, body: &[u8]) -> Option<MessageGroup> {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let mut pairs = text.split(',').filter_map(|pair| pair.split_once(':'));
+    let (_, name) = pairs.find(|(key, _)| *key == "group")?;
+    let group = MessageGroup::named(name);
+    Some(if text.contains("end:1") { group.ending() } else { group })
 }
 
 /// Properties of a body like `colour:blue,size:3`.
