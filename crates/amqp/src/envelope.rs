@@ -18,11 +18,13 @@ pub fn envelopes() -> Envelopes {
 
 /// A header, properties, and the payload as one data section.
 fn seal(envelope: &Envelope<'_>, payload: &[u8]) -> (Format, Vec<u8>) {
-    let Envelope { durable, priority, ttl_millis: ttl, content_type, .. } = *envelope;
+    let Envelope { durable, priority, ttl_millis: ttl, content_type, group, .. } = *envelope;
     let mut out = Vec::with_capacity(payload.len() + SECTIONS_BYTES_USUAL);
     Header { durable, priority, ttl, ..Header::default() }.encode(&mut out);
     let creation_time = envelope.created_millis;
-    Properties { content_type, creation_time, ..Properties::default() }.encode(&mut out);
+    let properties =
+        Properties { content_type, creation_time, group_id: group, ..Properties::default() };
+    properties.encode(&mut out);
     if !envelope.properties.is_empty() {
         message::application_properties(&mut out, |map| {
             for (name, value) in &envelope.properties {
@@ -56,6 +58,7 @@ fn read(format: Format, body: &[u8]) -> Option<Envelope<'_>> {
         ttl_millis: header.ttl,
         created_millis: properties.creation_time,
         content_type: properties.content_type,
+        group: properties.group_id,
         properties: pairs.filter_map(|(name, value)| Some((name.as_str()?, seen(value)))).collect(),
     })
 }
@@ -77,6 +80,7 @@ mod tests {
             ttl_millis: Some(5_000),
             created_millis: Some(1_700_000_000_000),
             content_type: Some("text/plain"),
+            group: Some("orders-7"),
             properties: alloc::vec![
                 ("region", Seen::String("EU")),
                 ("amount", Seen::Integer(-3)),

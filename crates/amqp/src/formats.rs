@@ -4,7 +4,9 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use model::{Format, Formats, Nanos, Subject, TRACE_CONTEXT, Value as Seen, jms_of_priority};
+use model::{
+    Format, Formats, MessageGroup, Nanos, Subject, TRACE_CONTEXT, Value as Seen, jms_of_priority,
+};
 
 use crate::dead_letter;
 use crate::message::{BodyKind, Message, Place, Section};
@@ -23,7 +25,7 @@ const DELIVERY_DELAY: &str = "x-opt-delivery-delay";
 /// it has a header and the time when it came, no properties, and is all payload.
 #[must_use]
 pub fn formats() -> Formats {
-    Formats { property, index, payload, fingerprint }
+    Formats { property, index, payload, fingerprint, group }
 }
 
 /// A header field of JMS by its JMS name, or an application property.
@@ -52,6 +54,10 @@ fn property<'m>(subject: &Subject<'m>, index: &[(&'m str, Seen<'m>)], name: &str
     let first = index.partition_point(|(other, _)| *other < name);
     let found = index.get(first).filter(|(other, _)| *other == name);
     found.map(|(_, value)| *value).unwrap_or_default()
+}
+
+fn group(format: Format, body: &[u8]) -> Option<MessageGroup> {
+    Message::head_of_stored((format == FORMAT).then_some(body)?)?.group()
 }
 
 /// All application properties, sorted by their names; of equal ones the first comes first.

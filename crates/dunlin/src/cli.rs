@@ -112,6 +112,9 @@ pub(crate) struct Send {
     /// After so long it is a dead letter
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttl: Option<String>,
+    /// Its group: one consumer at a time receives the messages of a group, in their order
+    #[arg(long, value_name = "NAME")]
+    pub(crate) group: Option<String>,
     /// A property that selectors and JMS clients see; numbers, true and false are such. All of them
     /// together may have some 12 KiB
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse::property)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use model::{
-    Durability, Envelope, Envelopes, Format, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, Nanos,
-    NewMessage, Persistence, limits, priority_of_jms,
+    Durability, Envelope, Envelopes, Format, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, MessageGroup,
+    Nanos, NewMessage, Persistence, limits, priority_of_jms,
 };
 
 use crate::base64;
@@ -27,6 +27,7 @@ pub(crate) struct Draft {
     delay: Nanos,
     ttl: Option<Nanos>,
     pub(crate) content_type: Option<String>,
+    group: Option<String>,
     properties: Vec<Property>,
     pub(crate) key: Option<String>,
 }
@@ -39,6 +40,7 @@ impl Default for Draft {
             delay: Nanos::ZERO,
             ttl: None,
             content_type: None,
+            group: None,
             properties: Vec::new(),
             key: None,
         }
@@ -63,6 +65,7 @@ impl Draft {
             draft.ttl = Some(ttl("dunlin-ttl", text)?);
         }
         draft.content_type = content_type(header(headers, CONTENT_TYPE.as_str())?);
+        draft.group = header(headers, "dunlin-group")?.map(group).transpose()?;
         draft.key = header(headers, "idempotency-key")?.map(key).transpose()?;
         if let Some(text) = header(headers, "dunlin-properties")? {
             draft.properties = listed(text)?;
@@ -96,6 +99,7 @@ impl Draft {
             return Err(Problem::bad_request("content_type has to be printable ASCII"));
         }
         draft.content_type = sent.content_type;
+        draft.group = sent.group.as_deref().map(group).transpose()?;
         draft.key = sent.key.as_deref().map(key).transpose()?;
         draft.properties = sent.properties.unwrap_or_default().0;
         match (sent.body, sent.body_base64) {
@@ -131,13 +135,12 @@ impl Draft {
         envelopes: &Envelopes,
         bytes_max: usize,
     ) -> Result<NewMessage> {
-        let (format, body): (_, Arc<[u8]>) =
-            if self.content_type.is_none() && self.properties.is_empty() {
-                (Format::RAW, Arc::from(body))
-            } else {
-                let (format, body) = (envelopes.seal)(&self.envelope(wall), body);
-                (format, Arc::from(body))
-            };
+        let (format, body): (_, Arc<[u8]>) = if self.is_just_a_body() {
+            (Format::RAW, Arc::from(body))
+        } else {
+            let (format, body) = (envelopes.seal)(&self.envelope(wall), body);
+            (format, Arc::from(body))
+        };
         if body.len() > bytes_max {
             return Err(Problem::too_large("a message with its properties", bytes_max, SMALLER));
         }
@@ -147,9 +150,14 @@ impl Draft {
             expires: self.ttl.map(|ttl| now + ttl),
             persistence: self.persistence,
             send_id: self.key.as_deref().map(Arc::from),
+            group: self.group.as_deref().map(MessageGroup::named),
             format,
             ..NewMessage::new(body)
         })
+    }
+
+    fn is_just_a_body(&self) -> bool {
+        self.content_type.is_none() && self.group.is_none() && self.properties.is_empty()
     }
 
     fn envelope(&self, wall: Nanos) -> Envelope<'_> {
@@ -164,6 +172,7 @@ impl Draft {
             ttl_millis: self.ttl.map(|ttl| u32::try_from(millis(ttl)).unwrap_or(u32::MAX)),
             created_millis: i64::try_from(millis(wall)).ok(),
             content_type: self.content_type.as_deref(),
+            group: self.group.as_deref(),
             properties: properties.map(|it| (it.name.as_str(), it.value.borrowed())).collect(),
         }
     }
@@ -260,6 +269,17 @@ fn key(text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
+fn group(text: &str) -> Result<String> {
+    let most = GROUP_BYTES_MAX;
+    let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());
+    if text.is_empty() || text.len() > most || !is_printable {
+        return Err(Problem::bad_request(format!(
+            "the name of a group has 1 to {most} letters, digits and signs of ASCII"
+        )));
+    }
+    Ok(text.to_owned())
+}
+
 /// Of the header that holds all properties, whose names keep their case there.
 fn listed(text: &str) -> Result<Vec<Property>> {
     serde_json::from_str(text)
@@ -268,13 +288,22 @@ fn listed(text: &str) -> Result<Vec<Property>> {
 }
 
 /// Headers of our own that a message may have, beside those of its properties.
-const HEADERS: [&str; 5] =
-    ["dunlin-persistence", "dunlin-priority", "dunlin-delay", "dunlin-ttl", "dunlin-properties"];
+const HEADERS: [&str; 6] = [
+    "dunlin-persistence",
+    "dunlin-priority",
+    "dunlin-delay",
+    "dunlin-ttl",
+    "dunlin-group",
+    "dunlin-properties",
+];
 
 const SAY_NOTHING: [&str; 2] = ["application/x-www-form-urlencoded", "application/octet-stream"];
 
 /// A message that is further away than a year is a mistake of units.
 pub(crate) const DELAY_MAX: Nanos = Nanos::from_secs(366 * 86_400);
+
+/// Bytes of the name of a group.
+pub(crate) const GROUP_BYTES_MAX: usize = 255;
 
 /// Properties of one message.
 pub(crate) const PROPERTIES_MAX: usize = 100;
@@ -316,12 +345,13 @@ mod tests {
             ("dunlin-delay", "5s"),
             ("dunlin-ttl", "1m"),
             ("content-type", "text/plain"),
+            ("dunlin-group", "orders-7"),
             ("idempotency-key", "k"),
             ("dunlin-property-n", "5"),
         ]);
         let json = r#"{
             "persistence": "none", "priority": 9, "delay": "5s", "ttl": "1m", "body": "b",
-            "content_type": "text/plain", "key": "k", "properties": {"n": 5}
+            "content_type": "text/plain", "group": "orders-7", "key": "k", "properties": {"n": 5}
         }"#;
         let (by_json, body) = of_json(json).unwrap();
         assert_eq!(by_headers.unwrap(), by_json);
@@ -332,6 +362,7 @@ mod tests {
         assert_eq!(message.expires, Some(Nanos::from_secs(61)));
         assert_eq!((message.delay, message.format), (Nanos::from_secs(5), Format(1)));
         assert_eq!(message.send_id.as_deref(), Some("k"));
+        assert_eq!(message.group, Some(MessageGroup::named("orders-7")));
     }
 
     #[test]
@@ -369,6 +400,8 @@ mod tests {
             ("dunlin-delay", "5"),
             ("dunlin-ttl", "0"),
             ("idempotency-key", ""),
+            ("dunlin-group", ""),
+            ("dunlin-group", "a b"),
             ("dunlin-property-", "x"),
             ("dunlin-persistance", "synced"),
             ("dunlin-durability", "synced"),

@@ -27,6 +27,7 @@ pub(crate) struct Sent {
     pub(crate) delay: Option<String>,
     pub(crate) ttl: Option<String>,
     pub(crate) content_type: Option<String>,
+    pub(crate) group: Option<String>,
     pub(crate) properties: Option<Properties>,
     pub(crate) key: Option<String>,
 }

@@ -14,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value as Json, json};
 
 use crate::base64;
+use crate::draft::GROUP_BYTES_MAX;
 use crate::property;
 
 /// The bytes for a client, without copying them.
@@ -53,6 +54,11 @@ pub(crate) fn headers(delivery: &Delivery, envelopes: &Envelopes, headers: &mut 
             headers.insert(HeaderName::from_static("dunlin-dead-from"), from);
         }
     }
+    // No client reads a longer one, or one that is no text for headers.
+    let group = envelope.group.filter(|name| name.len() <= GROUP_BYTES_MAX);
+    if let Some(Ok(group)) = group.map(HeaderValue::from_str) {
+        headers.insert(HeaderName::from_static("dunlin-group"), group);
+    }
     property_headers(delivery, &envelope, headers);
 }
 
@@ -88,6 +94,9 @@ pub(crate) fn json(delivery: &Delivery, envelopes: &Envelopes) -> Map<String, Js
     put("created", moment(delivery.created));
     put("expires", delivery.expires.map_or(Json::Null, moment));
     put("content_type", envelope.content_type.map_or(Json::Null, Json::from));
+    if let Some(group) = envelope.group {
+        put("group", group.into());
+    }
     put("properties", properties(&envelope));
     if let Some(dead) = &delivery.dead {
         put("dead", dead_letter(dead));

@@ -83,6 +83,7 @@ pub(crate) fn read(
         expires: expires(&message, present),
         persistence,
         send_id: self::send_id(send_id)?,
+        group: message.group(),
         format: FORMAT,
         body: body.clone(),
     };

@@ -11,6 +11,8 @@ mod write;
 
 use alloc::vec::Vec;
 
+use model::MessageGroup;
+
 use crate::decode_error::{DecodeError, DecodeErrorKind as Kind};
 use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
@@ -116,6 +118,16 @@ impl<'a> Message<'a> {
         let mut reader = Reader::new(self.section(Section::Properties));
         reader.composite().ok()?;
         ListReader::new(&mut reader).ok()?.value_at(place as usize).ok()?
+    }
+
+    /// The group that it belongs to (3.2.4), which is JMS's. An empty name is none.
+    pub(crate) fn group(&self) -> Option<MessageGroup> {
+        let name = self.property(Place::GroupId)?.as_str()?;
+        let sequence = self.property(Place::GroupSequence);
+        let group = MessageGroup::named((!name.is_empty()).then_some(name)?);
+        // JMS's -1, as a number without sign.
+        let is_last = matches!(sequence, Some(Value::Uint(u32::MAX)));
+        Some(if is_last { group.ending() } else { group })
     }
 
     /// When it is worth nothing any more; milliseconds since 1970.

@@ -140,7 +140,10 @@ impl<'a> ListReader<'a> {
 
     /// The value of the field at `place`, from the next one on. What is before is not looked at.
     pub(crate) fn value_at(mut self, place: usize) -> Result<Option<Value<'a>>> {
-        for _ in 0..place.min(self.left as usize) {
+        if place >= self.left as usize {
+            return Ok(None);
+        }
+        for _ in 0..place {
             self.reader.leap()?;
             self.left -= 1;
         }

@@ -160,6 +160,7 @@ fn headers(send: &Send) -> Vec<(String, String)> {
         ("dunlin-priority", send.priority.map(|priority| priority.to_string())),
         ("dunlin-delay", send.delay.clone()),
         ("dunlin-ttl", send.ttl.clone()),
+        ("dunlin-group", send.group.clone()),
         ("idempotency-key", send.key.clone()),
         ("content-type", send.content_type.clone()),
     ];
