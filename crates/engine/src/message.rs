@@ -165,6 +165,8 @@ pub(crate) struct History {
     pub(crate) topic: Option<QueueName>,
     /// What its body says.
     message_group: Option<MessageGroup>,
+    /// It is delayed only until there is room for it to become a dead letter.
+    set_aside: bool,
     /// Its record at its location may name another queue.
     pub(crate) moved: bool,
     /// By how much its record at its location would be larger now.
@@ -438,6 +440,20 @@ impl Message {
     pub(crate) fn set_message_group(&mut self, group: Option<MessageGroup>) {
         if group != self.message_group() {
             self.history_mut().message_group = group;
+        }
+    }
+
+    /// It is delayed, since one of its deliveries has to be repeated, and nothing of its group may
+    /// overtake it.
+    pub(crate) fn awaits_redelivery(&self) -> bool {
+        let is_set_aside = self.history.as_ref().is_some_and(|history| history.set_aside);
+        self.kind == Kind::Delayed && self.delivered > 0 && !is_set_aside
+    }
+
+    /// Whether its group need not wait for it while it is delayed. Asked only of one in a group.
+    pub(crate) fn set_aside(&mut self, set_aside: bool) {
+        if self.message_group().is_some() {
+            self.history_mut().set_aside = set_aside;
         }
     }
 

@@ -8,7 +8,8 @@
 //! unless one asked for a message by its number.
 //!
 //! A message that waits for its redelivery holds up its group, so that none overtakes it. One that
-//! its sender delayed does not, nor does one that was buried.
+//! its sender delayed does not, nor does one that was buried, or that waits for room to become a
+//! dead letter.
 //!
 //! Commands on lists know no groups: they take what is at an end.
 
@@ -95,7 +96,7 @@ impl Kind {
     fn of(message: &Message) -> Option<Self> {
         match message.state() {
             State::Leased { .. } | State::Held { .. } => Some(Self::Held),
-            State::Delayed { .. } if message.delivered > 0 => Some(Self::Hidden),
+            State::Delayed { .. } if message.awaits_redelivery() => Some(Self::Hidden),
             State::Ready | State::Delayed { .. } | State::Buried { .. } => None,
         }
     }
@@ -230,6 +231,7 @@ impl Engine {
         let may_serve = kind
             .is_some_and(|kind| queue.change_group(group.number(), |group| group.count(kind, -1)));
         queue.end_groups_if_unused();
+        self.living_mut(id).set_aside(false);
         if may_serve {
             self.resume_later(slot);
         }

@@ -151,6 +151,7 @@ impl Engine {
     /// comes back.
     pub(crate) fn hide(&mut self, id: MessageId, until: Nanos) {
         assert!(until > self.latest, "what is hidden comes back later");
+        self.living_mut(id).set_aside(true);
         self.enter(id, State::Delayed { until });
         let message = self.living(id);
         let slot = message.queue;

@@ -1,12 +1,14 @@
 //! What clients of AMQP like to do.
 
+use std::rc::Rc;
+
 use model::{Destination, Persistence};
 
 use crate::Rng;
 use crate::amqp_client::{AmqpClient, AmqpWish, Draft, Subscribing, Verdict};
 use crate::history::DEAD_LETTERS;
 use crate::registration::{NAMES, SUBSCRIBED_TO, TOPICS, name};
-use crate::workload::{self, QUEUES};
+use crate::workload::{self, GROUP_PREFIX, QUEUES};
 
 /// The next wish of a client whose messages are of these persistences; `None`: it has to read
 /// first.
@@ -37,8 +39,16 @@ pub(crate) fn draft(rng: &mut Rng, persistence: Persistence) -> Draft {
         ttl: rng.pick(&[None, None, None, None, None, None, Some(1), Some(300), Some(3000)]),
         delay: rng.pick(&[0, 0, 0, 0, 0, 0, 0, 0, 20, 900]),
         send_id: None,
-        body: rng.draw().to_le_bytes().into_iter().chain(workload::body(rng)).collect(),
+        body: body(rng),
     }
+}
+
+/// Some belong to a group, as their body says.
+fn body(rng: &mut Rng) -> Rc<[u8]> {
+    let letter = rng.pick(&[None, None, None, None, Some(b'a'), Some(b'b')]);
+    let group = letter.into_iter().flat_map(|letter| GROUP_PREFIX.into_iter().chain([letter]));
+    let unique = rng.draw().to_le_bytes();
+    group.chain(unique).chain(workload::body(rng)).collect()
 }
 
 fn destination(rng: &mut Rng) -> Destination {

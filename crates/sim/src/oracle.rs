@@ -10,6 +10,7 @@
 
 mod consumers;
 mod cutting_off;
+mod groups;
 mod looking;
 pub(crate) mod memory;
 mod places;
@@ -31,6 +32,7 @@ use crate::history::{Changes, DEAD_LETTERS, RULES, SUBSCRIPTIONS};
 use crate::registration::is_subscription;
 use crate::{Content, Fall, History, Inspection, Kept, Nature, Standing, Which, Wish, workload};
 use consumers::Consumer;
+use groups::{Groups, Taker};
 use memory::Memory;
 use places::{Places, Sent};
 use publishing::Registered;
@@ -74,6 +76,7 @@ pub struct Oracle {
     places: Places,
     memory: Memory,
     send_ids: SendIds,
+    groups: Groups,
     /// How many dead letters there may be.
     dead_letters_max: u64,
 }
@@ -97,6 +100,8 @@ struct Message {
     change: usize,
     /// It is over, or was rejected, and waits for room to become a dead letter: it is delayed.
     is_hidden: bool,
+    /// It was with a client before; `None`: a crash took the memory of that.
+    was_taken: Option<bool>,
     /// So many more deliveries of it may have failed than are known.
     slack: u32,
     /// It is in memory and came with what is not: who sees it must not see a crash undo that.
@@ -152,6 +157,7 @@ impl Oracle {
             places: Places::default(),
             memory: Memory::default(),
             send_ids: SendIds::default(),
+            groups: Groups::default(),
             dead_letters_max: u64::MAX,
         }
     }
@@ -311,6 +317,7 @@ impl Oracle {
         self.orphans.clear();
         self.places.clear();
         self.memory.clear();
+        self.groups.clear();
         let stand = |id: &u64, change| match found.get(id).map(|found| found.kept.1) {
             Some(Standing::Delayed(until)) => Place::Delayed(until),
             Some(Standing::Buried) => Place::Buried(change),
@@ -323,7 +330,8 @@ impl Oracle {
             let is_hidden = matches!(place, Place::Delayed(_)) && is_over;
             let slack = self.history.slack(change);
             let content = kept.0.clone();
-            (id, Message { content, nature, place, change, is_hidden, slack, bound: None })
+            let (was_taken, bound) = (None, None);
+            (id, Message { content, nature, place, change, is_hidden, was_taken, slack, bound })
         };
         self.messages = self.history.state().into_iter().map(message).collect();
         let mut registrations = self.messages.split_off(&SUBSCRIPTIONS);
@@ -407,6 +415,7 @@ impl Oracle {
         watched: &BTreeSet<Rc<str>>,
         reply: &Reply,
     ) -> Changes {
+        self.forget_owners();
         // What became ready or was unpaused in this very step may have come after the choice, and
         // so may what time does where the engine is behind: each thing serves who waits then.
         let rank = |(id, message): (&u64, &Message)| {
@@ -415,7 +424,8 @@ impl Oracle {
             let open = pause.is_none_or(|until| *until < now && *until <= self.caught_up);
             let waiting = matches!(message.place, Place::Ready(since) if since < now);
             let waiting = waiting && !self.returning.contains(id);
-            let eligible = open && waiting && watched.contains(&content.queue);
+            let free = self.surely_may_take(message, Taker::Receiver, now);
+            let eligible = open && waiting && free && watched.contains(&content.queue);
             eligible.then_some((content.priority, message.nature.order_max))
         };
         let best = self.messages.iter().filter_map(rank).min();
@@ -437,6 +447,7 @@ impl Oracle {
         let rank = (content.priority, message.nature.order);
         assert!(best.is_none_or(|best| rank <= best), "{rank:?} was delivered before {best:?}");
         assert_eq!(delivery.payload(), &content.body[..], "the body of {id}");
+        self.assert_may_take(id, Taker::Receiver);
         self.lease(now, client, id)
     }
 
@@ -585,7 +596,9 @@ impl Oracle {
     }
 
     fn lease(&mut self, now: Nanos, client: u64, id: u64) -> Changes {
+        self.group_changed(id);
         let message = self.message(id);
+        message.was_taken = Some(true);
         message.place = Place::Leased(client, after(now, message.content.lease));
         let change = message.change;
         self.history.leased(change);
@@ -605,6 +618,7 @@ impl Oracle {
 
     /// A message is ready again, as far as the history knows it always was.
     fn return_ready(&mut self, now: Nanos, id: u64) {
+        self.group_changed(id);
         let message = self.message(id);
         (message.place, message.is_hidden) = (Place::Ready(now), false);
         let queue = message.content.queue.clone();
@@ -613,6 +627,7 @@ impl Oracle {
 
     /// Notes in the history where a message stands from now on.
     fn stand(&mut self, id: u64, place: Place) -> Changes {
+        self.group_changed(id);
         let standing = match place {
             Place::Ready(_) | Place::Leased(..) | Place::Held(_) => Standing::Ready,
             Place::Delayed(until) => Standing::Delayed(until),
@@ -636,7 +651,8 @@ impl Message {
     /// One that has just come, and is ready.
     const fn new(content: Content, nature: Nature, now: Nanos) -> Self {
         let place = Place::Ready(now);
-        Self { content, nature, place, change: 0, is_hidden: false, slack: 0, bound: None }
+        let (is_hidden, was_taken, bound) = (false, Some(false), None);
+        Self { content, nature, place, change: 0, is_hidden, was_taken, slack: 0, bound }
     }
 
     const fn holder(&self) -> Option<u64> {

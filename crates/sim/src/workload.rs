@@ -184,6 +184,14 @@ pub(crate) fn body(rng: &mut Rng) -> Vec<u8> {
     body
 }
 
+/// What the body of a message begins with that belongs to a group.
+pub(crate) const GROUP_PREFIX: [u8; 6] = *b"group ";
+
+/// The letter of the group of a message with this body.
+pub(crate) fn group_of(body: &[u8]) -> Option<u8> {
+    body.strip_prefix(&GROUP_PREFIX)?.first().copied()
+}
+
 fn any(rng: &mut Rng, ids: &[u64]) -> u64 {
     if ids.is_empty() { 1 } else { rng.pick(ids) }
 }

@@ -9,6 +9,8 @@ use amqp::terminus::{AttachTarget, Coordinator, ExpiryPolicy, Source, Target, Te
 use amqp::types::{Symbols, Value};
 use model::{DeadReason, Destination, Settlement};
 
+use crate::workload::group_of;
+
 /// One thing that a client of AMQP wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AmqpWish {
@@ -179,7 +181,9 @@ impl Draft {
             });
         }
         let to = address(to);
-        Properties { to: Some(&to), ..Properties::default() }.encode(&mut out);
+        let letter = group_of(&self.body).map(|letter| [letter]);
+        let group_id = letter.as_ref().and_then(|letter| str::from_utf8(letter).ok());
+        Properties { to: Some(&to), group_id, ..Properties::default() }.encode(&mut out);
         message::data(&mut out, &self.body);
         out
     }

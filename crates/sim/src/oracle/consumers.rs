@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use model::{Delivery, Nanos};
 
+use super::groups::Taker;
 use super::{Message, NOTHING, Oracle, Place};
 use crate::Content;
 use crate::history::{Changes, DEAD_LETTERS, Dead};
@@ -40,7 +41,9 @@ impl Oracle {
         consumer.delivered += 1;
         assert!(consumer.delivered <= consumer.limit, "{client} has no credit left: {consumer:?}");
         let queue = consumer.queue.clone();
-        let best = self.first_waiting(&queue, now);
+        self.forget_owners();
+        let taker = Taker::Consumer(client, link.0);
+        let best = self.first_waiting(&queue, taker, now);
         let message = self.messages.get(&id).unwrap_or_else(|| panic!("{id} does not exist"));
         let Message { content, place, nature, .. } = message;
         assert!(matches!(place, Place::Ready(_)), "{id} went to {client}, but is {place:?}");
@@ -58,7 +61,9 @@ impl Oracle {
         );
         let seen = (delivery.failed, delivery.dead.as_deref().map(Dead::from));
         self.learn_failures(id, seen);
-        self.message(id).place = Place::Held(client);
+        self.own_group(now, id, client, link.0);
+        let message = self.message(id);
+        (message.place, message.was_taken) = (Place::Held(client), Some(true));
         self.shown(id)
     }
 
@@ -84,7 +89,8 @@ impl Oracle {
         (consumer.drains, consumer.limit) = (false, delivered);
         let queue = consumer.queue.clone();
         if has_credit {
-            assert_eq!(self.first_waiting(&queue, now), None, "{client} drained {queue}");
+            let first = self.first_waiting(&queue, Taker::Consumer(client, link), now);
+            assert_eq!(first, None, "{client} drained {queue}");
         }
         self.everything()
     }
@@ -99,6 +105,7 @@ impl Oracle {
 
     pub(super) fn close_consumer(&mut self, client: u64, link: u32) -> Changes {
         if let Some(consumer) = self.consumers.remove(&(client, link)) {
+            self.release_groups(client, link, &consumer.queue);
             self.end_if_unused(&consumer.queue);
         }
         NOTHING
@@ -118,15 +125,16 @@ impl Oracle {
     pub fn assert_served(&self, now: Nanos) {
         for ((client, link), consumer) in &self.consumers {
             let waits = consumer.delivered < consumer.limit;
-            let first = self.first_waiting(&consumer.queue, now).filter(|_| waits);
+            let taker = Taker::Consumer(*client, *link);
+            let first = self.first_waiting(&consumer.queue, taker, now).filter(|_| waits);
             assert_eq!(first, None, "{client} waits at {link}: {consumer:?}");
         }
     }
 
-    /// The rank of the first message that is ready in a queue that is open, since before now: what
+    /// The rank of the first message that a consumer may take in a queue that is open, since before now: what
     /// became so, or was opened, in this very step may have come after the choice. What is over
     /// nobody gets.
-    fn first_waiting(&self, queue: &str, now: Nanos) -> Option<(u32, u64)> {
+    fn first_waiting(&self, queue: &str, taker: Taker, now: Nanos) -> Option<(u32, u64)> {
         let is_open = self.paused.get(queue).is_none_or(|until| *until < now);
         let rank = |(id, message): (&u64, &Message)| {
             let waiting = matches!(message.place, Place::Ready(since) if since < now);
@@ -134,6 +142,7 @@ impl Oracle {
             let waiting = waiting && !self.returning.contains(id);
             let is_over = message.content.expires.is_some_and(|at| at <= now);
             let here = waiting && !is_over && &*message.content.queue == queue;
+            let here = here && self.surely_may_take(message, taker, now);
             here.then_some((message.content.priority, message.nature.order_max))
         };
         // Of these some may have gone for others.

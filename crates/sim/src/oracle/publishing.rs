@@ -164,6 +164,7 @@ impl Oracle {
             self.register(queue.clone(), asked);
         }
         self.let_catch_up(&queue);
+        self.inherit_groups(client, link, &queue);
         self.consumers.insert((client, link), Consumer::new(queue));
         if fits { self.everything() } else { begin..self.history.len() }
     }

@@ -133,8 +133,9 @@ impl Oracle {
                 assert_eq!(message.0, *first, "it was stored before");
             }
             Reply::Done => assert_eq!(first, next, "it was stored before"),
-            // It waited for memory as if it was to be stored.
-            &MEMORY_FULL => return Some(NOTHING),
+            // It waited for memory as if it was to be stored, or its client gave up waiting for a
+            // place.
+            Reply::Refused(Refusal::MemoryFull | Refusal::QueueFull(_)) => return Some(NOTHING),
             _ => panic!("{reply:?} to {:?}, which was sent before", message.send_id),
         }
         Some(changes.clone())

@@ -69,6 +69,7 @@ impl Oracle {
         if !self.lacks_room_for(id) {
             return self.stand(id, Place::Delayed(now + delay));
         }
+        self.group_changed(id);
         let message = self.message(id);
         message.place = Place::Delayed(now + delay);
         let change = message.change;
@@ -110,6 +111,7 @@ impl Oracle {
         if self.lacks_room_for(id) {
             return self.set_aside(now, id);
         }
+        self.group_changed(id);
         self.message(id).content = content.dead(reason);
         self.drained_one(&content.queue);
         self.stand(id, Place::Ready(now))
@@ -148,6 +150,7 @@ impl Oracle {
 
     /// What is to become a dead letter, and cannot for want of room, is hidden for a while.
     fn set_aside(&mut self, now: Nanos, id: u64) -> Changes {
+        self.group_changed(id);
         let message = self.message(id);
         (message.place, message.is_hidden) = (Place::Delayed(now + SCARCE_RETRY), true);
         let change = message.change;
@@ -157,6 +160,7 @@ impl Oracle {
     }
 
     pub(super) fn remove(&mut self, id: u64) -> Changes {
+        self.group_changed(id);
         let message = self.messages.remove(&id).expect("invariant: the caller found it");
         self.drained_one(&message.content.queue);
         one(self.history.push(self.step, id, message.nature, None))

@@ -1,6 +1,8 @@
 //! What clients of AMQP command, and transactions: nothing of one is there before its commit, and
 //! all of it from then on, which is one step of the history.
 
+use std::rc::Rc;
+
 use model::{Command, Destination, Nanos, NewMessage, Refusal, Reply, Settlement, TransactionId};
 
 use super::{Consumer, NOTHING, Oracle, Sent};
@@ -79,8 +81,9 @@ impl Oracle {
             }
             Command::OpenConsumer { link, queue, .. } => {
                 assert_eq!(*reply, Reply::Done, "{command:?}");
-                let consumer = Consumer::new(queue.as_str().into());
-                self.consumers.insert((client, link.0), consumer);
+                let queue = Rc::from(queue.as_str());
+                self.inherit_groups(client, link.0, &queue);
+                self.consumers.insert((client, link.0), Consumer::new(queue));
                 NOTHING
             }
             Command::Subscribe { link, subscription } => {
