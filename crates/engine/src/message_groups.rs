@@ -16,14 +16,14 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use model::MessageId;
+use model::{MessageId, SessionId};
 
 use crate::dispatch::Entry;
 use crate::engine::Engine;
 use crate::feeding::Interest;
 use crate::message::{Message, State};
 use crate::queue::{Queue, QueueSlot};
-use crate::session::{ConsumerKey, SessionSlot};
+use crate::session::ConsumerKey;
 
 /// Who may take the messages of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,9 @@ enum Owner {
     #[default]
     Nobody,
     Consumer(ConsumerKey),
-    /// A session that holds messages of the group, whose consumer gave the group up.
-    Session(SessionSlot),
+    /// A session that holds messages of the group, whose consumer gave the group up. Not its slot,
+    /// which another session may have while somebody else holds a message of the group.
+    Session(SessionId),
 }
 
 impl Group {
@@ -68,7 +69,7 @@ impl Group {
     }
 
     /// Its owner gives it up.
-    const fn release(&mut self, session: SessionSlot) {
+    const fn release(&mut self, session: SessionId) {
         self.owner = if self.held > 0 { Owner::Session(session) } else { Owner::Nobody };
     }
 
@@ -241,11 +242,12 @@ impl Engine {
     pub(crate) fn own_group(&mut self, key: ConsumerKey, id: MessageId) {
         let message = self.living(id);
         let Some(of_message) = message.message_group() else { return };
-        let queue = self.queues.at_mut(message.queue);
-        let may_serve = queue.change_group(of_message.number(), |group| {
+        let slot = message.queue;
+        let session = self.sessions.at(key.session).id;
+        let may_serve = self.queues.at_mut(slot).change_group(of_message.number(), |group| {
             group.owner = Owner::Consumer(key);
             if of_message.is_ending() {
-                group.release(key.session);
+                group.release(session);
             }
         });
         assert!(!may_serve || !of_message.is_ending(), "a message that is held keeps its group");
@@ -253,8 +255,9 @@ impl Engine {
 
     /// A consumer takes over the groups that its session still has of a consumer that went.
     pub(crate) fn inherit_groups(&mut self, key: ConsumerKey, slot: QueueSlot) {
+        let session = self.sessions.at(key.session).id;
         let queue = self.queues.at_mut(slot);
-        for number in queue.groups_of(Owner::Session(key.session)) {
+        for number in queue.groups_of(Owner::Session(session)) {
             queue.change_group(number, |group| group.owner = Owner::Consumer(key));
         }
     }
@@ -268,12 +271,13 @@ impl Engine {
                 && matches!(feed.interest, Interest::Take { .. })
         });
         let heir = heir.map(|(link, _)| ConsumerKey { link: *link, ..key });
+        let session = self.sessions.at(key.session).id;
         let queue = self.queues.at_mut(slot);
         let mut may_serve = false;
         for number in queue.groups_of(Owner::Consumer(key)) {
             may_serve |= queue.change_group(number, |group| match heir {
                 Some(heir) if group.held > 0 => group.owner = Owner::Consumer(heir),
-                _ => group.release(key.session),
+                _ => group.release(session),
             });
         }
         queue.end_groups_if_unused();
