@@ -583,6 +583,7 @@ impl State {
     }
 
     fn restart(&mut self) {
+        self.inodes.values_mut().for_each(|inode| inode.image.end_process());
         self.epoch += 1;
         self.stopped = false;
     }

@@ -26,6 +26,8 @@ pub struct Image {
     pending_lengths: Vec<usize>,
     /// Where it was cut since: what the device has behind may come back.
     cut: Option<usize>,
+    /// A sync failed, and the cache shows what it forgot no longer than the process lives.
+    evicts: bool,
 }
 
 type Sector = [u8; SECTOR_BYTES];
@@ -145,12 +147,23 @@ impl Image {
     }
 
     /// A sync that the device failed: each sector reached it or is forgotten. Like Linux: the
-    /// cache keeps showing the forgotten bytes, or not, and calls them clean.
+    /// cache keeps showing the forgotten bytes to this process, and perhaps to the next, and calls
+    /// them clean.
     pub fn fail_sync(&mut self, rng: &mut Rng) {
-        let evict = rng.coin();
+        self.evicts |= rng.coin();
         self.lose_pending(rng);
-        if evict {
+    }
+
+    /// The process has ended: what a failed sync forgot may be shown no longer.
+    pub fn end_process(&mut self) {
+        if std::mem::take(&mut self.evicts) {
             self.cache.clone_from(&self.device);
+            grow(&mut self.cache, self.pending_lengths.last().copied().unwrap_or(0));
+            for (index, versions) in &self.pending {
+                if let Some(latest) = versions.last() {
+                    splice_sector(&mut self.cache, *index, latest);
+                }
+            }
         }
     }
 
@@ -158,6 +171,7 @@ impl Image {
     pub fn power_cut(&mut self, rng: &mut Rng) {
         self.lose_pending(rng);
         self.cache.clone_from(&self.device);
+        self.evicts = false;
     }
 
     /// Turns bits of one byte over, in the cache and on the device: rot at rest.

@@ -269,6 +269,7 @@ impl Oracle {
     /// that with one failure more, and its transactions never were.
     pub fn closed(&mut self, now: Nanos, client: u64, begun: &BTreeSet<MessageId>) {
         // Behind a stall a session ends before what was due meanwhile.
+        self.forget_owners();
         self.step += 1;
         self.moment = now;
         self.transactions.retain(|(of, _), _| *of != client);
@@ -359,6 +360,7 @@ impl Oracle {
 
     /// What is due by now happens, each thing for itself; once, for what a step makes due is next.
     fn pass(&mut self, now: Nanos) {
+        self.forget_owners();
         if std::mem::replace(&mut self.latest, now) != now {
             self.fire(now);
         }
@@ -415,7 +417,6 @@ impl Oracle {
         watched: &BTreeSet<Rc<str>>,
         reply: &Reply,
     ) -> Changes {
-        self.forget_owners();
         // What became ready or was unpaused in this very step may have come after the choice, and
         // so may what time does where the engine is behind: each thing serves who waits then.
         let rank = |(id, message): (&u64, &Message)| {

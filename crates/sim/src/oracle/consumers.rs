@@ -41,7 +41,6 @@ impl Oracle {
         consumer.delivered += 1;
         assert!(consumer.delivered <= consumer.limit, "{client} has no credit left: {consumer:?}");
         let queue = consumer.queue.clone();
-        self.forget_owners();
         let taker = Taker::Consumer(client, link.0);
         let best = self.first_waiting(&queue, taker, now);
         let message = self.messages.get(&id).unwrap_or_else(|| panic!("{id} does not exist"));

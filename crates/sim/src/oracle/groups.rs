@@ -74,7 +74,6 @@ impl Oracle {
     /// # Panics
     /// When it must not go there.
     pub(super) fn own_group(&mut self, now: Nanos, id: u64, client: u64, link: u32) {
-        self.forget_owners();
         self.assert_may_take(id, Taker::Consumer(client, link));
         let Some(key) = group_key(&self.message(id).content) else { return };
         self.groups.owners.insert(key.clone(), Owner::Consumer(client, link));
@@ -93,7 +92,6 @@ impl Oracle {
 
     /// A consumer is there: it has the groups of which its client still holds messages.
     pub(super) fn inherit_groups(&mut self, client: u64, link: u32, queue: &Rc<str>) {
-        self.forget_owners();
         let (owners, latest) = (&mut self.groups.owners, self.latest);
         for (key, owner) in owners.iter_mut().filter(|((of, _), _)| of == queue) {
             if *owner == Owner::Client(client) {
@@ -128,7 +126,7 @@ impl Oracle {
         }
     }
 
-    /// A client that holds nothing of a group any more has lost it.
+    /// A group of which nobody holds anything any more has no owner that is a client.
     pub(super) fn forget_owners(&mut self) {
         let lost = |(key, owner): &(&GroupKey, &Owner)| {
             matches!(owner, Owner::Client(_)) && !self.is_held(key)
