@@ -368,9 +368,15 @@ impl KeyOracle {
 
     /// Who waits for a place goes on before all who came later.
     fn judge_turn(&self, demands: &Demands, ticket: u64, asked: &Asked) {
-        let is_move =
-            |asked: &Asked| asked.words.first().is_some_and(|name| name.ends_with(b"MOVE"));
-        if self.places.is_cramped && is_move(asked) {
+        let stores_nothing = |words: &Words| {
+            let is_move = words.first().is_some_and(|name| name.ends_with(b"MOVE"));
+            is_move || self.demands(std::slice::from_ref(words)).is_empty()
+        };
+        let needs_no_memory = match &asked.meant {
+            Meant::Batch(all) => all.iter().all(stores_nothing),
+            Meant::Command | Meant::Queued => stores_nothing(&asked.words),
+        };
+        if self.places.is_cramped && needs_no_memory {
             // It passes by those who wait for memory.
             return;
         }
