@@ -131,8 +131,8 @@ impl Oracle {
     }
 
     /// The rank of the first message that a consumer may take in a queue that is open, since before
-    /// now: what became so, or was opened, in this very step may have come after the choice. What is
-    /// over nobody gets.
+    /// now: what became so, or was opened, in this very step may have come after the choice. Nobody
+    /// gets what is over.
     fn first_waiting(&self, queue: &str, taker: Taker, now: Nanos) -> Option<(u32, u64)> {
         let is_open = self.paused.get(queue).is_none_or(|until| *until < now);
         let rank = |(id, message): (&u64, &Message)| {

@@ -246,14 +246,16 @@ impl Oracle {
     fn end_subscription(&mut self, queue: &str) {
         let ended = self.subscriptions.remove(queue).expect("invariant: it was looked up");
         self.places.spared.remove(queue);
-        if let Some(name) = ended.asks.name.filter(|name| name.durable) {
+        if let Some(name) = ended.asks.name.clone().filter(|name| name.durable) {
             self.history.push(self.step, registration::subject(&name), ended.nature, None);
         }
         let here = |(_, message): &(&u64, &Message)| &*message.content.queue == queue;
         let ids: Vec<u64> = self.messages.iter().filter(here).map(|(id, _)| *id).collect();
         for id in ids {
             let message = self.messages.remove(&id).expect("invariant: just found");
-            self.history.push(self.step, id, message.nature, None);
+            // They go with the record of the end, however durable they were asked to be.
+            let level = message.nature.level.min(ended.nature.level);
+            self.history.push(self.step, id, Nature { level, ..message.nature }, None);
             self.orphans.extend(message.holder().map(|holder| (id, holder)));
         }
     }
