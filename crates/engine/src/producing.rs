@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use core::slice;
 
 use model::{
-    After, Destination, Durability, LinkId, MessageId, Nanos, NewMessage, QueueName, Refusal,
-    Reply, TransactionId, limits,
+    After, Destination, Durability, LinkId, Matching, MessageId, Nanos, NewMessage, QueueName,
+    Refusal, Reply, TransactionId, limits,
 };
 
 use crate::Effects;
@@ -44,8 +44,8 @@ pub(crate) struct Spot {
 struct Takers {
     durable: Vec<QueueSlot>,
     others: Vec<QueueSlot>,
-    /// Those of globs, who are told which topic it was.
-    of_globs: Vec<QueueSlot>,
+    /// Those of patterns that are not durable, which are told which topic it was.
+    of_patterns: Vec<QueueSlot>,
 }
 
 impl Engine {
@@ -280,7 +280,7 @@ impl Engine {
         let first = drafted.len();
         let key = self.topic_send_key(topic, new);
         let beside_bytes = Self::send_id_bytes_max(key.as_ref());
-        let Takers { mut durable, mut others, of_globs } = self.takers(by, topic, new);
+        let Takers { mut durable, mut others, of_patterns } = self.takers(by, topic, new);
         let level = self.policy.durability(new.persistence);
         if level == Durability::None {
             durable.append(&mut others);
@@ -292,7 +292,7 @@ impl Engine {
         } else if !durable.is_empty() {
             self.draft_shared(&durable, level, new, beside_bytes, drafted, effects)?;
         }
-        let told = of_globs.into_iter().map(|slot| (slot, Some(topic)));
+        let told = of_patterns.into_iter().map(|slot| (slot, Some(topic)));
         let name = (others.len() + told.len() > 1).then_some(MessageId(self.next.message));
         for (slot, told) in others.into_iter().map(|slot| (slot, None)).chain(told) {
             let id = MessageId(self.next.message);
@@ -351,7 +351,7 @@ impl Engine {
     fn takers(&mut self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> Takers {
         let (mut takers, steps) = self.find_takers(by, name, new);
         let (of_globs, looked) = self.matching_globs(name);
-        takers.of_globs = of_globs;
+        takers.of_patterns.extend(of_globs);
         self.took_steps(steps + looked);
         takers
     }
@@ -364,8 +364,8 @@ impl Engine {
         name: &QueueName,
         new: &NewMessage,
     ) -> (impl Iterator<Item = QueueSlot> + use<>, usize) {
-        let (Takers { durable, others, .. }, steps) = self.find_takers(by, name, new);
-        (durable.into_iter().chain(others), steps)
+        let (Takers { durable, others, of_patterns }, steps) = self.find_takers(by, name, new);
+        (durable.into_iter().chain(others).chain(of_patterns), steps)
     }
 
     /// The subscriptions that take it but for those of globs, and the steps it took to find them.
@@ -390,8 +390,12 @@ impl Engine {
                     continue;
                 }
             }
-            let durable = entry.asks.is_durable();
-            if durable { &mut takers.durable } else { &mut takers.others }.push(entry.queue);
+            let of_its_kind = match (entry.asks.is_durable(), entry.asks.matching) {
+                (true, _) => &mut takers.durable,
+                (false, Matching::Name) => &mut takers.others,
+                (false, Matching::Words | Matching::Glob) => &mut takers.of_patterns,
+            };
+            of_its_kind.push(entry.queue);
         }
         (takers, steps)
     }

@@ -1,7 +1,7 @@
 //! What a path stands for, and what can be done there.
 
 use hyper::Method;
-use model::{MessageId, QueueName};
+use model::{MessageId, QueueName, words};
 
 use crate::gateway::Settling;
 use crate::problem::{Problem, Result};
@@ -73,8 +73,8 @@ impl Resource {
             ["leases", lease] => Self::Lease(token(lease)?),
             ["leases", lease, action] => Self::LeaseAction(token(lease)?, Action::named(action)?),
             ["topics"] => Self::Topics,
-            ["topics", topic, "messages"] => Self::TopicMessages(name(topic)?),
-            ["topics", topic, "events"] => Self::TopicEvents(name(topic)?),
+            ["topics", topic, "messages"] => Self::TopicMessages(topic_to_send(topic)?),
+            ["topics", topic, "events"] => Self::TopicEvents(topic_to_follow(topic)?),
             ["subscriptions"] => Self::Subscriptions,
             ["subscriptions", subscription] => Self::Subscription(name(subscription)?),
             ["transactions"] => Self::Transactions,
@@ -147,6 +147,29 @@ pub(crate) fn settling(word: &str) -> Result<Settling> {
 /// The name of a queue or topic.
 pub(crate) fn name(text: &str) -> Result<QueueName> {
     QueueName::new(text).map_err(|error| Problem::bad_request(error.to_string()))
+}
+
+/// The name of one topic.
+pub(crate) fn topic_to_send(text: &str) -> Result<QueueName> {
+    let topic = name(text)?;
+    if words::is_pattern(text) {
+        return Err(Problem::bad_request(format!(
+            "{text} is a pattern of topics, since *, # or > is one of its words: send to a topic \
+             by its name"
+        )));
+    }
+    Ok(topic)
+}
+
+/// The name of a topic, or a pattern of topics.
+fn topic_to_follow(text: &str) -> Result<QueueName> {
+    let topic = name(text)?;
+    if words::parts(text).is_none() {
+        return Err(Problem::bad_request(
+            "in a pattern of topics > is the last word: * is any word, # any number",
+        ));
+    }
+    Ok(topic)
 }
 
 fn message(text: &str) -> Result<MessageId> {

@@ -94,6 +94,9 @@ pub(crate) fn json(delivery: &Delivery, envelopes: &Envelopes) -> Map<String, Js
     put("created", moment(delivery.created));
     put("expires", delivery.expires.map_or(Json::Null, moment));
     put("content_type", envelope.content_type.map_or(Json::Null, Json::from));
+    if let Some(topic) = &delivery.topic {
+        put("topic", topic.as_str().into());
+    }
     if let Some(group) = envelope.group {
         put("group", group.into());
     }

@@ -12,7 +12,7 @@ use crate::draft::{Draft, refuse_headers};
 use crate::gateway::{Gateway, Settling, Step, Work};
 use crate::object::{Object, unreadable};
 use crate::problem::{Problem, Result};
-use crate::route::{name, settling};
+use crate::route::{name, settling, topic_to_send};
 use crate::send::IN_PARTS;
 use crate::sent::{Sent, Settled, Transaction};
 use crate::token::Token;
@@ -62,7 +62,7 @@ impl<G: Gateway> App<G> {
     fn put(&self, message: Sent) -> Result<Step> {
         let to = match (&message.queue, &message.topic) {
             (Some(queue), None) => Destination::Queue(name(queue)?),
-            (None, Some(topic)) => Destination::Topic(name(topic)?),
+            (None, Some(topic)) => Destination::Topic(topic_to_send(topic)?),
             _ => return Err(Problem::bad_request("each of send names one of queue and topic")),
         };
         let (draft, body) = Draft::of_json(message)?;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use http_api::Trouble;
 use model::{
-    After, Command, Delivery, LinkId, MessageId, Nanos, QueueName, Reply, SessionId, Settlement,
-    Subscription,
+    After, Command, Delivery, LinkId, Matching, MessageId, Nanos, QueueName, Reply, SessionId,
+    Settlement, Subscription, words,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -113,7 +113,9 @@ impl Desk {
         };
         self.followers.by_session.insert(session, follower);
         self.followers.sessions.insert(ticket, session);
-        let subscription = Subscription::new(topic);
+        let is_pattern = words::is_pattern(topic.as_str());
+        let matching = if is_pattern { Matching::Words } else { Matching::Name };
+        let subscription = Subscription { matching, ..Subscription::new(topic) };
         let subscribe = Command::Subscribe { link: LINK, subscription: Box::new(subscription) };
         let mut waits = Waits::default();
         let mut result = Ok(());

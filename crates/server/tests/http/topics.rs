@@ -51,6 +51,21 @@ fn followers_get_what_is_published_from_then_on() {
 }
 
 #[test]
+fn followers_of_a_pattern_learn_the_topic() {
+    let server = start(http_too(memory()));
+    let (mut http, mut follower) = (Http::to(&server), Http::to(&server));
+    follow(&mut follower, "news.%23");
+    http.post("/topics/sports/messages", "no").says(201, "{\"message\":null}");
+    http.post("/topics/news.eu/messages", "yes").says(201, "message");
+    let data = event(&mut follower);
+    assert!(data.contains("\"body\":\"yes\"") && data.contains("\"topic\":\"news.eu\""), "{data}");
+    http.post("/topics/news.*/messages", "?").says(400, "news.* is a pattern of topics");
+    http.ask("GET /topics/%3E.news/events").says(400, "> is the last word");
+    let send = r#"{"send":[{"topic":"news.*","body":"?"}]}"#;
+    http.post("/transactions", send).says(400, "news.* is a pattern of topics");
+}
+
+#[test]
 fn a_stop_ends_followers() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
