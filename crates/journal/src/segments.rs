@@ -1,6 +1,6 @@
 //! The segments: where the log continues, what still matters in each, and which may be used again.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{LiveRecords, Lsn};
 
@@ -50,6 +50,11 @@ pub(crate) struct Spare<F> {
     pub(crate) file_bytes: u64,
 }
 
+/// What records would take in frames of their own. A small message is half header.
+const fn frame_bytes(live: LiveRecords) -> u64 {
+    live.bytes + live.count * FRAME_HEADER_BYTES as u64
+}
+
 impl<F> Segment<F> {
     /// A spare in which the log goes on with `first`.
     pub(crate) fn of_spare(spare: Spare<F>, first: Lsn) -> Self {
@@ -69,9 +74,9 @@ impl<F> Segment<F> {
         }
     }
 
-    /// What its live records would take in frames of their own. A small message is half header.
+    /// What its live records would take in frames of their own.
     pub(crate) fn live_frame_bytes(&self) -> u64 {
-        self.live.bytes + self.live.count * FRAME_HEADER_BYTES as u64
+        frame_bytes(self.live)
     }
 
     /// Whether nothing in it matters any more.
@@ -110,6 +115,54 @@ pub(crate) struct Segments<F> {
     /// Nothing in them matters any more.
     retired: Vec<Spare<F>>,
     next_number: SegmentNumber,
+    sums: Sums,
+}
+
+/// What is added up over all segments: each turn asks for it, and there may be thousands of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    /// Bytes of all files.
+    file_bytes: u64,
+    /// Bytes of the segments in the table that may be written to, or were.
+    held_bytes: u64,
+    /// The records that matter.
+    live: LiveRecords,
+    /// Segments in the table, by first frame, in which nothing matters.
+    dead: BTreeSet<Lsn>,
+    /// Segments in the table, by first frame, that are too large to be compacted.
+    too_large: BTreeSet<Lsn>,
+}
+
+impl Sums {
+    fn of<F>(table: &BTreeMap<Lsn, Segment<F>>, idle: &[&Spare<F>]) -> Self {
+        let mut sums = Self::default();
+        for segment in table.values() {
+            sums.enter(segment);
+            sums.file_bytes += segment.file_bytes;
+        }
+        sums.file_bytes += idle.iter().map(|spare| spare.file_bytes).sum::<u64>();
+        sums
+    }
+
+    /// A segment comes into the table.
+    fn enter<F>(&mut self, segment: &Segment<F>) {
+        self.held_bytes += segment.initialised;
+        self.live += segment.live;
+        if segment.is_dead() {
+            self.dead.insert(segment.first);
+        }
+        if segment.too_large {
+            self.too_large.insert(segment.first);
+        }
+    }
+
+    /// A segment goes out of the table.
+    fn leave<F>(&mut self, segment: &Segment<F>) {
+        self.held_bytes -= segment.initialised;
+        self.live -= segment.live;
+        self.dead.remove(&segment.first);
+        self.too_large.remove(&segment.first);
+    }
 }
 
 impl<F: Clone> Segments<F> {
@@ -121,7 +174,8 @@ impl<F: Clone> Segments<F> {
         next_number: SegmentNumber,
     ) -> Self {
         assert!(!table.is_empty(), "there is always an active segment");
-        Self { table, spares: VecDeque::new(), retired, next_number }
+        let sums = Sums::of(&table, &retired.iter().collect::<Vec<_>>());
+        Self { table, spares: VecDeque::new(), retired, next_number, sums }
     }
 
     /// Of the files that may be used again those stay spares that are ready to continue the log:
@@ -189,13 +243,16 @@ impl<F: Clone> Segments<F> {
 
     /// The spare that would be used last is not to be used any more.
     pub(crate) fn take_last_spare(&mut self) -> Option<Spare<F>> {
-        self.spares.pop_back()
+        let spare = self.spares.pop_back()?;
+        self.sums.file_bytes -= spare.file_bytes;
+        Some(spare)
     }
 
     /// Takes a prepared spare in.
     pub(crate) fn add_spare(&mut self, spare: Spare<F>) {
         let last = self.spares.back().map_or(self.active().life, |spare| spare.life);
         assert!(spare.life.number > last.number, "spares are used in the order of their numbers");
+        self.sums.file_bytes += spare.file_bytes;
         self.spares.push_back(spare);
     }
 
@@ -217,22 +274,30 @@ impl<F: Clone> Segments<F> {
         assert!(spare.life.takes_batches(), "a spare is of the version that is written");
         if let Some(empty) = self.table.remove(&first) {
             assert_eq!(empty.pins, 0, "what holds no frame is not read");
+            self.sums.leave(&empty);
             self.retired.push(Spare::of(empty));
         }
-        self.table.insert(first, Segment::of_spare(spare, first));
+        let segment = Segment::of_spare(spare, first);
+        self.sums.enter(&segment);
+        self.table.insert(first, segment);
     }
 
     /// The segment of that number was filled with zeros up to `initialised`.
     pub(crate) fn extended(&mut self, number: SegmentNumber, initialised: u64) {
         if let Some(segment) = self.table.values_mut().find(|segment| segment.life.number == number)
         {
+            let longer = initialised.saturating_sub(segment.file_bytes);
+            self.sums.held_bytes = self.sums.held_bytes + initialised - segment.initialised;
+            self.sums.file_bytes += longer;
             segment.initialised = initialised;
-            segment.file_bytes = segment.file_bytes.max(initialised);
+            segment.file_bytes += longer;
         }
         if let Some(spare) = self.spares.iter_mut().find(|spare| spare.life.number == number) {
             assert!(initialised > spare.initialised, "what is filled stays filled");
+            let longer = initialised.saturating_sub(spare.file_bytes);
+            self.sums.file_bytes += longer;
             spare.initialised = initialised;
-            spare.file_bytes = spare.file_bytes.max(initialised);
+            spare.file_bytes += longer;
         }
     }
 
@@ -246,8 +311,14 @@ impl<F: Clone> Segments<F> {
     /// The next frame lies in the active segment at `offset`, and so much of it matters.
     pub(crate) fn append(&mut self, lsn: Lsn, offset: u64, live: LiveRecords) {
         let active = self.active_mut();
+        let was_dead = active.is_dead();
         active.live += live;
         active.index.note(lsn, offset);
+        let (first, is_dead) = (active.first, active.is_dead());
+        self.sums.live += live;
+        if was_dead && !is_dead {
+            self.sums.dead.remove(&first);
+        }
     }
 
     /// A record at `lsn` would take more when it is appended anew.
@@ -255,6 +326,7 @@ impl<F: Clone> Segments<F> {
         let segment = self.holding(lsn);
         assert!(segment.live.count > 0, "only what matters grows");
         segment.live.bytes += bytes;
+        self.sums.live.bytes += bytes;
     }
 
     /// A record at `lsn` ceased to matter with frame `now`.
@@ -263,9 +335,12 @@ impl<F: Clone> Segments<F> {
         let LiveRecords { count, bytes: kept } = segment.live;
         assert!(count > 0 && kept >= bytes, "only what was kept is freed, and only once");
         segment.live -= LiveRecords::one(bytes);
-        if segment.live == LiveRecords::NONE {
+        let died = segment.is_dead().then_some(segment.first);
+        if died.is_some() {
             segment.died_at = now;
         }
+        self.sums.live -= LiveRecords::one(bytes);
+        self.sums.dead.extend(died);
     }
 
     /// Somebody is about to read frame `lsn`.
@@ -288,29 +363,28 @@ impl<F: Clone> Segments<F> {
 
     /// Bytes of all records that still matter.
     pub(crate) fn live_bytes(&self) -> u64 {
-        self.table.values().map(|segment| segment.live.bytes).sum()
+        self.sums.live.bytes
     }
 
     /// Bytes of frames that all of them would take at most, each alone.
     pub(crate) fn live_frame_bytes(&self) -> u64 {
-        self.table.values().map(Segment::live_frame_bytes).sum()
+        frame_bytes(self.sums.live)
     }
 
     /// Bytes of the segments that a snapshot of now would let go of.
     pub(crate) fn dead_bytes(&self) -> u64 {
-        let dead = self.closed().filter(|segment| segment.is_dead() && segment.pins == 0);
-        dead.map(|segment| segment.initialised).sum()
+        self.dead().map(|segment| segment.initialised).sum()
     }
 
     /// Bytes of the segments that are set aside, as long as something in them matters.
     pub(crate) fn set_aside_bytes(&self) -> u64 {
-        let aside = self.table.values().filter(|segment| segment.too_large && !segment.is_dead());
-        aside.map(|segment| segment.initialised).sum()
+        let aside = self.sums.too_large.iter().filter_map(|first| self.table.get(first));
+        aside.filter(|segment| !segment.is_dead()).map(|segment| segment.initialised).sum()
     }
 
     /// Bytes of the segments that hold frames.
-    pub(crate) fn held_bytes(&self) -> u64 {
-        self.table.values().map(|segment| segment.initialised).sum()
+    pub(crate) const fn held_bytes(&self) -> u64 {
+        self.sums.held_bytes
     }
 
     /// How many segment files there are.
@@ -319,9 +393,8 @@ impl<F: Clone> Segments<F> {
     }
 
     /// Bytes of all segment files.
-    pub(crate) fn file_bytes(&self) -> u64 {
-        let idle = self.spares.iter().chain(&self.retired).map(|spare| spare.file_bytes);
-        self.table.values().map(|segment| segment.file_bytes).chain(idle).sum()
+    pub(crate) const fn file_bytes(&self) -> u64 {
+        self.sums.file_bytes
     }
 
     /// Bytes of the file of the segment or spare of that number.
@@ -338,7 +411,7 @@ impl<F: Clone> Segments<F> {
 
     /// Whether a snapshot taken now would let a segment be used again.
     pub(crate) fn has_dead(&self) -> bool {
-        self.closed().any(|segment| segment.is_dead() && segment.pins == 0)
+        self.dead().next().is_some()
     }
 
     /// Takes out of the log each segment that recovery from a snapshot of `begin` never reads:
@@ -347,15 +420,15 @@ impl<F: Clone> Segments<F> {
     /// the snapshot does. What is pinned stays.
     pub(crate) fn retire(&mut self, begin: Lsn, synced: Lsn) {
         let dead: Vec<Lsn> = self
-            .closed()
-            .filter(|segment| segment.is_dead() && segment.died_at <= begin)
-            .filter(|segment| segment.pins == 0)
+            .dead()
+            .filter(|segment| segment.died_at <= begin)
             .filter(|segment| self.last_of(segment.first) <= begin)
             .filter(|segment| self.last_of(segment.first) < synced)
             .map(|segment| segment.first)
             .collect();
         for first in dead {
             let segment = self.table.remove(&first).expect("invariant: it was just found");
+            self.sums.leave(&segment);
             self.retired.push(Spare::of(segment));
         }
     }
@@ -368,7 +441,9 @@ impl<F: Clone> Segments<F> {
     /// A segment whose file may be used again; never the one that a start looks for.
     pub(crate) fn take_retired(&mut self, noted: SegmentNumber) -> Option<Spare<F>> {
         let index = self.retired.iter().rposition(|spare| spare.life.number != noted)?;
-        Some(self.retired.remove(index))
+        let spare = self.retired.remove(index);
+        self.sums.file_bytes -= spare.file_bytes;
+        Some(spare)
     }
 
     /// What lives in it cannot be appended anew: see [`Segment::too_large`].
@@ -376,11 +451,12 @@ impl<F: Clone> Segments<F> {
         let found = self.table.values_mut().find(|segment| segment.life.number == number);
         let segment = found.expect("invariant: what is compacted holds frames");
         segment.too_large = true;
+        self.sums.too_large.insert(segment.first);
     }
 
     /// How many are set aside.
     pub(crate) fn too_large(&self) -> usize {
-        self.table.values().filter(|segment| segment.too_large).count()
+        self.sums.too_large.len()
     }
 
     /// The closed and written segment in which the smallest part still matters, of those that are
@@ -421,9 +497,18 @@ impl<F: Clone> Segments<F> {
             assert_eq!(count == 0, bytes == 0, "each record that matters takes bytes");
             assert!(count < segment.initialised, "no more matters than fits in");
         }
+        let idle: Vec<_> = self.spares.iter().chain(&self.retired).collect();
+        assert_eq!(self.sums, Sums::of(&self.table, &idle), "sums are over all segments");
         for retired in &self.retired {
             assert!(self.numbered(retired.life.number).is_none(), "what is retired holds nothing");
         }
+    }
+
+    /// The closed ones in which nothing matters and nothing is read.
+    fn dead(&self) -> impl Iterator<Item = &Segment<F>> {
+        let active = self.active().first;
+        let closed = self.sums.dead.iter().filter(move |first| **first != active);
+        closed.filter_map(|first| self.table.get(first)).filter(|segment| segment.pins == 0)
     }
 
     fn closed(&self) -> impl Iterator<Item = &Segment<F>> {
