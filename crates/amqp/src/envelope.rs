@@ -68,7 +68,7 @@ const SECTIONS_BYTES_USUAL: usize = 128;
 
 #[cfg(test)]
 mod tests {
-    use model::{Nanos, Subject};
+    use model::{Found, Nanos, Subject};
 
     use super::*;
     use crate::formats::formats;
@@ -112,7 +112,9 @@ mod tests {
             failed: 0,
             death: None,
         };
-        let seen = |name| (formats.property)(&subject, &[], name);
+        let outline = (formats.outline)(format, &body);
+        let found = Found { outline: &outline, index: &[] };
+        let seen = |name| (formats.property)(&subject, found, name);
         assert_eq!(seen("region"), Seen::String("EU"));
         assert_eq!(seen("amount"), Seen::Integer(-3));
         assert_eq!(seen("JMSPriority"), Seen::Integer(7));

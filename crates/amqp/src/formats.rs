@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use model::{
-    Format, Formats, MessageGroup, Nanos, Subject, TRACE_CONTEXT, Value as Seen, jms_of_priority,
+    Format, Formats, Found, MessageGroup, Nanos, Outline, Subject, TRACE_CONTEXT, Value as Seen,
+    jms_of_priority,
 };
 
 use crate::dead_letter;
@@ -25,17 +26,14 @@ const DELIVERY_DELAY: &str = "x-opt-delivery-delay";
 /// it has a header and the time when it came, no properties, and is all payload.
 #[must_use]
 pub fn formats() -> Formats {
-    Formats { property, index, payload, fingerprint, group }
+    Formats { property, outline, index, payload, fingerprint, group }
 }
 
 /// A header field of JMS by its JMS name, or an application property.
-fn property<'m>(subject: &Subject<'m>, index: &[(&'m str, Seen<'m>)], name: &str) -> Seen<'m> {
-    let message = if subject.format == FORMAT {
-        let Some(message) = Message::head_of_stored(subject.body) else { return Seen::Null };
-        Some(message)
-    } else {
-        None
-    };
+fn property<'m>(subject: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> Seen<'m> {
+    let Found { outline, index } = found;
+    let is_ours = subject.format == FORMAT;
+    let message = is_ours.then(|| Message::of_outline(subject.body, outline));
     if name.starts_with("JMS")
         && let Some(field) = header_field(subject, message.as_ref(), name)
         && field != Seen::Null
@@ -54,6 +52,12 @@ fn property<'m>(subject: &Subject<'m>, index: &[(&'m str, Seen<'m>)], name: &str
     let first = index.partition_point(|(other, _)| *other < name);
     let found = index.get(first).filter(|(other, _)| *other == name);
     found.map(|(_, value)| *value).unwrap_or_default()
+}
+
+/// Where the sections begin; nothing is found in what is no message.
+fn outline(format: Format, body: &[u8]) -> Outline {
+    let message = if format == FORMAT { Message::head_of_stored(body) } else { None };
+    message.map(|message| message.outline()).unwrap_or_default()
 }
 
 fn group(format: Format, body: &[u8]) -> Option<MessageGroup> {
@@ -244,6 +248,11 @@ mod tests {
     use super::*;
     use crate::message::{self, Header, Properties};
 
+    fn look<'m>(subject: &Subject<'m>, index: &[(&'m str, Seen<'m>)], name: &str) -> Seen<'m> {
+        let outline = &outline(subject.format, subject.body);
+        property(subject, Found { outline, index }, name)
+    }
+
     fn subject(format: Format, body: &[u8]) -> Subject<'_> {
         Subject {
             format,
@@ -264,14 +273,14 @@ mod tests {
         let death = Some(Death { reason, from: &from, at, attempts: 10 });
         for (format, body) in [(FORMAT, &[][..]), (Format::RAW, b"job")] {
             let subject = Subject { death, ..subject(format, body) };
-            let seen = |name| property(&subject, &[], name);
+            let seen = |name| look(&subject, &[], name);
             assert_eq!(seen("dead_letter_reason"), Seen::String("attempts"));
             assert_eq!(seen("dead_letter_queue"), Seen::String("orders"));
             assert_eq!(seen("dead_letter_time"), Seen::Integer(77));
             assert_eq!(seen("dead_letter_attempts"), Seen::Integer(10));
             assert_eq!(seen("dead_letter_other"), Seen::Null);
         }
-        assert_eq!(property(&subject(FORMAT, &[]), &[], "dead_letter_reason"), Seen::Null);
+        assert_eq!(look(&subject(FORMAT, &[]), &[], "dead_letter_reason"), Seen::Null);
     }
 
     /// What each name of JMS shows, of a message with all of them and of one of another protocol.
@@ -322,11 +331,11 @@ mod tests {
             ("JMSXOther", Seen::Null, Seen::Null),
         ];
         for (name, ours, raw) in cases {
-            assert_eq!(property(&subject(FORMAT, &body), &[], name), ours, "{name}");
-            assert_eq!(property(&subject(Format::RAW, b"job"), &[], name), raw, "{name}");
+            assert_eq!(look(&subject(FORMAT, &body), &[], name), ours, "{name}");
+            assert_eq!(look(&subject(Format::RAW, b"job"), &[], name), raw, "{name}");
         }
         let never = Subject { expires: None, ..subject(FORMAT, &[]) };
-        assert_eq!(property(&never, &[], "JMSExpiration"), number(0));
+        assert_eq!(look(&never, &[], "JMSExpiration"), number(0));
     }
 
     #[test]
@@ -342,8 +351,8 @@ mod tests {
             assert_eq!(index.len(), if count > INDEXED_FROM { count } else { 0 });
             for number in 0..count + 10 {
                 let name = format!("{number}");
-                let looked = property(&subject(FORMAT, &body), &[], &name);
-                assert_eq!(property(&subject(FORMAT, &body), &index, &name), looked, "{name}");
+                let looked = look(&subject(FORMAT, &body), &[], &name);
+                assert_eq!(look(&subject(FORMAT, &body), &index, &name), looked, "{name}");
                 assert_eq!(looked == Seen::Null, number >= count);
             }
         }

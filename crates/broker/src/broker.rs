@@ -9,8 +9,8 @@ use journal::{
     OpenError, Readiness, Unwritten, Write,
 };
 use model::{
-    BrokerStatistics, Command, DeadLetterStatistics, Formats, LiveRecords, Lsn, MessageId, Nanos,
-    Output, SessionId, StorePolicy,
+    BrokerStatistics, Command, DeadLetterStatistics, LiveRecords, Lsn, MessageId, Nanos, Output,
+    SessionId, StorePolicy,
 };
 
 use crate::explain::Explaining;
@@ -50,7 +50,6 @@ pub struct Broker<F> {
     had_away: bool,
     /// How often one had gone by then: some may go meanwhile.
     went_away: u64,
-    pub(crate) formats: Formats,
     /// Time never goes back, whatever the clock of this start says.
     started_at: Nanos,
 }
@@ -69,8 +68,7 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn in_memory(options: EngineOptions) -> Self {
         let options = EngineOptions { policy: StorePolicy::Memory, ..options };
-        let formats = options.formats;
-        Self::new(Engine::new(options), formats, None, Nanos::ZERO)
+        Self::new(Engine::new(options), None, Nanos::ZERO)
     }
 
     /// A broker with its log in a directory, recovered from what is there.
@@ -81,19 +79,13 @@ impl<F: Clone> Broker<F> {
         disk: &D,
         options: BrokerOptions,
     ) -> Result<(Self, Recovery), OpenError> {
-        let formats = options.engine.formats;
         let spilling = Spilling::new(&options.journal);
         let (engine, journal, recovery) = recover(disk, options)?;
-        let broker = Self::new(engine, formats, Some(journal), recovery.latest);
+        let broker = Self::new(engine, Some(journal), recovery.latest);
         Ok((Self { spilling, ..broker }, recovery))
     }
 
-    fn new(
-        engine: Engine,
-        formats: Formats,
-        journal: Option<Journal<F>>,
-        started_at: Nanos,
-    ) -> Self {
+    fn new(engine: Engine, journal: Option<Journal<F>>, started_at: Nanos) -> Self {
         Self {
             engine,
             journal: journal.map(Log::new),
@@ -107,7 +99,6 @@ impl<F: Clone> Broker<F> {
             served_spill: false,
             had_away: false,
             went_away: 0,
-            formats,
             started_at,
         }
     }

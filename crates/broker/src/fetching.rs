@@ -188,7 +188,7 @@ impl<F: Clone> Broker<F> {
     ) -> Result<(), RecordError> {
         let needed: BTreeSet<_> = self.returning.needed_of(lsn).collect();
         for (message, body) in stored_bodies(payload, needed)? {
-            self.returning.fill((BodyPlace::Frame(lsn), message), &body, &self.formats, outputs);
+            self.returning.fill((BodyPlace::Frame(lsn), message), &body, outputs);
             self.journal_mut().unpin(lsn);
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use model::{Away, BodyPlace, Formats, Lsn, MessageId, Output, Reply, SessionId};
+use model::{Away, BodyPlace, Lsn, MessageId, Output, Reply, SessionId};
 
 /// Who waits for which bodies.
 #[derive(Debug, Default)]
@@ -50,14 +50,14 @@ impl Held {
     }
 
     /// What may go out now.
-    fn into_output(mut self, formats: &Formats) -> Output {
+    fn into_output(mut self) -> Output {
         assert!(self.is_whole(), "a reply goes out with all its bodies");
         if !self.came.is_empty() {
             self.output.reply.each_shown(&mut |shows| {
                 if let Some(away) = shows.body.away() {
                     let body = self.came.get(&place_of(&away));
                     let body = body.expect("invariant: what a reply lacked has come");
-                    shows.fill(Arc::clone(body), formats);
+                    shows.fill(Arc::clone(body));
                 }
             });
         }
@@ -152,30 +152,23 @@ impl Returning {
         &mut self,
         place: NonZeroU64,
         body: &Arc<[u8]>,
-        formats: &Formats,
         outputs: &mut Vec<Output>,
     ) {
         let place = BodyPlace::Spill(place);
         let message = self.needed_at(place).next();
         if let Some(message) = message {
-            self.fill((place, message), body, formats, outputs);
+            self.fill((place, message), body, outputs);
         }
     }
 
     /// A body that was needed has come. Those go out that need no more.
-    pub(crate) fn fill(
-        &mut self,
-        place: Place,
-        body: &Arc<[u8]>,
-        formats: &Formats,
-        outputs: &mut Vec<Output>,
-    ) {
+    pub(crate) fn fill(&mut self, place: Place, body: &Arc<[u8]>, outputs: &mut Vec<Output>) {
         for (session, number) in self.needs.remove(&place).into_iter().flatten() {
             let line = self.lines.get_mut(&session).and_then(|line| line.get_mut(&number));
             let held = line.expect("invariant: who needs a body stands in line");
             held.take_in(place, body);
             if held.is_whole() {
-                self.release(session, number, formats, outputs);
+                self.release(session, number, outputs);
             }
         }
     }
@@ -197,21 +190,15 @@ impl Returning {
 
     /// A reply lacks nothing any more: it goes out, if its session lets replies overtake; if not,
     /// what is first in line goes, as far as that lacks nothing.
-    fn release(
-        &mut self,
-        session: SessionId,
-        number: u64,
-        formats: &Formats,
-        outputs: &mut Vec<Output>,
-    ) {
+    fn release(&mut self, session: SessionId, number: u64, outputs: &mut Vec<Output>) {
         let Some(line) = self.lines.get_mut(&session) else { return };
         if self.overtaking.contains(&session) {
-            outputs.extend(line.remove(&number).map(|held| held.into_output(formats)));
+            outputs.extend(line.remove(&number).map(|held| held.into_output()));
         } else {
             while let Some(first) = line.first_entry()
                 && first.get().is_whole()
             {
-                outputs.push(first.remove().into_output(formats));
+                outputs.push(first.remove().into_output());
             }
         }
         if line.is_empty() {

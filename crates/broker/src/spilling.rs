@@ -279,7 +279,7 @@ impl<F: Clone> Broker<F> {
             found.push((place, body));
         }
         for (place, body) in &found {
-            self.returning.fill_spilled(*place, body, &self.formats, outputs);
+            self.returning.fill_spilled(*place, body, outputs);
             self.spilling_mut().unpin(*place);
         }
         for (place, body) in found.into_iter().rev() {

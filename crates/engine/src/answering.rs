@@ -82,6 +82,7 @@ fn bytes_of(reply: &Reply) -> usize {
 
 /// The payload, or as much as it may be, and what is beside it.
 pub(crate) fn shown_bytes_of(element: &Element) -> usize {
-    let bytes = element.body.away().map_or(element.payload.len(), |away| away.bytes as usize);
+    let bytes =
+        element.body.away().map_or_else(|| element.payload().len(), |away| away.bytes as usize);
     limits::BESIDE_ELEMENT_BYTES + bytes
 }

@@ -151,14 +151,20 @@ impl Engine {
     }
 
     /// What is ready in a queue has changed.
+    #[inline]
     pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
         if !self.pacing.sources.is_empty() {
             self.source_changed(slot);
         }
-        if self.observed.is_empty() || !self.queues.at(slot).is_named() {
-            return;
+        if !self.observed.is_empty() {
+            self.touched_name_of(slot);
         }
-        let name = self.queues.at(slot).name.clone();
-        self.touched(&name);
+    }
+
+    fn touched_name_of(&mut self, slot: QueueSlot) {
+        if self.queues.at(slot).is_named() {
+            let name = self.queues.at(slot).name.clone();
+            self.touched(&name);
+        }
     }
 }

@@ -30,6 +30,13 @@ pub(crate) struct Entry {
     pub(crate) access: Access,
 }
 
+impl Entry {
+    /// Of a message in a queue where none belongs to a group.
+    pub(crate) const fn of_none(place: ReadyPlace) -> Self {
+        Self { place, group: None, access: Access::Anybody }
+    }
+}
+
 /// Ready messages and the consumers that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct DispatchList {
@@ -65,19 +72,21 @@ impl DispatchList {
     }
 
     /// Adds a message; false when it was there.
+    #[inline]
     pub(crate) fn insert(&mut self, entry: Entry) -> bool {
-        let Entry { place: (priority, order), group, access } = entry;
+        let (priority, order) = entry.place;
         if let Some(groups) = &mut self.groups {
-            groups.change(group, access, |ready| ready.insert(priority, order));
+            groups.insert(entry);
         }
         self.ready.insert(priority, order)
     }
 
     /// Takes a message away; false when it was not there.
+    #[inline]
     pub(crate) fn remove(&mut self, entry: Entry) -> bool {
-        let Entry { place: (priority, order), group, access } = entry;
+        let (priority, order) = entry.place;
         if let Some(groups) = &mut self.groups {
-            groups.change(group, access, |ready| ready.remove(priority, order));
+            groups.remove(entry);
         }
         self.ready.remove(priority, order)
     }
@@ -121,14 +130,18 @@ impl DispatchList {
     }
 
     /// The consumer to be served next, by its ticket, and with which message.
+    #[inline]
     pub(crate) fn next(&self) -> Option<(u64, ConsumerKey, ReadyPlace)> {
-        let first = |waiting: &BTreeMap<u64, ConsumerKey>| {
-            waiting.first_key_value().map(|(ticket, key)| (*ticket, *key))
-        };
-        let Some(groups) = &self.groups else {
-            let (ticket, key) = first(&self.waiting)?;
-            return Some((ticket, key, self.ready.first()?));
-        };
+        match &self.groups {
+            None => {
+                let (ticket, key) = first(&self.waiting)?;
+                Some((ticket, key, self.ready.first()?))
+            }
+            Some(groups) => self.next_by_group(groups),
+        }
+    }
+
+    fn next_by_group(&self, groups: &GroupedList) -> Option<(u64, ConsumerKey, ReadyPlace)> {
         let free = self.first_free();
         let any = free.and_then(|_| first(&self.waiting));
         let popper = self.ready.first().and_then(|_| first(&groups.poppers));
@@ -197,7 +210,21 @@ impl DispatchList {
     }
 }
 
+fn first(waiting: &BTreeMap<u64, ConsumerKey>) -> Option<(u64, ConsumerKey)> {
+    waiting.first_key_value().map(|(ticket, key)| (*ticket, *key))
+}
+
 impl GroupedList {
+    fn insert(&mut self, entry: Entry) {
+        let Entry { place: (priority, order), group, access } = entry;
+        self.change(group, access, |ready| ready.insert(priority, order));
+    }
+
+    fn remove(&mut self, entry: Entry) {
+        let Entry { place: (priority, order), group, access } = entry;
+        self.change(group, access, |ready| ready.remove(priority, order));
+    }
+
     /// Changes which messages of a group are ready.
     fn change(
         &mut self,

@@ -16,7 +16,7 @@ use model::{
 use super::*;
 use crate::dispatch::Entry;
 use crate::message::Stored;
-use crate::message_groups::{Access, MessageGroups};
+use crate::message_groups::MessageGroups;
 use crate::session::ConsumerKey;
 use crate::{FrameEnd, QueuePolicies, RecordView, describe};
 
@@ -137,7 +137,7 @@ fn times_saturate() {
 
 /// A ready message of no group.
 fn entry(order: i64) -> Entry {
-    Entry { place: (1024, order), group: None, access: Access::Anybody }
+    Entry::of_none((1024, order))
 }
 
 /// A check that sees nothing proves nothing: each of these breaks one thing.

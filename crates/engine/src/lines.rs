@@ -65,11 +65,15 @@ impl Engine {
 
     /// Why a command that has just come may not be done now: memory is full, or others wait for it.
     pub(crate) fn lacks_memory_for(&self, by: SessionSlot, command: &Command) -> Option<Lack> {
-        let lacks = match command {
-            Command::Commit { transaction } => self.has_parts_waiting(by, *transaction),
-            command if !self.brings(by, command) => false,
-            command if transaction_of(command).is_some() => self.part_has_to_wait(by, command),
-            _ => !self.pacing.for_memory.tickets.is_empty() || self.is_memory_full(),
+        let lacks = match (command, transaction_of(command)) {
+            (Command::Commit { transaction }, _) => self.has_parts_waiting(by, *transaction),
+            (_, Some(_)) => self.brings(by, command) && self.part_has_to_wait(by, command),
+            (_, None) => {
+                // What costs least is asked first, for nearly all commands end there.
+                let is_full =
+                    || !self.pacing.for_memory.tickets.is_empty() || self.is_memory_full();
+                adds(command) && is_full() && self.brings(by, command)
+            }
         };
         lacks.then(|| Lack::of_memory(command))
     }

@@ -15,7 +15,7 @@ mod pushing;
 pub(crate) mod runs;
 mod waiting;
 
-use model::{After, Element, End, Few, ListCommand, MessageId, QueueName, Refusal, Reply};
+use model::{After, Element, End, Few, ListCommand, MessageId, Payload, QueueName, Refusal, Reply};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -165,7 +165,7 @@ impl Engine {
 
     pub(crate) fn element_of(&self, id: MessageId) -> Element {
         let message = self.living(id);
-        let (format, payload) = (message.format, self.payload_of(message));
+        let (format, payload) = (message.format, Payload::by(&self.formats));
         Element { format, payload, body: self.body_of(id, message) }
     }
 

@@ -5,15 +5,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use model::{
     LinkId, MessageId, MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
-    payload_of,
 };
 
 use crate::engine::{Engine, Outcome};
-use crate::message::Message;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::SessionSlot;
 
@@ -101,12 +98,6 @@ impl Engine {
             paced: queue.line.tickets.len() as u64,
             pause_left: queue.pause.map_or(Nanos::ZERO, |pause| pause.until.since(self.latest)),
         }
-    }
-
-    /// Which bytes of a body other protocols see; none of one that is away.
-    pub(crate) fn payload_of(&self, message: &Message) -> Range<usize> {
-        let body = self.sharing.here(message);
-        body.map_or(0..0, |body| payload_of(message.format, body, &self.formats))
     }
 
     fn peek_queue(

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::cell::{Cell, OnceCell};
 
 use model::{
-    Death, Durability, Formats, Nanos, NewMessage, Persistence, Refusal, Subject, Value, limits,
+    Death, Durability, Formats, Found, Nanos, NewMessage, Outline, Persistence, Refusal, Subject,
+    Value, limits,
 };
 use selector::{Properties, Selector};
 
@@ -18,6 +19,7 @@ pub(crate) struct Seen<'m> {
     /// How often something was looked for.
     asked: Cell<usize>,
     index: OnceCell<Vec<(&'m str, Value<'m>)>>,
+    outline: OnceCell<Outline>,
 }
 
 /// So many names are looked for one by one. Who asks for more gets them from an index.
@@ -93,8 +95,9 @@ impl<'m> Seen<'m> {
         Self::new(subject, formats)
     }
 
-    const fn new(subject: Subject<'m>, formats: &'m Formats) -> Self {
-        Self { subject, formats, asked: Cell::new(0), index: OnceCell::new() }
+    fn new(subject: Subject<'m>, formats: &'m Formats) -> Self {
+        let (asked, index) = (Cell::new(0), OnceCell::new());
+        Self { subject, formats, asked, index, outline: OnceCell::new() }
     }
 
     /// Whether a consumer with this selector wants it.
@@ -114,7 +117,10 @@ impl<'m> Seen<'m> {
 
 impl Properties for Seen<'_> {
     fn property(&self, name: &str) -> Value<'_> {
-        match (self.formats.property)(&self.subject, self.index(), name) {
+        let Subject { format, body, .. } = self.subject;
+        let outline = self.outline.get_or_init(|| (self.formats.outline)(format, body));
+        let found = Found { outline, index: self.index() };
+        match (self.formats.property)(&self.subject, found, name) {
             // Each step of each selector may look at all of it.
             Value::String(text) if text.len() > limits::SELECTED_TEXT_BYTES_MAX => Value::Opaque,
             value => value,

@@ -10,11 +10,12 @@ use alloc::collections::BTreeSet;
 use model::{After, MessageId, Nanos};
 
 use crate::Effects;
+use crate::dispatch::{Entry, ReadyPlace};
 use crate::engine::Engine;
 use crate::log::Placed;
 use crate::message::{Message, State, place_of};
 use crate::pages::Pages;
-use crate::queue::{QueueSlot, Role};
+use crate::queue::{Queue, QueueSlot, Role};
 use crate::record::RecordView;
 use crate::session::SessionSlot;
 use crate::timers::Timer;
@@ -25,7 +26,7 @@ impl Engine {
         let message = self.living(id);
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
         let (slot, expires, bytes) = (message.queue, message.expires(), message.body_bytes());
-        let entry = self.queues.at(slot).entry_of(id, message);
+        let is_grouped = message.message_group().is_some();
         let queue = self.queues.at_mut(slot);
         queue.body_bytes -= bytes;
         let forgets_at = queue.forgets_at();
@@ -36,7 +37,10 @@ impl Engine {
         let was_there = match state {
             State::Ready if doomed => queue.doomed.remove(priority, order),
             State::Ready => {
-                self.totals.steps += queue.leave_views(entry);
+                let entry = entry_of(queue, &self.messages, id, (priority, order));
+                if !queue.views.is_empty() {
+                    self.totals.steps += queue.leave_views(entry);
+                }
                 let was_there = queue.dispatch.remove(entry);
                 self.touched_list(slot);
                 was_there
@@ -70,7 +74,9 @@ impl Engine {
         {
             self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
-        self.leave_group(id);
+        if is_grouped {
+            self.leave_group(id);
+        }
         if state == State::Ready {
             self.left_ready(slot, doomed);
         }
@@ -98,10 +104,11 @@ impl Engine {
         let now = self.latest;
         let message = self.living_mut(id);
         message.move_to(state, now);
-        let (priority, slot) = (message.priority, message.queue);
+        let (priority, order, slot) = (message.priority, message.order(id), message.queue);
         let (expires, bytes) = (message.expires(), message.body_bytes());
-        self.enter_group(id);
-        let entry = self.queues.at(slot).entry_of(id, self.living(id));
+        if message.message_group().is_some() {
+            self.enter_group(id);
+        }
         let queue = self.queues.at_mut(slot);
         queue.body_bytes += bytes;
         let forgets_at = queue.forgets_at();
@@ -109,7 +116,10 @@ impl Engine {
         self.totals.counts.add(state, priority);
         self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let is_new = match state {
-            State::Ready => queue.dispatch.insert(entry),
+            State::Ready => {
+                let entry = entry_of(queue, &self.messages, id, (priority, order));
+                queue.dispatch.insert(entry)
+            }
             State::Buried { order } => queue.buried.insert(order, id).is_none(),
             State::Delayed { until } => {
                 let first = queue.first_delay();
@@ -318,6 +328,27 @@ impl Engine {
             self.timers.change(timer, from, to);
         }
     }
+}
+
+/// A ready message as the lists of its queue keep it.
+// Nearly all queues have no groups, and each message comes by here: it is no call.
+#[inline(always)]
+fn entry_of(
+    queue: &Queue,
+    messages: &Pages<Box<Message>>,
+    id: MessageId,
+    place: ReadyPlace,
+) -> Entry {
+    if queue.groups.is_none() {
+        return Entry::of_none(place);
+    }
+    grouped_entry_of(queue, messages, id)
+}
+
+/// The same where messages of the queue belong to groups.
+fn grouped_entry_of(queue: &Queue, messages: &Pages<Box<Message>>, id: MessageId) -> Entry {
+    let message = messages.get(id.0).expect("invariant: the caller found it");
+    queue.entry_of(id, message)
 }
 
 /// Whose place among the ready an order is, where `reordered` names those who have another than

@@ -11,10 +11,12 @@ use crate::subscriptions::Source;
 
 impl Engine {
     /// The answer to a command about what is private to another session: as if it were not there.
+    #[inline]
     pub(crate) fn denial(&self, by: SessionSlot, command: &Command) -> Option<Outcome> {
-        if self.totals.temporaries == 0 {
-            return None;
-        }
+        if self.totals.temporaries == 0 { None } else { self.denial_of_private(by, command) }
+    }
+
+    fn denial_of_private(&self, by: SessionSlot, command: &Command) -> Option<Outcome> {
         let is_denied = match command {
             Command::Lease { message }
             | Command::Delete { message }

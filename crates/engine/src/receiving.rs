@@ -11,7 +11,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use model::{
-    After, Delivery, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits,
+    After, Delivery, LinkId, MessageId, Nanos, Payload, QueueName, Refusal, Reply, Settlement,
+    limits,
 };
 
 use crate::Effects;
@@ -502,7 +503,7 @@ impl Engine {
             topic: message.topic().cloned(),
             dead: message.dead().map(|dead| Box::new(self.letter_of(dead))),
             format: message.format,
-            payload: self.payload_of(message),
+            payload: Payload::by(&self.formats),
             charge: body.bytes_max() as u64,
             body,
         }

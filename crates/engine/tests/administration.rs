@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, Command, Destination, Formats, LinkId, MessageId, MessageState, Nanos,
+    AdminCommand, Command, Destination, Formats, Found, LinkId, MessageId, MessageState, Nanos,
     NewMessage, OwnPolicy, Page, PageEnd, PolicyChange, QueueName, QueueRule, Refusal, Reply,
     SessionId, StorePolicy, Subject, Value, limits,
 };
@@ -95,7 +95,7 @@ impl House {
 }
 
 /// Every hundredth message is wanted.
-fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], _: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> Value<'m> {
     let body = seen.body;
     Value::Boolean(body.first() == Some(&b'0'))
 }

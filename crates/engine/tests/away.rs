@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
 use model::{
-    Command, ConsumerMode, Destination, End, Formats, LinkId, ListCommand, Lsn, Nanos, NewMessage,
-    Output, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, Subject, Value, limits,
+    Command, ConsumerMode, Destination, End, Formats, Found, LinkId, ListCommand, Lsn, Nanos,
+    NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, Subject,
+    Value, limits,
 };
 
 const ONE: SessionId = SessionId(1);
@@ -306,7 +307,7 @@ fn who_waits_behind_an_insertion_goes_on_after_it_or_without_it() {
 }
 
 /// The first byte of a body is its property.
-fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], _: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> Value<'m> {
     let body = seen.body;
     Value::Integer(i64::from(body[0]))
 }

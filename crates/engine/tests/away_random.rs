@@ -14,9 +14,9 @@ use engine::{
     Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, Spilled, StoredBody,
 };
 use model::{
-    BodyPlace, Command, ConsumerMode, DeadReason, Destination, End, Formats, LinkId, ListCommand,
-    Lsn, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId,
-    Settlement, StorePolicy, Subject, Subscription, SubscriptionName, Value,
+    BodyPlace, Command, ConsumerMode, DeadReason, Destination, End, Formats, Found, LinkId,
+    ListCommand, Lsn, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
+    SessionId, Settlement, StorePolicy, Subject, Subscription, SubscriptionName, Value,
 };
 use support::Rng;
 
@@ -558,7 +558,7 @@ impl World {
 }
 
 /// The first byte of a body is its property.
-fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], _: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> Value<'m> {
     let body = seen.body;
     body.first().map_or(Value::Null, |first| Value::Integer(i64::from(*first)))
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
-    AdminCommand, Command, ConsumerMode, Destination, End, Formats, LinkId, ListCommand, MessageId,
+    AdminCommand, Command, ConsumerMode, Destination, End, LinkId, ListCommand, MessageId,
     MessageState, Nanos, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refusal, Reply,
     SessionId, Settlement, StorePolicy, TransactionId,
 };
@@ -387,7 +387,7 @@ impl World {
         paging::before(&mut self.engine);
         self.engine.handle(now, BY, command, &mut self.effects);
         let Self { engine, effects, log, .. } = self;
-        let came = paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, now, effects);
+        let came = paging::after(engine, &|lsn| log.payload(lsn), now, effects);
         *self.seen.entry("came back").or_default() += came;
         self.log.absorb(&self.effects);
         let first = self.effects.outputs.drain(..).next();

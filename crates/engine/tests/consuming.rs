@@ -4,7 +4,7 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, ConsumerMode, Destination, End, Formats, LinkId, ListCommand, MessageId, Nanos,
+    Command, ConsumerMode, Destination, End, Formats, Found, LinkId, ListCommand, MessageId, Nanos,
     NewMessage, QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, Subject, Value,
     limits,
 };
@@ -317,7 +317,7 @@ fn new_message(body: &str) -> NewMessage {
 }
 
 /// A body like `n:1` has a property.
-fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> Value<'m> {
     let body = seen.body;
     let text = std::str::from_utf8(body).unwrap_or_default();
     let value = text.split_once(':').filter(|(key, _)| *key == name).map(|(_, value)| value);

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{DeadLetters, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
     AdminCommand, Command, ConsumerMode, DeadReason, Delivery, Destination, Durability, Formats,
-    LinkId, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId,
+    Found, LinkId, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId,
     Settlement, StorePolicy, Subject, Value,
 };
 use support::Rng;
@@ -194,8 +194,8 @@ impl World {
         if self.engine.goes_on() || self.engine.wanted_frame().is_some() {
             self.expire();
         }
-        let Self { engine, log, now, effects, options, .. } = self;
-        let came = paging::after(engine, &|lsn| log.payload(lsn), &options.formats, *now, effects);
+        let Self { engine, log, now, effects, .. } = self;
+        let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
         (0..came).for_each(|_| self.saw("came back"));
     }
 
@@ -595,7 +595,7 @@ fn name(text: &str) -> QueueName {
 }
 
 /// A body like `n:1` has a property.
-fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> Value<'m> {
     let body = seen.body;
     let text = std::str::from_utf8(body).unwrap_or_default();
     let value = text.split_once(':').filter(|(key, _)| *key == name).map(|(_, value)| value);

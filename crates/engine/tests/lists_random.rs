@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
-    Command, Destination, End, Formats, KeyCommand, ListCommand, Lsn, Nanos, NewMessage, Output,
+    Command, Destination, End, KeyCommand, ListCommand, Lsn, Nanos, NewMessage, Output,
     Persistence, QueueName, Reply, SessionId, StorePolicy,
 };
 use support::Rng;
@@ -275,7 +275,7 @@ impl World {
     /// Bodies come back where somebody needs them.
     fn after(&mut self) {
         let Self { engine, log, now, effects, .. } = self;
-        let came = paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, *now, effects);
+        let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
         (0..came).for_each(|_| self.saw("came back"));
     }
 
@@ -473,7 +473,7 @@ fn all_of(engine: &mut Engine, log: &Log, now: Nanos, queue: &str) -> Vec<Vec<u8
     let range = ListCommand::Range { queue, origin, first: 0, last: -1 };
     engine.open_session(reader);
     engine.handle(now, reader, Command::List(range), &mut effects);
-    paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, now, &mut effects);
+    paging::after(engine, &|lsn| log.payload(lsn), now, &mut effects);
     engine.close_session(now, reader, &mut effects);
     match answer_of(&effects.outputs[0].reply) {
         Answer::Elements(elements) => elements,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
-    Command, Destination, End, Formats, LinkId, ListCommand, MessageId, Nanos, NewMessage, Output,
+    Command, Destination, End, LinkId, ListCommand, MessageId, Nanos, NewMessage, Output,
     PRIORITY_DEFAULT, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
     TransactionId,
 };
@@ -257,7 +257,7 @@ impl World {
     /// Bodies come back where somebody needs them.
     fn take_in(&mut self) {
         let Self { engine, effects, log, now, .. } = self;
-        let came = paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, *now, effects);
+        let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
         *self.seen.entry("came back").or_default() += came;
         self.log.absorb(&self.effects);
         self.late.append(&mut self.effects.outputs);

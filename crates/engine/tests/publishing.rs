@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use engine::{Counters, Effects, Engine, EngineOptions, Place, RecordView, StoredState, describe};
 use model::{
-    AdminCommand, Command, DeadReason, Destination, Formats, LinkId, MessageId, Nanos, NewMessage,
-    Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subject, Subscription,
-    SubscriptionName, TransactionId, Value,
+    AdminCommand, Command, DeadReason, Destination, Formats, Found, LinkId, MessageId, Nanos,
+    NewMessage, Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subject,
+    Subscription, SubscriptionName, TransactionId, Value,
 };
 use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
@@ -415,7 +415,7 @@ fn name(text: &str) -> QueueName {
 }
 
 /// Properties of a body like `colour:blue,body:3`.
-fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> Value<'m> {
     let body = seen.body;
     let text = std::str::from_utf8(body).unwrap_or_default();
     let mut pairs = text.split(',').filter_map(|pair| pair.split_once(':'));

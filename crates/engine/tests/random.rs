@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use model::{
-    AdminCommand, Command, Destination, Durability, Formats, LinkId, MessageId, MessageState,
-    Nanos, NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId,
-    StorePolicy,
+    AdminCommand, Command, Destination, Durability, LinkId, MessageId, MessageState, Nanos,
+    NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
 };
 use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
@@ -176,7 +175,7 @@ impl World {
     /// They come back where somebody needs them.
     fn after(&mut self) {
         let Self { engine, log, now, effects, .. } = self;
-        let came = paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, *now, effects);
+        let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
         (0..came).for_each(|_| self.saw("came back"));
     }
 
@@ -433,7 +432,7 @@ fn contents(engine: &mut Engine, log: &Log, now: Nanos) -> Vec<(MessageId, Durab
         let mut effects = Effects::default();
         engine.open_session(reader);
         engine.handle(now, reader, Command::Peek(Peek::Message(id)), &mut effects);
-        paging::after(engine, &|lsn| log.payload(lsn), &Formats::RAW, now, &mut effects);
+        paging::after(engine, &|lsn| log.payload(lsn), now, &mut effects);
         engine.close_session(now, reader, &mut effects);
         let Reply::Found { element, .. } = &effects.outputs[0].reply else {
             panic!("message {id} is found");

@@ -6,8 +6,8 @@ use std::cell::Cell;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, ConsumerMode, Destination, Format, Formats, LinkId, Nanos, NewMessage, QueueName,
-    Refusal, Reply, SessionId, StorePolicy, Subject, Subscription, Value, limits,
+    Command, ConsumerMode, Destination, Format, Formats, Found, LinkId, Nanos, NewMessage,
+    QueueName, Refusal, Reply, SessionId, StorePolicy, Subject, Subscription, Value, limits,
 };
 use selector::Selector;
 
@@ -68,9 +68,9 @@ fn name(text: &str) -> QueueName {
 }
 
 /// `x` is the whole body, whatever it is.
-fn property<'m>(seen: &Subject<'m>, indexed: &[(&'m str, Value<'m>)], name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> Value<'m> {
     let (looked, all) = ASKED.get();
-    ASKED.set((looked + usize::from(indexed.is_empty()), all));
+    ASKED.set((looked + usize::from(found.index.is_empty()), all));
     match name {
         "x" => Value::String(std::str::from_utf8(seen.body).unwrap()),
         _ => Value::Null,

@@ -25,9 +25,7 @@ pub(crate) fn payload(delivery: &Delivery) -> Bytes {
             &self.0
         }
     }
-    let end = delivery.payload.end.min(delivery.body.len());
-    let start = delivery.payload.start.min(end);
-    Bytes::from_owner(Body(delivery.body.share())).slice(start..end)
+    Bytes::from_owner(Body(delivery.body.share())).slice(delivery.payload_range())
 }
 
 /// What stands beside the bytes.

@@ -1,10 +1,11 @@
 //! The bytes of a message on their way to whoever asked for them.
 
 use alloc::sync::Arc;
+use core::fmt;
 use core::num::NonZeroU64;
 use core::ops::{Deref, Range};
 
-use crate::{Format, Formats, Lsn, MessageId};
+use crate::{Format, Formats, Lsn, MessageId, PayloadReader};
 
 /// A message's bytes, or where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +40,6 @@ pub enum BodyPlace {
 /// Bytes that a reply shows, and what they are.
 #[derive(Debug)]
 pub struct Shows<'a> {
-    /// How they are to be read.
-    pub format: Format,
-    /// Which of them are for a protocol that does not know the format.
-    pub payload: &'a mut Range<usize>,
     /// They.
     pub body: &'a mut Body,
 }
@@ -100,14 +97,44 @@ impl From<Arc<[u8]>> for Body {
 
 impl Shows<'_> {
     /// The bytes have come.
-    pub fn fill(self, body: Arc<[u8]>, formats: &Formats) {
-        *self.payload = payload_of(self.format, &body, formats);
+    pub fn fill(self, body: Arc<[u8]>) {
         *self.body = Body::Here(body);
     }
 }
 
-/// Which bytes of a body are for a protocol that does not know its format.
-#[must_use]
-pub fn payload_of(format: Format, body: &[u8], formats: &Formats) -> Range<usize> {
-    if format == Format::RAW { 0..body.len() } else { (formats.payload)(format, body) }
+/// How to find the bytes of a body that are for a protocol that does not know its format. Only who
+/// asks pays for that.
+#[derive(Clone, Copy)]
+pub struct Payload(PayloadReader);
+
+impl Payload {
+    /// All bytes, whatever the format.
+    pub const WHOLE: Self = Self(Formats::RAW.payload);
+
+    /// As these readers find them.
+    #[must_use]
+    pub const fn by(formats: &Formats) -> Self {
+        Self(formats.payload)
+    }
+
+    /// Which bytes they are.
+    #[must_use]
+    pub fn range(self, format: Format, body: &[u8]) -> Range<usize> {
+        if format == Format::RAW { 0..body.len() } else { (self.0)(format, body) }
+    }
+}
+
+/// It says nothing about a body.
+impl PartialEq for Payload {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Payload {}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Payload")
+    }
 }

@@ -38,7 +38,7 @@ mod wall_clock;
 pub mod words;
 
 pub use administration::{AdminCommand, Holder, Page, PageEnd, Shown, SubscriptionStatistics};
-pub use body::{Away, Body, BodyPlace, Shows, payload_of};
+pub use body::{Away, Body, BodyPlace, Payload, Shows};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;
@@ -58,8 +58,9 @@ pub use key::{
 pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
 pub use message::{
-    Death, FingerprintReader, Format, Formats, GroupReader, IndexReader, MessageGroup, NewMessage,
-    PRIORITY_DEFAULT, PayloadReader, PropertyReader, Subject, Value,
+    Death, FingerprintReader, Format, Formats, Found, GroupReader, IndexReader, MessageGroup,
+    NewMessage, Outline, OutlineReader, PRIORITY_DEFAULT, PayloadReader, PropertyReader, Subject,
+    Value,
 };
 pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};

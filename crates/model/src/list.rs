@@ -5,9 +5,8 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ops::Range;
 
-use crate::{Body, Few, Format, Nanos, Persistence, QueueName, Shows};
+use crate::{Body, Few, Format, Nanos, Payload, Persistence, QueueName, Shows};
 
 /// One of the two ends of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -250,7 +249,7 @@ pub struct Element {
     /// How the body is to be read.
     pub format: Format,
     /// Which bytes are the payload.
-    pub payload: Range<usize>,
+    pub payload: Payload,
     /// The body.
     pub body: Body,
 }
@@ -259,18 +258,17 @@ impl Element {
     /// One that every protocol sees whole.
     #[must_use]
     pub fn raw(body: Arc<[u8]>) -> Self {
-        Self { format: Format::RAW, payload: 0..body.len(), body: Body::Here(body) }
+        Self { format: Format::RAW, payload: Payload::WHOLE, body: Body::Here(body) }
     }
 
     /// What a protocol that does not know the format is to see.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        self.body.get(self.payload.clone()).unwrap_or_default()
+        self.body.get(self.payload.range(self.format, &self.body)).unwrap_or_default()
     }
 
     /// See [`Shows`].
     pub fn shows(&mut self) -> Shows<'_> {
-        let Self { format, payload, body } = self;
-        Shows { format: *format, payload, body }
+        Shows { body: &mut self.body }
     }
 }

@@ -119,6 +119,8 @@ impl Format {
 pub struct Formats {
     /// A header field or property by the name that selectors use.
     pub property: PropertyReader,
+    /// Where in a body its parts are, for [`Formats::property`].
+    pub outline: OutlineReader,
     /// All properties by their names, sorted by these, but for header fields; none where there are
     /// so few that [`Formats::property`] finds them as soon.
     pub index: IndexReader,
@@ -130,9 +132,23 @@ pub struct Formats {
     pub group: GroupReader,
 }
 
-/// See [`Formats::property`]. It is given what [`Formats::index`] gave of the same message, or
-/// nothing.
-pub type PropertyReader = for<'m> fn(&Subject<'m>, &[(&'m str, Value<'m>)], &str) -> Value<'m>;
+/// Where in a body its parts are, as its format counts them.
+pub type Outline = [u32; 8];
+
+/// What is known of a message whose properties are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'f, 'm> {
+    /// What [`Formats::outline`] gave of the same message.
+    pub outline: &'f Outline,
+    /// What [`Formats::index`] gave of the same message, or nothing.
+    pub index: &'f [(&'m str, Value<'m>)],
+}
+
+/// See [`Formats::property`].
+pub type PropertyReader = for<'m> fn(&Subject<'m>, Found<'_, 'm>, &str) -> Value<'m>;
+
+/// See [`Formats::outline`].
+pub type OutlineReader = fn(Format, &[u8]) -> Outline;
 
 /// See [`Formats::index`].
 pub type IndexReader = for<'m> fn(Format, &'m [u8]) -> Vec<(&'m str, Value<'m>)>;
@@ -184,6 +200,7 @@ impl Formats {
     /// Knows [`Format::RAW`] only.
     pub const RAW: Self = Self {
         property: |_, _, _| Value::Null,
+        outline: |_, _| Outline::default(),
         index: |_, _| Vec::new(),
         payload: |_, body| 0..body.len(),
         fingerprint: |_, body| fingerprint(body, 0),

@@ -8,8 +8,8 @@ use core::ops::Range;
 use crate::{
     After, Body, BrokerStatistics, DeadLetter, Destination, Durability, Element, Few, Format,
     KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OwnPolicies, Page,
-    PageEnd, QueueFull, QueueName, QueueStatistics, Refusal, SessionId, Shows, StatedPolicy,
-    Subscription, SubscriptionStatistics, Values, WallClock,
+    PageEnd, Payload, QueueFull, QueueName, QueueStatistics, Refusal, SessionId, Shows,
+    StatedPolicy, Subscription, SubscriptionStatistics, Values, WallClock,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -165,7 +165,22 @@ pub enum Reply {
 
 impl Reply {
     /// Tells moments by the machine's clock, for a client.
+    #[inline]
     pub fn tell_by(&mut self, clock: &WallClock) {
+        let tells_moments = matches!(
+            self,
+            Self::Delivered(_)
+                | Self::Page(_)
+                | Self::Lifetime(_)
+                | Self::Batch(_)
+                | Self::Late { .. }
+        );
+        if tells_moments {
+            self.tell_moments_by(clock);
+        }
+    }
+
+    fn tell_moments_by(&mut self, clock: &WallClock) {
         match self {
             Self::Delivered(delivery) => delivery.tell_by(clock),
             Self::Page(page) => {
@@ -225,7 +240,7 @@ pub struct Delivery {
     /// How the body is to be read.
     pub format: Format,
     /// Which of the body's bytes are for a protocol that does not know the format.
-    pub payload: Range<usize>,
+    pub payload: Payload,
     /// Its body.
     pub body: Body,
     /// Bytes of it as they count for what its consumer may have ([`crate::Command::Credit`]): where
@@ -258,7 +273,7 @@ impl Delivery {
             topic: None,
             dead: None,
             format: Format::RAW,
-            payload: 0..body.len(),
+            payload: Payload::WHOLE,
             charge: body.len() as u64,
             body: Body::Here(body),
         }
@@ -266,13 +281,21 @@ impl Delivery {
 
     /// See [`Shows`].
     pub fn shows(&mut self) -> Shows<'_> {
-        let Self { format, payload, body, .. } = self;
-        Shows { format: *format, payload, body }
+        Shows { body: &mut self.body }
     }
 
     /// What a protocol that does not know the format is to see.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        self.body.get(self.payload.clone()).unwrap_or_default()
+        self.body.get(self.payload_range()).unwrap_or_default()
+    }
+
+    /// Which bytes of the body that is.
+    ///
+    /// # Panics
+    /// When the body is away: no session meets that.
+    #[must_use]
+    pub fn payload_range(&self) -> Range<usize> {
+        self.payload.range(self.format, &self.body)
     }
 }

@@ -4,6 +4,8 @@
 
 use alloc::vec::Vec;
 
+use core::ops::Range;
+
 use model::{Delivery, Durability, Format, Nanos, jms_of_priority};
 
 use crate::dead_letter;
@@ -69,10 +71,9 @@ impl Opening {
         if let Some(dead) = &delivery.dead {
             dead_letter::describe(&mut prefix, dead, None);
         }
-        let payload = delivery.payload();
-        message::data_head(&mut prefix, payload.len());
-        let start = if payload.is_empty() { delivery.body.len() } else { delivery.payload.start };
-        Self { prefix, start, end: start + payload.len() }
+        let Range { start, end } = delivery.payload_range();
+        message::data_head(&mut prefix, end - start);
+        Self { prefix, start, end }
     }
 }
 
@@ -100,7 +101,7 @@ const fn millis(span: Nanos) -> u64 {
 mod tests {
     use alloc::boxed::Box;
 
-    use model::{DeadLetter, DeadReason, MessageId, QueueName};
+    use model::{DeadLetter, DeadReason, MessageId, Payload, QueueName};
 
     use super::*;
     use crate::types::Value;
@@ -125,7 +126,7 @@ mod tests {
             topic: None,
             dead: Some(Box::new(dead)),
             format,
-            payload: 0..body.len(),
+            payload: Payload::WHOLE,
             charge: body.len() as u64,
             body: alloc::sync::Arc::<[u8]>::from(body).into(),
         }

@@ -11,7 +11,7 @@ mod write;
 
 use alloc::vec::Vec;
 
-use model::MessageGroup;
+use model::{MessageGroup, Outline};
 
 use crate::decode_error::{DecodeError, DecodeErrorKind as Kind};
 use crate::types::list_reader::ListReader;
@@ -62,6 +62,25 @@ impl<'a> Message<'a> {
     /// to be one. However many there are, what comes before them is found as soon.
     pub(crate) fn head_of_stored(bytes: &'a [u8]) -> Option<Message<'a>> {
         Message::walk(bytes, |_, reader| reader.leap(), |section| section == Section::Body).ok()
+    }
+
+    /// Where its sections begin, to find them again by [`Message::of_outline`].
+    pub(crate) fn outline(&self) -> Outline {
+        self.sections.outline()
+    }
+
+    /// The message whose outline that is.
+    pub(crate) fn of_outline(bytes: &'a [u8], outline: &Outline) -> Message<'a> {
+        let sections = Sections::of_outline(outline);
+        let mut reader =
+            Reader::new(bytes.get(sections.range(Section::Header)).unwrap_or_default());
+        let header = if reader.is_empty() {
+            Header::default()
+        } else {
+            let read = reader.composite().and_then(|_| Header::read(&mut reader));
+            read.unwrap_or_default()
+        };
+        Message { bytes, sections, header }
     }
 
     /// Finds the sections up to the first that `ends` it. Each but the header `pass` has to pass

@@ -2,6 +2,8 @@
 
 use core::ops::Range;
 
+use model::Outline;
+
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::limits::BODY_SECTIONS_MAX;
 use crate::message::Properties;
@@ -74,6 +76,16 @@ impl Section {
 }
 
 impl Sections {
+    /// Where each begins.
+    pub(super) fn outline(&self) -> Outline {
+        self.starts.map(|start| u32::try_from(start).unwrap_or(u32::MAX))
+    }
+
+    /// Those of an outline; nothing is known of what the body is made of.
+    pub(super) fn of_outline(outline: &Outline) -> Self {
+        Self { starts: outline.map(|start| start as usize), known: COUNT + 1, ..Self::default() }
+    }
+
     /// Whether a section may come next. Descriptors rise in the order of the sections; data and
     /// sequences may repeat, and a body is of one kind.
     pub(super) fn may_follow(&self, code: u64) -> bool {

@@ -33,13 +33,13 @@ impl<'a> Reader<'a> {
 
     /// Passes over what [`Reader::string_of`] would give.
     pub(crate) fn check_string_of(&mut self, code: u8) -> Result<()> {
-        let error = self.error_before(Kind::NotUtf8);
+        let left = self.rest().len();
         match code {
             code::STRING_8 | code::STRING_32 => {
                 let bytes = self.sized(code == code::STRING_8)?;
                 // Most are ASCII, which is seen in a third of the time.
                 let is_text = is_ascii(bytes) || core::str::from_utf8(bytes).is_ok();
-                if is_text { Ok(()) } else { Err(error) }
+                if is_text { Ok(()) } else { Err(self.error_behind(left, Kind::NotUtf8)) }
             }
             _ => self.unexpected(code),
         }
@@ -47,14 +47,23 @@ impl<'a> Reader<'a> {
 
     /// Passes over what [`Reader::symbol_of`] would give.
     pub(crate) fn check_symbol_of(&mut self, code: u8) -> Result<()> {
-        let error = self.error_before(Kind::NotAscii);
+        let left = self.rest().len();
         match code {
             code::SYMBOL_8 | code::SYMBOL_32 => {
                 let is_ascii = is_ascii(self.sized(code == code::SYMBOL_8)?);
-                if is_ascii { Ok(()) } else { Err(error) }
+                if is_ascii { Ok(()) } else { Err(self.error_behind(left, Kind::NotAscii)) }
             }
             _ => self.unexpected(code),
         }
+    }
+
+    /// Passes over a short string or symbol of ASCII, as most keys are; false at anything else,
+    /// which stays.
+    #[inline]
+    pub(crate) fn pass_short_ascii(&mut self) -> bool {
+        let [code::STRING_8 | code::SYMBOL_8, size, rest @ ..] = self.rest() else { return false };
+        let text = rest.get(..usize::from(*size)).filter(|text| is_ascii(text));
+        text.is_some_and(|text| self.take(2 + text.len()).is_ok())
     }
 
     /// A map with symbols as keys, such as properties or filters (2.8.13).

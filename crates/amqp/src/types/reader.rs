@@ -225,9 +225,16 @@ impl<'a> Reader<'a> {
         DecodeError::new(kind, self.position().saturating_sub(1))
     }
 
+    /// An error at the constructor that was read when so many bytes were left behind it.
+    #[cold]
+    pub(crate) fn error_behind(&self, left: usize, kind: Kind) -> DecodeError {
+        DecodeError::new(kind, (self.end - left).saturating_sub(1))
+    }
+
     pub(crate) fn char(&mut self) -> Result<char> {
-        let error = self.error_before(Kind::NotChar);
-        self.u32().and_then(|code| char::from_u32(code).ok_or(error))
+        let left = self.rest.len();
+        let code = self.u32()?;
+        char::from_u32(code).ok_or_else(|| self.error_behind(left, Kind::NotChar))
     }
 }
 
@@ -292,23 +299,24 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn string_of(&mut self, code: u8) -> Result<&'a str> {
-        let error = self.error_before(Kind::NotUtf8);
+        let left = self.rest.len();
         match code {
             code::STRING_8 | code::STRING_32 => {
                 let bytes = self.sized(code == code::STRING_8)?;
-                core::str::from_utf8(bytes).map_err(|_| error)
+                core::str::from_utf8(bytes).map_err(|_| self.error_behind(left, Kind::NotUtf8))
             }
             _ => self.unexpected(code),
         }
     }
 
     pub(crate) fn symbol_of(&mut self, code: u8) -> Result<&'a str> {
-        let error = self.error_before(Kind::NotAscii);
+        let left = self.rest.len();
         match code {
             code::SYMBOL_8 | code::SYMBOL_32 => {
                 let bytes = self.sized(code == code::SYMBOL_8)?;
                 let ascii = Some(bytes).filter(|bytes| bytes.is_ascii());
-                ascii.and_then(|bytes| core::str::from_utf8(bytes).ok()).ok_or(error)
+                let text = ascii.and_then(|bytes| core::str::from_utf8(bytes).ok());
+                text.ok_or_else(|| self.error_behind(left, Kind::NotAscii))
             }
             _ => self.unexpected(code),
         }
@@ -412,7 +420,9 @@ impl<'a> Reader<'a> {
             if rest.first().is_some_and(|code| !is_key(*code)) {
                 return Err(body.error(Kind::InvalidField("key")));
             }
-            body.check(inner)?;
+            if !body.pass_short_ascii() {
+                body.check(inner)?;
+            }
             keys.add(rest.get(..rest.len() - body.rest.len()).unwrap_or_default());
             body.check(inner)?;
         }

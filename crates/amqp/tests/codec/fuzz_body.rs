@@ -9,7 +9,7 @@ use amqp::sasl::{Plain, SaslBody};
 use amqp::transaction::CoordinatorRequest;
 use amqp::types::{Map, Value};
 use amqp::{DecodeError, FORMAT, encode};
-use model::{Nanos, Subject, Value as Seen};
+use model::{Found, Nanos, Subject, Value as Seen};
 
 /// A stream is cut into frames until it ends or is refused, and each frame is read.
 pub(crate) fn frames(bytes: &[u8]) {
@@ -103,9 +103,10 @@ pub(crate) fn message(bytes: &[u8]) {
 fn stored(bytes: &[u8]) {
     let formats = amqp::formats();
     let index = (formats.index)(FORMAT, bytes);
+    let outline = (formats.outline)(FORMAT, bytes);
     for name in NAMES {
         for index in [&index[..], &[]] {
-            (formats.property)(&subject(bytes), index, name);
+            (formats.property)(&subject(bytes), Found { outline: &outline, index }, name);
         }
     }
     (formats.fingerprint)(FORMAT, bytes);
@@ -141,10 +142,11 @@ fn check_seen(message: &Message<'_>) {
     let formats = amqp::formats();
     let index = (formats.index)(FORMAT, message.bytes());
     assert!(index.is_sorted_by_key(|(name, _)| *name));
+    let outline = &(formats.outline)(FORMAT, message.bytes());
     let seen = |name| {
         let subject = subject(message.bytes());
-        let value = (formats.property)(&subject, &[], name);
-        let indexed = (formats.property)(&subject, &index, name);
+        let value = (formats.property)(&subject, Found { outline, index: &[] }, name);
+        let indexed = (formats.property)(&subject, Found { outline, index: &index }, name);
         assert_eq!(format!("{value:?}"), format!("{indexed:?}"), "{name}");
         value
     };

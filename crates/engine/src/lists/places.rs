@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use model::{End, MessageId, QueueName, Refusal, Reply, limits};
+use model::{End, MessageId, Payload, QueueName, Refusal, Reply, limits};
 
 use crate::answering::shown_bytes_of;
 use crate::engine::{Engine, Outcome};
@@ -210,7 +210,8 @@ impl Engine {
             return Some(false);
         }
         let body = self.sharing.here(message)?;
-        Some(body.get(self.payload_of(message)) == Some(element))
+        let payload = Payload::by(&self.formats).range(message.format, body);
+        Some(body.get(payload) == Some(element))
     }
 
     fn listed(&self, elements: Vec<model::Element>) -> Outcome {

@@ -1,7 +1,7 @@
 //! What the broker does for an engine whose bodies leave memory: they come back at once.
 
 use engine::{Effects, Engine, stored_bodies};
-use model::{BodyPlace, Formats, Lsn, Nanos};
+use model::{BodyPlace, Lsn, Nanos};
 
 /// Before a call: all frames can be read back, so bodies leave.
 pub(crate) fn before(engine: &mut Engine) {
@@ -12,7 +12,6 @@ pub(crate) fn before(engine: &mut Engine) {
 pub(crate) fn after(
     engine: &mut Engine,
     frame: &dyn Fn(Lsn) -> Vec<u8>,
-    formats: &Formats,
     now: Nanos,
     effects: &mut Effects,
 ) -> u64 {
@@ -39,7 +38,7 @@ pub(crate) fn after(
                 let BodyPlace::Frame(lsn) = away.place else { panic!("nothing is spilled") };
                 let payload = frame(lsn);
                 let mut bodies = stored_bodies(&payload, [away.message].into()).unwrap();
-                shows.fill(bodies.remove(0).1, formats);
+                shows.fill(bodies.remove(0).1);
                 came += 1;
             }
         });

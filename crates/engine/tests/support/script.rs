@@ -75,7 +75,7 @@ use engine::{
 };
 use model::{
     After, Command, ConsumerMode, DeadReason, Destination, Durability, Expiry, Format, Formats,
-    Keeper, LinkId, Matching, MessageGroup, MessageId, Nanos, NewMessage, Output, Peek,
+    Found, Keeper, LinkId, Matching, MessageGroup, MessageId, Nanos, NewMessage, Output, Peek,
     Persistence, QueueName, Reply, Secrets, SessionId, Settlement, StorePolicy, Subject,
     Subscription, SubscriptionName, TransactionId, Value,
 };
@@ -552,7 +552,7 @@ pub(crate) fn group(_: Format, body: &[u8]) -> Option<MessageGroup> {
 }
 
 /// Properties of a body like `colour:blue,size:3`.
-fn property<'m>(seen: &Subject<'m>, _: &[(&'m str, Value<'m>)], name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> Value<'m> {
     if name == "failed" {
         return Value::Integer(seen.failed.into());
     }
