@@ -99,9 +99,9 @@ impl<G: Gateway> App<G> {
             let Reply::Page(page) = self.admin(command).await? else {
                 return Err(no_queue(&queue));
             };
-            bytes += page.messages.iter().map(|it| it.delivery.body.len()).sum::<usize>();
             let shown = page.messages.iter().map(|it| shown_json(it, &self.options.envelopes));
-            messages.extend(shown.map(|object| shown::text(&object)));
+            let texts = shown.map(|object| shown::text(&object));
+            messages.extend(texts.inspect(|text| bytes += text.get().len()));
             after = page.next;
             if after.is_none() {
                 break;
@@ -338,8 +338,8 @@ pub(crate) fn unexpected() -> Problem {
 /// Things on a page unless asked otherwise.
 const PAGE_DEFAULT: usize = 100;
 
-/// Messages that are asked for at once, so that others are served in between.
-const PAGE_STEP: usize = 50;
+/// Messages that are asked for and rendered at once, so that others are served in between.
+const PAGE_STEP: usize = 16;
 
-/// Bytes of messages after which a page ends.
+/// Bytes of text after which a page ends: a byte of a body may take six.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
