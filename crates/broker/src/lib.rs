@@ -18,6 +18,7 @@ mod fetching;
 mod log;
 mod recovery;
 mod returning;
+mod salvage;
 mod spilling;
 mod work;
 mod write_scheduler;
@@ -28,6 +29,7 @@ pub use journal::{
     Counters, Durable, Gate, JournalFailed, OpenError, SpillCounters, Unwritten, Write,
 };
 pub use recovery::{Recovery, Repaired, repair, verify};
+pub use salvage::{SalvageError, Salvaged, salvage};
 pub use spilling::SPILL_FILE_BYTES;
 pub use work::{Chore, ChoreDone, Fetch, FetchDone};
 pub use write_scheduler::{IDLE_WRITE_DELAY, ScheduledWrite, WriteScheduler};

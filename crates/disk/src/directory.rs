@@ -415,6 +415,19 @@ fn create_with_parents(path: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// Gives a directory that nobody uses the name of one that is not there, or empty. Survives a power
+/// cut.
+///
+/// # Errors
+/// [`OpenError::Io`]: it could not be renamed, or that could not be synced.
+pub fn rename_directory(from: &Path, to: &Path) -> Result<(), OpenError> {
+    renameat(CWD, from, CWD, to).map_err(|errno| OpenError::io("rename", from, errno))?;
+    let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or_else(|| Path::new("."));
+    let synced = open_directory(parent).and_then(fsync);
+    synced.map_err(|errno| OpenError::io("sync", parent, errno))
+}
+
 #[cfg(test)]
 #[path = "directory_test.rs"]
 mod tests;

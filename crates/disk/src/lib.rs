@@ -16,7 +16,7 @@ mod read_ahead;
 mod remembered;
 mod trials;
 
-pub use directory::RealDisk;
+pub use directory::{RealDisk, rename_directory};
 pub use error::OpenError;
 pub use file::File;
 pub use probe::{Choice, Method, Probe};

@@ -308,13 +308,30 @@ pub(crate) enum Journal {
     /// older than the others: with --accept-loss the log goes on where the files that are there
     /// end. Look for the right files first, since what is gone is gone for good then; and keep a
     /// copy.
-    /// Damage inside of the log, and files that were cut, are not mended.
+    /// Damage inside of the log, and files that were cut, are not mended: salvage copies what is
+    /// left of such a directory.
     Repair {
         /// Its directory
         dir: PathBuf,
         /// Do it; without this nothing is changed
         #[arg(long)]
         accept_loss: bool,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy everything but damaged records into a new directory, and name what is lost
+    ///
+    /// For a directory whose log is damaged, or cut, so that neither serve nor repair takes it. DIR
+    /// is only read. The new directory is complete once it has its name; start the broker with
+    /// --data NEW. A message whose record is damaged is lost and named. A message whose deletion
+    /// is damaged is there again, so consumers may see a message twice.
+    Salvage {
+        /// The damaged directory
+        dir: PathBuf,
+        /// The new directory: not there yet, or empty; it takes as much room as the messages
+        #[arg(long, value_name = "NEW")]
+        to: PathBuf,
         /// One JSON object
         #[arg(long)]
         json: bool,

@@ -8,6 +8,7 @@ mod journal_dump;
 mod journal_explain;
 mod journal_open;
 mod journal_repair;
+mod journal_salvage;
 mod journal_verify;
 mod listen;
 mod parse;
@@ -27,6 +28,9 @@ fn main() -> ExitCode {
         Command::Journal { journal: Journal::Dump { dir, json } } => journal_dump::run(&dir, json),
         Command::Journal { journal: Journal::Repair { dir, accept_loss, json } } => {
             journal_repair::run(&dir, accept_loss, json)
+        }
+        Command::Journal { journal: Journal::Salvage { dir, to, json } } => {
+            journal_salvage::run(&dir, &to, json)
         }
         Command::Journal { journal: Journal::Explain { place, json } } => {
             journal_explain::run(&place, json)

@@ -131,6 +131,7 @@ mod recovery;
 mod recovery_chain;
 mod registration;
 mod relocating;
+mod salvage;
 mod seeking;
 mod send_id_record;
 mod send_ids;
@@ -168,6 +169,7 @@ pub use record::{
     Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,
 };
 pub use registration::SubscriptionView;
+pub use salvage::{LostMessage, Salvage, SalvageReport};
 pub use send_id_record::SendIdView;
 pub use snapshot::SnapshotCursor;
 pub use spilling::Spilled;

@@ -99,7 +99,7 @@ impl OpenError {
 /// What is to be done about a directory that is refused.
 const REMEDY: &str = "restore the whole directory from a copy, not single files of it; see what is \
                       left with `dunlin journal dump DIR`, and whether `dunlin journal repair DIR` \
-                      can go on with that";
+                      can go on with that; `dunlin journal salvage DIR --to NEW` copies the rest";
 
 /// Why a file is not the one that was left in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]

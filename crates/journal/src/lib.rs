@@ -38,6 +38,7 @@ mod reader;
 mod recovery;
 mod repair;
 mod room;
+mod salvage;
 mod segments;
 mod snapshot;
 mod spill;
@@ -64,6 +65,7 @@ pub use pieces::{CheckPiece, Cut, PIECE_BYTES, Part, Piece, PieceAt, PieceReader
 pub use recovery::{Recover, Recovered, verify};
 pub use repair::{Repair, repair};
 pub use room::{Allowance, Ease};
+pub use salvage::{Damage, Gap, Remains, TakeFrame};
 pub use spill::{
     Spill, SpillCounters, SpillFetch, SpillFetchDone, SpillPlace, SpillRemoval, SpillRemovalDone,
     SpillWrite, SpillWriteDone,

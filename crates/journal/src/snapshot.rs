@@ -40,6 +40,9 @@ pub(crate) enum Slot {
 }
 
 impl Slot {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::B, Self::A];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::A => "snapshot-a",
@@ -154,14 +157,25 @@ impl<F> Snapshot<F> {
         names: &[String],
     ) -> Result<Vec<Self>, OpenError> {
         let mut found = Vec::new();
-        for slot in [Slot::B, Slot::A] {
-            if let Some((header, file)) = read_header(disk, slot, names)? {
-                let bytes = disk.length(&file)?;
-                found.push(Self { slot, header, bytes, file });
-            }
+        for slot in Slot::ALL {
+            found.extend(Self::find(disk, slot, names)?);
         }
         found.sort_by_key(|snapshot| snapshot.header.number);
         Ok(found)
+    }
+
+    /// The one in that slot, if it has a header.
+    ///
+    /// # Errors
+    /// As of [`Snapshot::find_all`].
+    pub(crate) fn find<D: Disk<File = F>>(
+        disk: &D,
+        slot: Slot,
+        names: &[String],
+    ) -> Result<Option<Self>, OpenError> {
+        let Some((header, file)) = read_header(disk, slot, names)? else { return Ok(None) };
+        let bytes = disk.length(&file)?;
+        Ok(Some(Self { slot, header, bytes, file }))
     }
 
     /// Hands over its chunks in their order.
@@ -189,6 +203,55 @@ impl<F> Snapshot<F> {
         Ok(())
     }
 }
+
+impl<F> Snapshot<F> {
+    /// Its file.
+    pub(crate) fn file(&self) -> &F {
+        &self.file
+    }
+
+    /// Hands over the chunks that are as they were written, and `None` for each stretch between
+    /// them. `read` gives so many bytes from an offset of the file on, fewer where it ends.
+    pub(crate) fn each_chunk_left(
+        &self,
+        mut read: impl FnMut(u64, usize) -> Vec<u8>,
+        take: &mut dyn FnMut(Option<&[u8]>),
+    ) {
+        let SnapshotHeader { number, body_bytes, .. } = self.header;
+        let (mut at, made) = (BLOCK_BYTES as u64, BLOCK_BYTES as u64 + body_bytes);
+        let end = made.min(self.bytes);
+        let mut left = body_bytes.saturating_mul(CHECKED_PER_BYTE);
+        let mut is_lost = false;
+        while at < end {
+            let bytes = u32_at(&read(at, CHUNK_HEADER_BYTES), 0).map_or(u64::MAX, u64::from);
+            let bytes = bytes.saturating_add(CHUNK_HEADER_BYTES as u64);
+            let fits = bytes <= end - at && bytes <= left;
+            let chunk =
+                if fits { read(at, usize::try_from(bytes).unwrap_or(0)) } else { Vec::new() };
+            left -= if fits { bytes } else { 0 };
+            match decode_chunk(number, &chunk) {
+                Some(chunk) => {
+                    if std::mem::take(&mut is_lost) {
+                        take(None);
+                    }
+                    take(Some(chunk));
+                    at += bytes;
+                }
+                None => {
+                    is_lost = true;
+                    at += 1;
+                }
+            }
+        }
+        if is_lost || end < made {
+            take(None);
+        }
+    }
+}
+
+/// Bytes of claimed chunks whose checksum is computed, for each byte of a damaged body: what looks
+/// like the beginning of a chunk may be none.
+const CHECKED_PER_BYTE: u64 = 64;
 
 /// The body of a snapshot, of which a piece is in memory.
 struct Body<Read> {

@@ -5,6 +5,8 @@
 //! By default one bit of each third byte; all of them with `DUNLIN_EVERY_BIT=1`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod salvage;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

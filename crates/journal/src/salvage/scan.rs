@@ -1,0 +1,191 @@
+//! All frames of one segment that can still be read, whatever lies between them.
+
+use std::ops::Range;
+
+use model::{Lsn, Nanos};
+
+use super::window::Window;
+use crate::format::{Epoch, Frame, KIND_CHANGES, Life, Mark, SegmentHeader, SegmentNumber};
+use crate::format::{u32_at, u64_at};
+use crate::{BLOCK_BYTES, Disk, FRAME_HEADER_BYTES};
+
+/// Frames that lie one behind the other, with positions that ascend by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Its first frame to be taken.
+    pub(super) first: Lsn,
+    /// Its last frame to be taken.
+    pub(super) last: Lsn,
+    pub(super) epoch: Epoch,
+    /// Index of its file.
+    pub(super) file: usize,
+    /// Where its first frame lies, taken or not.
+    pub(super) offset: u64,
+    /// It is a whole batch, as the batch's mark says.
+    pub(super) whole: bool,
+}
+
+/// What a scan of segments found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) runs: Vec<Run>,
+    /// Marks say that every frame up to here was on the device.
+    pub(super) synced: Lsn,
+    /// The latest time of any mark.
+    pub(super) latest: Nanos,
+    /// The largest payload.
+    pub(super) payload_bytes_max: usize,
+}
+
+/// Bytes of claimed payloads whose checksum is computed, for each byte that is searched for frames:
+/// a body may hold what looks like the beginning of many.
+const CHECKED_PER_BYTE: u64 = 64;
+
+/// What the scan of a file looks through.
+pub(super) struct Scan<'w, 'd, D: Disk> {
+    pub(super) window: &'w mut Window<'d, D>,
+    pub(super) life: Life,
+    pub(super) file: usize,
+    pub(super) found: &'w mut Found,
+}
+
+impl<D: Disk> Scan<'_, '_, D> {
+    /// Looks through the whole file.
+    pub(super) fn run(&mut self) {
+        let end = self.window.bytes();
+        let (mut at, mut lost_from) = (BLOCK_BYTES as u64, None);
+        while at < end {
+            let Some(mark) = self.mark_at(at) else {
+                lost_from.get_or_insert(at);
+                at += BLOCK_BYTES as u64;
+                continue;
+            };
+            if let Some(from) = lost_from.take() {
+                self.search(from..at);
+            }
+            self.found.synced = self.found.synced.max(mark.synced);
+            self.found.latest = self.found.latest.max(mark.time);
+            let next = at + u64::from(mark.batch_bytes);
+            self.take_batch(at, next.min(end), mark);
+            at = next;
+        }
+        if let Some(from) = lost_from {
+            self.search(from..end);
+        }
+    }
+
+    /// The mark of a batch that begins there, even where the file ends within the batch.
+    fn mark_at(&mut self, at: u64) -> Option<Mark> {
+        let life = self.life;
+        Mark::decode(self.window.part(at, life.mark_bytes()), life, usize::MAX)
+    }
+
+    /// Takes the batch of a mark: all of it, or what is left of it.
+    fn take_batch(&mut self, at: u64, end: u64, mark: Mark) {
+        let from = at + self.life.mark_bytes() as u64;
+        let Some((run, _)) = self.follow(from, end) else {
+            return self.search(from..end);
+        };
+        let last = Lsn((mark.lsn.0 + u64::from(mark.frames)).saturating_sub(1));
+        let is_whole = (run.first, run.last, run.epoch) == (mark.lsn, last, mark.epoch);
+        if is_whole {
+            self.found.runs.push(Run { whole: true, ..run });
+        } else {
+            self.search(from..end);
+        }
+    }
+
+    /// Takes every frame that begins in a stretch of the file and ends in it.
+    fn search(&mut self, stretch: Range<u64>) {
+        let mut at = stretch.start;
+        let mut left = (stretch.end - stretch.start).saturating_mul(CHECKED_PER_BYTE);
+        while at + FRAME_HEADER_BYTES as u64 <= stretch.end {
+            let Some(bytes) = self.claimed_bytes(at).filter(|bytes| at + bytes <= stretch.end)
+            else {
+                at += 1;
+                continue;
+            };
+            let Some(rest) = left.checked_sub(bytes) else { return };
+            left = rest;
+            match self.follow(at, stretch.end) {
+                Some((run, end)) => {
+                    self.found.runs.push(run);
+                    at = end;
+                }
+                None => at += 1,
+            }
+        }
+    }
+
+    /// Bytes of a frame, if what lies there looks like the header of one.
+    fn claimed_bytes(&mut self, at: u64) -> Option<u64> {
+        let header = self.window.part(at, FRAME_HEADER_BYTES);
+        let [kind, zeros @ ..] = header.get(KIND_AT..FRAME_HEADER_BYTES)? else { return None };
+        if *kind != KIND_CHANGES || zeros != [0; 3] {
+            return None;
+        }
+        Some(FRAME_HEADER_BYTES as u64 + u64::from(u32_at(header, 0)?))
+    }
+
+    /// The frames from there on; and where they end.
+    fn follow(&mut self, from: u64, end: u64) -> Option<(Run, u64)> {
+        let (mut at, mut run) = (from, None::<Run>);
+        while let Some((lsn, epoch, bytes)) = self.frame_at(at, end) {
+            match &mut run {
+                Some(run) if run.last.next() != lsn || run.epoch != epoch => break,
+                Some(run) => run.last = lsn,
+                None => {
+                    let (file, offset) = (self.file, from);
+                    let whole = false;
+                    run = Some(Run { first: lsn, last: lsn, epoch, file, offset, whole });
+                }
+            }
+            let payload = bytes - FRAME_HEADER_BYTES;
+            self.found.payload_bytes_max = self.found.payload_bytes_max.max(payload);
+            at += bytes as u64;
+        }
+        run.map(|run| (run, at))
+    }
+
+    /// Position, epoch and bytes of the frame there.
+    fn frame_at(&mut self, at: u64, end: u64) -> Option<(Lsn, Epoch, usize)> {
+        let life = self.life;
+        let claimed = self.claimed_bytes(at).filter(|bytes| at + bytes <= end)?;
+        let bytes = self.window.part(at, usize::try_from(claimed).ok()?);
+        let frame = Frame::decode(bytes, life)?;
+        // Another position has to come after it.
+        (frame.lsn > Lsn::ZERO && frame.lsn < LSN_END).then_some((
+            frame.lsn,
+            frame.epoch,
+            frame.bytes(),
+        ))
+    }
+}
+
+/// The life of a segment's file: as its header says, or, where that is damaged, as the first mark
+/// says that can be read.
+pub(super) fn life_of<D: Disk>(
+    window: &mut Window<'_, D>,
+) -> Option<(Life, Option<SegmentHeader>)> {
+    if let Some(header) = SegmentHeader::decode(window.part(0, BLOCK_BYTES)) {
+        return Some((Life::of(header.number, &header), Some(header)));
+    }
+    let mut at = BLOCK_BYTES as u64;
+    while at < window.bytes() {
+        let block = window.part(at, BLOCK_BYTES);
+        if let Some(number) = u64_at(block, FRAME_HEADER_BYTES) {
+            let life = Life::of_first_mark(SegmentNumber(number), block);
+            if Mark::decode(block, life, usize::MAX).is_some() {
+                return Some((life, None));
+            }
+        }
+        at += BLOCK_BYTES as u64;
+    }
+    None
+}
+
+/// Where in a frame its kind lies.
+const KIND_AT: usize = 20;
+
+/// Behind it no log comes.
+const LSN_END: Lsn = Lsn(u64::MAX / 2);
