@@ -1,5 +1,5 @@
 //! What operators ask: to look at messages and subscriptions without touching them, and to clear
-//! up. What deletes is in `purging.rs`, what moves in `relocating.rs`.
+//! up. What deletes is in `purging.rs`, what moves in `move_messages.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -15,9 +15,9 @@ use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::matching::{parse_selector, reading_steps};
 use crate::message::State;
+use crate::move_messages::Transfer;
+use crate::paging::{PageQuery, Stretch};
 use crate::queue::QueueSlot;
-use crate::relocating::Transfer;
-use crate::seeking::{Sought, Stretch};
 use crate::session::Session;
 
 impl Engine {
@@ -26,14 +26,14 @@ impl Engine {
             AdminCommand::Browse { queue, state, selector, after, max } => {
                 self.with_queue(&queue, selector.as_deref(), |engine, queue, selector| {
                     let max = max.clamp(1, limits::PAGE_MESSAGES_MAX);
-                    engine.page(&Sought { queue, state, held: true, selector, after, max })
+                    engine.page(&PageQuery { queue, state, held: true, selector, after, max })
                 })
             }
             AdminCommand::Show { message } => self.show_one(message),
             AdminCommand::Purge { queue, state, selector, after } => {
                 self.with_queue(&queue, selector.as_deref(), |engine, queue, selector| {
                     let max = limits::FRAME_RECORDS_MAX;
-                    let sought = Sought { queue, state, held: false, selector, after, max };
+                    let sought = PageQuery { queue, state, held: false, selector, after, max };
                     engine.purge(&sought, effects)
                 })
             }
@@ -41,7 +41,7 @@ impl Engine {
                 let transfer = Transfer { to, message, before, max };
                 self.with_queue(&from, selector.as_deref(), |engine, queue, selector| {
                     let (state, max) = (None, limits::FRAME_RECORDS_MAX);
-                    let sought = Sought { queue, state, held: false, selector, after, max };
+                    let sought = PageQuery { queue, state, held: false, selector, after, max };
                     engine.move_messages(&sought, &transfer, effects)
                 })
             }
@@ -79,7 +79,7 @@ impl Engine {
     }
 
     /// What is over is not shown, for nobody may receive it any more.
-    fn page(&mut self, sought: &Sought<'_>) -> Outcome {
+    fn page(&mut self, sought: &PageQuery<'_>) -> Outcome {
         let Stretch { found, mut next, .. } = self.seek(sought);
         let mut messages = Vec::with_capacity(found.len());
         let mut bytes = 0;

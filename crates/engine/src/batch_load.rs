@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::keys::DEADLINE_BYTES_MAX;
 use crate::lists::Span;
 use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
-use crate::relocating::RELOCATION_BYTES_MAX;
+use crate::move_messages::RELOCATION_BYTES_MAX;
 use crate::send_id_record::SendIdView;
 
 /// What commands of a batch may come to.

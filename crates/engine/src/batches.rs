@@ -38,7 +38,7 @@ impl Engine {
             return Outcome::refused(refusal);
         }
         let demand = self.demand_of_batch(by, &commands);
-        if let Some(lack) = self.lacks_place(&demand, u64::MAX) {
+        if let Some(lack) = self.shortage_of_place(&demand, u64::MAX) {
             return Outcome::refused(lack.refusal);
         }
         self.log.begin_batch();

@@ -15,11 +15,11 @@ use model::{
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::lines::LineOf;
 use crate::memory::transaction_of;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::SessionSlot;
 use crate::targets::Target;
+use crate::wait_lists::WaitListId;
 
 /// Messages, and bytes of their bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,10 +49,10 @@ pub(crate) struct Demand<'c> {
 
 /// There is no place for a command in a queue, or no memory for it.
 #[derive(Debug)]
-pub(crate) struct Lack {
+pub(crate) struct Shortage {
     pub(crate) refusal: Refusal,
     /// Where it may wait for one, if it ever can be done.
-    pub(crate) waits_at: Option<LineOf>,
+    pub(crate) waits_at: Option<WaitListId>,
     /// Of what it would store.
     pub(crate) bytes: u64,
 }
@@ -117,13 +117,17 @@ impl Queue {
 
 impl Engine {
     /// Why a command may not be done now: a queue has no place for what it stores.
-    pub(crate) fn lacks_place_for(&mut self, by: SessionSlot, command: &Command) -> Option<Lack> {
+    pub(crate) fn shortage_of_place_for(
+        &mut self,
+        by: SessionSlot,
+        command: &Command,
+    ) -> Option<Shortage> {
         if !self.is_bounded {
             return None;
         }
         let demand = self.demand_of(by, command);
         self.totals.steps += demand.steps as u64;
-        self.lacks_place(&demand, u64::MAX)
+        self.shortage_of_place(&demand, u64::MAX)
     }
 
     /// A command is not done; a transaction is rolled back, or will be where it is a part of it.
@@ -176,9 +180,10 @@ impl Engine {
 
     /// The first queue without a place for what a send with this ticket stores, but for one in
     /// which it is not to wait for any: then there is nothing to wait for in others either.
-    pub(crate) fn lacks_place(&self, demand: &Demand<'_>, ticket: u64) -> Option<Lack> {
-        if demand.parking.iter().any(|(slot, amount)| self.lacks_room_to_park(*slot, *amount)) {
-            return Some(Lack { refusal: Refusal::StoreFull, waits_at: None, bytes: 0 });
+    pub(crate) fn shortage_of_place(&self, demand: &Demand<'_>, ticket: u64) -> Option<Shortage> {
+        if demand.parking.iter().any(|(slot, amount)| self.shortage_of_room_to_park(*slot, *amount))
+        {
+            return Some(Shortage { refusal: Refusal::StoreFull, waits_at: None, bytes: 0 });
         }
         let mut lacks = demand.stored.iter().filter_map(|(site, amount)| match site {
             Site::New(name) => {
@@ -189,11 +194,11 @@ impl Engine {
                 let settled = demand.settled.get(slot).copied().unwrap_or_default();
                 let (bound, waits) =
                     self.bound_of(self.queues.at(*slot), *amount, settled, ticket)?;
-                Some((*site, bound, waits.then_some(LineOf::Queue(*slot))))
+                Some((*site, bound, waits.then_some(WaitListId::Queue(*slot))))
             }
         });
         let first = lacks.next()?;
-        let is_final = |(_, _, waits_at): &(_, _, Option<LineOf>)| waits_at.is_none();
+        let is_final = |(_, _, waits_at): &(_, _, Option<WaitListId>)| waits_at.is_none();
         let last = if is_final(&first) { None } else { lacks.find(is_final) };
         let (site, bound, waits_at) = last.unwrap_or(first);
         let queue = match site {
@@ -202,7 +207,7 @@ impl Engine {
         };
         let refusal = Refusal::QueueFull(Box::new(QueueFull { queue, bound }));
         let bytes = demand.stored.values().map(|amount| amount.bytes).sum();
-        Some(Lack { refusal, waits_at, bytes })
+        Some(Shortage { refusal, waits_at, bytes })
     }
 
     /// The bound that is in the way, and whether that may pass.
@@ -364,7 +369,7 @@ impl Engine {
 
     /// Whether a queue has no place for so much, and what would have to become a dead letter stays,
     /// for that takes more room than it frees.
-    fn lacks_room_to_park(&self, slot: QueueSlot, amount: Amount) -> bool {
+    fn shortage_of_room_to_park(&self, slot: QueueSlot, amount: Amount) -> bool {
         let queue = self.queues.at(slot);
         let is_beyond = queue.held().and(amount).exceeds(&queue.policy.bounds).is_some();
         let least = self.least_needed(queue).filter(|_| is_beyond);

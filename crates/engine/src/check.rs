@@ -7,7 +7,6 @@ use model::{Command, Lsn, MessageId, Nanos};
 use crate::dead_letters::SCARCE_RETRY;
 use crate::engine::Engine;
 use crate::feeding::{Feed, Interest, Turn};
-use crate::lines::LineOf;
 use crate::matching::Seen;
 use crate::memory::{transaction_of, waiting_bytes};
 use crate::message::{Message, State, place_of};
@@ -15,6 +14,7 @@ use crate::pacing::Paced;
 use crate::queue::{Counts, Queue, QueueSlot};
 use crate::session::{Consumer, ConsumerKey, Session, SessionSlot};
 use crate::timers::Timer;
+use crate::wait_lists::WaitListId;
 
 impl Engine {
     /// Verifies every invariant; takes time that grows with the number of messages.
@@ -100,7 +100,7 @@ impl Engine {
         assert_eq!(bytes.sum::<u64>(), self.pacing.bytes, "bytes that wait for a place");
         let times = self.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
         let timers = times.map(|(ticket, until)| self.check_timer(Timer::GiveUp(ticket), until));
-        let for_memory = [LineOf::Memory, LineOf::Transactions]
+        let for_memory = [WaitListId::Memory, WaitListId::Transactions]
             .map(|of| self.check_timer(Timer::Admit(of), self.line(of).due));
         let timers = timers.sum::<usize>() + for_memory.iter().sum::<usize>();
         let sources = &self.pacing.sources;
@@ -111,7 +111,7 @@ impl Engine {
 
     /// The first who waits for a place lacks one, unless its turn is about to come.
     fn check_first_in_line(&self, slot: QueueSlot, queue: &Queue) {
-        let of = LineOf::Queue(slot);
+        let of = WaitListId::Queue(slot);
         let Some(ticket) = queue.line.tickets.first() else { return };
         let comes_soon = queue.line.due.is_some_and(|due| due <= self.latest)
             || self.pacing.sources.is_changed()
@@ -120,7 +120,7 @@ impl Engine {
         let lacks = || {
             let paced = self.pacing.sends.get(ticket).expect("who is in a line waits");
             let demand = self.demand_of(paced.by, &paced.command);
-            self.lacks_place(&demand, *ticket).is_some()
+            self.shortage_of_place(&demand, *ticket).is_some()
         };
         assert!(comes_soon || lacks(), "{ticket} waits for a place in {}", queue.name);
     }
@@ -296,7 +296,7 @@ impl Engine {
             + self.check_timer(Timer::Expire(slot), queue.first_expiry())
             + self.check_timer(Timer::Resume(slot), queue.resumes)
             + self.check_timer(Timer::End(slot), queue.lifetime.at)
-            + self.check_timer(Timer::Admit(LineOf::Queue(slot)), queue.line.due)
+            + self.check_timer(Timer::Admit(WaitListId::Queue(slot)), queue.line.due)
     }
 
     /// Gives the number of its timers.
@@ -396,7 +396,7 @@ impl Engine {
         let mut bytes = BTreeMap::<_, u64>::new();
         for (number, message) in self.messages.iter_from(0) {
             *bytes.entry(message.queue).or_default() += message.body_bytes();
-            picture += self.picture_bytes_of(message);
+            picture += self.snapshot_bytes_of(message);
             let id = MessageId(number);
             if self.is_doomed(id) {
                 totals.doomed += 1;
@@ -406,13 +406,13 @@ impl Engine {
             reordered += usize::from(message.order(id) != place_of(id));
         }
         for (_, entry) in self.subscriptions.iter_from(0) {
-            picture += Self::picture_bytes_of_record(entry.record_bytes);
+            picture += Self::snapshot_bytes_of_record(entry.record_bytes);
         }
-        picture += self.picture_bytes_of_lifetimes() + self.own_policies.picture_bytes();
+        picture += self.snapshot_bytes_of_lifetimes() + self.own_policies.snapshot_bytes();
         for (_, seen) in self.send_ids.iter_from((Nanos::ZERO, 0)) {
-            picture += Self::picture_bytes_of_record(seen.record_bytes);
+            picture += Self::snapshot_bytes_of_record(seen.record_bytes);
         }
-        assert_eq!(picture, self.totals.picture_bytes, "what a snapshot may take");
+        assert_eq!(picture, self.totals.snapshot_bytes, "what a snapshot may take");
         assert_eq!(totals, self.totals.counts, "messages by state");
         assert_eq!(totals.sum(), self.messages.len() as u64, "messages in all");
         assert_eq!(reordered, self.reordered.len(), "messages out of their order");

@@ -1,7 +1,7 @@
 //! The invariants of keys: values, lists, and when they go.
 
 use crate::engine::Engine;
-use crate::keys::picture_bytes;
+use crate::keys::snapshot_bytes;
 use crate::queue::{ListLifetime, Queue, Role};
 use crate::timers::Timer;
 
@@ -26,9 +26,9 @@ impl Engine {
     }
 
     /// What the lifetimes of lists may take in a snapshot.
-    pub(crate) fn picture_bytes_of_lifetimes(&self) -> u64 {
+    pub(crate) fn snapshot_bytes_of_lifetimes(&self) -> u64 {
         let queues = self.queues.iter().map(|(_, queue)| queue);
-        queues.map(|queue| picture_bytes(&queue.name, queue.lifetime)).sum()
+        queues.map(|queue| snapshot_bytes(&queue.name, queue.lifetime)).sum()
     }
 
     fn check_lifetime(&self, queue: &Queue) {

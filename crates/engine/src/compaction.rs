@@ -184,7 +184,7 @@ impl Engine {
                 self.groups.join(group, to);
                 self.share_body(&mut message, MessageId(group));
             } else if shared {
-                self.settle_in(*id, &message);
+                self.account(*id, &message);
             }
             self.messages.insert(id.0, message);
         }

@@ -13,7 +13,7 @@ use model::{
 };
 
 use crate::answering::Shown;
-use crate::awaited::Awaited;
+use crate::body_waits::Awaited;
 use crate::feeding::Allowance;
 use crate::groups::Groups;
 use crate::keys::Keys;
@@ -102,7 +102,7 @@ pub(crate) struct Totals {
     pub(crate) waiting: u64,
     pub(crate) dead_letters: DeadLetterStatistics,
     /// What all journalled messages may take in a snapshot.
-    pub(crate) picture_bytes: u64,
+    pub(crate) snapshot_bytes: u64,
     /// What the parts of all open transactions count for.
     pub(crate) uncommitted_bytes: usize,
     /// Queues and topics that go with their sessions.
@@ -123,7 +123,7 @@ pub(crate) struct Recovery {
     /// Chains of which the log has no last frame.
     pub(crate) chains_cut: u64,
     /// Queues of subscriptions that the snapshot found gone and whose end is still to be replayed.
-    pub(crate) phantoms: BTreeMap<u64, QueueSlot>,
+    pub(crate) pending_unsubscribes: BTreeMap<u64, QueueSlot>,
 }
 
 /// What a command or a timer comes to: what to answer, and which queues got a ready message or a
@@ -303,8 +303,8 @@ impl Engine {
             self.notice_observed(slot, effects);
         }
         let is_late = self.comes_too_late(slot, &command);
-        let lack = self.lacks_memory_for(slot, &command);
-        let lack = lack.or_else(|| self.lacks_place_for(slot, &command));
+        let lack = self.shortage_of_memory_for(slot, &command);
+        let lack = lack.or_else(|| self.shortage_of_place_for(slot, &command));
         let outcome = if is_late {
             Outcome::refused(Refusal::NoSuchTransaction)
         } else if let Some(lack) = lack {

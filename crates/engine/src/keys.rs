@@ -22,7 +22,7 @@ use crate::engine::{Engine, Outcome};
 use crate::queue::{ListLifetime, QueueSlot};
 use crate::session::SessionSlot;
 
-pub(crate) use list_lifetime::picture_bytes;
+pub(crate) use list_lifetime::snapshot_bytes;
 pub(crate) use recovery::KeyCursor;
 pub(crate) use setting::DEADLINE_BYTES_MAX;
 pub(crate) use values::{Value, Values};

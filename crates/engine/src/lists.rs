@@ -26,7 +26,7 @@ use crate::session::SessionSlot;
 use editing::Insertion;
 use places::Search;
 pub(crate) use places::Span;
-pub(crate) use popping::{Hand, Way, says_arrived};
+pub(crate) use popping::{MoveArgs, PopArgs, says_arrived};
 pub(crate) use pushing::Push;
 pub(crate) use runs::as_run;
 pub(crate) use waiting::{Popping, is_for_list_link};
@@ -67,7 +67,7 @@ impl Engine {
                 self.pop_first(by, queues, self.hand(end, max), wait, effects)
             }
             ListCommand::Move { from, from_end, to, to_end, wait } => {
-                self.move_element(by, from, Way { from_end, to, to_end }, wait, effects)
+                self.move_element(by, from, MoveArgs { from_end, to, to_end }, wait, effects)
             }
             ListCommand::CancelPop => {
                 self.cancel_sends(by, effects);

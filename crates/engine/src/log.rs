@@ -21,12 +21,12 @@ pub(crate) struct Log {
     open: OpenFrame,
     /// The chain that the open frame belongs to.
     chain: Option<Chain>,
-    spent: Spent,
+    spent: CallUsage,
 }
 
 /// What one call has used of the room that was there when it began.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct CallUsage {
     /// Of the frames that have ended.
     frames_bytes: usize,
     /// Of these and the open one, what puts have not used up.
@@ -75,7 +75,7 @@ pub(crate) struct Draft {
     last: Lsn,
     after_last: After,
     room: u64,
-    spent: Spent,
+    spent: CallUsage,
 }
 
 /// Where a record went.
@@ -95,14 +95,14 @@ impl Log {
             after_last: After::new(Lsn::ZERO, policy.durability(model::Persistence::Persistent)),
             open: OpenFrame::default(),
             chain: None,
-            spent: Spent::default(),
+            spent: CallUsage::default(),
         }
     }
 
     /// A call begins: the room is what was told since the last one.
     pub(crate) fn begin_call(&mut self) {
         assert!(self.is_sealed(), "a call ends what it begins");
-        self.spent = Spent::default();
+        self.spent = CallUsage::default();
     }
 
     /// Appends a record of something new if there is room for it.

@@ -7,7 +7,7 @@
 //! Bodies that only memory has stand in the same lines where there is a spill: see `spilling.rs`.
 //!
 //! Who is given a message whose body is away is given [`model::Away`] instead, and the caller
-//! fills that in. Only what looks into bodies itself waits for them here: see `awaited.rs`.
+//! fills that in. Only what looks into bodies itself waits for them here: see `body_waits.rs`.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -98,7 +98,7 @@ impl Kept<'_> {
 
 /// The bodies of one keeper that are here and may leave.
 #[derive(Debug, Default)]
-pub(crate) struct Residents {
+pub(crate) struct ResidentBodies {
     /// The last is the first to leave. Some may be gone, or here twice; those are missing that
     /// cannot leave yet.
     line: VecDeque<MessageId>,
@@ -108,7 +108,7 @@ pub(crate) struct Residents {
     magnitude: u32,
 }
 
-impl Residents {
+impl ResidentBodies {
     /// One of the bodies is not here any more. From either end of the queue it leaves an end of the
     /// line, mostly; what is in between stays there until much of the line is gone.
     fn leave_line(&mut self, id: MessageId) {
@@ -180,13 +180,13 @@ impl Memory {
 
     /// Zero where nothing is in line, or too little to look for: queues come and go with a few
     /// messages all the time.
-    fn magnitude(&self, residents: &Residents) -> u32 {
+    fn magnitude(&self, residents: &ResidentBodies) -> u32 {
         let bytes = if residents.line.is_empty() { 0 } else { residents.bytes };
         u64::BITS - (bytes / self.fat_bytes).leading_zeros()
     }
 
     /// What may leave of a keeper has changed.
-    fn weigh(&mut self, keeper: Keeper, residents: &mut Residents) {
+    fn weigh(&mut self, keeper: Keeper, residents: &mut ResidentBodies) {
         let magnitude = self.magnitude(residents);
         let before = core::mem::replace(&mut residents.magnitude, magnitude);
         if before != magnitude {
@@ -363,7 +363,7 @@ impl Engine {
     }
 
     /// A message comes into its queue.
-    pub(crate) fn settle_in(&mut self, id: MessageId, message: &Message) {
+    pub(crate) fn account(&mut self, id: MessageId, message: &Message) {
         if let Some(kept) = message.kept() {
             self.settle_body(id, &kept, VecDeque::push_back);
         }
@@ -420,7 +420,7 @@ impl Engine {
     }
 
     /// A message goes out of its queue.
-    pub(crate) fn move_out(&mut self, id: MessageId, message: &Message) {
+    pub(crate) fn unaccount(&mut self, id: MessageId, message: &Message) {
         match message.kept() {
             Some(kept) => self.move_body_out(id, &kept),
             None => self.stop_sharing_wait(message),
@@ -443,7 +443,7 @@ impl Engine {
             return;
         }
         if kept.is_only_here() {
-            self.memory.spilling.move_out(id, bytes);
+            self.memory.spilling.unaccount(id, bytes);
         }
         self.memory.movable -= bytes;
         self.change_residents(kept.keeper, |residents| {
@@ -453,7 +453,7 @@ impl Engine {
         });
     }
 
-    fn change_residents(&mut self, keeper: Keeper, change: impl FnOnce(&mut Residents)) {
+    fn change_residents(&mut self, keeper: Keeper, change: impl FnOnce(&mut ResidentBodies)) {
         let (residents, memory) = self.residents_of(keeper);
         change(residents);
         memory.weigh(keeper, residents);
@@ -462,7 +462,7 @@ impl Engine {
         }
     }
 
-    fn residents_of(&mut self, keeper: Keeper) -> (&mut Residents, &mut Memory) {
+    fn residents_of(&mut self, keeper: Keeper) -> (&mut ResidentBodies, &mut Memory) {
         let Self { queues, sharing, memory, .. } = self;
         let residents = match keeper {
             Keeper::Queue(slot) => &mut queues.at_mut(slot).residents,
@@ -625,7 +625,7 @@ impl Engine {
             return self.with_shared(name, push, stored, spilled);
         }
         let Some(mut message) = self.messages.remove(name.0) else { return };
-        self.move_out(name, &message);
+        self.unaccount(name, &message);
         message.body = stored;
         if !message.is_journalled() {
             message.set_spilled(spilled);
@@ -685,7 +685,7 @@ impl Engine {
             assert!(!self.is_at_home(&kept) || is_known(), "no body stays for good");
         }
         for (keeper, counted) in keepers() {
-            let Residents { line, count, bytes, magnitude: weighed } = counted;
+            let ResidentBodies { line, count, bytes, magnitude: weighed } = counted;
             let found = residents.remove(&keeper).unwrap_or_default();
             assert_eq!((*count, *bytes), found, "bodies of {keeper:?} are counted");
             assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
@@ -750,7 +750,7 @@ mod tests {
     /// Whoever takes from an end takes the end of the line along, and its memory in time.
     #[test]
     fn what_leaves_in_order_leaves_nothing_in_line() {
-        let mut residents = Residents::default();
+        let mut residents = ResidentBodies::default();
         residents.line.extend((1..=10_000).map(MessageId));
         for id in 1..=4_000 {
             residents.leave_line(MessageId(id));

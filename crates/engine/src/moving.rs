@@ -188,8 +188,8 @@ impl Engine {
     /// Takes a message that is in no index out of the engine.
     pub(crate) fn take(&mut self, id: MessageId) -> Box<Message> {
         let message = self.messages.remove(id.0).expect("invariant: only a living message goes");
-        self.picture_changed(&message, false);
-        self.move_out(id, &message);
+        self.snapshot_changed(&message, false);
+        self.unaccount(id, &message);
         match (message.shared(), message.kept()) {
             (Some(name), _) => self.part_from_body(name),
             (None, kept) => self.memory.spilling.forget(id, kept.and_then(|kept| kept.lies())),
@@ -204,21 +204,21 @@ impl Engine {
 
     /// Changes what a snapshot has to say about a message that is in no index.
     pub(crate) fn amend(&mut self, id: MessageId, change: impl FnOnce(&mut Message)) {
-        let before = self.picture_bytes_of(self.living(id));
+        let before = self.snapshot_bytes_of(self.living(id));
         change(self.living_mut(id));
-        let now = self.picture_bytes_of(self.living(id));
-        self.totals.picture_bytes = self.totals.picture_bytes + now - before;
+        let now = self.snapshot_bytes_of(self.living(id));
+        self.totals.snapshot_bytes = self.totals.snapshot_bytes + now - before;
     }
 
     /// Gives a message that is in no index to another queue.
     pub(crate) fn change_queue(&mut self, id: MessageId, to: QueueSlot) {
         let Some(mut message) = self.messages.remove(id.0) else { return };
-        self.move_out(id, &message);
-        let before = self.picture_bytes_of(&message);
+        self.unaccount(id, &message);
+        let before = self.snapshot_bytes_of(&message);
         message.queue = to;
-        let now = self.picture_bytes_of(&message);
-        self.totals.picture_bytes = self.totals.picture_bytes + now - before;
-        self.settle_in(id, &message);
+        let now = self.snapshot_bytes_of(&message);
+        self.totals.snapshot_bytes = self.totals.snapshot_bytes + now - before;
+        self.account(id, &message);
         self.messages.insert(id.0, message);
     }
 

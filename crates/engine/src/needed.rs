@@ -8,9 +8,9 @@ use alloc::collections::BTreeSet;
 use model::{AdminCommand, Command, End, KeyCommand, ListCommand, MessageId, QueueName, limits};
 
 use crate::engine::Engine;
-use crate::lines::LineOf;
 use crate::matching::parse_selector;
-use crate::seeking::Sought;
+use crate::paging::PageQuery;
+use crate::wait_lists::WaitListId;
 
 /// What a command lacks.
 #[derive(Debug, Default)]
@@ -151,14 +151,14 @@ impl Engine {
             Some(id) => self.find(id).filter(|it| self.sharing.here(it).is_none()).map(|_| id),
             None => self.queues.find(queue.as_str()).and_then(|queue| {
                 let selector = Some(&selector);
-                self.stopped_at_once(&Sought { queue, state, held, selector, after, max: 1 })
+                self.stopped_at_once(&PageQuery { queue, state, held, selector, after, max: 1 })
             }),
         };
         needed.ids.extend(lacked.map(|id| self.body_name(id)));
     }
 
     /// What the first of those lacks who wait for a place in a queue.
-    pub(crate) fn needed_by_line(&self, of: LineOf) -> Needed {
+    pub(crate) fn needed_by_line(&self, of: WaitListId) -> Needed {
         let first = self.find_line(of).and_then(|line| line.tickets.first());
         let first = first.and_then(|ticket| self.pacing.sends.get(ticket));
         first.map_or_else(Needed::default, |first| self.needed_by(&first.command))

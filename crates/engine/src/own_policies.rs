@@ -16,7 +16,7 @@ use model::{
 
 use crate::Effects;
 use crate::codec::{encode, encoded_bytes, queue_name};
-use crate::draining::Drain;
+use crate::departure_rate::Drain;
 use crate::engine::{Engine, Outcome};
 use crate::policy_record::OwnPolicyView;
 use crate::queue::{Queue, QueueSlot, Role};
@@ -58,8 +58,8 @@ impl OwnPolicies {
     }
 
     /// What they may take in a snapshot.
-    pub(crate) fn picture_bytes(&self) -> u64 {
-        self.0.values().map(|own| Engine::picture_bytes_of_record(own.record_bytes)).sum()
+    pub(crate) fn snapshot_bytes(&self) -> u64 {
+        self.0.values().map(|own| Engine::snapshot_bytes_of_record(own.record_bytes)).sum()
     }
 }
 
@@ -155,8 +155,8 @@ impl Engine {
         };
         let now = if policy.is_empty() { 0 } else { record_bytes };
         let before = before.map_or(0, |own| own.record_bytes);
-        self.totals.picture_bytes += Self::picture_bytes_of_record(now);
-        self.totals.picture_bytes -= Self::picture_bytes_of_record(before);
+        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
+        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
         let policy = self.policy_for(name);
         self.is_bounded |= policy.bounds.is_bounded();
         for slot in self.queues_called(name) {
@@ -204,7 +204,7 @@ impl Engine {
     }
 
     /// Shows the next ones; says how many were visited.
-    pub(crate) fn picture_policies(
+    pub(crate) fn snapshot_policies(
         &self,
         cursor: &mut PolicyCursor,
         chunk_max: usize,

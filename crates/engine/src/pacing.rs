@@ -16,17 +16,17 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use model::{After, Command, Destination, Nanos, Refusal, Reply, limits};
 
 use crate::Effects;
-use crate::bounds::Lack;
+use crate::bounds::Shortage;
 use crate::engine::{Engine, Outcome};
-use crate::giving_up::{shorten_wait, wait_of};
-use crate::lines::{Line, LineOf};
 use crate::lists::as_run;
 use crate::memory::waiting_bytes;
 use crate::queue::QueueSlot;
+use crate::send_timeouts::{shorten_wait, wait_of};
 use crate::session::SessionSlot;
 use crate::source_waits::SourceWaits;
 use crate::targets::Target;
 use crate::timers::Timer;
+use crate::wait_lists::{WaitList, WaitListId};
 
 /// All sends that wait, by ticket: the first to come first.
 #[derive(Debug)]
@@ -39,15 +39,15 @@ pub(crate) struct Pacing {
     /// Of these, what those take that wait for memory.
     pub(crate) for_memory_bytes: u64,
     /// Who waits for memory, but for those of the next.
-    pub(crate) for_memory: Line,
+    pub(crate) for_memory: WaitList,
     /// Parts of transactions that wait for memory, and commits behind their own parts.
-    pub(crate) for_parts: Line,
+    pub(crate) for_parts: WaitList,
     /// Queues that nobody finds any more, with a line in which somebody waits still.
     pub(crate) leaving: BTreeSet<QueueSlot>,
     /// Which of them depend on what is in a list.
     pub(crate) sources: SourceWaits,
     /// Lines whose first would go on if the log was not behind.
-    pub(crate) held_back: BTreeSet<LineOf>,
+    pub(crate) held_back: BTreeSet<WaitListId>,
     /// The log takes no more than what settles.
     is_log_behind: bool,
     /// Nobody may wait any more.
@@ -64,7 +64,7 @@ pub(crate) struct Paced {
     pub(crate) command: Command,
     pub(crate) bytes: u64,
     /// Where it waits.
-    pub(crate) at: LineOf,
+    pub(crate) at: WaitListId,
     pub(crate) since: Nanos,
     /// When it is given up, if it said how long it waits.
     pub(crate) until: Option<Nanos>,
@@ -79,8 +79,8 @@ impl Pacing {
             bytes: 0,
             memory_bytes: 0,
             for_memory_bytes: 0,
-            for_memory: Line::default(),
-            for_parts: Line::default(),
+            for_memory: WaitList::default(),
+            for_parts: WaitList::default(),
             leaving: BTreeSet::new(),
             sources: SourceWaits::default(),
             held_back: BTreeSet::new(),
@@ -124,7 +124,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         command: Command,
-        lack: Lack,
+        lack: Shortage,
         floor: After,
         effects: &mut Effects,
     ) -> Outcome {
@@ -132,7 +132,8 @@ impl Engine {
             Ok(run) => return Outcome::apart(run),
             Err(command) => command,
         };
-        let may_wait = |at: &LineOf| self.pacing.takes(lack.bytes) && self.may_wait(*at, &command);
+        let may_wait =
+            |at: &WaitListId| self.pacing.takes(lack.bytes) && self.may_wait(*at, &command);
         let Some(at) = lack.waits_at.filter(may_wait) else {
             let refusal = if self.pacing.is_closed { Refusal::Draining } else { lack.refusal };
             return self.refuse_send(by, &command, refusal, effects);
@@ -156,11 +157,11 @@ impl Engine {
 
     /// A message has left a queue, or the queue is about to go: who waits for a place may go on.
     pub(crate) fn made_place(&mut self, slot: QueueSlot) {
-        self.may_go_on(LineOf::Queue(slot));
+        self.may_go_on(WaitListId::Queue(slot));
     }
 
     /// The first of those who wait goes on, or is refused; or goes on waiting, by time.
-    pub(crate) fn admit_next(&mut self, of: LineOf, effects: &mut Effects) {
+    pub(crate) fn admit_next(&mut self, of: WaitListId, effects: &mut Effects) {
         let (next, looks) = (self.next_in_line(of), self.line(of).looks);
         let ticket = next.expect("invariant: the timer is set while somebody waits");
         if looks && !self.pacing.is_closed {
@@ -172,7 +173,13 @@ impl Engine {
     }
 
     /// The first goes on where it lacks nothing.
-    fn admit_unless(&mut self, lack: Option<Lack>, ticket: u64, of: LineOf, effects: &mut Effects) {
+    fn admit_unless(
+        &mut self,
+        lack: Option<Shortage>,
+        ticket: u64,
+        of: WaitListId,
+        effects: &mut Effects,
+    ) {
         // What goes on may have to be a frame of its own.
         self.end_frame(effects);
         if self.pacing.is_closed {
@@ -190,7 +197,9 @@ impl Engine {
                 self.log.defer();
             }
             None => self.go_on(ticket, effects),
-            Some(Lack { waits_at: Some(at), .. }) if at != of => self.change_lines(ticket, of, at),
+            Some(Shortage { waits_at: Some(at), .. }) if at != of => {
+                self.change_lines(ticket, of, at)
+            }
             Some(lack) if lack.waits_at.is_none() || self.deadline(of) <= self.latest => {
                 self.give_up_send(ticket, lack.refusal, effects);
             }
@@ -199,7 +208,7 @@ impl Engine {
     }
 
     /// The first in the line has the bodies that it looks into, or they are too many.
-    pub(crate) fn admit_looked(&mut self, of: LineOf, too_many: bool, effects: &mut Effects) {
+    pub(crate) fn admit_looked(&mut self, of: WaitListId, too_many: bool, effects: &mut Effects) {
         if self.find_line(of).is_none() {
             return;
         }
@@ -228,7 +237,7 @@ impl Engine {
     }
 
     /// One that waited in one line waits in another.
-    fn change_lines(&mut self, ticket: u64, from: LineOf, to: LineOf) {
+    fn change_lines(&mut self, ticket: u64, from: WaitListId, to: WaitListId) {
         self.leave_line(ticket);
         if let Some(paced) = self.pacing.sends.get_mut(&ticket) {
             paced.at = to;
@@ -243,7 +252,7 @@ impl Engine {
         self.remove_if_unused(from);
     }
 
-    fn lack_of(&mut self, ticket: u64) -> Option<Lack> {
+    fn lack_of(&mut self, ticket: u64) -> Option<Shortage> {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         if paced.at.is_for_memory()
             && let Some(lack) = self.still_lacks_memory(paced.by, &paced.command)
@@ -253,11 +262,11 @@ impl Engine {
         self.lack_of_place(ticket)
     }
 
-    fn lack_of_place(&mut self, ticket: u64) -> Option<Lack> {
+    fn lack_of_place(&mut self, ticket: u64) -> Option<Shortage> {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         let demand = self.demand_of(paced.by, &paced.command);
         let steps = demand.steps;
-        let lack = self.lacks_place(&demand, ticket);
+        let lack = self.shortage_of_place(&demand, ticket);
         self.took_steps(steps);
         lack
     }

@@ -32,7 +32,7 @@ pub(crate) type Drafted = (MessageId, Box<Message>);
 
 /// Where a message goes among those of its priority, and what follows its record.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spot {
+pub(crate) struct Placement {
     /// A certain place; `None`: behind all.
     pub(crate) order: Option<i64>,
     /// Room that is left for another record.
@@ -155,7 +155,7 @@ impl Engine {
     fn put_in_queue(&mut self, slot: QueueSlot, new: NewMessage, effects: &mut Effects) -> Outcome {
         let key = self.send_key(Target::Queue(slot), &new);
         let beside_bytes = Self::send_id_bytes_max(key.as_ref());
-        let spot = Spot { order: None, beside_bytes };
+        let spot = Placement { order: None, beside_bytes };
         self.state_if_stale(slot, effects);
         let Ok(drafted) = self.draft_alone(slot, &new, spot, effects) else {
             return Outcome::refused(Refusal::StoreFull);
@@ -214,7 +214,7 @@ impl Engine {
             Target::Queue(slot) => {
                 let key = self.send_key(target, new);
                 let beside_bytes = Self::send_id_bytes_max(key.as_ref());
-                let spot = Spot { order: None, beside_bytes };
+                let spot = Placement { order: None, beside_bytes };
                 let one = self.draft_alone(slot, new, spot, effects)?;
                 let sent = self.draft_send_id(key, new, slice::from_ref(&one), effects);
                 drafted.push(one);
@@ -231,8 +231,8 @@ impl Engine {
     pub(crate) fn admit(&mut self, id: MessageId, message: Box<Message>) {
         let (state, slot) = (message.state(), message.queue);
         let order = message.order(id);
-        self.picture_changed(&message, true);
-        self.settle_in(id, &message);
+        self.snapshot_changed(&message, true);
+        self.account(id, &message);
         self.messages.insert(id.0, message);
         if order != place_of(id) {
             self.reordered.insert(order as u64, id);
@@ -247,7 +247,7 @@ impl Engine {
         &mut self,
         slot: QueueSlot,
         new: &NewMessage,
-        spot: Spot,
+        spot: Placement,
         effects: &mut Effects,
     ) -> Result<Drafted, NoRoom> {
         let queue = self.queues.at(slot);
@@ -287,7 +287,7 @@ impl Engine {
             others = core::mem::take(&mut durable);
         }
         if let [slot] = durable[..] {
-            let spot = Spot { order: None, beside_bytes };
+            let spot = Placement { order: None, beside_bytes };
             drafted.push(self.draft_alone(slot, new, spot, effects)?);
         } else if !durable.is_empty() {
             self.draft_shared(&durable, level, new, beside_bytes, drafted, effects)?;

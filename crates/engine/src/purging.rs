@@ -5,12 +5,12 @@ use model::{QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
+use crate::paging::{PageQuery, Stretch};
 use crate::queue::Role;
-use crate::seeking::{Sought, Stretch};
 
 impl Engine {
     /// Deletes what is found. With what is over the queue may lose what held it up.
-    pub(crate) fn purge(&mut self, sought: &Sought<'_>, effects: &mut Effects) -> Outcome {
+    pub(crate) fn purge(&mut self, sought: &PageQuery<'_>, effects: &mut Effects) -> Outcome {
         assert!(!sought.held, "what somebody holds is not purged");
         let stretch = self.seek(sought);
         let count = self.delete_found(&stretch, effects);
@@ -26,7 +26,8 @@ impl Engine {
             return Outcome::refused(Refusal::QueueInUse);
         }
         let (selector, max) = (None, limits::FRAME_RECORDS_MAX);
-        let sought = Sought { queue: slot, state: None, held: false, selector, after: None, max };
+        let sought =
+            PageQuery { queue: slot, state: None, held: false, selector, after: None, max };
         let stretch = self.seek(&sought);
         let count = self.delete_found(&stretch, effects);
         let reply = match stretch.reply(count) {

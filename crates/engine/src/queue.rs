@@ -7,11 +7,10 @@ use core::ops::Bound;
 
 use model::{MessageId, Nanos, QueueName, QueuePolicy, Refusal, limits};
 
+use crate::departure_rate::Drain;
 use crate::dispatch::{DispatchList, ReadyPlace};
-use crate::draining::Drain;
 use crate::key_records::Over;
-use crate::lines::Line;
-use crate::memory::Residents;
+use crate::memory::ResidentBodies;
 use crate::message::{Message, State};
 use crate::message_groups::MessageGroups;
 use crate::order_set::OrderSet;
@@ -20,6 +19,7 @@ use crate::record::{Envelope, Place, RecordView};
 use crate::session::{ConsumerKey, SessionSlot};
 use crate::slab::Slab;
 use crate::views::View;
+use crate::wait_lists::WaitList;
 
 /// Where a queue is kept. Used again after the queue went, when nothing points to it: a queue
 /// lives as long as a message, a producer or a consumer does, or as its role or policy says.
@@ -55,12 +55,12 @@ pub(crate) struct Queue {
     /// When it goes on with what was too much for one step.
     pub(crate) resumes: Option<Nanos>,
     pub(crate) pause: Option<Pause>,
-    pub(crate) residents: Residents,
+    pub(crate) residents: ResidentBodies,
     pub(crate) counts: Counts,
     /// Of the bodies of all its messages.
     pub(crate) body_bytes: u64,
     /// Who waits for a place in it.
-    pub(crate) line: Line,
+    pub(crate) line: WaitList,
     /// What it holds beyond its bounds was there before they became so narrow, or was recovered: it
     /// stays until something comes.
     pub(crate) spares: bool,
@@ -159,10 +159,10 @@ impl Queue {
             browsers: BTreeSet::new(),
             resumes: None,
             pause: None,
-            residents: Residents::default(),
+            residents: ResidentBodies::default(),
             counts: Counts::default(),
             body_bytes: 0,
-            line: Line::default(),
+            line: WaitList::default(),
             spares: false,
             catches_up: false,
             drain: Drain::default(),

@@ -186,7 +186,7 @@ impl Engine {
         if !self.groups_are_whole() {
             return Err(RecordError::Invalid("group"));
         }
-        if let Some(number) = self.recovery.phantoms.keys().next() {
+        if let Some(number) = self.recovery.pending_unsubscribes.keys().next() {
             return Err(RecordError::UnknownSubscription(*number));
         }
         self.recover_lifetimes();
@@ -247,8 +247,8 @@ impl Engine {
             self.groups.join(envelope.group, placed);
         }
         self.latest = self.latest.max(envelope.created);
-        self.picture_changed(&message, true);
-        self.settle_in(id, &message);
+        self.snapshot_changed(&message, true);
+        self.account(id, &message);
         self.messages.insert(id.0, Box::new(message));
         self.settle_recovered(id, &envelope.standing);
         if body_missing {
@@ -329,7 +329,7 @@ impl Engine {
         let slot = match self.subscriptions.get(number) {
             Some(entry) => entry.queue,
             None => {
-                let phantom = self.recovery.phantoms.remove(&number);
+                let phantom = self.recovery.pending_unsubscribes.remove(&number);
                 phantom.ok_or(RecordError::UnknownSubscription(number))?
             }
         };
@@ -364,15 +364,15 @@ impl Engine {
         if let Some(entry) = self.subscriptions.get(number) {
             return Ok(entry.queue);
         }
-        if let Some(slot) = self.recovery.phantoms.get(&number) {
+        if let Some(slot) = self.recovery.pending_unsubscribes.get(&number) {
             return Ok(*slot);
         }
         if !fuzzy {
             return Err(RecordError::UnknownSubscription(number));
         }
-        let name = queue_name(PHANTOM)?;
+        let name = queue_name(PENDING_UNSUBSCRIBE)?;
         let slot = self.queues.create_subscription(name, number, true, QueuePolicy::default());
-        self.recovery.phantoms.insert(number, slot);
+        self.recovery.pending_unsubscribes.insert(number, slot);
         Ok(slot)
     }
 
@@ -505,7 +505,7 @@ fn placed(lsn: Lsn, size: usize) -> Result<Placed, RecordError> {
 const RECOVERED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// What stands for the topic of a subscription that is known to have gone.
-const PHANTOM: &str = "gone";
+const PENDING_UNSUBSCRIBE: &str = "gone";
 
 #[cfg(test)]
 #[path = "recovery_test.rs"]

@@ -280,7 +280,7 @@ impl Engine {
         if let Some(known) = known {
             self.forget_send_id(known);
         }
-        self.totals.picture_bytes += Self::picture_bytes_of_record(seen.record_bytes);
+        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(seen.record_bytes);
         self.send_ids.insert(at, seen);
         self.forget_send_ids();
     }
@@ -295,7 +295,7 @@ impl Engine {
 
     fn forget_send_id(&mut self, age: Age) {
         let Some(seen) = self.send_ids.remove(age) else { return };
-        self.totals.picture_bytes -= Self::picture_bytes_of_record(seen.record_bytes);
+        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(seen.record_bytes);
     }
 }
 

@@ -15,7 +15,7 @@ use core::num::NonZeroU64;
 use model::{Lsn, MessageId};
 
 use crate::engine::Engine;
-use crate::memory::{Keeper, Kept, Push, Residents, away_of};
+use crate::memory::{Keeper, Kept, Push, ResidentBodies, away_of};
 use crate::message::{Message, Stored};
 
 /// The bodies that are shared, and which of them are here.
@@ -24,7 +24,7 @@ pub(crate) struct Sharing {
     bodies: BTreeMap<MessageId, SharedBody>,
     /// How many bodies were given a name that is no message's.
     separated: u64,
-    pub(crate) residents: Residents,
+    pub(crate) residents: ResidentBodies,
 }
 
 /// A body with its copies.
@@ -118,7 +118,7 @@ impl Engine {
         let ids: Vec<_> = all.map(|(id, _)| MessageId(id)).collect();
         for id in ids {
             let Some(mut message) = self.messages.remove(id.0) else { continue };
-            self.move_out(id, &message);
+            self.unaccount(id, &message);
             let group = MessageId(message.group());
             self.share_body(&mut message, group);
             self.messages.insert(id.0, message);

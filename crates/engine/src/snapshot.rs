@@ -65,18 +65,18 @@ impl Engine {
     /// What a snapshot of now may take at most, with what its chunks cost the caller.
     #[must_use]
     pub fn snapshot_bytes_max(&self) -> u64 {
-        self.totals.picture_bytes + self.keys.values.picture_bytes() + FIXED_BYTES
+        self.totals.snapshot_bytes + self.keys.values.snapshot_bytes() + FIXED_BYTES
     }
 
     /// A message came or went.
-    pub(crate) fn picture_changed(&mut self, message: &Message, came: bool) {
-        let bytes = self.picture_bytes_of(message);
-        let sum = &mut self.totals.picture_bytes;
+    pub(crate) fn snapshot_changed(&mut self, message: &Message, came: bool) {
+        let bytes = self.snapshot_bytes_of(message);
+        let sum = &mut self.totals.snapshot_bytes;
         *sum = if came { *sum + bytes } else { *sum - bytes };
     }
 
     /// What the message may take in a snapshot.
-    pub(crate) fn picture_bytes_of(&self, message: &Message) -> u64 {
+    pub(crate) fn snapshot_bytes_of(&self, message: &Message) -> u64 {
         if !message.is_journalled() {
             return 0;
         }
@@ -87,7 +87,7 @@ impl Engine {
     }
 
     /// What a new message may take in a snapshot, in a queue with a name of so many bytes.
-    pub(crate) fn picture_bytes_max(name_bytes: usize) -> u64 {
+    pub(crate) fn snapshot_record_bytes_max(name_bytes: usize) -> u64 {
         PICTURE_BYTES_MAX + EXTENSION_BYTES_MAX + name_bytes as u64
     }
 
@@ -103,15 +103,15 @@ impl Engine {
             }
         }
         let chunk_max = cursor.chunk_messages_max.max(1);
-        let left = chunk_max - self.picture_keys(&mut cursor.keys, chunk_max, out);
-        let left = left - self.picture_policies(&mut cursor.policies, left, out);
-        let left = left - self.picture_subscriptions(cursor, left, out);
-        let left = left - self.picture_send_ids(cursor, left, out);
+        let left = chunk_max - self.snapshot_keys(&mut cursor.keys, chunk_max, out);
+        let left = left - self.snapshot_policies(&mut cursor.policies, left, out);
+        let left = left - self.snapshot_subscriptions(cursor, left, out);
+        let left = left - self.snapshot_send_ids(cursor, left, out);
         let end = cursor.end;
         let visited = self.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
         for (number, message) in visited.take(left) {
             cursor.next = number + 1;
-            self.picture(MessageId(number), message, out);
+            self.snapshot_message(MessageId(number), message, out);
         }
         let subscription = self.subscriptions.iter_from(cursor.next_subscription).next();
         let send_id = self.send_ids.iter_from(cursor.next_send_id).next();
@@ -124,7 +124,7 @@ impl Engine {
     }
 
     /// Shows the next subscriptions, before all messages; says how many were visited.
-    fn picture_subscriptions(
+    fn snapshot_subscriptions(
         &self,
         cursor: &mut SnapshotCursor,
         chunk_max: usize,
@@ -148,7 +148,7 @@ impl Engine {
     }
 
     /// Shows the next send ids that are remembered; says how many were visited.
-    fn picture_send_ids(
+    fn snapshot_send_ids(
         &self,
         cursor: &mut SnapshotCursor,
         chunk_max: usize,
@@ -171,7 +171,7 @@ impl Engine {
     }
 
     /// What went with its subscription is not shown.
-    fn picture(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
+    fn snapshot_message(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
         if !message.is_journalled() || self.queues.at(message.queue).is_leaving() {
             return;
         }
@@ -183,7 +183,7 @@ impl Engine {
 
     /// What a record of so many bytes may take in a snapshot, if there is one, of a subscription or
     /// of a send id.
-    pub(crate) fn picture_bytes_of_record(record_bytes: u64) -> u64 {
+    pub(crate) fn snapshot_bytes_of_record(record_bytes: u64) -> u64 {
         if record_bytes == 0 { 0 } else { record_bytes + CHUNK_SHARE_BYTES }
     }
 

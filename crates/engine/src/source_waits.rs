@@ -10,9 +10,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use model::{Command, ListCommand, Nanos, QueueName, limits};
 
 use crate::engine::Engine;
-use crate::lines::LineOf;
 use crate::queue::QueueSlot;
 use crate::timers::Timer;
+use crate::wait_lists::WaitListId;
 
 /// Which waiting sends depend on which lists.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ impl Engine {
         self.took_steps(tickets.len());
         for ticket in tickets {
             let at = self.pacing.sends.get(&ticket).map(|paced| paced.at);
-            let is_first = |at: &LineOf| self.line(*at).tickets.first() == Some(&ticket);
+            let is_first = |at: &WaitListId| self.line(*at).tickets.first() == Some(&ticket);
             if let Some(at) = at.filter(is_first) {
                 self.may_go_on(at);
             }

@@ -14,7 +14,7 @@ use core::ops::RangeInclusive;
 
 use model::{BodyPlace, MessageId};
 
-use crate::awaited::StoredBody;
+use crate::body_waits::StoredBody;
 use crate::engine::Engine;
 use crate::memory::{Keeper, Kept};
 use crate::message::Stored;
@@ -91,7 +91,7 @@ impl Spilling {
     }
 
     /// It went, or changes.
-    pub(crate) fn move_out(&mut self, id: MessageId, bytes: u64) {
+    pub(crate) fn unaccount(&mut self, id: MessageId, bytes: u64) {
         self.bytes -= bytes;
         if self.is_leaving(id) {
             self.leaving_bytes -= bytes;

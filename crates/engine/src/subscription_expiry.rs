@@ -76,8 +76,8 @@ impl Engine {
             return self.log.after_all();
         };
         let now = encoded_bytes(&record);
-        self.totals.picture_bytes -= Self::picture_bytes_of_record(before);
-        self.totals.picture_bytes += Self::picture_bytes_of_record(now);
+        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
+        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
         self.subscriptions.at_mut(number).record_bytes = now;
         self.log.append(&record, level, effects);
         self.log.after_open()
@@ -140,7 +140,7 @@ impl Engine {
         let entry = self.subscriptions.at_mut(number);
         let before = core::mem::replace(&mut entry.record_bytes, size);
         entry.asks = asks;
-        self.totals.picture_bytes -= Self::picture_bytes_of_record(before);
-        self.totals.picture_bytes += Self::picture_bytes_of_record(size);
+        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
+        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(size);
     }
 }

@@ -272,7 +272,7 @@ impl Engine {
     pub(crate) fn withdraw(&mut self, number: u64) {
         let entry = self.subscriptions.remove(number);
         let entry = entry.expect("invariant: a subscription ends once");
-        self.totals.picture_bytes -= Self::picture_bytes_of_record(entry.record_bytes);
+        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(entry.record_bytes);
         if let Source::Topic(topic) = entry.source {
             let its = self.topics.at_mut(topic);
             its.selectors_weight -= weight_of(entry.selector.as_ref());
@@ -304,7 +304,7 @@ impl Engine {
             its.selectors_weight += weight_of(selector.as_ref());
             its.subscriptions.insert(number);
         }
-        self.totals.picture_bytes += Self::picture_bytes_of_record(record_bytes);
+        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(record_bytes);
         let entry = Entry {
             asks,
             selector,

@@ -38,7 +38,7 @@ struct Puts {
     body_bytes_max: usize,
     /// Records of their senders' names.
     name_bytes: usize,
-    picture_bytes: u64,
+    snapshot_bytes: u64,
 }
 
 /// One message of a transaction.
@@ -48,7 +48,7 @@ pub(crate) struct Put {
     body_bytes: usize,
     /// The record of its sender's name for it.
     name_bytes: usize,
-    picture_bytes: u64,
+    snapshot_bytes: u64,
     is_journalled: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Records {
     pub(crate) bytes: usize,
     pub(crate) largest_bytes: usize,
     /// In a snapshot.
-    pub(crate) picture_bytes: u64,
+    pub(crate) snapshot_bytes: u64,
     /// Messages that it stores, journalled or not.
     pub(crate) messages: usize,
 }
@@ -81,7 +81,7 @@ impl Puts {
         self.body_bytes += put.body_bytes;
         self.body_bytes_max = self.body_bytes_max.max(put.body_bytes);
         self.name_bytes += put.name_bytes;
-        self.picture_bytes += put.picture_bytes;
+        self.snapshot_bytes += put.snapshot_bytes;
     }
 
     /// With so many copies of each in the log, and so many in all.
@@ -90,13 +90,13 @@ impl Puts {
         if durable == 0 {
             return Records { messages, ..Records::default() };
         }
-        let pictures = self.picture_bytes.saturating_mul(durable as u64);
+        let pictures = self.snapshot_bytes.saturating_mul(durable as u64);
         let beside_envelopes = self.body_bytes.saturating_add(self.name_bytes);
         Records {
             bytes: self.envelope_bytes.saturating_mul(durable).saturating_add(beside_envelopes),
             largest_bytes: self.envelope_bytes_max.saturating_mul(durable) + self.body_bytes_max,
             // A record's share of a chunk is less than the record.
-            picture_bytes: pictures.saturating_add(2 * self.name_bytes as u64),
+            snapshot_bytes: pictures.saturating_add(2 * self.name_bytes as u64),
             messages,
         }
     }
@@ -107,7 +107,7 @@ impl Records {
         Self {
             bytes: self.bytes.saturating_add(other.bytes),
             largest_bytes: self.largest_bytes.max(other.largest_bytes),
-            picture_bytes: self.picture_bytes.saturating_add(other.picture_bytes),
+            snapshot_bytes: self.snapshot_bytes.saturating_add(other.snapshot_bytes),
             messages: self.messages.saturating_add(other.messages),
         }
     }
@@ -156,7 +156,7 @@ impl Engine {
             envelope_bytes: bytes.len() + BODY_LENGTH_BYTES,
             body_bytes: new.body.len(),
             name_bytes: Self::send_id_bytes_max(self.send_key(target, new).as_ref()),
-            picture_bytes: Self::picture_bytes_max(name_bytes),
+            snapshot_bytes: Self::snapshot_record_bytes_max(name_bytes),
             is_journalled,
         }
     }
@@ -181,7 +181,7 @@ impl Engine {
             bytes: tally.settled_bytes,
             largest_bytes: if tally.settled_bytes == 0 { 0 } else { CHANGED_BYTES_MAX },
             // What a dead letter has in a snapshot more than before, its record has too.
-            picture_bytes: tally.settled_bytes as u64,
+            snapshot_bytes: tally.settled_bytes as u64,
             messages: 0,
         };
         let published = tally.topics.iter().map(|(slot, puts)| {

@@ -8,9 +8,9 @@ use alloc::collections::BTreeSet;
 
 use model::Nanos;
 
-use crate::lines::LineOf;
 use crate::queue::QueueSlot;
 use crate::session::{ConsumerKey, SessionSlot};
+use crate::wait_lists::WaitListId;
 
 /// What is due. At one moment they fire in this order: first what may make a message ready, then
 /// what gives up waiting for one.
@@ -39,7 +39,7 @@ pub(crate) enum Timer {
     /// Lists have changed on which depends what sends that wait need.
     Sources,
     /// Who waits for a place in a queue, or for memory, goes on, or gives up.
-    Admit(LineOf),
+    Admit(WaitListId),
     /// The send with this ticket has waited as long for a place as it was to.
     GiveUp(u64),
     /// The margin before the session's first lease ends begins, and the consumer asked to know.

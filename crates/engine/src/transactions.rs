@@ -15,7 +15,6 @@ use model::{
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::lines::LineOf;
 use crate::log::{CHANGED_BYTES_MAX, NoRoom};
 use crate::message::State;
 use crate::producing::Drafted;
@@ -23,6 +22,7 @@ use crate::send_ids::{SendKey, Sent, SentBefore};
 use crate::session::SessionSlot;
 use crate::tally::{Records, Tally};
 use crate::targets::Target;
+use crate::wait_lists::WaitListId;
 use crate::woken::Woken;
 
 /// What was said in a transaction so far.
@@ -570,7 +570,7 @@ impl Engine {
         assert!(self.totals.uncommitted_bytes >= transaction.bytes, "what is open is counted");
         assert!(transaction.parts_waiting == 0, "nothing is to be a part of what has ended");
         self.totals.uncommitted_bytes -= transaction.bytes;
-        self.may_go_on(LineOf::Transactions);
+        self.may_go_on(WaitListId::Transactions);
         for target in transaction.targets() {
             let uncommitted = self.uncommitted_of(target);
             assert!(*uncommitted > 0, "a destination knows its transactions");

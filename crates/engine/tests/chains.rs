@@ -245,7 +245,7 @@ impl World {
         let all = self.log.frames.len();
         for frames in all.saturating_sub(8)..=all {
             let log = self.log.cut(frames);
-            let expected = self.picture_at(frames);
+            let expected = self.snapshot_at(frames);
             let recovered = log.recover(options(), None);
             assert!(&picture(&recovered) == expected, "{frames} frames");
             if frames >= self.earliest() {
@@ -256,7 +256,7 @@ impl World {
         }
     }
 
-    fn picture_at(&self, frames: usize) -> &Picture {
+    fn snapshot_at(&self, frames: usize) -> &Picture {
         self.pictures.range(..=frames).next_back().unwrap().1
     }
 
@@ -269,7 +269,7 @@ impl World {
             let head = describe(payload).next();
             matches!(head, Some(Ok(RecordView::Chained { more: true, .. })))
         });
-        let before = self.picture_at(frames).clone();
+        let before = self.snapshot_at(frames).clone();
         self.log = self.log.cut(frames);
         self.engine = self.log.recover(options(), self.whole.as_ref());
         assert_eq!(self.engine.chains_cut() > 0, self.has_cut_chain(), "they are counted");

@@ -80,8 +80,8 @@ impl Engine {
         let queue = self.queues.at_mut(slot);
         let before = core::mem::replace(&mut queue.lifetime, lifetime);
         let name = queue.name.clone();
-        let bytes = |lifetime| picture_bytes(&name, lifetime);
-        self.totals.picture_bytes = self.totals.picture_bytes + bytes(lifetime) - bytes(before);
+        let bytes = |lifetime| snapshot_bytes(&name, lifetime);
+        self.totals.snapshot_bytes = self.totals.snapshot_bytes + bytes(lifetime) - bytes(before);
         self.timers.change(Timer::End(slot), before.at, lifetime.at);
         if lifetime == ListLifetime::default() {
             self.keys.limited.remove(&name);
@@ -244,7 +244,7 @@ impl Engine {
 const HELD_LOOKS_MAX: usize = 100_000;
 
 /// What the lifetime of a list may take in a snapshot.
-pub(crate) fn picture_bytes(name: &QueueName, lifetime: ListLifetime) -> u64 {
+pub(crate) fn snapshot_bytes(name: &QueueName, lifetime: ListLifetime) -> u64 {
     let is_default = lifetime == ListLifetime::default();
     if is_default { 0 } else { (name.as_str().len() + LIFETIME_BYTES_MAX) as u64 }
 }

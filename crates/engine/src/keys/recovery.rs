@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// Shows the next keys; says how many were visited. Few large values fill a chunk.
-    pub(crate) fn picture_keys(
+    pub(crate) fn snapshot_keys(
         &self,
         cursor: &mut KeyCursor,
         chunk_max: usize,
@@ -109,19 +109,19 @@ impl Engine {
         let bytes_end = out.len() + CHUNK_BYTES_MAX;
         let mut count = 0;
         while !cursor.done && count < chunk_max && out.len() < bytes_end {
-            self.picture_next_key(cursor, out);
+            self.snapshot_next_key(cursor, out);
             count += 1;
         }
         count
     }
 
-    fn picture_next_key(&self, cursor: &mut KeyCursor, out: &mut Vec<u8>) {
+    fn snapshot_next_key(&self, cursor: &mut KeyCursor, out: &mut Vec<u8>) {
         if !cursor.values_done {
             let next = self.keys.values.iter_after(cursor.value.as_ref()).next();
             cursor.values_done = next.is_none();
             if let Some((name, value)) = next {
                 cursor.value = Some(name.clone());
-                self.picture_value(name, value, out);
+                self.snapshot_value(name, value, out);
             }
             return;
         }
@@ -134,7 +134,7 @@ impl Engine {
         }
     }
 
-    fn picture_value(&self, name: &QueueName, value: &Value, out: &mut Vec<u8>) {
+    fn snapshot_value(&self, name: &QueueName, value: &Value, out: &mut Vec<u8>) {
         let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
         encode(&RecordView::ValueSet(view), out);
     }

@@ -7,8 +7,8 @@ use super::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, ready_max};
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
+use crate::move_messages::RELOCATION_BYTES_MAX;
 use crate::queue::{ListLifetime, QueueSlot, Role};
-use crate::relocating::RELOCATION_BYTES_MAX;
 
 impl Engine {
     pub(crate) fn rename_key(

@@ -130,7 +130,7 @@ impl Values {
     }
 
     /// What they may take in a snapshot.
-    pub(crate) fn picture_bytes(&self) -> u64 {
+    pub(crate) fn snapshot_bytes(&self) -> u64 {
         (self.bytes + self.names.len() * PICTURE_BYTES_MAX) as u64
     }
 

@@ -21,7 +21,7 @@ use crate::session::SessionSlot;
 
 /// How elements are taken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hand {
+pub(crate) struct PopArgs {
     pub(crate) end: End,
     pub(crate) max: u64,
     /// Bytes of what is taken, unless the first alone has more.
@@ -30,7 +30,7 @@ pub(crate) struct Hand {
 
 /// Where an element is moved to.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
+pub(crate) struct MoveArgs {
     pub(crate) from_end: End,
     pub(crate) to: QueueName,
     pub(crate) to_end: End,
@@ -38,15 +38,15 @@ pub(crate) struct Way {
 
 impl Engine {
     /// One that takes what the reply has room for.
-    pub(crate) const fn hand(&self, end: End, max: u64) -> Hand {
-        Hand { end, max, bytes_max: self.shown.left() }
+    pub(crate) const fn hand(&self, end: End, max: u64) -> PopArgs {
+        PopArgs { end, max, bytes_max: self.shown.left() }
     }
 
     pub(crate) fn pop(
         &mut self,
         by: SessionSlot,
         name: &QueueName,
-        hand: Hand,
+        hand: PopArgs,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let Some(slot) = self.list_of(by, name)?.filter(|slot| self.may_take(*slot)) else {
@@ -64,7 +64,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         names: Vec<QueueName>,
-        hand: Hand,
+        hand: PopArgs,
         wait: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
@@ -93,7 +93,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         from: QueueName,
-        way: Way,
+        way: MoveArgs,
         wait: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
@@ -108,7 +108,7 @@ impl Engine {
     pub(crate) fn move_from(
         &mut self,
         from: QueueSlot,
-        way: Way,
+        way: MoveArgs,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         self.check_is_list(&way.to)?;
@@ -133,7 +133,7 @@ impl Engine {
         let deadline = self.queues.at(from).lifetime.at;
         self.leave(id);
         if self.queues.at(to).is_memory_only() {
-            self.forsake_record(id, effects);
+            self.abandon_record(id, effects);
         }
         let priority = self.priority_at(to, way.to_end);
         self.amend(id, |message| {
@@ -164,7 +164,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         slot: QueueSlot,
-        hand: Hand,
+        hand: PopArgs,
         effects: &mut Effects,
     ) -> Result<Taken, Refusal> {
         let max = hand.max.min(limits::FRAME_RECORDS_MAX as u64);
@@ -247,20 +247,20 @@ impl Engine {
 
     /// A message that is in no index is from now on in memory only. Nobody sees it before the log
     /// knows that.
-    fn forsake_record(&mut self, id: MessageId, effects: &mut Effects) {
-        let bytes = self.picture_bytes_of(self.living(id));
+    fn abandon_record(&mut self, id: MessageId, effects: &mut Effects) {
+        let bytes = self.snapshot_bytes_of(self.living(id));
         let Some(mut message) = self.messages.remove(id.0) else { return };
         if message.is_journalled() {
-            self.totals.picture_bytes -= bytes;
+            self.totals.snapshot_bytes -= bytes;
             let after = self.journal_deletion(id, &message, effects);
-            self.move_out(id, &message);
+            self.unaccount(id, &message);
             let body = self.sharing.here(&message).map(Arc::clone);
             let body = body.expect("invariant: what nothing else will have is here");
             let shared = message.shared();
             message.keep_in_memory(after.lsn);
             match shared {
                 Some(name) => self.separate(name, &mut message, body),
-                None => self.settle_in(id, &message),
+                None => self.account(id, &message),
             }
         }
         self.messages.insert(id.0, message);

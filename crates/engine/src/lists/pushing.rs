@@ -8,7 +8,7 @@ use model::{End, Few, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refu
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::log::NoRoom;
-use crate::producing::{Drafted, Spot};
+use crate::producing::{Drafted, Placement};
 use crate::queue::QueueSlot;
 
 /// How elements are stored.
@@ -114,7 +114,7 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         self.took_steps(1);
-        let spot = Spot { order, beside_bytes: 0 };
+        let spot = Placement { order, beside_bytes: 0 };
         self.draft_alone(slot, new, spot, effects).map_err(|no_room| match no_room {
             NoRoom::InLog => Refusal::StoreFull,
             NoRoom::InFrame => Refusal::BatchTooLarge,

@@ -13,7 +13,7 @@ use model::{After, Command, Few, ListCommand, QueueName, Refusal, Reply, limits}
 use crate::Effects;
 use crate::batch_load::RECORD_BYTES_MAX;
 use crate::engine::{Engine, Outcome};
-use crate::lists::{Hand, Push};
+use crate::lists::{PopArgs, Push};
 use crate::queue::Queue;
 use crate::session::SessionSlot;
 
@@ -45,15 +45,15 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         name: QueueName,
-        hand: Hand,
+        hand: PopArgs,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         if !self.is_quiet(&name) || self.protects_popped(&name) {
-            let Hand { end, max, .. } = hand;
+            let PopArgs { end, max, .. } = hand;
             return Ok(Outcome::apart(ListCommand::PopEach { queue: name, end, max }));
         }
         self.took_steps(STEPS.saturating_mul(usize::try_from(hand.max).unwrap_or(usize::MAX)));
-        self.pop(by, &name, Hand { bytes_max: SHOWN_BYTES_MAX, ..hand }, effects)
+        self.pop(by, &name, PopArgs { bytes_max: SHOWN_BYTES_MAX, ..hand }, effects)
     }
 
     /// Whether nobody but who asks has to do with the elements of a list.

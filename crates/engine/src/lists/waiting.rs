@@ -14,7 +14,7 @@ use model::{After, Command, MessageId, Nanos, QueueName, Refusal, Reply, limits}
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::keys::DEADLINE_BYTES_MAX;
-use crate::lists::{Hand, Taken, Way};
+use crate::lists::{MoveArgs, PopArgs, Taken};
 use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
 use crate::queue::QueueSlot;
 use crate::receiving::Wanted;
@@ -32,9 +32,9 @@ pub(crate) struct Popping {
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
     /// Elements, of the list that gets some first.
-    Elements(Hand),
+    Elements(PopArgs),
     /// That one is moved.
-    Move(Way),
+    Move(MoveArgs),
 }
 
 impl Engine {
@@ -42,7 +42,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         names: Vec<QueueName>,
-        hand: Hand,
+        hand: PopArgs,
         wait: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
@@ -55,7 +55,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         from: QueueName,
-        way: Way,
+        way: MoveArgs,
         wait: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {

@@ -141,7 +141,7 @@ impl KeyOracle {
         has_reason: bool,
     ) {
         if !has_reason {
-            let lacks = self.lacks_place(now, asked);
+            let lacks = self.shortage_of_place(now, asked);
             assert!(lacks, "{client} need not wait with {}", summary(&asked.words));
             self.places.counted.waits += 1;
         }
@@ -165,7 +165,7 @@ impl KeyOracle {
     }
 
     /// Whether a command may have to wait for a place, and will have one.
-    pub fn lacks_place(&mut self, now: Nanos, asked: &Asked) -> bool {
+    pub fn shortage_of_place(&mut self, now: Nanos, asked: &Asked) -> bool {
         self.pass(now);
         let bounds = &self.places.bounds;
         let demands = self.demands(commands(asked));

@@ -305,8 +305,8 @@ impl Oracle {
     /// Somebody is told to wait for a place.
     pub(super) fn waits(&mut self, now: Nanos, client: u64, ticket: u64, sent: Sent) {
         if !self.memory.is_limited() {
-            assert!(self.lacks_place(client, &sent), "{client} need not wait: {sent:?}");
-        } else if !self.lacks_place(client, &sent) {
+            assert!(self.shortage_of_place(client, &sent), "{client} need not wait: {sent:?}");
+        } else if !self.shortage_of_place(client, &sent) {
             self.judge_wait(client, &sent);
         }
         self.note_waiting(now, client, ticket, sent);
@@ -321,7 +321,7 @@ impl Oracle {
     }
 
     /// Whether what is sent may have to wait for a place, and will have one.
-    fn lacks_place(&self, client: u64, sent: &Sent) -> bool {
+    fn shortage_of_place(&self, client: u64, sent: &Sent) -> bool {
         let demands = self.demands(client, sent);
         let may_fit = |(queue, demand): (&Rc<str>, &Demand)| {
             let rejects = self.places.bounds_of(queue).when_full == WhenFull::Reject;
@@ -367,7 +367,7 @@ impl Oracle {
             Reply::Stored { .. } | Reply::Done => {
                 for (queue, demand) in &demands {
                     assert_eq!(self.lack(queue, *demand), None, "{queue} has no place: {sent:?}");
-                    let grows = self.lacks_room_to_park(queue, *demand);
+                    let grows = self.shortage_of_room_to_park(queue, *demand);
                     assert!(!grows, "{queue} holds too much on a full device: {sent:?}");
                 }
                 if !self.repeats(sent) {
@@ -432,7 +432,7 @@ impl Oracle {
     }
 
     /// Whether what would have to become a dead letter for it stays, as the device is full.
-    fn lacks_room_to_park(&self, queue: &str, demand: Demand) -> bool {
+    fn shortage_of_room_to_park(&self, queue: &str, demand: Demand) -> bool {
         let bounds = self.places.bounds_of(queue);
         let is_beyond = self.held(queue).and(demand.stored).exceeds(&bounds).is_some();
         let least = self.least_needed(queue, &bounds).filter(|_| is_beyond);

@@ -66,7 +66,7 @@ impl Oracle {
             self.return_ready(now, id);
             return NOTHING;
         }
-        if !self.lacks_room_for(id) {
+        if !self.shortage_of_room_for(id) {
             return self.stand(id, Place::Delayed(now + delay));
         }
         self.group_changed(id);
@@ -79,7 +79,7 @@ impl Oracle {
 
     /// One delivery more of a message failed.
     pub(super) fn fail(&mut self, now: Nanos, id: u64) -> Changes {
-        let is_scarce = self.lacks_room_for(id);
+        let is_scarce = self.shortage_of_room_for(id);
         let message = self.message(id);
         message.content.failed += 1;
         if is_scarce {
@@ -108,7 +108,7 @@ impl Oracle {
         if self.buries_nothing(&content.queue) || self.is_dropped(id, reason) {
             return self.remove(id);
         }
-        if self.lacks_room_for(id) {
+        if self.shortage_of_room_for(id) {
             return self.set_aside(now, id);
         }
         self.group_changed(id);
@@ -143,7 +143,7 @@ impl Oracle {
     }
 
     /// Whether the device is full, so that no more than there is can be said of a message.
-    fn lacks_room_for(&self, id: u64) -> bool {
+    fn shortage_of_room_for(&self, id: u64) -> bool {
         let level = self.messages.get(&id).map(|message| message.nature.level);
         self.places.is_scarce && level > Some(Durability::None)
     }

@@ -121,7 +121,7 @@ impl Outside {
         let client = client.expect("invariant: a connection has a client");
         let is_for_memory = brings.filter(|_| self.keys.is_cramped());
         if let Some(bytes) = is_for_memory {
-            let lacks = self.keys.lacks_place(now, client.asking());
+            let lacks = self.keys.shortage_of_place(now, client.asking());
             self.oracle.elements_wait(now, id, ticket, bytes, lacks);
         }
         self.keys.lines_up(now, id, ticket, client.asking(), is_for_memory.is_some());

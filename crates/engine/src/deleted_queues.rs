@@ -34,7 +34,7 @@ impl Engine {
         let consumers = self.queues.at(slot).consumers.clone();
         self.took_steps(consumers.len());
         for key in consumers {
-            self.lose_queue(key, slot, full, effects);
+            self.orphan_queue(key, slot, full, effects);
         }
         assert!(self.queues.at(slot).consumers.is_empty(), "nobody consumes from it any more");
     }
@@ -113,12 +113,12 @@ impl Engine {
 
     /// A message that is about to be forgotten lets go of its place in the log.
     pub(crate) fn forget_record(&mut self, id: MessageId, effects: &mut Effects) {
-        let bytes = self.picture_bytes_of(self.living(id));
-        self.totals.picture_bytes -= bytes;
+        let bytes = self.snapshot_bytes_of(self.living(id));
+        self.totals.snapshot_bytes -= bytes;
         let Some(mut message) = self.messages.remove(id.0) else { return };
         assert!(self.queues.at(message.queue).is_leaving(), "what stays keeps its record");
         self.groups.release(&message, effects);
-        self.move_out(id, &message);
+        self.unaccount(id, &message);
         let shared = message.shared();
         message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
         message.durability = Durability::None;
@@ -129,12 +129,12 @@ impl Engine {
         }
         match shared {
             Some(name) => self.separate(name, &mut message, Arc::default()),
-            None => self.settle_in(id, &message),
+            None => self.account(id, &message),
         }
         self.messages.insert(id.0, message);
     }
 
-    fn lose_queue(
+    fn orphan_queue(
         &mut self,
         key: ConsumerKey,
         slot: QueueSlot,

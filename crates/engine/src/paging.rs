@@ -20,7 +20,7 @@ use crate::queue::{Queue, QueueSlot};
 
 /// Which messages are looked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sought<'s> {
+pub(crate) struct PageQuery<'s> {
     pub(crate) queue: QueueSlot,
     /// Only those in this state; `None`: in any.
     pub(crate) state: Option<MessageState>,
@@ -74,14 +74,14 @@ impl Stretch {
 
 impl Engine {
     /// Looks at the next messages of a queue, ready ones first, as many as one step may.
-    pub(crate) fn seek(&mut self, sought: &Sought<'_>) -> Stretch {
+    pub(crate) fn seek(&mut self, sought: &PageQuery<'_>) -> Stretch {
         let (stretch, cost) = self.look(sought);
         self.took_steps(cost / COST_OF_STEP);
         stretch
     }
 
     /// The same, and what it has cost.
-    fn look(&self, sought: &Sought<'_>) -> (Stretch, usize) {
+    fn look(&self, sought: &PageQuery<'_>) -> (Stretch, usize) {
         let mut stretch = Stretch::default();
         let mut cost = 0;
         let begun = sought.after.map_or(0, |after| section(after.state));
@@ -120,14 +120,14 @@ impl Engine {
     }
 
     /// The message that stops a look before it has looked at anything: its body is away.
-    pub(crate) fn stopped_at_once(&self, sought: &Sought<'_>) -> Option<MessageId> {
+    pub(crate) fn stopped_at_once(&self, sought: &PageQuery<'_>) -> Option<MessageId> {
         self.look(sought).0.unseen.filter(|unseen| unseen.is_first).map(|unseen| unseen.message)
     }
 
     /// The places to look at for messages in this state, in their order.
     fn places<'a>(
         &'a self,
-        sought: &Sought<'_>,
+        sought: &PageQuery<'_>,
         state: MessageState,
     ) -> Box<dyn Iterator<Item = PageEnd> + 'a> {
         let queue = self.queues.at(sought.queue);

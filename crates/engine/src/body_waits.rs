@@ -17,13 +17,13 @@ use model::{After, BodyPlace, Command, Lsn, MessageId, SessionId, limits};
 use crate::Effects;
 use crate::codec::Records;
 use crate::engine::Engine;
-use crate::lines::LineOf;
 use crate::memory::{away_of, waiting_bytes};
 use crate::message::State;
 use crate::needed::Needed;
 use crate::queue::{Queue, QueueSlot};
 use crate::record::{RecordError, RecordView};
 use crate::session::{ConsumerKey, SessionSlot};
+use crate::wait_lists::WaitListId;
 
 /// A message, and its body.
 pub type StoredBody = (MessageId, Arc<[u8]>);
@@ -66,7 +66,7 @@ enum Looker {
     /// A command that has done nothing yet. Its answer waits for `floor` too.
     Command { session: SessionId, command: Command, floor: After },
     /// The first of those who wait in this line, and there is what it waits for.
-    Line(LineOf),
+    WaitList(WaitListId),
 }
 
 impl Looker {
@@ -74,7 +74,7 @@ impl Looker {
     fn bytes(&self) -> u64 {
         match self {
             Self::Command { command, .. } => waiting_bytes(command),
-            Self::Line(_) => 0,
+            Self::WaitList(_) => 0,
         }
     }
 }
@@ -248,7 +248,7 @@ impl Engine {
     pub(crate) fn drop_awaiting(&mut self, session: SessionId) {
         let is_its = |looker: &Looker| match looker {
             Looker::Command { session: other, .. } => *other == session,
-            Looker::Line(_) => false,
+            Looker::WaitList(_) => false,
         };
         let has_turn = self.awaited.lookers.front().is_some_and(is_its);
         self.awaited.lookers.retain(|looker| !is_its(looker));
@@ -298,13 +298,13 @@ impl Engine {
     }
 
     /// Whether the first of those who wait in a line waits for bodies now.
-    pub(crate) fn is_line_awaiting(&mut self, of: LineOf) -> bool {
+    pub(crate) fn is_line_awaiting(&mut self, of: WaitListId) -> bool {
         let Needed { ids, looked } = self.needed_by_line(of);
         self.took_steps(looked);
         let awaits = !ids.is_empty();
         if awaits {
             self.line_mut(of).looks = true;
-            self.wait_for_turn(Looker::Line(of), ids);
+            self.wait_for_turn(Looker::WaitList(of), ids);
         }
         awaits
     }
@@ -332,7 +332,7 @@ impl Engine {
         let Some(first) = self.awaited.lookers.front() else { return };
         let Needed { ids, looked } = match first {
             Looker::Command { command, .. } => self.needed_by(command),
-            Looker::Line(of) => self.needed_by_line(*of),
+            Looker::WaitList(of) => self.needed_by_line(*of),
         };
         self.took_steps(looked);
         let all = ids.union(&self.awaited.turn.needed).copied().collect();
@@ -352,7 +352,7 @@ impl Engine {
                     self.handle_now(by, command, floor, effects);
                 }
             }
-            Some(Looker::Line(of)) => self.admit_looked(of, is_too_much, effects),
+            Some(Looker::WaitList(of)) => self.admit_looked(of, is_too_much, effects),
             None => {}
         }
         self.awaited.end_turn();
@@ -397,10 +397,10 @@ impl Engine {
         }
         let is_served = *is_disturbed || !turn.missing.is_empty();
         assert!(lookers.is_empty() || is_served, "who waits for a turn has it one day");
-        let lines = self.queues.iter().map(|(slot, _)| LineOf::Queue(slot));
-        for line in lines.chain([LineOf::Memory, LineOf::Transactions]) {
+        let lines = self.queues.iter().map(|(slot, _)| WaitListId::Queue(slot));
+        for line in lines.chain([WaitListId::Memory, WaitListId::Transactions]) {
             let is_known =
-                || lookers.iter().any(|it| matches!(it, Looker::Line(of) if *of == line));
+                || lookers.iter().any(|it| matches!(it, Looker::WaitList(of) if *of == line));
             let looks = self.line(line).looks;
             assert!(!looks || is_known(), "a line that waits for bodies has its turn");
         }

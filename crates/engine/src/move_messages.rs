@@ -6,8 +6,8 @@ use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::log::CHANGED_BYTES_MAX;
 use crate::message::State;
+use crate::paging::{PageQuery, Stretch};
 use crate::queue::QueueSlot;
-use crate::seeking::{Sought, Stretch};
 use crate::targets::is_reserved;
 use crate::woken::Woken;
 
@@ -57,7 +57,7 @@ impl Engine {
     /// Moves messages that nobody holds, so many as fit into one frame.
     pub(crate) fn move_messages(
         &mut self,
-        sought: &Sought<'_>,
+        sought: &PageQuery<'_>,
         transfer: &Transfer,
         effects: &mut Effects,
     ) -> Outcome {
@@ -116,14 +116,14 @@ impl Engine {
         let message = self.living(id);
         let end = i64::try_from(transfer.before.0).unwrap_or(i64::MAX);
         let came_before = id < transfer.before && message.order(id) < end;
-        let to = transfer.to.clone().map(Goal::Queue).or_else(|| self.origin_of(id));
+        let to = transfer.to.clone().map(MoveTarget::Queue).or_else(|| self.origin_of(id));
         let Some(to) = to.filter(|_| came_before && !self.is_over(id)) else { return Ok(None) };
         if !self.log.takes_change() || !self.may_relocate(id) {
             return Err(Refusal::StoreFull);
         }
         let slot = match to {
-            Goal::Queue(name) => self.find_or_create(name)?,
-            Goal::Subscription(slot) => slot,
+            MoveTarget::Queue(name) => self.find_or_create(name)?,
+            MoveTarget::Subscription(slot) => slot,
         };
         let order = self.last_place();
         self.leave(id);
@@ -133,16 +133,16 @@ impl Engine {
     }
 
     /// Where a dead letter is from. What a subscription had that is gone is nobody else's.
-    fn origin_of(&self, id: MessageId) -> Option<Goal> {
+    fn origin_of(&self, id: MessageId) -> Option<MoveTarget> {
         let dead = self.living(id).dead()?;
         let Some(number) = dead.subscription else {
-            return (!is_reserved(&dead.from)).then(|| Goal::Queue(dead.from.clone()));
+            return (!is_reserved(&dead.from)).then(|| MoveTarget::Queue(dead.from.clone()));
         };
-        Some(Goal::Subscription(self.subscriptions.get(number)?.queue))
+        Some(MoveTarget::Subscription(self.subscriptions.get(number)?.queue))
     }
 
     /// This one message, if it is among those that are sought.
-    fn stretch_of(&self, sought: &Sought<'_>, id: MessageId) -> Stretch {
+    fn stretch_of(&self, sought: &PageQuery<'_>, id: MessageId) -> Stretch {
         let found = self.find(id).filter(|message| {
             let is_there = message.queue == sought.queue && message.state().holder().is_none();
             is_there && self.is_wanted(sought.selector, message)
@@ -158,7 +158,7 @@ impl Engine {
 }
 
 /// Where a message is moved to.
-enum Goal {
+enum MoveTarget {
     Queue(QueueName),
     Subscription(QueueSlot),
 }

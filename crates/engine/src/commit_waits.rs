@@ -27,7 +27,7 @@ impl Engine {
             bytes: bytes as u64,
             frames: frames as u64,
             frame_bytes: cut_at.max(records.largest_bytes + HEAD_BYTES_MAX),
-            snapshot_bytes: records.picture_bytes,
+            snapshot_bytes: records.snapshot_bytes,
         })
     }
 

@@ -8,10 +8,10 @@ use model::{Command, ListCommand, Nanos, QueueFull, Refusal, Reply};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::lines::LineOf;
 use crate::pacing::Paced;
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
+use crate::wait_lists::WaitListId;
 
 impl Engine {
     /// From now on nothing waits for a place or for memory: who does is refused
@@ -19,7 +19,7 @@ impl Engine {
     /// at once. There is no way back.
     pub fn refuse_waiting(&mut self) {
         self.pacing.is_closed = true;
-        let lines: BTreeSet<LineOf> = self.pacing.sends.values().map(|it| it.at).collect();
+        let lines: BTreeSet<WaitListId> = self.pacing.sends.values().map(|it| it.at).collect();
         lines.into_iter().for_each(|of| self.may_go_on(of));
     }
 
@@ -51,8 +51,8 @@ impl Engine {
             return self.time_out_send(ticket, effects);
         }
         let refusal = match paced.at {
-            LineOf::Memory | LineOf::Transactions => Refusal::MemoryFull,
-            LineOf::Queue(slot) => self.queue_full(slot),
+            WaitListId::Memory | WaitListId::Transactions => Refusal::MemoryFull,
+            WaitListId::Queue(slot) => self.queue_full(slot),
         };
         self.give_up_send(ticket, refusal, effects);
     }

@@ -11,7 +11,7 @@ use alloc::collections::BTreeSet;
 use model::{Bound, Command, Nanos, Refusal, TransactionId};
 
 use crate::Effects;
-use crate::bounds::Lack;
+use crate::bounds::Shortage;
 use crate::engine::Engine;
 use crate::memory::{adds, transaction_of, waiting_bytes};
 use crate::queue::{Queue, QueueSlot};
@@ -20,7 +20,7 @@ use crate::timers::Timer;
 
 /// What a line is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LineOf {
+pub(crate) enum WaitListId {
     /// Memory for what a command brings.
     Memory,
     /// Memory for a part of a transaction; a commit waits there behind its own parts.
@@ -31,7 +31,7 @@ pub(crate) enum LineOf {
 
 /// Who waits for one thing.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct WaitList {
     pub(crate) tickets: BTreeSet<u64>,
     /// When it went on last.
     pub(crate) moved: Nanos,
@@ -64,7 +64,11 @@ impl Engine {
     }
 
     /// Why a command that has just come may not be done now: memory is full, or others wait for it.
-    pub(crate) fn lacks_memory_for(&self, by: SessionSlot, command: &Command) -> Option<Lack> {
+    pub(crate) fn shortage_of_memory_for(
+        &self,
+        by: SessionSlot,
+        command: &Command,
+    ) -> Option<Shortage> {
         let lacks = match (command, transaction_of(command)) {
             (Command::Commit { transaction }, _) => self.has_parts_waiting(by, *transaction),
             (_, Some(_)) => self.brings(by, command) && self.part_has_to_wait(by, command),
@@ -75,7 +79,7 @@ impl Engine {
                 adds(command) && is_full() && self.brings(by, command)
             }
         };
-        lacks.then(|| Lack::of_memory(command))
+        lacks.then(|| Shortage::of_memory(command))
     }
 
     /// Whether a part that has just come waits: it does not fit, or an earlier one of its
@@ -105,10 +109,10 @@ impl Engine {
 
     /// Of the parts that wait, the one that goes on next: the first, or one close behind it that
     /// fits where the first does not, and no part of the same transaction waits before it.
-    pub(crate) fn next_in_line(&self, of: LineOf) -> Option<u64> {
+    pub(crate) fn next_in_line(&self, of: WaitListId) -> Option<u64> {
         let tickets = &self.line(of).tickets;
         let first = tickets.first().copied();
-        if of != LineOf::Transactions {
+        if of != WaitListId::Transactions {
             return first;
         }
         let mut passed = BTreeSet::new();
@@ -121,17 +125,21 @@ impl Engine {
     }
 
     /// The same of one that waits, where it is the first.
-    pub(crate) fn still_lacks_memory(&self, by: SessionSlot, command: &Command) -> Option<Lack> {
+    pub(crate) fn still_lacks_memory(
+        &self,
+        by: SessionSlot,
+        command: &Command,
+    ) -> Option<Shortage> {
         let lacks = match transaction_of(command) {
             Some(_) => self.part_lacks_memory(by, command),
             None => self.is_memory_short() && self.brings(by, command),
         };
-        lacks.then(|| Lack::of_memory(command))
+        lacks.then(|| Shortage::of_memory(command))
     }
 
     /// Whether so much more may wait there. A commit brings nothing itself, and what it waits for
     /// is there.
-    pub(crate) fn may_wait(&self, at: LineOf, command: &Command) -> bool {
+    pub(crate) fn may_wait(&self, at: WaitListId, command: &Command) -> bool {
         if matches!(command, Command::Commit { .. }) {
             return true;
         }
@@ -148,12 +156,13 @@ impl Engine {
 
     /// Whether the next in a line for memory waits for nothing else than that. A part that exceeds
     /// the share of its like waits for the end of a transaction.
-    fn rests(&self, of: LineOf) -> bool {
-        let Line { due, looks, .. } = self.line(of);
+    fn rests(&self, of: WaitListId) -> bool {
+        let WaitList { due, looks, .. } = self.line(of);
         let Some(next) = self.next_in_line(of) else { return false };
         let goes_on_otherwise = *looks || self.pacing.held_back.contains(&of);
         let paced = self.pacing.sends.get(&next).expect("invariant: who is in a line waits");
-        let exceeds = of == LineOf::Transactions && self.exceeds_share(paced.by, &paced.command);
+        let exceeds =
+            of == WaitListId::Transactions && self.exceeds_share(paced.by, &paced.command);
         !goes_on_otherwise && !exceeds && due.is_some_and(|due| due > self.latest)
     }
 
@@ -169,7 +178,7 @@ impl Engine {
     }
 
     /// The first in a line may find what it waits for.
-    pub(crate) fn may_go_on(&mut self, of: LineOf) {
+    pub(crate) fn may_go_on(&mut self, of: WaitListId) {
         let line = self.line(of);
         if !line.tickets.is_empty() && line.due.is_some_and(|due| due > self.latest) {
             self.set_due(of, Some(self.latest));
@@ -196,27 +205,27 @@ impl Engine {
         }
     }
 
-    pub(crate) fn line(&self, of: LineOf) -> &Line {
+    pub(crate) fn line(&self, of: WaitListId) -> &WaitList {
         match of {
-            LineOf::Memory => &self.pacing.for_memory,
-            LineOf::Transactions => &self.pacing.for_parts,
-            LineOf::Queue(slot) => &self.queues.at(slot).line,
+            WaitListId::Memory => &self.pacing.for_memory,
+            WaitListId::Transactions => &self.pacing.for_parts,
+            WaitListId::Queue(slot) => &self.queues.at(slot).line,
         }
     }
 
-    pub(crate) fn line_mut(&mut self, of: LineOf) -> &mut Line {
+    pub(crate) fn line_mut(&mut self, of: WaitListId) -> &mut WaitList {
         match of {
-            LineOf::Memory => &mut self.pacing.for_memory,
-            LineOf::Transactions => &mut self.pacing.for_parts,
-            LineOf::Queue(slot) => &mut self.queues.at_mut(slot).line,
+            WaitListId::Memory => &mut self.pacing.for_memory,
+            WaitListId::Transactions => &mut self.pacing.for_parts,
+            WaitListId::Queue(slot) => &mut self.queues.at_mut(slot).line,
         }
     }
 
     /// The same, where its queue may be gone.
-    pub(crate) fn find_line(&self, of: LineOf) -> Option<&Line> {
+    pub(crate) fn find_line(&self, of: WaitListId) -> Option<&WaitList> {
         match of {
-            LineOf::Memory | LineOf::Transactions => Some(self.line(of)),
-            LineOf::Queue(slot) => self.queues.get(slot).map(|queue| &queue.line),
+            WaitListId::Memory | WaitListId::Transactions => Some(self.line(of)),
+            WaitListId::Queue(slot) => self.queues.get(slot).map(|queue| &queue.line),
         }
     }
 
@@ -240,33 +249,33 @@ impl Engine {
         assert!(was_there, "who waits is in the line");
         let due = (!line.tickets.is_empty()).then_some(now);
         self.pacing.held_back.remove(&of);
-        if let (None, LineOf::Queue(slot)) = (due, of) {
+        if let (None, WaitListId::Queue(slot)) = (due, of) {
             self.pacing.leaving.remove(&slot);
         }
         self.set_due(of, due);
     }
 
     /// When the first in the line has waited long enough while nobody went on.
-    pub(crate) fn deadline(&self, of: LineOf) -> Nanos {
+    pub(crate) fn deadline(&self, of: WaitListId) -> Nanos {
         let line = self.line(of);
         let first = line.tickets.first().and_then(|first| self.pacing.sends.get(first));
         first.map_or(self.latest, |first| first.since.max(line.moved) + self.pacing.still_max)
     }
 
-    pub(crate) fn set_due(&mut self, of: LineOf, due: Option<Nanos>) {
+    pub(crate) fn set_due(&mut self, of: WaitListId, due: Option<Nanos>) {
         let before = core::mem::replace(&mut self.line_mut(of).due, due);
         self.timers.change(Timer::Admit(of), before, due);
     }
 
     /// Nobody waits there any more, and perhaps nothing else keeps it.
-    pub(crate) fn remove_if_unused(&mut self, of: LineOf) {
-        if let LineOf::Queue(slot) = of {
+    pub(crate) fn remove_if_unused(&mut self, of: WaitListId) {
+        if let WaitListId::Queue(slot) = of {
             self.remove_if_idle(slot);
         }
     }
 
     /// A send begins or ends to wait; says where.
-    fn note_waiting(&mut self, ticket: u64, waits: bool) -> LineOf {
+    fn note_waiting(&mut self, ticket: u64, waits: bool) -> WaitListId {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
         let (by, of) = (paced.by, paced.at);
         let commits = match paced.command {
@@ -280,10 +289,10 @@ impl Engine {
             self.count_waiting_part(by, part_of, waits);
         }
         match (of, commits) {
-            (LineOf::Memory | LineOf::Transactions, Some(id)) => {
+            (WaitListId::Memory | WaitListId::Transactions, Some(id)) => {
                 self.set_awaits_parts(by, id, waits);
             }
-            (LineOf::Queue(_), Some(id)) => self.set_waits(by, id, waits),
+            (WaitListId::Queue(_), Some(id)) => self.set_waits(by, id, waits),
             (_, None) => {}
         }
         of
@@ -303,16 +312,16 @@ impl Engine {
     }
 }
 
-impl Lack {
+impl Shortage {
     fn of_memory(command: &Command) -> Self {
         let is_of_transaction = command.transaction().is_some();
-        let at = if is_of_transaction { LineOf::Transactions } else { LineOf::Memory };
+        let at = if is_of_transaction { WaitListId::Transactions } else { WaitListId::Memory };
         let bytes = waiting_bytes(command);
         Self { refusal: Refusal::MemoryFull, waits_at: Some(at), bytes }
     }
 }
 
-impl LineOf {
+impl WaitListId {
     /// Whether sends wait there for memory.
     pub(crate) const fn is_for_memory(self) -> bool {
         matches!(self, Self::Memory | Self::Transactions)
@@ -330,7 +339,7 @@ fn part_bytes(part: &Command) -> usize {
 }
 
 /// Where sends wait for memory.
-const MEMORY_LINES: [LineOf; 2] = [LineOf::Memory, LineOf::Transactions];
+const MEMORY_LINES: [WaitListId; 2] = [WaitListId::Memory, WaitListId::Transactions];
 
 /// Parts among which one that fits is looked for while the first does not.
 const OVERTAKING_MAX: usize = 16;
