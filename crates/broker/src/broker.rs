@@ -143,7 +143,7 @@ impl<F: Clone> Broker<F> {
     ) {
         self.tell_room();
         self.engine.handle(now, session, command, &mut self.effects);
-        self.pass_on(now, outputs);
+        self.commit_effects(now, outputs);
         self.commit_awaiting(now, outputs);
     }
 
@@ -160,7 +160,7 @@ impl<F: Clone> Broker<F> {
         if !self.stalled() {
             self.tell_room();
             self.engine.handle_timeout(now, &mut self.effects);
-            self.pass_on(now, outputs);
+            self.commit_effects(now, outputs);
         }
         self.commit_awaiting(now, outputs);
     }
@@ -450,7 +450,7 @@ impl<F: Clone> Broker<F> {
             Fault::Theirs => self.engine.close_session(now, session, &mut self.effects),
             Fault::Ours => self.engine.dismiss_session(now, session, &mut self.effects),
         }
-        self.pass_on(now, outputs);
+        self.commit_effects(now, outputs);
         self.commit_awaiting(now, outputs);
     }
 
@@ -480,7 +480,7 @@ impl<F: Clone> Broker<F> {
 
     /// Appends the frames of the last step, tells the log what ceased to matter, and hands out
     /// what was said.
-    fn pass_on(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
+    fn commit_effects(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
         if let Some(journal) = &mut self.journal {
             let mut start = 0;
             for frame in &self.effects.frames {
@@ -533,7 +533,7 @@ impl<F: Clone> Broker<F> {
             }
             let has_room = readiness == Readiness::Ready;
             self.engine.commit_awaiting(now, has_room, &mut self.effects);
-            self.pass_on(now, outputs);
+            self.commit_effects(now, outputs);
             if let Some(journal) = self.journal.as_mut().filter(|_| has_room) {
                 journal.end_chain();
             }
@@ -546,7 +546,7 @@ impl<F: Clone> Broker<F> {
     fn restate(&mut self, now: Nanos, old: &OldFrames) -> Result<(), JournalFailed> {
         for (lsn, payload) in &old.frames {
             match self.restate_frame(*lsn, payload) {
-                Ok(true) => self.pass_on(now, &mut Vec::new()),
+                Ok(true) => self.commit_effects(now, &mut Vec::new()),
                 Ok(false) => break,
                 Err(error) => {
                     return Err(self.journal_mut().fail_rotten(*lsn, &error.to_string()));

@@ -10,8 +10,8 @@ use crate::context::Context;
 use crate::fault::Fault;
 use crate::greeting::REDIS_VERSION;
 use crate::plan::Plan;
+use crate::reply_format::ReplyFormat;
 use crate::shared::Shared;
-use crate::wording::Wording;
 
 /// Which sections are wanted, by their place in [`SECTIONS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) fn ask(arguments: Arguments<'_>) -> Result<Plan, Fault> {
             wanted |= u16::from(arguments.word(at).eq_ignore_ascii_case(name.as_bytes())) << place;
         }
     }
-    Ok(Plan::key(KeyCommand::CountAll, Wording::Information(Sections(wanted))))
+    Ok(Plan::key(KeyCommand::CountAll, ReplyFormat::Information(Sections(wanted))))
 }
 
 /// Tells the sections that are wanted.

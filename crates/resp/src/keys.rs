@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::key_names::key_of;
 use crate::number::parse_integer;
 use crate::plan::Plan;
-use crate::wording::{Listing, Scan, Wording};
+use crate::reply_format::{Listing, ReplyFormat, Scan};
 
 type Planned = Result<Plan, Fault>;
 
@@ -105,7 +105,7 @@ impl Names {
         let names = self.names.iter().take(self.part).cloned().collect();
         let command =
             if self.delete { KeyCommand::Delete { names } } else { KeyCommand::CountOf { names } };
-        Plan::key(command, Wording::Names(self))
+        Plan::key(command, ReplyFormat::Names(self))
     }
 
     /// What is to be asked next, or how many it came to in all.
@@ -137,18 +137,18 @@ const NAME_BYTES: usize = size_of::<QueueName>() + 48;
 
 /// TYPE
 pub(crate) fn kind(arguments: Arguments<'_>) -> Planned {
-    Ok(Plan::key(KeyCommand::Kind { name: arguments.key(1)? }, Wording::Kind))
+    Ok(Plan::key(KeyCommand::Kind { name: arguments.key(1)? }, ReplyFormat::Kind))
 }
 
 /// OBJECT ENCODING
 pub(crate) fn encoding(arguments: Arguments<'_>) -> Planned {
-    Ok(Plan::key(KeyCommand::Value { name: arguments.key(2)?, take: false }, Wording::Encoding))
+    Ok(Plan::key(KeyCommand::Value { name: arguments.key(2)?, take: false }, ReplyFormat::Encoding))
 }
 
 /// KEYS
 pub(crate) fn keys(arguments: Arguments<'_>) -> Planned {
     let pattern = arguments.pattern(1)?;
-    Ok(Plan::key(next_names(None, pattern), Wording::Keys(Listing::new(pattern))))
+    Ok(Plan::key(next_names(None, pattern), ReplyFormat::Keys(Listing::new(pattern))))
 }
 
 /// The next step of KEYS.
@@ -190,7 +190,7 @@ pub(crate) fn scan(arguments: Arguments<'_>) -> Planned {
         }
     }
     let max = max.min(names_per_step(scan.pattern.as_deref().unwrap_or_default()));
-    Ok(Plan::key(names(after, max, kind), Wording::Scan(scan)))
+    Ok(Plan::key(names(after, max, kind), ReplyFormat::Scan(scan)))
 }
 
 fn kind_named(arguments: Arguments<'_>, at: usize) -> Option<KeyKind> {
@@ -204,7 +204,7 @@ fn kind_named(arguments: Arguments<'_>, at: usize) -> Option<KeyKind> {
 /// RENAME, RENAMENX
 pub(crate) fn rename(arguments: Arguments<'_>, only_new: bool) -> Planned {
     let (from, to) = (arguments.key(1)?, arguments.key(2)?);
-    let wording = if only_new { Wording::WhetherDone } else { Wording::Okay };
+    let wording = if only_new { ReplyFormat::WhetherDone } else { ReplyFormat::Okay };
     Ok(Plan::key(KeyCommand::Rename { from, to, only_new }, wording))
 }
 
@@ -213,7 +213,7 @@ pub(crate) fn expire(arguments: Arguments<'_>, clock: Clock, name: &str) -> Plan
     let rule = rule(arguments)?;
     let deadline = clock.deadline(arguments.integer(2)?).ok_or(Fault::expire_time(name))?;
     let command = KeyCommand::SetDeadline { name: arguments.key(1)?, deadline, rule };
-    Ok(Plan::key(command, Wording::Count))
+    Ok(Plan::key(command, ReplyFormat::Count))
 }
 
 fn rule(arguments: Arguments<'_>) -> Result<DeadlineRule, Fault> {
@@ -247,12 +247,12 @@ fn rule(arguments: Arguments<'_>) -> Result<DeadlineRule, Fault> {
 /// TTL, PTTL, EXPIRETIME, PEXPIRETIME
 pub(crate) fn lifetime(arguments: Arguments<'_>, clock: Clock) -> Planned {
     let name = arguments.key(1)?;
-    Ok(Plan::key(KeyCommand::Lifetime { name }, Wording::Lifetime(clock)))
+    Ok(Plan::key(KeyCommand::Lifetime { name }, ReplyFormat::Lifetime(clock)))
 }
 
 /// PERSIST
 pub(crate) fn persist(arguments: Arguments<'_>) -> Planned {
-    Ok(Plan::key(KeyCommand::ClearDeadline { name: arguments.key(1)? }, Wording::Count))
+    Ok(Plan::key(KeyCommand::ClearDeadline { name: arguments.key(1)? }, ReplyFormat::Count))
 }
 
 /// FLUSHALL, FLUSHDB
@@ -263,36 +263,36 @@ pub(crate) fn delete_all(arguments: Arguments<'_>) -> Planned {
         2 if known => {}
         _ => return Err(Fault::SYNTAX),
     }
-    Ok(Plan::key(KeyCommand::DeleteAll, Wording::AllDeleted))
+    Ok(Plan::key(KeyCommand::DeleteAll, ReplyFormat::AllDeleted))
 }
 
 /// DBSIZE
 pub(crate) fn size() -> Planned {
-    Ok(Plan::key(KeyCommand::CountAll, Wording::Count))
+    Ok(Plan::key(KeyCommand::CountAll, ReplyFormat::Count))
 }
 
 /// GET, GETDEL
 pub(crate) fn value(arguments: Arguments<'_>, take: bool) -> Planned {
-    Ok(Plan::key(KeyCommand::Value { name: arguments.key(1)?, take }, Wording::Value))
+    Ok(Plan::key(KeyCommand::Value { name: arguments.key(1)?, take }, ReplyFormat::Value))
 }
 
 /// SETNX
 pub(crate) fn set_new(arguments: Arguments<'_>) -> Planned {
     let set = Set { rule: SetRule::IfNone, ..Set::default() };
-    set.plan(arguments, arguments.word(2), Wording::WhetherSet)
+    set.plan(arguments, arguments.word(2), ReplyFormat::WhetherSet)
 }
 
 /// SETEX, PSETEX
 pub(crate) fn set_for(arguments: Arguments<'_>, clock: Clock, name: &str) -> Planned {
     let deadline = value_deadline(arguments, 2, clock, name)?;
     let set = Set { deadline, ..Set::default() };
-    set.plan(arguments, arguments.word(3), Wording::Set)
+    set.plan(arguments, arguments.word(3), ReplyFormat::Set)
 }
 
 /// SET
 pub(crate) fn set(arguments: Arguments<'_>) -> Planned {
     let set = Set::parse(arguments)?;
-    let wording = if set.want_old { Wording::Old } else { Wording::Set };
+    let wording = if set.want_old { ReplyFormat::Old } else { ReplyFormat::Set };
     set.plan(arguments, arguments.word(2), wording)
 }
 
@@ -339,7 +339,7 @@ impl Set {
         Ok(set)
     }
 
-    fn plan(self, arguments: Arguments<'_>, value: &[u8], wording: Wording) -> Planned {
+    fn plan(self, arguments: Arguments<'_>, value: &[u8], wording: ReplyFormat) -> Planned {
         let Self { rule, deadline, want_old } = self;
         let name = arguments.key(1)?;
         let command = KeyCommand::SetValue { name, value: value.into(), deadline, rule, want_old };

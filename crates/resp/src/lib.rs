@@ -44,6 +44,7 @@ mod number;
 mod parameters;
 mod plan;
 mod reader;
+mod reply_format;
 mod room;
 mod runs;
 mod server_commands;
@@ -53,7 +54,6 @@ mod subscriptions;
 mod table;
 mod topics;
 mod transaction;
-mod wording;
 mod words;
 
 pub use clients::Ends;

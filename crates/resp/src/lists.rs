@@ -7,8 +7,8 @@ use model::{End, ListCommand, Nanos, Persistence};
 use crate::arguments::Arguments;
 use crate::fault::Fault;
 use crate::plan::Plan;
+use crate::reply_format::ReplyFormat;
 use crate::shared::Side;
-use crate::wording::Wording;
 
 type Planned = Result<Plan, Fault>;
 
@@ -21,14 +21,14 @@ pub(crate) fn push(arguments: Arguments<'_>, side: Side, only_existing: bool) ->
         only_existing,
         persistence: Persistence::Persistent,
     };
-    Ok(Plan::list(command, Wording::Count))
+    Ok(Plan::list(command, ReplyFormat::Count))
 }
 
 /// LPOP, RPOP
 pub(crate) fn pop(arguments: Arguments<'_>, side: Side, name: &str) -> Planned {
     let (max, wording) = match arguments.len() {
-        2 => (1, Wording::One),
-        3 => (arguments.count(2)?, Wording::Many),
+        2 => (1, ReplyFormat::One),
+        3 => (arguments.count(2)?, ReplyFormat::Many),
         _ => return Err(Fault::arity(name)),
     };
     let (queue, end) = (arguments.key(1)?, arguments.side(side));
@@ -41,7 +41,7 @@ pub(crate) fn pop_waiting(arguments: Arguments<'_>, side: Side) -> Planned {
     let wait = arguments.timeout(last)?;
     let queues = (1..last).map(|at| arguments.key(at)).collect::<Result<_, _>>()?;
     let command = ListCommand::PopFirst { queues, end: arguments.side(side), max: 1, wait };
-    Ok(Plan::list(command, Wording::Pair))
+    Ok(Plan::list(command, ReplyFormat::Pair))
 }
 
 /// LMPOP
@@ -70,7 +70,7 @@ fn pop_first(arguments: Arguments<'_>, at: usize, wait: Option<Nanos>) -> Planne
         _ => return Err(Fault::SYNTAX),
     };
     let queues = (at + 1..end_at).map(|at| arguments.key(at)).collect::<Result<_, _>>()?;
-    Ok(Plan::list(ListCommand::PopFirst { queues, end, max, wait }, Wording::Several))
+    Ok(Plan::list(ListCommand::PopFirst { queues, end, max, wait }, ReplyFormat::Several))
 }
 
 fn key_count(arguments: Arguments<'_>, at: usize) -> Result<usize, Fault> {
@@ -93,8 +93,8 @@ pub(crate) fn rotate(arguments: Arguments<'_>, waiting: bool) -> Planned {
 
 fn transfer(arguments: Arguments<'_>, ends: (End, End), timeout_at: Option<usize>) -> Planned {
     let (wait, wording) = match timeout_at {
-        Some(at) => (arguments.timeout(at)?, Wording::OneAwaited),
-        None => (Some(Nanos::ZERO), Wording::One),
+        Some(at) => (arguments.timeout(at)?, ReplyFormat::OneAwaited),
+        None => (Some(Nanos::ZERO), ReplyFormat::One),
     };
     let command = ListCommand::Move {
         from: arguments.key(1)?,
@@ -108,22 +108,22 @@ fn transfer(arguments: Arguments<'_>, ends: (End, End), timeout_at: Option<usize
 
 /// LLEN
 pub(crate) fn length(arguments: Arguments<'_>) -> Planned {
-    Ok(Plan::list(ListCommand::Length { queue: arguments.key(1)? }, Wording::Count))
+    Ok(Plan::list(ListCommand::Length { queue: arguments.key(1)? }, ReplyFormat::Count))
 }
 
 /// LRANGE
 pub(crate) fn range(arguments: Arguments<'_>) -> Planned {
     let (first, last) = (arguments.integer(2)?, arguments.integer(3)?);
-    slice(arguments, first, last, Wording::Range)
+    slice(arguments, first, last, ReplyFormat::Range)
 }
 
 /// LINDEX
 pub(crate) fn index(arguments: Arguments<'_>) -> Planned {
     let at = arguments.integer(2)?;
-    slice(arguments, at, at, Wording::One)
+    slice(arguments, at, at, ReplyFormat::One)
 }
 
-fn slice(arguments: Arguments<'_>, first: i64, last: i64, wording: Wording) -> Planned {
+fn slice(arguments: Arguments<'_>, first: i64, last: i64, wording: ReplyFormat) -> Planned {
     let (queue, origin) = (arguments.key(1)?, arguments.side(Side::Left));
     Ok(Plan::list(ListCommand::Range { queue, origin, first, last }, wording))
 }
@@ -137,7 +137,7 @@ pub(crate) fn replace(arguments: Arguments<'_>) -> Planned {
         element: arguments.element(3),
         persistence: Persistence::Persistent,
     };
-    Ok(Plan::list(command, Wording::Okay))
+    Ok(Plan::list(command, ReplyFormat::Okay))
 }
 
 /// LINSERT
@@ -155,7 +155,7 @@ pub(crate) fn insert(arguments: Arguments<'_>) -> Planned {
         element: arguments.element(4),
         persistence: Persistence::Persistent,
     };
-    Ok(Plan::list(command, Wording::Inserted))
+    Ok(Plan::list(command, ReplyFormat::Inserted))
 }
 
 /// LREM
@@ -168,7 +168,7 @@ pub(crate) fn remove(arguments: Arguments<'_>) -> Planned {
         element: arguments.element(3),
         max: all_where_zero(count.unsigned_abs()),
     };
-    Ok(Plan::list(command, Wording::Count))
+    Ok(Plan::list(command, ReplyFormat::Count))
 }
 
 /// LTRIM
@@ -176,7 +176,7 @@ pub(crate) fn keep(arguments: Arguments<'_>) -> Planned {
     let (first, last) = (arguments.integer(2)?, arguments.integer(3)?);
     let (queue, origin) = (arguments.key(1)?, arguments.side(Side::Left));
     let command = ListCommand::Keep { queue, origin, first, last };
-    Ok(Plan::list(command.clone(), Wording::Trimmed(Box::new(command))))
+    Ok(Plan::list(command.clone(), ReplyFormat::Trimmed(Box::new(command))))
 }
 
 /// LPOS
@@ -192,7 +192,7 @@ pub(crate) fn locate(arguments: Arguments<'_>) -> Planned {
         max: count.map_or(1, all_where_zero),
         scan_max,
     };
-    let wording = if count.is_some() { Wording::Places } else { Wording::Place };
+    let wording = if count.is_some() { ReplyFormat::Places } else { ReplyFormat::Place };
     Ok(Plan::list(command, wording))
 }
 

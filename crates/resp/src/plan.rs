@@ -2,29 +2,29 @@
 
 use model::{Command, KeyCommand, ListCommand};
 
-use crate::wording::Wording;
+use crate::reply_format::ReplyFormat;
 
 /// A question and what its reply will mean.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) command: Command,
-    pub(crate) wording: Wording,
+    pub(crate) wording: ReplyFormat,
 }
 
 impl Plan {
-    pub(crate) fn list(command: ListCommand, wording: Wording) -> Self {
+    pub(crate) fn list(command: ListCommand, wording: ReplyFormat) -> Self {
         Self { command: Command::List(command), wording }
     }
 
     /// The same in steps that others need not wait for.
     pub(crate) fn in_parts(self) -> Self {
         match self.wording {
-            Wording::Names(names) if names.are_many() => names.in_parts(),
+            ReplyFormat::Names(names) if names.are_many() => names.in_parts(),
             wording => Self { wording, ..self },
         }
     }
 
-    pub(crate) fn key(command: KeyCommand, wording: Wording) -> Self {
+    pub(crate) fn key(command: KeyCommand, wording: ReplyFormat) -> Self {
         Self { command: Command::Key(command), wording }
     }
 }

@@ -21,7 +21,7 @@ use crate::topics;
 
 /// What the reply to a question will mean.
 #[derive(Debug)]
-pub(crate) enum Wording {
+pub(crate) enum ReplyFormat {
     /// `OK`; where nothing was found, there is no such key.
     Okay,
     Count,
@@ -91,7 +91,7 @@ pub(crate) enum Next {
     AskEach(Vec<Plan>),
 }
 
-impl Wording {
+impl ReplyFormat {
     /// Words a reply.
     pub(crate) fn word(self, reply: Reply, context: &mut Context<'_>) -> Next {
         let wording = match self {
@@ -270,7 +270,7 @@ fn trimmed(
         }
         Reply::CountSoFar(_) => {
             let again = Command::List(ListCommand::clone(&command));
-            Ok(Next::Ask(Plan { command: again, wording: Wording::Trimmed(command) }))
+            Ok(Next::Ask(Plan { command: again, wording: ReplyFormat::Trimmed(command) }))
         }
         _ => Err(Fault::INTERNAL),
     }
@@ -283,7 +283,7 @@ fn all_deleted(reply: &Reply, context: &mut Context<'_>) -> Result<Next, Fault> 
             Ok(Next::Said)
         }
         Reply::CountSoFar(_) => {
-            Ok(Next::Ask(Plan::key(KeyCommand::DeleteAll, Wording::AllDeleted)))
+            Ok(Next::Ask(Plan::key(KeyCommand::DeleteAll, ReplyFormat::AllDeleted)))
         }
         _ => Err(Fault::INTERNAL),
     }
@@ -304,7 +304,7 @@ impl Listing {
         }
         if let Some(after) = next {
             let command = keys::next_names(Some(after), &self.pattern);
-            return Ok(Next::Ask(Plan::key(command, Wording::Keys(self))));
+            return Ok(Next::Ask(Plan::key(command, ReplyFormat::Keys(self))));
         }
         say_names(&self.found, &mut context.answer());
         Ok(Next::Said)

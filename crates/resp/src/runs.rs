@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::fault::Fault;
 use crate::plan::Plan;
 use crate::reader::Reader;
-use crate::wording::{Next, Wording};
+use crate::reply_format::{Next, ReplyFormat};
 use crate::words::Words;
 
 /// Commands of one run.
@@ -37,18 +37,18 @@ pub(crate) enum Run {
 /// are those of the command. Tells how many more commands it has become.
 pub(crate) fn gather(
     command: Command,
-    wording: &mut Wording,
+    wording: &mut ReplyFormat,
     words: &Words,
     reader: &Reader,
     input: &mut InputBuffer,
 ) -> (Command, u64) {
     let list = match (command, &*wording) {
         (Command::List(list), _) => list,
-        (Command::Key(KeyCommand::Value { name, take: false }), Wording::Value) => {
+        (Command::Key(KeyCommand::Value { name, take: false }), ReplyFormat::Value) => {
             let next = || reader.take_alike(input, |word| key(word).ok());
             let names: Vec<_> = once(name).chain(from_fn(next)).take(COMMANDS_MAX).collect();
             let count = names.len() as u64;
-            *wording = Wording::Run(Run::Values(count));
+            *wording = ReplyFormat::Run(Run::Values(count));
             return (Command::Key(KeyCommand::ValueEach { names }), count - 1);
         }
         (command, _) => return (command, 0),
@@ -62,7 +62,7 @@ pub(crate) fn gather(
                 only_existing: false,
                 persistence,
             },
-            Wording::Count,
+            ReplyFormat::Count,
         ) => {
             let mut elements = Vec::with_capacity(COMMANDS_MAX);
             elements.push(first);
@@ -72,17 +72,17 @@ pub(crate) fn gather(
                 elements.push(element);
             }
             let count = elements.len() as u64;
-            *wording = Wording::Run(Run::Pushes(count));
+            *wording = ReplyFormat::Run(Run::Pushes(count));
             let elements = Few::Many(elements);
             (ListCommand::PushEach { queue, end, elements, persistence }, count - 1)
         }
-        (ListCommand::Pop { queue, end, max: 1 }, Wording::One) => {
+        (ListCommand::Pop { queue, end, max: 1 }, ReplyFormat::One) => {
             let is_same = |word: &[u8]| (word == words.word(1)).then_some(());
             let mut count = 1;
             while count < COMMANDS_MAX as u64 && reader.take_alike(input, is_same).is_some() {
                 count += 1;
             }
-            *wording = Wording::Run(Run::Pops { queue: queue.clone(), end, count });
+            *wording = ReplyFormat::Run(Run::Pops { queue: queue.clone(), end, count });
             (ListCommand::PopEach { queue, end, max: count }, count - 1)
         }
         (list, _) => (list, 0),
@@ -144,12 +144,12 @@ impl Run {
 
 fn pops(queue: QueueName, end: End, count: u64) -> Plan {
     let run = ListCommand::PopEach { queue: queue.clone(), end, max: count };
-    Plan::list(run, Wording::Run(Run::Pops { queue, end, count }))
+    Plan::list(run, ReplyFormat::Run(Run::Pops { queue, end, count }))
 }
 
 fn looks(names: Vec<QueueName>) -> Plan {
     let run = Run::Values(names.len() as u64);
-    Plan::key(KeyCommand::ValueEach { names }, Wording::Run(run))
+    Plan::key(KeyCommand::ValueEach { names }, ReplyFormat::Run(run))
 }
 
 /// The commands of a run.
@@ -161,11 +161,11 @@ fn apart(run: ListCommand) -> Vec<Plan> {
                 let queue = queue.clone();
                 ListCommand::Push { queue, end, elements, only_existing: false, persistence }
             };
-            elements.into_iter().map(|it| Plan::list(push(it), Wording::Count)).collect()
+            elements.into_iter().map(|it| Plan::list(push(it), ReplyFormat::Count)).collect()
         }
         ListCommand::PopEach { queue, end, max } => {
             let pop = || ListCommand::Pop { queue: queue.clone(), end, max: 1 };
-            (0..max).map(|_| Plan::list(pop(), Wording::One)).collect()
+            (0..max).map(|_| Plan::list(pop(), ReplyFormat::One)).collect()
         }
         _ => Vec::new(),
     }

@@ -13,7 +13,7 @@ use crate::arguments::Arguments;
 use crate::fault::Fault;
 use crate::key_names::key_of;
 use crate::plan::Plan;
-use crate::wording::Wording;
+use crate::reply_format::ReplyFormat;
 
 type Planned = Result<Plan, Fault>;
 
@@ -25,7 +25,7 @@ pub(crate) fn publish(arguments: Arguments<'_>) -> Planned {
         ..NewMessage::new(arguments.element(2))
     };
     let command = Command::Publish { topic: arguments.key(1)?, message };
-    Ok(Plan { command, wording: Wording::Count })
+    Ok(Plan { command, wording: ReplyFormat::Count })
 }
 
 /// PUBSUB CHANNELS
@@ -40,15 +40,15 @@ pub(crate) fn channels(arguments: Arguments<'_>) -> Planned {
             ));
         }
     };
-    Ok(list_subscriptions(Wording::Channels(pattern.into())))
+    Ok(list_subscriptions(ReplyFormat::Channels(pattern.into())))
 }
 
 /// PUBSUB NUMSUB
 pub(crate) fn subscribers(arguments: Arguments<'_>) -> Planned {
-    Ok(list_subscriptions(Wording::Subscribers(arguments.keys(2)?)))
+    Ok(list_subscriptions(ReplyFormat::Subscribers(arguments.keys(2)?)))
 }
 
-fn list_subscriptions(wording: Wording) -> Plan {
+fn list_subscriptions(wording: ReplyFormat) -> Plan {
     Plan { command: Command::Admin(Box::new(AdminCommand::ListSubscriptions)), wording }
 }
 

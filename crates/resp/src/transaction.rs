@@ -9,9 +9,9 @@ use model::{Command, Refusal, Reply, limits};
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::reply_format::{Next, ReplyFormat};
 use crate::shared::Shared;
 use crate::table::{Does, Say, Spec};
-use crate::wording::{Next, Wording};
 use crate::words::Words;
 
 /// The commands of a client since MULTI.
@@ -33,7 +33,7 @@ pub(crate) struct Transaction {
 #[derive(Debug)]
 enum Part {
     /// From the engine's next reply.
-    Asked(Wording),
+    Asked(ReplyFormat),
     /// From what the server knows.
     Said(Say, Words),
     Failed(Fault),
@@ -124,7 +124,7 @@ impl Parts {
     }
 }
 
-fn word_once(wording: Wording, reply: Reply, context: &mut Context<'_>) {
+fn word_once(wording: ReplyFormat, reply: Reply, context: &mut Context<'_>) {
     if let Next::Ask(_) = wording.word(reply, context) {
         context.refuse(&TOO_MUCH);
     }

@@ -84,7 +84,7 @@ impl Connection {
         // One that cannot commit anyway needs no looking.
         let open = transaction.and_then(|transaction| self.transactions.get(&transaction));
         let session = self.sessions.get(&key).filter(|_| matches!(open, Some(None)));
-        if session.is_some_and(|it| it.taken_back.lost(next, last, &it.unsettled)) {
+        if session.is_some_and(|it| it.released_ranges.lost(next, last, &it.unsettled)) {
             self.lose_part(transaction);
         }
     }

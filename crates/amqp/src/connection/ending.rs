@@ -35,7 +35,7 @@ impl Connection {
                 self.forget_link(id);
             }
             if let Some(session) = self.sessions.get_mut(&key) {
-                session.taken_back.forget(id);
+                session.released_ranges.forget(id);
             }
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl Connection {
         let Some(session) = self.sessions.get_mut(&key) else { return Vec::new() };
         let mut messages = Vec::new();
         for delivery in own.into_iter().filter(|delivery| !heard.has(*delivery)) {
-            session.taken_back.note(ended_by_us, delivery);
+            session.released_ranges.note(ended_by_us, delivery);
             let Some(unsettled) = session.unsettled.remove(&delivery) else { continue };
             self.held_bytes -= unsettled.bytes();
             messages.extend(unsettled.message);

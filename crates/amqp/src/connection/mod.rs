@@ -37,9 +37,9 @@ mod link;
 mod options;
 mod outgoing;
 mod refusal;
+mod released_ranges;
 mod reply;
 mod session;
-mod taken_back;
 mod work;
 
 use alloc::boxed::Box;

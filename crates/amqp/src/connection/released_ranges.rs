@@ -12,14 +12,14 @@ use crate::connection::limits::TAKEN_BACK_MAX;
 /// ended, until the peer knows that; and of all that it has detached itself, of which it may still
 /// speak (2.7.6).
 #[derive(Debug, Default)]
-pub(crate) struct TakenBack {
+pub(crate) struct ReleasedRanges {
     /// By the link, if we ended it. Runs of one neither meet nor overlap.
     links: BTreeMap<Option<LinkId>, BTreeMap<u64, u64>>,
     /// How many runs there are in all.
     runs: usize,
 }
 
-impl TakenBack {
+impl ReleasedRanges {
     /// Remembers a delivery that went back with a link. Beyond the limit the two oldest runs of
     /// that link become one, and what lies between counts as well where nobody has it any more, so
     /// that a transaction is rather rolled back than done in part. The oldest, since what lies
@@ -84,65 +84,73 @@ mod tests {
 
     const ENDED: Option<LinkId> = Some(LinkId(1));
 
-    fn note(taken_back: &mut TakenBack, link: Option<LinkId>, all: impl IntoIterator<Item = u64>) {
-        all.into_iter().for_each(|delivery| taken_back.note(link, delivery));
-        let runs: usize = taken_back.links.values().map(BTreeMap::len).sum();
-        assert_eq!(taken_back.runs, runs);
+    fn note(
+        released_ranges: &mut ReleasedRanges,
+        link: Option<LinkId>,
+        all: impl IntoIterator<Item = u64>,
+    ) {
+        all.into_iter().for_each(|delivery| released_ranges.note(link, delivery));
+        let runs: usize = released_ranges.links.values().map(BTreeMap::len).sum();
+        assert_eq!(released_ranges.runs, runs);
     }
 
-    fn runs(taken_back: &TakenBack, link: Option<LinkId>) -> Vec<(u64, u64)> {
-        let runs = taken_back.links.get(&link).into_iter().flatten();
+    fn runs(released_ranges: &ReleasedRanges, link: Option<LinkId>) -> Vec<(u64, u64)> {
+        let runs = released_ranges.links.get(&link).into_iter().flatten();
         runs.map(|(first, last)| (*first, *last)).collect()
     }
 
-    fn lost(taken_back: &TakenBack, next: u64, last: u64, has: &[u64]) -> bool {
-        taken_back.lost(next, last, &has.iter().map(|delivery| (*delivery, ())).collect())
+    fn lost(released_ranges: &ReleasedRanges, next: u64, last: u64, has: &[u64]) -> bool {
+        released_ranges.lost(next, last, &has.iter().map(|delivery| (*delivery, ())).collect())
     }
 
     #[test]
     fn neighbours_that_went_back_are_remembered_as_one() {
-        let mut taken_back = TakenBack::default();
-        note(&mut taken_back, ENDED, [3, 4, 5, 7, 9, 10]);
-        assert_eq!(runs(&taken_back, ENDED), [(3, 5), (7, 7), (9, 10)]);
+        let mut released_ranges = ReleasedRanges::default();
+        note(&mut released_ranges, ENDED, [3, 4, 5, 7, 9, 10]);
+        assert_eq!(runs(&released_ranges, ENDED), [(3, 5), (7, 7), (9, 10)]);
         // What another link left between them comes later.
-        note(&mut taken_back, None, [12, 14, 11, 13, 8, 20]);
-        assert_eq!(runs(&taken_back, None), [(8, 8), (11, 14), (20, 20)]);
-        taken_back.forget(LinkId(1));
-        assert_eq!((runs(&taken_back, ENDED), taken_back.runs), (Vec::new(), 3));
+        note(&mut released_ranges, None, [12, 14, 11, 13, 8, 20]);
+        assert_eq!(runs(&released_ranges, None), [(8, 8), (11, 14), (20, 20)]);
+        released_ranges.forget(LinkId(1));
+        assert_eq!((runs(&released_ranges, ENDED), released_ranges.runs), (Vec::new(), 3));
     }
 
     #[test]
     fn beyond_the_limit_the_oldest_runs_of_a_link_become_one() {
-        let mut taken_back = TakenBack::default();
+        let mut released_ranges = ReleasedRanges::default();
         let many = |from: u64| (0..3_000).map(move |n| from + 2 * n);
-        note(&mut taken_back, ENDED, many(0));
-        let own = runs(&taken_back, ENDED);
+        note(&mut released_ranges, ENDED, many(0));
+        let own = runs(&released_ranges, ENDED);
         assert_eq!(own.len(), TAKEN_BACK_MAX);
         let joined = 2 * (3_000 - TAKEN_BACK_MAX as u64);
         assert_eq!(own[..2], [(0, joined), (joined + 2, joined + 2)]);
         // Others have one run each, with what lies between.
-        note(&mut taken_back, Some(LinkId(2)), many(10_000));
-        assert_eq!(runs(&taken_back, Some(LinkId(2))), [(10_000, 15_998)]);
-        note(&mut taken_back, None, many(8_000));
-        note(&mut taken_back, None, many(5_000));
-        assert_eq!(runs(&taken_back, None), [(5_000, 13_998)]);
-        assert_eq!(taken_back.runs, TAKEN_BACK_MAX + 2);
+        note(&mut released_ranges, Some(LinkId(2)), many(10_000));
+        assert_eq!(runs(&released_ranges, Some(LinkId(2))), [(10_000, 15_998)]);
+        note(&mut released_ranges, None, many(8_000));
+        note(&mut released_ranges, None, many(5_000));
+        assert_eq!(runs(&released_ranges, None), [(5_000, 13_998)]);
+        assert_eq!(released_ranges.runs, TAKEN_BACK_MAX + 2);
     }
 
     #[test]
     fn what_is_there_still_was_not_lost() {
-        let mut taken_back = TakenBack::default();
-        note(&mut taken_back, ENDED, [3, 4]);
-        note(&mut taken_back, None, [6]);
-        assert!(!lost(&taken_back, 0, 2, &[]) && !lost(&taken_back, 5, 5, &[]));
-        assert!(lost(&taken_back, 4, 4, &[]) && lost(&taken_back, 5, 7, &[5, 7]));
-        assert!(lost(&taken_back, 0, 9, &[0, 1, 2, 5, 7, 8, 9]));
+        let mut released_ranges = ReleasedRanges::default();
+        note(&mut released_ranges, ENDED, [3, 4]);
+        note(&mut released_ranges, None, [6]);
+        assert!(!lost(&released_ranges, 0, 2, &[]) && !lost(&released_ranges, 5, 5, &[]));
+        assert!(lost(&released_ranges, 4, 4, &[]) && lost(&released_ranges, 5, 7, &[5, 7]));
+        assert!(lost(&released_ranges, 0, 9, &[0, 1, 2, 5, 7, 8, 9]));
         // Two links, each with one run for all, of which some is there still.
-        note(&mut taken_back, ENDED, (0..3_000).map(|n| 10 + 2 * n));
-        note(&mut taken_back, Some(LinkId(2)), [100, 104, 111]);
-        assert_eq!(runs(&taken_back, Some(LinkId(2))), [(100, 111)]);
+        note(&mut released_ranges, ENDED, (0..3_000).map(|n| 10 + 2 * n));
+        note(&mut released_ranges, Some(LinkId(2)), [100, 104, 111]);
+        assert_eq!(runs(&released_ranges, Some(LinkId(2))), [(100, 111)]);
         let there: Vec<u64> = (101..=111).filter(|n| ![104, 106].contains(n)).collect();
-        assert!(!lost(&taken_back, 101, 103, &there) && !lost(&taken_back, 107, 111, &there));
-        assert!(lost(&taken_back, 101, 104, &there) && lost(&taken_back, 105, 107, &there));
+        assert!(
+            !lost(&released_ranges, 101, 103, &there) && !lost(&released_ranges, 107, 111, &there)
+        );
+        assert!(
+            lost(&released_ranges, 101, 104, &there) && lost(&released_ranges, 105, 107, &there)
+        );
     }
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use model::{LinkId, MessageId};
 
 use crate::connection::limits::INCOMING_WINDOW;
-use crate::connection::taken_back::TakenBack;
+use crate::connection::released_ranges::ReleasedRanges;
 use crate::performative::{Begin, Flow};
 
 /// A session of the connection's life: channels are reused, this is not.
@@ -47,7 +47,7 @@ pub(crate) struct Session {
     /// Consumers that get nothing for that, though they have credit.
     held_back: BTreeSet<LinkId>,
     /// Those that went back when their links ended.
-    pub(crate) taken_back: TakenBack,
+    pub(crate) released_ranges: ReleasedRanges,
     /// What waits for the peer's window, in the order of its places.
     pub(crate) waiting: BTreeMap<u64, Waiting>,
     next_place: u64,
@@ -146,7 +146,7 @@ impl Session {
             unsettled: BTreeMap::new(),
             unsettled_max,
             held_back: BTreeSet::new(),
-            taken_back: TakenBack::default(),
+            released_ranges: ReleasedRanges::default(),
             waiting: BTreeMap::new(),
             next_place: 0,
         }

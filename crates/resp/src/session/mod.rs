@@ -26,20 +26,20 @@ use crate::fault::Fault;
 use crate::moments::by_engine_clock;
 use crate::plan::Plan;
 use crate::reader::{Progress, ProtocolError, Reader};
+use crate::reply_format::{Next, ReplyFormat};
 use crate::room;
 use crate::runs;
 use crate::shared::{Shared, cancel_wait};
 use crate::subscriptions::{Subscriptions, Target, confirm_none};
 use crate::table::{Does, Repeated, Spec, Verb};
 use crate::transaction::{Parts, Transaction};
-use crate::wording::{Next, Wording};
 use crate::words::Words;
 
 /// What one call may answer by itself before the server must get the chance to send it.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 
 /// What an errand is reckoned to hold, the name of a channel most of all.
-const ERRAND_BYTES: usize = size_of::<Errand>() + 32;
+const ERRAND_BYTES: usize = size_of::<FollowUp>() + 32;
 
 /// What the name of a value that is still to be looked at takes beside its bytes.
 const LOOKED_AT_NAME_BYTES: usize = 48;
@@ -62,7 +62,7 @@ pub struct Session {
     slot: Slot,
     reader: Reader,
     awaited: Awaited,
-    errands: VecDeque<Errand>,
+    errands: VecDeque<FollowUp>,
     subscriptions: Subscriptions,
     transaction: Option<Transaction>,
     /// The engine observes keys for it, whose names take so many bytes at most.
@@ -93,12 +93,12 @@ pub struct Session {
 enum Awaited {
     /// None but quiet ones.
     Nothing,
-    Plan(Wording),
+    Plan(ReplyFormat),
     /// The same, and it may come later: there is no place yet.
-    Waiting(Wording),
+    Waiting(ReplyFormat),
     /// The same, and it may come later: that is what was asked for, of lists whose names take so
     /// many bytes.
-    Blocked(Wording, usize),
+    Blocked(ReplyFormat, usize),
     Exec(Parts),
     /// The same, and it comes later.
     WaitingExec(Parts),
@@ -110,7 +110,7 @@ enum Awaited {
 
 /// What is still to be done before the next command is read.
 #[derive(Debug)]
-enum Errand {
+enum FollowUp {
     /// Ask the engine again.
     Ask(Plan),
     /// Ask the engine for what is answered by `Done` or nothing found, and is nobody's business.
@@ -125,7 +125,7 @@ enum Errand {
     },
 }
 
-impl Errand {
+impl FollowUp {
     fn held_bytes(&self) -> usize {
         let brought = match self {
             Self::Ask(Plan { command: Command::List(list), .. }) => list.body_bytes(),
@@ -308,7 +308,7 @@ impl Session {
         };
         let watched = self.watching.map_or(0, beyond_usual);
         let postponed = self.postponed.as_ref().map_or(0, Words::cost_bytes);
-        let errands = self.errands.iter().map(Errand::held_bytes).sum::<usize>();
+        let errands = self.errands.iter().map(FollowUp::held_bytes).sum::<usize>();
         self.reader.held_bytes() + queued + awaited + watched + postponed + errands
     }
 
@@ -329,31 +329,31 @@ impl Session {
         matches!(awaited, Awaited::Waiting(_) | Awaited::Blocked(..) | Awaited::WaitingExec(_))
     }
 
-    fn may_run(&self, errand: &Errand) -> bool {
+    fn may_run(&self, errand: &FollowUp) -> bool {
         match errand {
-            Errand::Quiet(_) | Errand::Unanswered(_) => {
+            FollowUp::Quiet(_) | FollowUp::Unanswered(_) => {
                 self.is_waiting() || matches!(self.awaited, Awaited::Nothing)
             }
             _ => self.may_read(),
         }
     }
 
-    fn next_errand(&mut self) -> Option<Errand> {
+    fn next_errand(&mut self) -> Option<FollowUp> {
         let errand = self.errands.front()?;
         if self.may_run(errand) { self.errands.pop_front() } else { None }
     }
 
-    fn run(&mut self, errand: Errand, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    fn run(&mut self, errand: FollowUp, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
         match errand {
-            Errand::Ask(plan) => self.ask(plan, shared),
-            Errand::Quiet(command) => {
+            FollowUp::Ask(plan) => self.ask(plan, shared),
+            FollowUp::Quiet(command) => {
                 self.quiet += 1;
                 Step::Ask(command)
             }
-            Errand::Unanswered(command) => Step::Ask(command),
-            Errand::Subscribe(target) => self.subscribe(target, shared, out),
-            Errand::Unsubscribe(target) => self.unsubscribe(target, shared, out),
-            Errand::ConfirmNone { pattern } => {
+            FollowUp::Unanswered(command) => Step::Ask(command),
+            FollowUp::Subscribe(target) => self.subscribe(target, shared, out),
+            FollowUp::Unsubscribe(target) => self.unsubscribe(target, shared, out),
+            FollowUp::ConfirmNone { pattern } => {
                 let left = self.subscriptions.subscribed();
                 confirm_none(pattern, left, &mut self.context(shared, out).answer());
                 Step::GoOn
@@ -393,7 +393,7 @@ impl Session {
                 if self.popped && !matches!(step, Step::Ask(_)) {
                     // It is refused before the engine hears of it, and a command all the same.
                     self.popped = false;
-                    self.errands.push_back(Errand::Quiet(ARRIVED));
+                    self.errands.push_back(FollowUp::Quiet(ARRIVED));
                 }
                 step
             }
@@ -576,7 +576,7 @@ impl Session {
         };
         shared.clients.at_mut(self.slot).set_blocked(true);
         if self.half_closed {
-            self.errands.push_front(Errand::Unanswered(cancel_wait()));
+            self.errands.push_front(FollowUp::Unanswered(cancel_wait()));
         }
     }
 
@@ -623,12 +623,15 @@ impl Session {
         }
     }
 
-    fn word(&mut self, wording: Wording, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+    fn word(&mut self, wording: ReplyFormat, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
         match wording.word(reply, &mut self.context(shared, out)) {
             Next::Said => {}
-            Next::Ask(plan) => self.errands.push_front(Errand::Ask(plan)),
+            Next::Ask(plan) => self.errands.push_front(FollowUp::Ask(plan)),
             Next::AskEach(plans) => {
-                plans.into_iter().rev().for_each(|plan| self.errands.push_front(Errand::Ask(plan)));
+                plans
+                    .into_iter()
+                    .rev()
+                    .for_each(|plan| self.errands.push_front(FollowUp::Ask(plan)));
             }
         }
     }

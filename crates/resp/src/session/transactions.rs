@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use model::{Command, Refusal, Reply};
 
-use super::{Awaited, Errand, Session, Step, WATCHED_BYTES_MAX, waited_bytes};
+use super::{Awaited, FollowUp, Session, Step, WATCHED_BYTES_MAX, waited_bytes};
 use crate::arguments::Arguments;
 use crate::clients::Silence;
 use crate::fault::Fault;
@@ -108,7 +108,7 @@ impl Session {
 
     pub(super) fn end_watching(&mut self) {
         if self.watching.take().is_some() {
-            self.errands.push_back(Errand::Quiet(Command::Unobserve));
+            self.errands.push_back(FollowUp::Quiet(Command::Unobserve));
         }
     }
 
@@ -152,7 +152,7 @@ impl Session {
         for pattern in [false, true] {
             for target in self.subscriptions.targets(pattern) {
                 let command = self.leave(&target, shared);
-                self.errands.extend(command.map(Errand::Quiet));
+                self.errands.extend(command.map(FollowUp::Quiet));
             }
         }
         let client = shared.clients.at_mut(self.slot);
