@@ -13,18 +13,18 @@ use model::{Command, Envelopes, Reply};
 use serde::Serialize;
 
 use crate::body::{Answer, Body, Reader};
-use crate::counted::{Counted, REQUEST_BYTES};
 use crate::departure::Asker;
-use crate::followed::{Followed, Hangup};
+use crate::event_budget::{EventBudget, Hangup};
 use crate::gateway::{Gateway, Work};
 use crate::latest::Latest;
+use crate::memory_gauge::{MemoryGauge, REQUEST_BYTES};
 use crate::open::Open;
 use crate::origin::{self, AllowedHost, Caller};
 use crate::problem::{Problem, Result};
 use crate::query::{Query, segments};
 use crate::room::{Room, Rooms};
 use crate::route::Resource;
-use crate::silent::{SILENT_MAX, Silent};
+use crate::slow_clients::{SILENT_MAX, SlowClients};
 
 /// What an operator chooses.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub(crate) struct App<G> {
     /// For large answers that were not read yet.
     pub(crate) unread: Room,
     /// For events that were not: their readers may be silent for long, in nobody else's way.
-    pub(crate) followed: Followed,
+    pub(crate) followed: EventBudget,
     pub(crate) reader: Reader,
     pub(crate) latest: Latest,
 }
@@ -110,19 +110,19 @@ impl<G: Gateway> App<G> {
         let wait_max = options.pace_max;
         let room = |bytes| Room::new(bytes, &options.held_bytes);
         let (sent, said) = (room(part), room(part));
-        let silent = || Silent::new(SILENT_MAX);
+        let silent = || SlowClients::new(SILENT_MAX);
         let sent = Rooms { small: sent, large: room(3 * part), wait_max, silent: silent() };
         let said = Rooms { small: said.clone(), large: said, wait_max, silent: silent() };
         let reader = Reader { sent, said, idle: options.half_sent };
         let unread = room(2 * part);
-        let followed = Followed::new(part, &options.held_bytes);
+        let followed = EventBudget::new(part, &options.held_bytes);
         let (options, latest) = (Arc::new(options), Latest::default());
         Self { gateway, options, open, unread, followed, reader, latest }
     }
 
     /// Answers one request of a connection, whatever it is.
     pub(crate) async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
-        let _counted = Counted::new(&self.options.held_bytes, REQUEST_BYTES);
+        let _counted = MemoryGauge::new(&self.options.held_bytes, REQUEST_BYTES);
         let is_head = request.method() == Method::HEAD;
         let answer = self.try_answer(request, peer).await.and_then(|answer| self.hold(answer));
         let answer = answer.unwrap_or_else(|problem| problem.answer());

@@ -16,17 +16,17 @@ use bytes::Bytes;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use crate::counted::Counted;
+use crate::memory_gauge::MemoryGauge;
 use crate::room::FEW_BYTES;
-use crate::silent::{SILENT_MAX, Silence, Silent};
+use crate::slow_clients::{SILENT_MAX, Silence, SlowClients};
 
 /// So many bytes for all.
 #[derive(Clone, Debug)]
-pub(crate) struct Followed {
+pub(crate) struct EventBudget {
     state: Arc<Mutex<State>>,
     bytes_max: usize,
     /// Those of whom an event was not taken.
-    silent: Silent,
+    silent: SlowClients,
     held_bytes: Arc<AtomicUsize>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) type Hangup = Arc<Notify>;
 /// One who follows.
 #[derive(Clone, Debug)]
 pub(crate) struct Follower {
-    all: Followed,
+    all: EventBudget,
     hangup: Hangup,
     /// When it took an event.
     took: Arc<AtomicU64>,
@@ -72,15 +72,15 @@ pub(crate) struct Follower {
 pub(crate) struct Place {
     follower: Follower,
     bytes: usize,
-    counted: Counted,
+    counted: MemoryGauge,
     _silence: Silence,
 }
 
-impl Followed {
+impl EventBudget {
     /// What is taken is counted in `held_bytes`.
     pub(crate) fn new(bytes_max: usize, held_bytes: &Arc<AtomicUsize>) -> Self {
         let held_bytes = Arc::clone(held_bytes);
-        Self { state: Arc::default(), bytes_max, silent: Silent::new(SILENT_MAX), held_bytes }
+        Self { state: Arc::default(), bytes_max, silent: SlowClients::new(SILENT_MAX), held_bytes }
     }
 
     /// One more, by the connection that this closes.
@@ -112,7 +112,7 @@ impl Followed {
         state.waiting_bytes -= bytes;
         state.bytes += bytes;
         let silence = self.silent.begin(Instant::now(), &follower.hangup);
-        let counted = Counted::new(&self.held_bytes, bytes);
+        let counted = MemoryGauge::new(&self.held_bytes, bytes);
         Some((to, Place { follower, bytes, counted, _silence: silence }))
     }
 }
@@ -173,7 +173,7 @@ impl Follower {
 
 /// A wait, which ends when it is dropped.
 struct Line<'f> {
-    all: &'f Followed,
+    all: &'f EventBudget,
     rank: Rank,
     place: oneshot::Receiver<Place>,
 }
@@ -237,12 +237,15 @@ mod tests {
 
     const ALL: usize = 2 * FEW_BYTES;
 
-    fn followed(silent_max: Duration) -> Followed {
-        Followed { silent: Silent::new(silent_max), ..Followed::new(ALL, &Arc::default()) }
+    fn followed(silent_max: Duration) -> EventBudget {
+        EventBudget {
+            silent: SlowClients::new(silent_max),
+            ..EventBudget::new(ALL, &Arc::default())
+        }
     }
 
     /// Within a runtime whose timers this never waits for.
-    fn patiently(test: impl FnOnce(Followed)) {
+    fn patiently(test: impl FnOnce(EventBudget)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let _entered = runtime.enter();
         test(followed(Duration::from_secs(3600)));
@@ -259,7 +262,7 @@ mod tests {
         now(follower.place(bytes)).and_then(|place| place.unwrap())
     }
 
-    fn held(followed: &Followed) -> usize {
+    fn held(followed: &EventBudget) -> usize {
         let held = followed.held_bytes.load(Ordering::Relaxed);
         assert_eq!(held, followed.state().bytes);
         held

@@ -53,14 +53,17 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// Does these one after the other.
     ///
     /// # Errors
-    /// [`Trouble`]; what came before it was done, unless the work is atomic.
-    fn ask(&self, work: Work) -> impl Future<Output = Result<Vec<Reply>, Trouble>> + Send;
+    /// [`GatewayError`]; what came before it was done, unless the work is atomic.
+    fn ask(&self, work: Work) -> impl Future<Output = Result<Vec<Reply>, GatewayError>> + Send;
 
     /// Leases messages, waiting for the first.
     ///
     /// # Errors
-    /// [`Trouble`]; nothing was leased.
-    fn receive(&self, wanted: Wanted) -> impl Future<Output = Result<Vec<Leased>, Trouble>> + Send;
+    /// [`GatewayError`]; nothing was leased.
+    fn receive(
+        &self,
+        wanted: Wanted,
+    ) -> impl Future<Output = Result<Vec<Leased>, GatewayError>> + Send;
 
     /// Takes back what was leased and never reached a client, as if nobody had seen it.
     fn give_back(&self, tokens: Vec<Token>);
@@ -68,11 +71,11 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// Subscribes to a topic from now on.
     ///
     /// # Errors
-    /// [`Trouble`]; there is no subscription.
+    /// [`GatewayError`]; there is no subscription.
     fn follow(
         &self,
         topic: QueueName,
-    ) -> impl Future<Output = Result<Self::Events, Trouble>> + Send;
+    ) -> impl Future<Output = Result<Self::Events, GatewayError>> + Send;
 
     /// Whether messages are taken now.
     fn readiness(&self) -> Readiness;
@@ -209,7 +212,7 @@ pub struct Leased {
 
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum GatewayError {
     /// The engine refused it.
     Refused(Refusal),
     /// The lease is over: it ended by time, or the message was settled.

@@ -19,7 +19,7 @@ use crate::activity::Activity;
 /// Reading ends with an error where something stays half sent for too long, and writing where
 /// nothing is taken for as long. It counts only while somebody waits for more: what lies unread
 /// here is not its peer's fault.
-pub(crate) struct Prompt<S> {
+pub(crate) struct ReadTimeout<S> {
     stream: S,
     activity: Arc<Activity>,
     /// How long something may stay half sent, or not taken, if not for ever.
@@ -31,7 +31,7 @@ pub(crate) struct Prompt<S> {
     untaken: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Prompt<S> {
+impl<S> ReadTimeout<S> {
     pub(crate) const fn new(stream: S, activity: Arc<Activity>, most: Option<Duration>) -> Self {
         let progress = Progress::Undecided { seen: 0 };
         Self { stream, activity, most, progress, deadline: None, untaken: None }
@@ -72,7 +72,7 @@ fn poll_over(
     Poll::Ready(io::ErrorKind::TimedOut.into())
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Prompt<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ReadTimeout<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -95,7 +95,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Prompt<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Prompt<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ReadTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -286,7 +286,7 @@ mod tests {
         runtime.block_on(async {
             let (near, mut far) = tokio::io::duplex(4);
             let mut prompt =
-                Prompt::new(near, Arc::new(Activity::new()), Some(Duration::from_millis(1)));
+                ReadTimeout::new(near, Arc::new(Activity::new()), Some(Duration::from_millis(1)));
             prompt.write_all(b"took").await.unwrap();
             far.read_exact(&mut [0; 4]).await.unwrap();
             prompt.write_all(b"left").await.unwrap();

@@ -12,16 +12,16 @@ mod activity;
 mod app;
 mod base64;
 mod body;
-mod counted;
 mod cursor;
 mod departure;
 mod draft;
-mod followed;
+mod event_budget;
 mod gateway;
 mod guard;
 mod half_sent;
 mod journal;
 mod latest;
+mod memory_gauge;
 mod number;
 mod object;
 mod open;
@@ -36,10 +36,11 @@ mod receive;
 mod room;
 mod route;
 mod send;
+mod send_timeout;
 mod sent;
 mod serve;
 mod shown;
-mod silent;
+mod slow_clients;
 mod socket;
 mod standards;
 mod status;
@@ -47,13 +48,12 @@ mod token;
 mod topics;
 mod transactions;
 mod unique;
-mod untaken;
 
 pub use app::Options;
 pub use departure::Asker;
 pub use gateway::{
-    Events, Figures, Gateway, Guest, Leased, QueueFigures, Readiness, Sample, Seat, SegmentFigures,
-    Settling, Step, Summary, Trouble, Wanted, Work,
+    Events, Figures, Gateway, GatewayError, Guest, Leased, QueueFigures, Readiness, Sample, Seat,
+    SegmentFigures, Settling, Step, Summary, Wanted, Work,
 };
 pub use origin::{AllowedHost, NotAHost};
 pub use serve::{Stage, serve, serve_stream};

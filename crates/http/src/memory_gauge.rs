@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A part of all those bytes, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct MemoryGauge {
     all: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-impl Counted {
+impl MemoryGauge {
     pub(crate) fn new(all: &Arc<AtomicUsize>, bytes: usize) -> Self {
         all.fetch_add(bytes, Ordering::Relaxed);
         Self { all: Arc::clone(all), bytes }
@@ -24,7 +24,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for MemoryGauge {
     fn drop(&mut self) {
         self.set(0);
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::counted::REQUEST_BYTES;
+use crate::memory_gauge::REQUEST_BYTES;
 
 /// So many of all.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use model::{QueueFull, Refusal};
 use serde_json::json;
 
 use crate::body::{Answer, Body};
-use crate::gateway::Trouble;
+use crate::gateway::GatewayError;
 
 /// Why a request was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,11 +191,11 @@ impl Problem {
     }
 }
 
-impl From<Trouble> for Problem {
-    fn from(trouble: Trouble) -> Self {
+impl From<GatewayError> for Problem {
+    fn from(trouble: GatewayError) -> Self {
         match trouble {
-            Trouble::Refused(refusal) => refusal.into(),
-            Trouble::LeaseOver(token) => Self::new(
+            GatewayError::Refused(refusal) => refusal.into(),
+            GatewayError::LeaseOver(token) => Self::new(
                 StatusCode::GONE,
                 "lease-over",
                 "The lease is over",
@@ -204,10 +204,10 @@ impl From<Trouble> for Problem {
                      consumer may have the message: receive again, with a longer lease"
                 ),
             ),
-            Trouble::Busy => Self::busy(),
-            Trouble::Draining => Self::unready("draining", DRAINING),
-            Trouble::Stopping => Self::stopping(),
-            Trouble::Left => Self::client_left(),
+            GatewayError::Busy => Self::busy(),
+            GatewayError::Draining => Self::unready("draining", DRAINING),
+            GatewayError::Stopping => Self::stopping(),
+            GatewayError::Left => Self::client_left(),
         }
     }
 }
@@ -218,7 +218,7 @@ impl From<Refusal> for Problem {
             Refusal::StoreFull => Self::full(),
             Refusal::QueueFull(full) => Self::queue_full(&full),
             Refusal::MemoryFull => Self::memory_full(),
-            Refusal::Draining => Trouble::Draining.into(),
+            Refusal::Draining => GatewayError::Draining.into(),
             Refusal::TransactionTooLarge | Refusal::BatchTooLarge => Self::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too-large",
@@ -277,23 +277,27 @@ mod tests {
     fn every_trouble_says_what_to_do() {
         let token = "7-00000000000000ff".parse().unwrap();
         let cases = [
-            (Trouble::LeaseOver(token), 410, "receive again"),
-            (Trouble::Refused(Refusal::StoreFull), 507, "delete messages"),
-            (Trouble::Refused(Refusal::MemoryFull), 507, "--memory-limit"),
-            (Trouble::Refused(Refusal::TransactionTooLarge), 413, "in parts"),
-            (Trouble::Refused(Refusal::BatchTooLarge), 413, "in parts"),
-            (Trouble::Refused(Refusal::SendIdReused), 422, "a name of its own"),
-            (Trouble::Refused(Refusal::TooManyQueues { max: 9 }), 409, "9 queues"),
-            (Trouble::Refused(Refusal::TooManySubscriptions), 409, "100000 subscriptions at most"),
-            (Trouble::Refused(Refusal::TooManySelectors), 409, "256 different selectors"),
-            (Trouble::Refused(Refusal::TooManyPolicies), 409, "10000 queues have rules"),
-            (Trouble::Refused(Refusal::TooManyPolicies), 409, "DELETE /queues/NAME/policy"),
-            (Trouble::Refused(Refusal::PolicyAtOdds), 409, "when-full has to be"),
-            (Trouble::Busy, 503, "try again"),
-            (Trouble::Draining, 503, "another server"),
-            (Trouble::Refused(Refusal::Draining), 503, "another server"),
-            (Trouble::Stopping, 503, "ask again"),
-            (Trouble::Left, 503, "until the answer"),
+            (GatewayError::LeaseOver(token), 410, "receive again"),
+            (GatewayError::Refused(Refusal::StoreFull), 507, "delete messages"),
+            (GatewayError::Refused(Refusal::MemoryFull), 507, "--memory-limit"),
+            (GatewayError::Refused(Refusal::TransactionTooLarge), 413, "in parts"),
+            (GatewayError::Refused(Refusal::BatchTooLarge), 413, "in parts"),
+            (GatewayError::Refused(Refusal::SendIdReused), 422, "a name of its own"),
+            (GatewayError::Refused(Refusal::TooManyQueues { max: 9 }), 409, "9 queues"),
+            (
+                GatewayError::Refused(Refusal::TooManySubscriptions),
+                409,
+                "100000 subscriptions at most",
+            ),
+            (GatewayError::Refused(Refusal::TooManySelectors), 409, "256 different selectors"),
+            (GatewayError::Refused(Refusal::TooManyPolicies), 409, "10000 queues have rules"),
+            (GatewayError::Refused(Refusal::TooManyPolicies), 409, "DELETE /queues/NAME/policy"),
+            (GatewayError::Refused(Refusal::PolicyAtOdds), 409, "when-full has to be"),
+            (GatewayError::Busy, 503, "try again"),
+            (GatewayError::Draining, 503, "another server"),
+            (GatewayError::Refused(Refusal::Draining), 503, "another server"),
+            (GatewayError::Stopping, 503, "ask again"),
+            (GatewayError::Left, 503, "until the answer"),
         ];
         for (trouble, status, mend) in cases {
             let problem = Problem::from(trouble);

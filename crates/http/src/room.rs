@@ -12,9 +12,9 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::counted::Counted;
+use crate::memory_gauge::MemoryGauge;
 use crate::problem::{Problem, Result};
-use crate::silent::Silent;
+use crate::slow_clients::SlowClients;
 
 /// So many bytes for all.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Taken {
     permits: Option<OwnedSemaphorePermit>,
     /// It may take any more.
     beyond: Option<OwnedSemaphorePermit>,
-    counted: Option<Counted>,
+    counted: Option<MemoryGauge>,
 }
 
 impl Room {
@@ -88,7 +88,7 @@ impl Room {
     }
 
     fn count(&self, taken: &mut Taken, bytes: usize) {
-        taken.counted.get_or_insert_with(|| Counted::new(&self.held_bytes, 0)).set(bytes);
+        taken.counted.get_or_insert_with(|| MemoryGauge::new(&self.held_bytes, 0)).set(bytes);
     }
 
     /// The same bytes, which take room until the last who has them drops them. Of what was taken
@@ -142,7 +142,7 @@ pub(crate) struct Rooms {
     pub(crate) large: Room,
     pub(crate) wait_max: Duration,
     /// Those who have a part and do not send on.
-    pub(crate) silent: Silent,
+    pub(crate) silent: SlowClients,
 }
 
 /// A part of them, until it is dropped.
@@ -254,7 +254,7 @@ mod tests {
             small: room(2 * SMALL_BYTES),
             large: room(2 * SMALL_BYTES),
             wait_max: Duration::ZERO,
-            silent: Silent::new(Duration::from_secs(3600)),
+            silent: SlowClients::new(Duration::from_secs(3600)),
         };
         let place = |bytes: &[usize]| {
             let mut place = Place::default();

@@ -22,7 +22,7 @@ use crate::open::Admitted;
 
 /// What one connection has not taken, since when.
 #[derive(Debug, Default)]
-pub(crate) struct Untaken {
+pub(crate) struct SendTimeout {
     since: Mutex<Waits>,
     begun: Notify,
 }
@@ -36,11 +36,11 @@ struct Waits {
 
 /// Something that waits for the peer, until it is dropped.
 struct Wait {
-    all: Arc<Untaken>,
+    all: Arc<SendTimeout>,
     number: u64,
 }
 
-impl Untaken {
+impl SendTimeout {
     fn waits(&self) -> MutexGuard<'_, Waits> {
         self.since.lock().expect("invariant: nobody panics with what waits")
     }
@@ -82,7 +82,7 @@ impl Drop for Wait {
 pub(crate) struct Pieces {
     body: Body,
     /// `None`: its connection tells by itself.
-    untaken: Option<Arc<Untaken>>,
+    untaken: Option<Arc<SendTimeout>>,
     /// It was begun, and this is left of it.
     rest: Bytes,
     /// Until it is asked for more.
@@ -105,11 +105,11 @@ impl AsRef<[u8]> for Piece {
 impl Pieces {
     pub(crate) fn new(
         body: Body,
-        untaken: Option<Arc<Untaken>>,
+        untaken: Option<Arc<SendTimeout>>,
         request: (Option<Admitted>, OpenRequest),
     ) -> Self {
         let has_more = !body.is_end_stream();
-        let wait = untaken.as_ref().filter(|_| has_more).map(Untaken::wait);
+        let wait = untaken.as_ref().filter(|_| has_more).map(SendTimeout::wait);
         Self { body, untaken, rest: Bytes::new(), wait, _request: request }
     }
 }
@@ -172,13 +172,13 @@ mod tests {
         (None, Arc::new(Activity::new()).open())
     }
 
-    fn waiting(untaken: &Untaken) -> usize {
+    fn waiting(untaken: &SendTimeout) -> usize {
         untaken.waits().by_number.len()
     }
 
     #[test]
     fn a_body_waits_for_its_peer_until_all_pieces_are_taken() {
-        let untaken = Arc::new(Untaken::default());
+        let untaken = Arc::new(SendTimeout::default());
         let bytes = Bytes::from(vec![b'x'; 2 * PIECE_BYTES + 1]);
         let mut pieces = Pieces::new(bytes.clone().into(), Some(Arc::clone(&untaken)), open());
         assert_eq!(pieces.size_hint().exact(), Some(bytes.len() as u64));
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_body_that_has_nothing_to_say_waits_for_nobody() {
-        let untaken = Arc::new(Untaken::default());
+        let untaken = Arc::new(SendTimeout::default());
         let empty = Pieces::new(Body::Sent, Some(Arc::clone(&untaken)), open());
         let (_to, stream) = tokio::sync::mpsc::channel(1);
         let mut stream = Pieces::new(Body::Stream(stream), Some(Arc::clone(&untaken)), open());
@@ -211,7 +211,7 @@ mod tests {
     fn who_leaves_something_for_too_long_is_found() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let untaken = Arc::new(Untaken::default());
+            let untaken = Arc::new(SendTimeout::default());
             let left = async {
                 drop(untaken.wait());
                 std::future::pending::<()>().await;

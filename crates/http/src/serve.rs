@@ -18,14 +18,14 @@ use tokio::time::{sleep, timeout};
 use crate::activity::{Activity, Overdue};
 use crate::app::{App, Options, Peer};
 use crate::departure::{Asker, Socket};
-use crate::followed::Hangup;
+use crate::event_budget::Hangup;
 use crate::gateway::{Gateway, Guest, Seat as _};
 use crate::guard::guarded;
-use crate::half_sent::Prompt;
+use crate::half_sent::ReadTimeout;
 use crate::open::Asking;
 use crate::problem::Problem;
+use crate::send_timeout::{Pieces, SendTimeout};
 use crate::socket::Listener;
-use crate::untaken::{Pieces, Untaken};
 
 /// How far the life of a server has come. Ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,9 +119,9 @@ async fn converse<G: Gateway>(
 ) {
     let (half_sent, idle) = (app.options.half_sent, app.options.idle);
     let hangup = Arc::clone(&peer.hangup);
-    let untaken = Arc::new(Untaken::default());
+    let untaken = Arc::new(SendTimeout::default());
     let activity = Arc::new(Activity::new());
-    let stream = Prompt::new(stream, Arc::clone(&activity), half_sent);
+    let stream = ReadTimeout::new(stream, Arc::clone(&activity), half_sent);
     let answerer = Answerer {
         asking: app.open.connection(),
         app,
@@ -180,7 +180,7 @@ struct Answerer<G: Gateway> {
     /// Kept until the connection ends.
     seat: Option<G::Seat>,
     asking: Asking,
-    untaken: Arc<Untaken>,
+    untaken: Arc<SendTimeout>,
     activity: Arc<Activity>,
 }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// All of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Silent {
+pub(crate) struct SlowClients {
     /// For how long they may be.
     most: Duration,
     state: Arc<Mutex<State>>,
@@ -30,11 +30,11 @@ type Key = (Instant, u64);
 /// One who is silent, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Silence {
-    all: Silent,
+    all: SlowClients,
     key: Key,
 }
 
-impl Silent {
+impl SlowClients {
     pub(crate) fn new(most: Duration) -> Self {
         Self { most, state: Arc::default() }
     }
@@ -94,7 +94,7 @@ mod tests {
     fn while_somebody_waits_who_is_silent_longest_is_told_first() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let silent = Silent::new(Duration::from_millis(1));
+            let silent = SlowClients::new(Duration::from_millis(1));
             let [first, second, gone] = [(); 3].map(|()| Arc::new(Notify::new()));
             let now = Instant::now();
             let _second = silent.begin(now, &second);

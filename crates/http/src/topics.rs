@@ -11,10 +11,10 @@ use tokio::time::sleep;
 
 use crate::app::{App, Asked, Peer, text};
 use crate::body::{Answer, Body};
-use crate::counted::{Counted, REQUEST_BYTES};
-use crate::followed::{Crowded, Follower};
+use crate::event_budget::{Crowded, Follower};
 use crate::gateway::{Events, Gateway};
 use crate::guard::attachment;
+use crate::memory_gauge::{MemoryGauge, REQUEST_BYTES};
 use crate::problem::Result;
 use crate::shown;
 
@@ -25,8 +25,9 @@ impl<G: Gateway> App<G> {
         // What is on its way to the connection; all else waits where the credit bounds it.
         let (to, pieces) = mpsc::channel(1);
         let Peer { hangup, asker, .. } = asked.peer;
-        let following = pass_on(events, self.options.envelopes, self.followed.follower(hangup), to);
-        let counted = Counted::new(&self.options.held_bytes, REQUEST_BYTES);
+        let following =
+            forward_events(events, self.options.envelopes, self.followed.follower(hangup), to);
+        let counted = MemoryGauge::new(&self.options.held_bytes, REQUEST_BYTES);
         tokio::spawn(async move {
             tokio::select! {
                 () = following => {}
@@ -44,7 +45,7 @@ impl<G: Gateway> App<G> {
 }
 
 /// Until one of the two ends is gone.
-async fn pass_on(
+async fn forward_events(
     mut events: impl Events,
     envelopes: Envelopes,
     follower: Follower,

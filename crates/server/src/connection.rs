@@ -18,7 +18,7 @@ use crate::buffered::{Buffered, Held};
 use crate::config::Limits;
 use crate::events::EventSet;
 use crate::outgoing::Outgoing;
-use crate::peer::{Commons, Peer, name_of};
+use crate::peer::{Peer, ProtocolState, name_of};
 use crate::seats::Seat;
 use crate::wrong_protocol::Head;
 
@@ -51,12 +51,12 @@ pub(crate) struct Connection {
     /// Something was said that has not to wait for the log.
     is_free: bool,
     /// What the server's stop does to a command that waits.
-    dismissal: Dismissal,
+    dismissal: WaitCancel,
     /// Until its first bytes told what it speaks.
     head: Option<Head>,
     /// What it speaks, where that is not what is served.
     wrong: Option<WrongProtocol>,
-    marks: Marks,
+    marks: ListFlags,
 }
 
 /// How much is known about the end of a peer's bytes.
@@ -72,7 +72,7 @@ enum HalfClosed {
 /// A command that waits for what others do, as the server stops: its peer, which waits for no
 /// certain time, is not told that this time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dismissal {
+enum WaitCancel {
     No,
     /// Its wait is ended.
     Begun,
@@ -82,7 +82,7 @@ enum Dismissal {
 
 /// Through whom a connection ends: whether what its peer held was delivered in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parting {
+pub(crate) enum CloseReason {
     /// The peer is gone, or did not do what it must.
     Lost,
     /// The server stops, or has no memory left for it.
@@ -91,7 +91,7 @@ pub(crate) enum Parting {
 
 /// In which of the reactor's lists a connection stands.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct ListFlags {
     /// To be read from and stepped in the next turn.
     pub(crate) attention: bool,
     /// Touched in this turn.
@@ -134,10 +134,10 @@ impl Connection {
             postponed: None,
             farewell: false,
             is_free: false,
-            dismissal: Dismissal::No,
+            dismissal: WaitCancel::No,
             head: Some(Head::default()),
             wrong: None,
-            marks: Marks::default(),
+            marks: ListFlags::default(),
         }
     }
 
@@ -145,7 +145,7 @@ impl Connection {
         self.id
     }
 
-    pub(crate) const fn marks(&mut self) -> &mut Marks {
+    pub(crate) const fn marks(&mut self) -> &mut ListFlags {
         &mut self.marks
     }
 
@@ -246,7 +246,7 @@ impl Connection {
     pub(crate) fn next_command(
         &mut self,
         now: Nanos,
-        commons: &mut Commons,
+        commons: &mut ProtocolState,
         allowance: usize,
     ) -> Option<Command> {
         if self.broken || self.is_backlogged(allowance) {
@@ -295,7 +295,7 @@ impl Connection {
         }
         let command = self.peer.stop_waiting();
         if command.is_some() {
-            self.dismissal = Dismissal::Begun;
+            self.dismissal = WaitCancel::Begun;
         }
         command
     }
@@ -305,12 +305,12 @@ impl Connection {
     pub(crate) fn reply(
         &mut self,
         output: Output,
-        commons: &mut Commons,
+        commons: &mut ProtocolState,
         durable: Durable,
     ) -> After {
         assert!(output.session == self.id, "invariant: replies reach their own session");
-        if self.dismissal == Dismissal::Begun && gives_up(&output.reply) {
-            self.dismissal = Dismissal::Done;
+        if self.dismissal == WaitCancel::Begun && gives_up(&output.reply) {
+            self.dismissal = WaitCancel::Done;
             return After::NOTHING;
         }
         self.is_free |= durable.covers(output.after) && !self.outgoing.is_held();
@@ -424,7 +424,7 @@ impl Connection {
     /// Whether nothing can come of it any more.
     pub(crate) fn is_finished(&self) -> bool {
         let told = self.half_closed == HalfClosed::Told && !self.readable && !self.unfinished;
-        let answered = told && !self.peer.awaits_reply() || self.dismissal == Dismissal::Done;
+        let answered = told && !self.peer.awaits_reply() || self.dismissal == WaitCancel::Done;
         let silent = self.outgoing.is_empty() && !self.peer.is_holding() && !self.is_postponed();
         self.broken || ((answered || self.peer.wants_close()) && silent)
     }
@@ -458,7 +458,7 @@ impl Connection {
     }
 
     /// Ends the session's part; the broker's is the reactor's to end.
-    pub(crate) fn close(mut self, commons: &mut Commons, buffered: &Buffered) {
+    pub(crate) fn close(mut self, commons: &mut ProtocolState, buffered: &Buffered) {
         self.held.recount(0, 0, buffered);
         self.peer.close(commons);
     }
@@ -501,7 +501,7 @@ mod tests {
     struct Line {
         peer: UnixStream,
         connection: Connection,
-        commons: Commons,
+        commons: ProtocolState,
     }
 
     const ID: SessionId = SessionId(1);
@@ -511,7 +511,7 @@ mod tests {
             let (peer, socket) = UnixStream::pair().unwrap();
             peer.set_nonblocking(true).unwrap();
             socket.set_nonblocking(true).unwrap();
-            let (socket, mut commons) = (OwnedFd::from(socket), Commons::idle());
+            let (socket, mut commons) = (OwnedFd::from(socket), ProtocolState::idle());
             let session = Peer::new(protocol, ID, &socket, &mut commons, Nanos(0));
             let connection =
                 Connection::new(ID, Arc::new(socket), session, Seat::of_test(), Nanos(0));
@@ -754,7 +754,7 @@ mod tests {
     fn each_command_has_the_whole_time_to_be_sent() {
         let (mut peer, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
-        let mut commons = Commons::idle();
+        let mut commons = ProtocolState::idle();
         let id = SessionId(1);
         let socket = Arc::new(OwnedFd::from(socket));
         let protocol = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos(0));

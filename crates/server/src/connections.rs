@@ -112,13 +112,13 @@ mod tests {
 
     use super::*;
     use crate::config::Protocol;
-    use crate::peer::{Commons, Peer};
+    use crate::peer::{Peer, ProtocolState};
     use crate::seats::Seat;
 
     fn insert(connections: &mut Connections) -> SessionId {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let mut commons = Commons::idle();
+        let mut commons = ProtocolState::idle();
         let id = connections.next_id();
         let socket = Arc::new(OwnedFd::from(socket));
         let peer = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos::ZERO);

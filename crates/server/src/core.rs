@@ -13,13 +13,13 @@ use model::{Nanos, Output};
 use crate::connections::reactor_of;
 use crate::counters::{Latencies, Span};
 use crate::evictions::Evictions;
-use crate::peer::Commons;
+use crate::peer::ProtocolState;
 use crate::post::Post;
 
 /// Everything behind the one lock. A reactor takes it once a turn, a committer twice a write.
 pub(crate) struct Core {
     pub(crate) broker: Broker<File>,
-    pub(crate) commons: Commons,
+    pub(crate) commons: ProtocolState,
     /// What the broker says; drained by whoever made it speak.
     pub(crate) outputs: Vec<Output>,
     pub(crate) latencies: Latencies,
@@ -42,7 +42,7 @@ pub(crate) struct Core {
 pub(crate) type Transfer = ScheduledWrite<File>;
 
 impl Core {
-    pub(crate) fn new(broker: Broker<File>, commons: Commons, reactors: usize) -> Self {
+    pub(crate) fn new(broker: Broker<File>, commons: ProtocolState, reactors: usize) -> Self {
         Self {
             broker,
             commons,

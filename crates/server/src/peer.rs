@@ -21,7 +21,7 @@ use crate::outgoing::Outgoing;
 
 /// What all connections of a protocol share, and all protocols.
 #[derive(Debug)]
-pub(crate) struct Commons {
+pub(crate) struct ProtocolState {
     pub(crate) draining: Draining,
     pub(crate) wall_clock: WallClock,
     pub(crate) beanstalkd: Shared,
@@ -29,7 +29,7 @@ pub(crate) struct Commons {
     pub(crate) redis: resp::Shared,
 }
 
-impl Commons {
+impl ProtocolState {
     /// The shared part of each protocol, and one flag of draining and one clock for all.
     pub(crate) fn new(
         mut beanstalkd: Shared,
@@ -81,7 +81,7 @@ impl Peer {
         protocol: Protocol,
         id: SessionId,
         socket: &OwnedFd,
-        commons: &mut Commons,
+        commons: &mut ProtocolState,
         now: Nanos,
     ) -> Self {
         match protocol {
@@ -142,7 +142,7 @@ impl Peer {
     pub(crate) fn poll_command(
         &mut self,
         now: Nanos,
-        commons: &mut Commons,
+        commons: &mut ProtocolState,
         outgoing: &mut Outgoing,
     ) -> Option<Command> {
         outgoing.say(After::NOTHING, |out| match self {
@@ -169,7 +169,7 @@ impl Peer {
     pub(crate) fn reply(
         &mut self,
         output: Output,
-        commons: &mut Commons,
+        commons: &mut ProtocolState,
         outgoing: &mut Outgoing,
     ) -> After {
         match self {
@@ -373,7 +373,7 @@ impl Peer {
     }
 
     /// It is gone.
-    pub(crate) fn close(self, commons: &mut Commons) {
+    pub(crate) fn close(self, commons: &mut ProtocolState) {
         match self {
             Self::Beanstalkd(peer) => peer.session.close(&mut commons.beanstalkd),
             Self::Redis(peer) => peer.session.close(&mut commons.redis),
@@ -406,7 +406,7 @@ fn ends(socket: &OwnedFd) -> Option<resp::Ends> {
 }
 
 #[cfg(test)]
-impl Commons {
+impl ProtocolState {
     /// For connections of tests.
     pub(crate) fn idle() -> Self {
         let facts = || {

@@ -12,7 +12,7 @@ use journal::Durable;
 use model::{Nanos, SessionId};
 
 use crate::Failure;
-use crate::connection::{Marks, Parting};
+use crate::connection::{CloseReason, ListFlags};
 use crate::connections::Connections;
 use crate::deadlines::Deadlines;
 use crate::events::{Event, EventSet, Events};
@@ -30,7 +30,7 @@ pub(crate) struct Reactor<'a> {
     acceptor: Option<Acceptor>,
     pub(crate) connections: Connections,
     pub(crate) deadlines: Deadlines,
-    pub(crate) lists: Lists,
+    pub(crate) lists: RunLists,
     /// When this turn began.
     pub(crate) now: Nanos,
     /// Bytes of answers that a connection may leave unread in this turn.
@@ -60,7 +60,7 @@ pub(crate) struct Reactor<'a> {
 /// Connections with something to do, by what it is. A connection stands in each list once, which
 /// its own marks see to.
 #[derive(Debug, Default)]
-pub(crate) struct Lists {
+pub(crate) struct RunLists {
     /// Accepted, and not yet known to the core.
     pub(crate) arrivals: Vec<Arrival>,
     /// To be read from and stepped in this turn.
@@ -76,9 +76,9 @@ pub(crate) struct Lists {
     /// Hold replies that wait for a write.
     pub(crate) holding: Vec<SessionId>,
     /// Found to be over in this turn.
-    pub(crate) finished: Vec<(SessionId, Parting)>,
+    pub(crate) finished: Vec<(SessionId, CloseReason)>,
     /// Served no longer, and to be closed.
-    pub(crate) parting: VecDeque<(SessionId, Parting)>,
+    pub(crate) parting: VecDeque<(SessionId, CloseReason)>,
     /// Steps that closing may still take in this turn.
     pub(crate) closing_steps: u64,
     /// Gave the broker something to do in this turn.
@@ -100,7 +100,7 @@ impl<'a> Reactor<'a> {
             acceptor,
             connections: Connections::new(index),
             deadlines: Deadlines::default(),
-            lists: Lists::default(),
+            lists: RunLists::default(),
             now: hub.clock.now(),
             allowance: 0,
             mailed: 0,
@@ -345,7 +345,7 @@ impl<'a> Reactor<'a> {
             return true;
         }
         connection.let_go(&hub.buffered);
-        self.lists.finish(connection.id(), Parting::Dismissed, connection.marks());
+        self.lists.finish(connection.id(), CloseReason::Dismissed, connection.marks());
         let text = format_args!(
             "closed a connection that held {held} bytes, the most: all together held more than \
              {most} (--max-buffered-bytes)"
@@ -368,7 +368,7 @@ impl<'a> Reactor<'a> {
             }
             let deadline = connection.deadline(&self.hub.limits, self.now);
             if deadline.is_some_and(|deadline| deadline <= self.now) {
-                self.lists.finish(session, Parting::Lost, connection.marks());
+                self.lists.finish(session, CloseReason::Lost, connection.marks());
             } else {
                 self.deadlines.watch(session, &mut connection.marks().watched, deadline);
             }
@@ -386,7 +386,7 @@ impl<'a> Reactor<'a> {
 
     /// Sends to one connection, and finds out what it waits for now.
     pub(crate) fn send(&mut self, session: SessionId) {
-        let parting = if self.is_stopping() { Parting::Dismissed } else { Parting::Lost };
+        let parting = if self.is_stopping() { CloseReason::Dismissed } else { CloseReason::Lost };
         let Some(connection) = self.connections.get_mut(session) else { return };
         let limits = &self.hub.limits;
         // As of now: others have taken room in this turn.
@@ -423,7 +423,7 @@ impl<'a> Reactor<'a> {
         self.lists.unread.clear();
         for session in self.connections.ids() {
             if let Some(connection) = self.connections.get_mut(session) {
-                self.lists.finish(session, Parting::Dismissed, connection.marks());
+                self.lists.finish(session, CloseReason::Dismissed, connection.marks());
             }
         }
     }
@@ -453,37 +453,42 @@ impl<'a> Reactor<'a> {
     }
 }
 
-impl Lists {
+impl RunLists {
     /// Connections are to be closed.
     pub(crate) fn have_leaving(&self) -> bool {
         !self.finished.is_empty() || !self.parting.is_empty()
     }
 
-    pub(crate) fn attend(&mut self, session: SessionId, marks: &mut Marks) {
+    pub(crate) fn attend(&mut self, session: SessionId, marks: &mut ListFlags) {
         if !std::mem::replace(&mut marks.attention, true) {
             self.attention.push(session);
         }
     }
 
-    pub(crate) fn touch(&mut self, session: SessionId, marks: &mut Marks) {
+    pub(crate) fn touch(&mut self, session: SessionId, marks: &mut ListFlags) {
         if !std::mem::replace(&mut marks.touched, true) {
             self.touched.push(session);
         }
     }
 
-    pub(crate) fn postpone(&mut self, session: SessionId, marks: &mut Marks) {
+    pub(crate) fn postpone(&mut self, session: SessionId, marks: &mut ListFlags) {
         if !std::mem::replace(&mut marks.postponed, true) {
             self.postponed.push(session);
         }
     }
 
-    pub(crate) fn hold(&mut self, session: SessionId, marks: &mut Marks) {
+    pub(crate) fn hold(&mut self, session: SessionId, marks: &mut ListFlags) {
         if !std::mem::replace(&mut marks.holding, true) {
             self.holding.push(session);
         }
     }
 
-    pub(crate) fn finish(&mut self, session: SessionId, parting: Parting, marks: &mut Marks) {
+    pub(crate) fn finish(
+        &mut self,
+        session: SessionId,
+        parting: CloseReason,
+        marks: &mut ListFlags,
+    ) {
         if !std::mem::replace(&mut marks.finished, true) {
             self.finished.push((session, parting));
         }

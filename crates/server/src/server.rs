@@ -28,7 +28,7 @@ use crate::gateway::{HttpThread, Inbox};
 use crate::hub::{Hub, Parts, Phase};
 use crate::listener::{self, Acceptor, Listener};
 use crate::memory::{self, MemoryShares};
-use crate::peer::Commons;
+use crate::peer::ProtocolState;
 use crate::post::Post;
 use crate::reactor::Reactor;
 use crate::{Failure, Log, StartError};
@@ -331,7 +331,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     tell_clock(config.log, &clock);
     let gauges = Arc::new(JournalGauges::new(segment_bytes));
     let facts = || Box::new(ProcessFacts::new(clock, Arc::clone(&gauges)));
-    let commons = Commons::new(
+    let commons = ProtocolState::new(
         Shared::new(job_bytes(config), facts()),
         amqp_options(config),
         resp::Shared::new(redis_options(config), facts()),

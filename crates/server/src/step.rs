@@ -2,13 +2,13 @@
 
 use model::{After, Nanos, SessionId, limits};
 
-use crate::connection::{Connection, Parting};
+use crate::connection::{CloseReason, Connection};
 use crate::connections::reactor_of;
 use crate::core::Core;
 use crate::hub::{Commit, Hub};
 use crate::peer::{Peer, name_of};
 use crate::post::Arrival;
-use crate::reactor::{Lists, Reactor};
+use crate::reactor::{Reactor, RunLists};
 
 impl Reactor<'_> {
     /// Steps the broker with everything that has come in, and decides who writes what became of
@@ -82,10 +82,10 @@ impl Reactor<'_> {
             connection.close(&mut core.commons, &self.hub.buffered);
             let before = core.broker.steps();
             match parting {
-                Parting::Lost => {
+                CloseReason::Lost => {
                     core.broker.close_session(self.now, session, &mut core.outputs);
                 }
-                Parting::Dismissed => {
+                CloseReason::Dismissed => {
                     core.broker.dismiss_session(self.now, session, &mut core.outputs);
                 }
             }
@@ -261,7 +261,7 @@ fn end_waits(core: &mut Core, hub: &Hub, now: Nanos, reactor: usize) {
     }
 }
 
-impl Lists {
+impl RunLists {
     fn need_no_step(&self) -> bool {
         self.arrivals.is_empty()
             && self.attention.is_empty()

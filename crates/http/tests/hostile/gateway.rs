@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use engine::{Effects, Engine, EngineOptions};
 use http_api::{
-    Events, Figures, Gateway, Guest, Leased, Readiness, SegmentFigures, Settling, Step, Token,
-    Trouble, Wanted, Work,
+    Events, Figures, Gateway, GatewayError, Guest, Leased, Readiness, SegmentFigures, Settling,
+    Step, Token, Wanted, Work,
 };
 use model::{
     AdminCommand, Command, Delivery, MessageId, Nanos, QueueName, Reply, SessionId, Settlement,
@@ -65,7 +65,7 @@ impl Ours {
         reply
     }
 
-    fn step(&self, step: Step) -> Result<Reply, Trouble> {
+    fn step(&self, step: Step) -> Result<Reply, GatewayError> {
         let command = match step {
             Step::Put { to, message, count } => {
                 assert!((1..=limits::TRANSACTION_RECORDS_MAX as u64).contains(&count));
@@ -73,13 +73,13 @@ impl Ours {
                 Command::PutTo { to, message, transaction: None }
             }
             Step::Settle { token, .. } if token.nonce != NONCE => {
-                return Err(Trouble::LeaseOver(token));
+                return Err(GatewayError::LeaseOver(token));
             }
             Step::Settle { token: Token { message, .. }, settling } => settle(message, settling),
             Step::Command(command) => bounded(command),
         };
         match self.perform(command) {
-            Some(Reply::Refused(refusal)) => Err(Trouble::Refused(refusal)),
+            Some(Reply::Refused(refusal)) => Err(GatewayError::Refused(refusal)),
             Some(reply) => Ok(reply),
             None => panic!("a command that waits"),
         }
@@ -126,7 +126,7 @@ impl Gateway for Ours {
         Some(())
     }
 
-    async fn ask(&self, work: Work) -> Result<Vec<Reply>, Trouble> {
+    async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
         if self.1.load(Ordering::Relaxed) {
             return pending().await;
         }
@@ -149,7 +149,7 @@ impl Gateway for Ours {
         work.steps.into_iter().map(|step| self.step(step)).collect()
     }
 
-    async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, Trouble> {
+    async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
         assert!((1..=limits::PAGE_MESSAGES_MAX).contains(&wanted.max));
         assert!(wanted.lease > Nanos::ZERO);
         let leased = (1..8).filter_map(|number| {
@@ -170,7 +170,7 @@ impl Gateway for Ours {
         }
     }
 
-    async fn follow(&self, _topic: QueueName) -> Result<Silence, Trouble> {
+    async fn follow(&self, _topic: QueueName) -> Result<Silence, GatewayError> {
         Ok(Silence)
     }
 

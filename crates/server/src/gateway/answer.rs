@@ -1,6 +1,6 @@
 //! Answers on their way to tasks, held until the log is durable enough.
 
-use http_api::{Leased, Token, Trouble};
+use http_api::{GatewayError, Leased, Token};
 use journal::Durable;
 use model::{After, Delivery, Durability, Lsn, Reply, WallClock};
 use tokio::sync::{mpsc, oneshot};
@@ -38,9 +38,9 @@ impl Waits {
 /// An answer and its addressee.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Work(WorkReply, Result<Vec<Reply>, Trouble>),
-    Received(ReceiveReply, Result<Vec<Leased>, Trouble>),
-    Followed(oneshot::Sender<Result<(), Trouble>>, Result<(), Trouble>),
+    Work(WorkReply, Result<Vec<Reply>, GatewayError>),
+    Received(ReceiveReply, Result<Vec<Leased>, GatewayError>),
+    Followed(oneshot::Sender<Result<(), GatewayError>>, Result<(), GatewayError>),
     Event(mpsc::Sender<Delivery>, Delivery),
 }
 

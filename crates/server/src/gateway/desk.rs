@@ -1,6 +1,6 @@
 //! What the pump keeps, and how it steps the broker while it holds the lock.
 
-use http_api::{Leased, Trouble};
+use http_api::{GatewayError, Leased};
 use journal::Durable;
 use model::{After, Command, Nanos, Output, Reply, SessionId, WallClock};
 
@@ -17,7 +17,7 @@ use crate::step::STEPS_PER_TURN;
 
 /// The gateway's own sessions, and who waits for them.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct GatewayState {
     index: usize,
     sessions: u64,
     session: SessionId,
@@ -50,7 +50,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-impl Desk {
+impl GatewayState {
     /// A desk whose sessions are numbered as those of reactor `index`.
     pub(crate) fn new(index: usize, instance: u64, receives_max: usize, clock: WallClock) -> Self {
         Self {
@@ -135,7 +135,9 @@ impl Desk {
         let Some(wish) = inbox.pop() else { return false };
         match wish {
             Wish::Work(ticket, work, reply) => self.begin_work(locked, ticket, work, reply),
-            Wish::Receive(_, _, reply) if self.stopping => drop(reply.send(Err(Trouble::Stopping))),
+            Wish::Receive(_, _, reply) if self.stopping => {
+                drop(reply.send(Err(GatewayError::Stopping)))
+            }
             Wish::Receive(ticket, wanted, reply) => {
                 self.begin_receive(locked, ticket, wanted, reply);
             }
@@ -147,7 +149,7 @@ impl Desk {
                 self.give_back(locked, token);
             }),
             Wish::Follow(_, _, _, reply) if self.stopping => {
-                drop(reply.send(Err(Trouble::Stopping)));
+                drop(reply.send(Err(GatewayError::Stopping)));
             }
             Wish::Follow(ticket, topic, to, reply) => {
                 self.begin_to_follow(locked, ticket, topic, to, reply);

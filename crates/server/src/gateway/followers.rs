@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use http_api::Trouble;
+use http_api::GatewayError;
 use model::{
     After, Command, Delivery, LinkId, Matching, MessageId, Nanos, QueueName, Reply, SessionId,
     Settlement, Subscription, words,
@@ -11,7 +11,7 @@ use model::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::answer::{Answer, Waits};
-use crate::gateway::desk::{Desk, Locked};
+use crate::gateway::desk::{GatewayState, Locked};
 use crate::gateway::inbox::Ticket;
 
 /// Those who follow.
@@ -90,14 +90,14 @@ impl Followers {
     }
 }
 
-impl Desk {
+impl GatewayState {
     pub(crate) fn begin_to_follow(
         &mut self,
         locked: &mut Locked<'_>,
         ticket: Ticket,
         topic: QueueName,
         to: ToFollower,
-        reply: oneshot::Sender<Result<(), Trouble>>,
+        reply: oneshot::Sender<Result<(), GatewayError>>,
     ) {
         let session = self.next_session();
         locked.core.broker.open_session(session);
@@ -122,7 +122,7 @@ impl Desk {
         if let Some((after, answer)) = self.call_as(locked, session, subscribe) {
             waits.add(after);
             if let Reply::Refused(refusal) = answer {
-                result = Err(Trouble::Refused(refusal));
+                result = Err(GatewayError::Refused(refusal));
             }
         }
         match result {

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use http_api::{
-    Asker, Events, Figures, Guest, Leased, Readiness, SegmentFigures, Token, Trouble, Wanted, Work,
+    Asker, Events, Figures, GatewayError, Guest, Leased, Readiness, SegmentFigures, Token, Wanted,
+    Work,
 };
 use model::{Delivery, Nanos, QueueName, Reply, limits};
 use tokio::sync::{mpsc, oneshot};
@@ -51,7 +52,7 @@ impl http_api::Gateway for Gateway {
         Some(Seat(Mutex::new(seat)))
     }
 
-    async fn ask(&self, work: Work) -> Result<Vec<Reply>, Trouble> {
+    async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (ticket, asker) = (self.ticket(), work.asker.clone());
         self.hub.inbox.push(Wish::Work(ticket, work, reply))?;
@@ -60,7 +61,7 @@ impl http_api::Gateway for Gateway {
             .await
     }
 
-    async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, Trouble> {
+    async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (ticket, asker) = (self.ticket(), wanted.asker.clone());
         self.hub.inbox.push(Wish::Receive(ticket, wanted, reply))?;
@@ -74,7 +75,7 @@ impl http_api::Gateway for Gateway {
         give_back(&self.hub.inbox, tokens);
     }
 
-    async fn follow(&self, topic: QueueName) -> Result<Following, Trouble> {
+    async fn follow(&self, topic: QueueName) -> Result<Following, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (to, events) = mpsc::channel(WINDOW as usize);
         let to = ToFollower { messages: to, end: Arc::default() };
@@ -82,7 +83,7 @@ impl http_api::Gateway for Gateway {
         self.hub.inbox.push(Wish::Follow(ticket, topic, to, reply))?;
         let inbox = Arc::clone(&self.hub.inbox);
         let following = Following { inbox, ticket, events, end, taken: 0, taken_bytes: 0 };
-        answer.await.unwrap_or(Err(Trouble::Stopping))?;
+        answer.await.unwrap_or(Err(GatewayError::Stopping))?;
         Ok(following)
     }
 
@@ -117,14 +118,14 @@ impl http_api::Gateway for Gateway {
 struct Waiting<'a, T> {
     inbox: &'a Inbox,
     ticket: Ticket,
-    answer: Option<oneshot::Receiver<Result<T, Trouble>>>,
+    answer: Option<oneshot::Receiver<Result<T, GatewayError>>>,
     /// What becomes of an answer that came too late.
     untaken: fn(&Inbox, T),
 }
 
 impl<T> Waiting<'_, T> {
     /// Who leaves is answered as soon as it need not wait.
-    async fn end(mut self, asker: &Asker) -> Result<T, Trouble> {
+    async fn end(mut self, asker: &Asker) -> Result<T, GatewayError> {
         let answer = self.answer.as_mut().expect("invariant: it is waited for once");
         let result = tokio::select! {
             biased;
@@ -135,7 +136,7 @@ impl<T> Waiting<'_, T> {
                 answer.await
             }
         };
-        let result = result.unwrap_or(Err(Trouble::Stopping));
+        let result = result.unwrap_or(Err(GatewayError::Stopping));
         self.answer = None;
         result
     }

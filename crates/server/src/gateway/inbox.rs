@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use http_api::{Leased, Token, Trouble, Wanted, Work};
+use http_api::{GatewayError, Leased, Token, Wanted, Work};
 use model::{QueueName, Reply};
 use tokio::sync::{Notify, oneshot};
 
 use crate::gateway::followers::ToFollower;
 
 /// Who gets what became of some work.
-pub(crate) type WorkReply = oneshot::Sender<Result<Vec<Reply>, Trouble>>;
+pub(crate) type WorkReply = oneshot::Sender<Result<Vec<Reply>, GatewayError>>;
 /// Who gets what was received.
-pub(crate) type ReceiveReply = oneshot::Sender<Result<Vec<Leased>, Trouble>>;
+pub(crate) type ReceiveReply = oneshot::Sender<Result<Vec<Leased>, GatewayError>>;
 
 /// Tells one work, receive or follower of this process from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub(crate) enum Wish {
     Abandon(Ticket),
     /// Nobody saw these.
     GiveBack(Vec<Token>),
-    Follow(Ticket, QueueName, ToFollower, oneshot::Sender<Result<(), Trouble>>),
+    Follow(Ticket, QueueName, ToFollower, oneshot::Sender<Result<(), GatewayError>>),
     /// A follower took so many more messages, of so many bytes.
     Took(Ticket, u64, u64),
     /// A follower is gone.
@@ -60,12 +60,12 @@ impl Inbox {
     /// Leaves a wish.
     ///
     /// # Errors
-    /// [`Trouble::Busy`]: [`WISHES_MAX`] wait.
-    pub(crate) fn push(&self, wish: Wish) -> Result<(), Trouble> {
+    /// [`GatewayError::Busy`]: [`WISHES_MAX`] wait.
+    pub(crate) fn push(&self, wish: Wish) -> Result<(), GatewayError> {
         let counts = !wish.follows_another();
         let mut wishes = self.wishes.lock().expect(POISONED);
         if counts && wishes.counted >= WISHES_MAX {
-            return Err(Trouble::Busy);
+            return Err(GatewayError::Busy);
         }
         wishes.counted += usize::from(counts);
         wishes.waiting.push_back(wish);
@@ -115,7 +115,7 @@ mod tests {
         for _ in 0..WISHES_MAX {
             assert_eq!(inbox.push(work()), Ok(()));
         }
-        assert_eq!(inbox.push(work()), Err(Trouble::Busy));
+        assert_eq!(inbox.push(work()), Err(GatewayError::Busy));
         assert_eq!(inbox.push(Wish::Abandon(Ticket(1))), Ok(()));
         assert!(inbox.pop().is_some());
         assert_eq!(inbox.push(work()), Ok(()));

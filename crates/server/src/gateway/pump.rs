@@ -9,7 +9,7 @@ use model::Nanos;
 use tokio::sync::{Notify, watch};
 
 use crate::Failure;
-use crate::gateway::desk::{Desk, Locked};
+use crate::gateway::desk::{GatewayState, Locked};
 use crate::gateway::inbox::{Inbox, Wish};
 use crate::hub::{Hub, Phase};
 use crate::post::Sleep;
@@ -19,7 +19,7 @@ pub(crate) struct Pump {
     hub: Arc<Hub>,
     index: usize,
     inbox: Arc<Inbox>,
-    desk: Desk,
+    desk: GatewayState,
     stage: watch::Sender<Stage>,
     /// The broker took no commands when so many writes and chores were completed.
     stalled_at: Option<u64>,
@@ -35,7 +35,7 @@ impl Pump {
         let inbox = Arc::clone(&hub.inbox);
         let index = hub.reactors();
         let clock = hub.wall_clock.clone();
-        let desk = Desk::new(index, hub.clock.now().0, hub.receives_max(), clock);
+        let desk = GatewayState::new(index, hub.clock.now().0, hub.receives_max(), clock);
         desk.open(&mut hub.lock());
         Self { hub, index, inbox, desk, stage, stalled_at: None, postponed_at: 0, completions: 0 }
     }

@@ -3,7 +3,9 @@
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use http_api::{Asker, Events as _, Gateway as _, Leased, Settling, Step, Trouble, Wanted, Work};
+use http_api::{
+    Asker, Events as _, Gateway as _, GatewayError, Leased, Settling, Step, Wanted, Work,
+};
 use model::{
     AdminCommand, After, Command, Destination, Durability, NewMessage, Output, OwnPolicy,
     Persistence, PolicyChange, QueueName, QueueRule, Reply, limits,
@@ -151,7 +153,7 @@ fn wanted(wait: u64) -> Wanted {
     Wanted { queue: queue(), wait, lease, max: 1, asker: Asker::default() }
 }
 
-fn only(leased: Result<Vec<Leased>, Trouble>) -> Leased {
+fn only(leased: Result<Vec<Leased>, GatewayError>) -> Leased {
     let mut leased = leased.unwrap();
     assert_eq!(leased.len(), 1);
     leased.remove(0)
@@ -249,7 +251,7 @@ fn no_more_work_waits_for_the_log_than_wishes_may() {
     let answers = puts.iter_mut().filter_map(|put| poll(put.as_mut()));
     let answers: Vec<_> = answers.collect();
     assert_eq!(answers.len() as u64, waiting, "those that came last are refused");
-    assert!(answers.iter().all(|answer| answer == &Err(Trouble::Busy)));
+    assert!(answers.iter().all(|answer| answer == &Err(GatewayError::Busy)));
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn no_more_receives_wait_than_may() {
         turns.settle();
     }
     assert_eq!(turns.hub.lock().broker.statistics().waiting, most as u64);
-    assert_eq!(turns.done(gateway.receive(wanted(60))).unwrap_err(), Trouble::Busy);
+    assert_eq!(turns.done(gateway.receive(wanted(60))).unwrap_err(), GatewayError::Busy);
     // Who goes makes room.
     waiting.pop();
     turns.settle();
@@ -325,7 +327,7 @@ fn whoever_waits_for_memory_is_refused_in_time_though_nothing_happens() {
         seconds += 31;
         turns.fire_timers_in(seconds);
         turns.settle();
-        let refused = Trouble::Refused(model::Refusal::MemoryFull);
+        let refused = GatewayError::Refused(model::Refusal::MemoryFull);
         assert_eq!(poll(waits.as_mut()), Some(Err(refused)));
     }
 }
@@ -377,11 +379,11 @@ fn however_many_transactions_wait_for_a_place_others_are_done() {
     assert!(waiting.iter_mut().all(|one| poll(one.as_mut()).is_none()));
     // As many as there may be.
     turns.pump.desk.works.sessions_max = WAITING;
-    assert_eq!(turns.done_meanwhile(gateway.ask(send("m"))), Err(Trouble::Busy));
+    assert_eq!(turns.done_meanwhile(gateway.ask(send("m"))), Err(GatewayError::Busy));
     turns.done_meanwhile(gateway.ask(Work::steps(vec![put_in_memory("m")]))).unwrap();
     turns.stop_waits();
     turns.settle();
-    assert!(waiting.iter_mut().all(|one| poll(one.as_mut()) == Some(Err(Trouble::Stopping))));
+    assert!(waiting.iter_mut().all(|one| poll(one.as_mut()) == Some(Err(GatewayError::Stopping))));
     turns.done_meanwhile(gateway.ask(send("m"))).unwrap();
 }
 
@@ -430,11 +432,11 @@ fn who_would_wait_after_a_stop_began_is_told_that() {
     turns.stop_waits();
     for work in [Work::steps, Work::atomic] {
         let put = gateway.ask(work(vec![put_in_memory("q")]));
-        assert_eq!(turns.done_meanwhile(put), Err(Trouble::Stopping));
+        assert_eq!(turns.done_meanwhile(put), Err(GatewayError::Stopping));
     }
     let topic = QueueName::new("t").unwrap();
     let following = turns.done_meanwhile(gateway.follow(topic));
-    assert_eq!(following.err(), Some(Trouble::Stopping));
+    assert_eq!(following.err(), Some(GatewayError::Stopping));
 }
 
 /// The bodies are read by nobody here.
@@ -482,7 +484,7 @@ fn leases_go_on_where_another_is_over() {
     turns.fire_timers_in(100);
     let accept = |token| Step::Settle { token, settling: Settling::Accept };
     let both = gateway.ask(Work::atomic(vec![put_of(1, 1), accept(held), accept(over)]));
-    assert_eq!(turns.done(both), Err(Trouble::LeaseOver(over)));
+    assert_eq!(turns.done(both), Err(GatewayError::LeaseOver(over)));
     assert_eq!(turns.ready(), 1, "nothing was done");
     turns.done(gateway.ask(Work::steps(vec![accept(held)]))).expect("it is still held");
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use http_api::{Leased, Trouble, Wanted};
+use http_api::{GatewayError, Leased, Wanted};
 use model::{After, Command, LinkId, Nanos, Reply};
 
 use crate::gateway::answer::{Answer, Waits};
-use crate::gateway::desk::{Desk, Locked};
+use crate::gateway::desk::{GatewayState, Locked};
 use crate::gateway::inbox::{ReceiveReply, Ticket};
 
 /// Those that wait or collect more.
@@ -93,7 +93,7 @@ impl Receives {
     }
 }
 
-impl Desk {
+impl GatewayState {
     pub(crate) fn begin_receive(
         &mut self,
         locked: &mut Locked<'_>,
@@ -107,10 +107,10 @@ impl Desk {
         if wanted.asker.has_left() {
             return self
                 .answers
-                .push(Waits::default(), Answer::Received(reply, Err(Trouble::Left)));
+                .push(Waits::default(), Answer::Received(reply, Err(GatewayError::Left)));
         }
         if self.receives.by_link.len() >= self.receives.most {
-            let answer = Answer::Received(reply, Err(Trouble::Busy));
+            let answer = Answer::Received(reply, Err(GatewayError::Busy));
             return self.answers.push(Waits::default(), answer);
         }
         let (queue, wait, lease) = (wanted.queue.clone(), wanted.wait, wanted.lease);
@@ -118,7 +118,7 @@ impl Desk {
         if let Some((after, Reply::Refused(refusal))) =
             self.call(locked, Command::Watch { link, queue })
         {
-            return self.end_receive(link, after, Some(Trouble::Refused(refusal)));
+            return self.end_receive(link, after, Some(GatewayError::Refused(refusal)));
         }
         self.ask_for(locked, link, wait, lease);
     }
@@ -154,7 +154,7 @@ impl Desk {
         self.call(locked, Command::Receive { link, wait, margin: Nanos::ZERO, lease });
     }
 
-    fn end_receive(&mut self, link: LinkId, after: After, trouble: Option<Trouble>) {
+    fn end_receive(&mut self, link: LinkId, after: After, trouble: Option<GatewayError>) {
         let Some(mut receiving) = self.receives.by_link.remove(&link) else { return };
         self.receives.links.remove(&receiving.ticket);
         self.receives.free.push(link);

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use http_api::{Asker, Settling, Step, Token, Trouble, Work};
+use http_api::{Asker, GatewayError, Settling, Step, Token, Work};
 use model::{
     After, Command, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
     TransactionId, limits,
 };
 
 use crate::gateway::answer::{Answer, Waits};
-use crate::gateway::desk::{Desk, Locked};
+use crate::gateway::desk::{GatewayState, Locked};
 use crate::gateway::inbox::{Ticket, WISHES_MAX, WorkReply};
 
 /// What is under way.
@@ -43,7 +43,7 @@ pub(crate) struct Works {
 struct Working {
     ticket: Ticket,
     asker: Asker,
-    /// Whose commands these are: see [`Desk::session_for`].
+    /// Whose commands these are: see [`GatewayState::session_for`].
     session: SessionId,
     steps: VecDeque<Step>,
     transaction: Option<TransactionId>,
@@ -160,7 +160,7 @@ impl Works {
     }
 }
 
-impl Desk {
+impl GatewayState {
     pub(crate) fn begin_work(
         &mut self,
         locked: &mut Locked<'_>,
@@ -173,7 +173,9 @@ impl Desk {
             return;
         }
         let Some(session) = self.session_for(locked, &work) else {
-            return self.answers.push(Waits::default(), Answer::Work(reply, Err(Trouble::Busy)));
+            return self
+                .answers
+                .push(Waits::default(), Answer::Work(reply, Err(GatewayError::Busy)));
         };
         let mut working = Working {
             ticket,
@@ -190,12 +192,12 @@ impl Desk {
             refused: None,
         };
         if let Some(over) = self.over(&working.steps) {
-            return self.end_work(working, Err(Trouble::LeaseOver(over)));
+            return self.end_work(working, Err(GatewayError::LeaseOver(over)));
         }
         if work.atomic && stored_bytes(&working.steps) > locked.core.broker.uncommitted_max() {
             // At once: none of it takes memory before.
             let refusal = Refusal::TransactionTooLarge;
-            return self.end_work(working, Err(Trouble::Refused(refusal)));
+            return self.end_work(working, Err(GatewayError::Refused(refusal)));
         }
         if work.atomic {
             self.works.transactions += 1;
@@ -204,7 +206,7 @@ impl Desk {
             let begun = self.call_as(locked, session, Command::Begin { transaction });
             if let Some((_, Reply::Refused(_))) = begun {
                 // As many that settle leases as there may be wait for their commits.
-                return self.end_work(working, Err(Trouble::Busy));
+                return self.end_work(working, Err(GatewayError::Busy));
             }
         }
         self.work_on(locked, working);
@@ -267,7 +269,7 @@ impl Desk {
         working.waits.add(after);
         match reply {
             Reply::Refused(refusal) if working.transaction.is_none() => {
-                return self.end_work(working, Err(Trouble::Refused(refusal)));
+                return self.end_work(working, Err(GatewayError::Refused(refusal)));
             }
             // Its transaction is still to be rolled back.
             Reply::Refused(refusal) => working.refused = Some(refusal),
@@ -281,7 +283,7 @@ impl Desk {
     pub(crate) fn stop_paced(&mut self) {
         self.works.paced_by_asker.clear();
         for (_, working) in std::mem::take(&mut self.works.paced) {
-            self.end_work(working, Err(Trouble::Stopping));
+            self.end_work(working, Err(GatewayError::Stopping));
         }
     }
 
@@ -300,10 +302,10 @@ impl Desk {
 
     fn work_on(&mut self, locked: &mut Locked<'_>, mut working: Working) {
         if let Some(refusal) = working.refused.take() {
-            return self.give_up(locked, working, Trouble::Refused(refusal));
+            return self.give_up(locked, working, GatewayError::Refused(refusal));
         }
         if std::mem::take(&mut working.was_postponed) && working.is_abandoned() {
-            return self.give_up(locked, working, Trouble::Left);
+            return self.give_up(locked, working, GatewayError::Left);
         }
         while let Some(step) = working.steps.pop_front() {
             if !locked.goes_on() && !working.settles {
@@ -353,16 +355,16 @@ impl Desk {
         &mut self,
         locked: &mut Locked<'_>,
         working: &mut Working,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), GatewayError> {
         for token in tokens(&working.steps) {
-            let lease = self.leases.find(token).ok_or(Trouble::LeaseOver(token))?;
+            let lease = self.leases.find(token).ok_or(GatewayError::LeaseOver(token))?;
             let lease = Some(lease.ends.since(locked.now));
             let renew = Command::Renew { message: token.message, lease };
             let Some((after, reply)) = self.call(locked, renew) else { continue };
             working.waits.add(after);
             if reply == Reply::NotFound {
                 self.leases.remove(token.message);
-                return Err(Trouble::LeaseOver(token));
+                return Err(GatewayError::LeaseOver(token));
             }
         }
         working.settles = true;
@@ -372,7 +374,7 @@ impl Desk {
     /// It goes on when there is a place or memory, unless the server stops or who asked is gone.
     fn wait(&mut self, locked: &mut Locked<'_>, ticket: u64, working: Working) {
         if self.is_stopping() {
-            return self.end_work(working, Err(Trouble::Stopping));
+            return self.end_work(working, Err(GatewayError::Stopping));
         }
         let (asked, is_abandoned) = (working.ticket, working.is_abandoned());
         self.works.pace(ticket, working);
@@ -384,7 +386,7 @@ impl Desk {
     /// It goes on when the log has, unless as many wait for that as wishes may.
     fn postpone(&mut self, locked: &mut Locked<'_>, mut working: Working) {
         if self.works.postponed.len() >= WISHES_MAX {
-            return self.give_up(locked, working, Trouble::Busy);
+            return self.give_up(locked, working, GatewayError::Busy);
         }
         working.was_postponed = true;
         self.works.postponed.push_back(working);
@@ -410,7 +412,7 @@ impl Desk {
         locked: &mut Locked<'_>,
         working: &mut Working,
         step: Step,
-    ) -> Result<Pace, Trouble> {
+    ) -> Result<Pace, GatewayError> {
         match step {
             Step::Put { to, message, count } => {
                 if count > 1 {
@@ -442,9 +444,9 @@ impl Desk {
         working: &mut Working,
         to: Destination,
         message: NewMessage,
-    ) -> Result<Pace, Trouble> {
+    ) -> Result<Pace, GatewayError> {
         if locked.core.commons.draining.has_begun() {
-            return Err(Trouble::Draining);
+            return Err(GatewayError::Draining);
         }
         let transaction = working.transaction;
         let put = Command::PutTo { to, message, transaction };
@@ -453,7 +455,7 @@ impl Desk {
         };
         working.waits.add(after);
         match reply {
-            Reply::Refused(refusal) => Err(Trouble::Refused(refusal)),
+            Reply::Refused(refusal) => Err(GatewayError::Refused(refusal)),
             Reply::Waits { ticket } => Ok(Pace::Wait { ticket }),
             reply => {
                 if transaction.is_none() {
@@ -470,16 +472,16 @@ impl Desk {
         working: &mut Working,
         token: Token,
         settling: Settling,
-    ) -> Result<(), Trouble> {
-        let lease = self.leases.find(token).ok_or(Trouble::LeaseOver(token))?;
+    ) -> Result<(), GatewayError> {
+        let lease = self.leases.find(token).ok_or(GatewayError::LeaseOver(token))?;
         let command = command(token.message, settling, lease.priority, working.transaction);
         let Some((after, reply)) = self.call(locked, command) else { return Ok(()) };
         working.waits.add(after);
         match (reply, settling) {
-            (Reply::Refused(refusal), _) => Err(Trouble::Refused(refusal)),
+            (Reply::Refused(refusal), _) => Err(GatewayError::Refused(refusal)),
             (Reply::NotFound, _) => {
                 self.leases.remove(token.message);
-                Err(Trouble::LeaseOver(token))
+                Err(GatewayError::LeaseOver(token))
             }
             (reply, Settling::Extend { lease }) => {
                 self.leases.extend(token.message, locked.now + lease);
@@ -516,20 +518,20 @@ impl Desk {
     fn committed(&mut self, mut working: Working, after: After, reply: Reply) {
         working.waits.add(after);
         let result = match reply {
-            Reply::Refused(refusal) => Err(Trouble::Refused(refusal)),
+            Reply::Refused(refusal) => Err(GatewayError::Refused(refusal)),
             _ => Ok(Vec::new()),
         };
         self.end_work(working, result);
     }
 
-    fn give_up(&mut self, locked: &mut Locked<'_>, working: Working, trouble: Trouble) {
+    fn give_up(&mut self, locked: &mut Locked<'_>, working: Working, trouble: GatewayError) {
         if let Some(transaction) = working.transaction {
             self.call_as(locked, working.session, Command::Rollback { transaction });
         }
         self.end_work(working, Err(trouble));
     }
 
-    fn end_work(&mut self, working: Working, result: Result<Vec<Reply>, Trouble>) {
+    fn end_work(&mut self, working: Working, result: Result<Vec<Reply>, GatewayError>) {
         if self.works.sessions.contains(&working.session) {
             self.works.ended.push(working.session);
         }
