@@ -3,6 +3,7 @@
 mod edges;
 mod layout;
 mod links;
+mod retired;
 pub(crate) mod words;
 
 use crate::house::House;
@@ -22,13 +23,14 @@ pub(crate) struct Finding {
 /// A rule: its name and its check.
 type Rule = (&'static str, fn(&House) -> Vec<Finding>);
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
     ("crates import only whom they may", edges::check),
     ("engine, journal and broker use no protocol's words", words::protocol_words),
     ("the journal uses no words of queues", words::queue_words),
     ("only the disk and the allocator are unsafe", words::unsafe_code),
     ("only the disk crate syncs", words::syncs),
     ("leftovers name an issue", words::leftovers),
+    ("retired names stay away", retired::check),
     ("lines are at most 100 columns", layout::columns),
     ("lines end without spaces, files with a line end", layout::line_ends),
     ("files and functions stay short", layout::lengths),

@@ -57,6 +57,12 @@ fn unsafe_code_and_syncs_are_found_outside_the_disk() {
 }
 
 #[test]
+fn retired_names_in_code_are_found() {
+    let text = "fn is() {} // Lack\nstruct Lack; // Lack\nlet lacking = 1;\n";
+    assert_eq!(lines(retired::check, "crates/x/src/x.rs", text), [2]);
+}
+
+#[test]
 fn leftovers_without_an_issue_are_found() {
     let text = concat!("// TO", "DO later\n// TO", "DO(#7): later\n");
     assert_eq!(lines(words::leftovers, "crates/x/src/x.rs", text), [1]);

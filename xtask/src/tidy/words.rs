@@ -99,12 +99,12 @@ fn in_code<'a>(
 }
 
 /// The line without string literals and comments.
-fn code_of(line: &str) -> String {
+pub(super) fn code_of(line: &str) -> String {
     let outside: String = line.split('"').step_by(2).collect();
     outside.split("//").next().unwrap_or_default().to_owned()
 }
 
-fn words_of(line: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words_of(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 

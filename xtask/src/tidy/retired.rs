@@ -1,0 +1,56 @@
+//! Names that were given up for the field's own word: they do not come back.
+
+use super::Finding;
+use super::words::{code_of, words_of};
+use crate::house::House;
+
+/// The old name, and what the thing is called.
+const RETIRED: [(&str, &str); 30] = [
+    ("Commons", "ProtocolState"),
+    ("Desk", "GatewayState"),
+    ("Dismissal", "WaitCancel"),
+    ("Errand", "FollowUp"),
+    ("Goal", "MoveTarget"),
+    ("Lack", "Shortage"),
+    ("LineOf", "WaitListId"),
+    ("Prompt", "ReadTimeout"),
+    ("Residents", "ResidentBodies"),
+    ("Spent", "CallUsage"),
+    ("Spot", "Placement"),
+    ("TakenBack", "ReleasedRanges"),
+    ("Trouble", "GatewayError"),
+    ("Untaken", "SendTimeout"),
+    ("Wording", "ReplyFormat"),
+    ("forsake_record", "abandon_record"),
+    ("lacks_memory_for", "shortage_of_memory_for"),
+    ("lacks_place", "shortage_of_place"),
+    ("lacks_place_for", "shortage_of_place_for"),
+    ("lacks_room_for", "shortage_of_room_for"),
+    ("lacks_room_to_park", "shortage_of_room_to_park"),
+    ("lose_queue", "orphan_queue"),
+    ("move_out", "unaccount"),
+    ("pass_on", "commit_effects"),
+    ("phantoms", "pending_unsubscribes"),
+    ("picture_bytes", "snapshot_bytes"),
+    ("picture_bytes_of", "snapshot_bytes_of"),
+    ("picture_changed", "snapshot_changed"),
+    ("settle_in", "account"),
+    ("taken_back", "released_ranges"),
+];
+
+/// No code uses a retired name.
+pub(super) fn check(house: &House) -> Vec<Finding> {
+    let files = house.under("", ".rs").filter(|file| file.path != "xtask/src/tidy/retired.rs");
+    let mut findings = Vec::new();
+    for file in files {
+        for (number, line) in file.lines() {
+            for word in words_of(&code_of(line)) {
+                if let Some((_, now)) = RETIRED.iter().find(|(old, _)| *old == word) {
+                    let what = format!("{word} is {now} now");
+                    findings.push(Finding::new(&file.path, number, what));
+                }
+            }
+        }
+    }
+    findings
+}
