@@ -124,4 +124,75 @@ saves(
     COUNT - 2,
     ('epoch', 'lost: frame'),
 )
+
+
+def flip(directory, body_part):
+    """Damages a byte of a body, wherever that lies."""
+    for name in sorted(os.listdir(directory)):
+        path = os.path.join(directory, name)
+        data = open(path, 'rb').read() if name.endswith('.segment') else b''
+        if body_part in data:
+            write(name, b'\xfe', data.index(body_part) + len(body_part) - 1)(directory)
+            return
+    check('the body is in the log', False, body_part[:20])
+
+
+def rest_of(what, fill, harm, words, sig=signal.SIGKILL):
+    """The broker that goes on with what is left of what fill did."""
+    source = Server(*SMALL)
+    fill(source)
+    source.stop(sig)
+    harm(source.data)
+    code, said = salvage(source.data, source.data + '.new')
+    right = code == 0 and all(word in said for word in words)
+    check(f'{what}: it is salvaged', right, (code, said))
+    return Server(*SMALL, data=source.data + '.new')
+
+
+def reordered(source):
+    r = source.redis()
+    r.ask('RPUSH', 'l', 'a', 'b', 'c')
+    r.ask('LINSERT', 'l', 'BEFORE', 'b', 'x')
+    r.ask('RENAME', 'l', 'k')
+
+
+s = rest_of('elements put elsewhere', reordered, lambda d: None, ('nothing is known',))
+found = s.redis().ask('LRANGE', 'k', '0', '-1')
+check('elements put elsewhere: they are in order', 'x' in str(found), found)
+
+
+def five(source):
+    b = source.beanstalk()
+    for number in range(5):
+        b.put(b'number %d' % number)
+
+
+s = rest_of(
+    'the last message is lost',
+    five,
+    lambda d: flip(d, b'number 4'),
+    ('lost: message 5',),
+    signal.SIGTERM,
+)
+said = s.beanstalk().put(b'another')
+check('the last message is lost: its number is not given again', said == 'INSERTED 6', said)
+
+FAKE = (20_000).to_bytes(4, 'little') + bytes(16) + b'\x02\0\0\0'
+
+
+def imitating(source):
+    b = source.beanstalk()
+    b.put(b'begins here' + FAKE * 2_500)
+    for number in range(60):
+        b.put(b'small %d' % number)
+
+
+s = rest_of(
+    'a body that imitates frames', imitating, lambda d: flip(d, b'begins here'), ('lost: frame',)
+)
+found = int(s.beanstalk().stats('stats')['current-jobs-ready'])
+check('a body that imitates frames: others are found', found >= 60, found)
+
+code, said = salvage(copies.data, os.path.join(copies.data, 'new'))
+check('a copy inside of the directory is refused', code == 2 and 'inside' in said, (code, said))
 done()

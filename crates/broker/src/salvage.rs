@@ -35,6 +35,7 @@ impl Salvaged {
             && self.gaps.is_empty()
             && messages_lost.is_empty()
             && *messages_doubtful == 0
+            && self.report.others_doubtful == 0
             && self.report.subscriptions_lost.is_empty()
             && self.report.commits_partial == 0
             && self.report.frames_unreadable.is_empty()
@@ -81,7 +82,8 @@ impl std::fmt::Display for SalvageError {
 impl std::error::Error for SalvageError {}
 
 /// Copies everything but damaged records from `from` into `to`, which must be empty, and verifies
-/// the copy. `from` is only read. Tells `progress` of bytes that were read.
+/// the copy. `from` is only read. `now` counts where nothing tells the time of the log. Tells
+/// `progress` of bytes that were read.
 ///
 /// # Errors
 /// [`SalvageError`]: `to` is good for nothing then.
@@ -114,20 +116,19 @@ pub fn salvage<D: Disk, E: Disk>(
     let gaps = remains.gaps();
     salvage.finish(gaps.last().is_some_and(|gap| gap.last > remains.last()));
     let options = options_for(remains.payload_bytes_max());
+    // The new log tells no later time than the old one, or a start could not see that the clock
+    // was set far ahead.
+    let now = if remains.latest() > Nanos::ZERO { remains.latest() } else { now };
     let mut copy = Copy::open(to, options.journal.clone(), now)?;
     salvage.head(&mut |record| copy.push(record, LiveRecords::NONE));
     copy.close_frame()?;
     remains.each_frame(from, (Lsn::ZERO, last), &mut |lsn, payload| {
         progress(payload.len());
-        let live = salvage.restore(lsn, payload, &mut copy.frame);
-        copy.live += live;
-        if copy.frame.len() >= FRAME_BYTES { copy.close_frame() } else { Ok(()) }
+        salvage.restore(lsn, payload, &mut |record, live| copy.push(record, live));
+        copy.error.take().map_or(Ok(()), Err)
     })?;
+    salvage.tail(&mut |record| copy.push(record, LiveRecords::NONE));
     copy.close_frame()?;
-    for frame in salvage.tail() {
-        copy.push(&frame, LiveRecords::NONE);
-        copy.close_frame()?;
-    }
     copy.finish()?;
     let recovery = verify(to, options, progress).map_err(SalvageError::To)?;
     let (damage, report) = (remains.damage().to_vec(), salvage.report().clone());
@@ -150,14 +151,16 @@ struct Copy<'d, D: Disk> {
     frame: Vec<u8>,
     live: LiveRecords,
     error: Option<SalvageError>,
+    payload_bytes_max: usize,
 }
 
 impl<'d, D: Disk> Copy<'d, D> {
     fn open(disk: &'d D, options: JournalOptions, now: Nanos) -> Result<Self, SalvageError> {
+        let payload_bytes_max = options.frame_payload_bytes_max;
         let opened = Journal::open(disk, options, &mut Empty);
         let (journal, _) = opened.map_err(SalvageError::To)?;
         let (frame, live, error) = (Vec::new(), LiveRecords::NONE, None);
-        let mut copy = Self { disk, journal, now, frame, live, error };
+        let mut copy = Self { disk, journal, now, frame, live, error, payload_bytes_max };
         copy.work()?;
         Ok(copy)
     }
@@ -185,6 +188,7 @@ impl<'d, D: Disk> Copy<'d, D> {
         if self.journal.stalled() || self.journal.room() < frame.len() as u64 {
             return Err(SalvageError::Full);
         }
+        assert!(frame.len() <= self.payload_bytes_max, "no record grows by so much");
         let lsn = self.journal.last().next();
         self.journal.append(self.now, lsn, &frame, Durability::Written, live);
         Ok(())

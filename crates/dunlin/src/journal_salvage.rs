@@ -23,6 +23,7 @@ const LOST_TOLD: usize = 100;
 pub(crate) fn run(from: &Path, to: &Path, as_json: bool) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
     let disk = open(from)?;
+    check_outside(from, to)?;
     let unfinished = unfinished(to)?;
     let salvaged = {
         let target = RealDisk::open(&unfinished, Choice::Force(Method::Buffered));
@@ -36,6 +37,18 @@ pub(crate) fn run(from: &Path, to: &Path, as_json: bool) -> Result<(), Error> {
     })?;
     let told = if as_json { to_json(&salvaged, to) } else { to_text(&salvaged, to) };
     say(told.as_bytes())
+}
+
+/// The damaged directory is only read: the copy does not go into it.
+fn check_outside(from: &Path, to: &Path) -> Result<(), Error> {
+    let from = fs::canonicalize(from).map_err(|error| Error::Other(error.to_string()))?;
+    let above = std::path::absolute(to).map_err(|error| Error::Settings(error.to_string()))?;
+    let above = above.ancestors().skip(1).find_map(|above| fs::canonicalize(above).ok());
+    if above.is_some_and(|above| above.starts_with(&from)) {
+        let text = format!("{} is inside of the damaged directory", to.display());
+        return Err(Error::Settings(text));
+    }
+    Ok(())
 }
 
 /// Where the copy is made: the name that was asked for is there once the copy is whole.
@@ -126,6 +139,13 @@ fn to_text(salvaged: &Salvaged, to: &Path) -> String {
             report.messages_doubtful
         ));
     }
+    if report.others_doubtful > 0 {
+        line(format_args!(
+            "doubtful: {} values, deadlines, rules, subscriptions and deduplication ids were found \
+             in older frames only and may be gone since",
+            report.others_doubtful
+        ));
+    }
     for (number, queue) in &report.subscriptions_lost {
         line(format_args!("lost: subscription {number}; its messages are in the queue {queue}"));
     }
@@ -173,6 +193,7 @@ fn to_json(salvaged: &Salvaged, to: &Path) -> String {
         "frames_lost": gaps.collect::<Vec<_>>(),
         "messages_lost": lost.collect::<Vec<_>>(),
         "messages_doubtful": report.messages_doubtful,
+        "others_doubtful": report.others_doubtful,
         "subscriptions_lost": subscriptions.collect::<Vec<_>>(),
         "commits_partial": report.commits_partial,
         "frames_unreadable": unreadable.collect::<Vec<_>>(),

@@ -80,6 +80,11 @@ impl CopiesDraft {
         put_envelope(&mut self.bytes, &Envelope { group: 0, ..*envelope });
     }
 
+    /// Bytes of all envelopes so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(crate) fn copies(&self) -> Copies<'_> {
         Copies { count: self.count, first: self.first, bytes: &self.bytes }
     }

@@ -42,6 +42,9 @@ pub struct Salvage {
     lost_behind: Option<u64>,
     /// The last message that the snapshot showed.
     last_shown: u64,
+    /// A stretch is lost in which the snapshot may have shown other things than messages, which
+    /// come first.
+    lost_others: bool,
     report: SalvageReport,
 }
 
@@ -55,6 +58,8 @@ pub struct SalvageReport {
     /// Messages that stood in lost stretches of the snapshot and were found in older frames: some
     /// of them may have been settled since.
     pub messages_doubtful: u64,
+    /// The same of values, deadlines, rules of queues, durable subscriptions and deduplication ids.
+    pub others_doubtful: u64,
     /// Numbers of subscriptions that are lost; their messages are in a queue of this name each.
     pub subscriptions_lost: BTreeMap<u64, String>,
     /// Commits of which some frames are lost; the rest is kept.
@@ -134,16 +139,10 @@ impl Held {
 impl Salvage {
     /// Takes in a chunk of the snapshot; `None`: a stretch that is lost.
     pub fn load(&mut self, chunk: Option<&[u8]>) {
-        let Some(chunk) = chunk else {
-            self.lost_behind.get_or_insert(self.last_shown);
-            return;
-        };
+        let Some(chunk) = chunk else { return self.lose() };
         let mut at = 0;
         for record in Records::new(chunk) {
-            let Ok((record, size)) = record else {
-                self.lost_behind.get_or_insert(self.last_shown);
-                return;
-            };
+            let Ok((record, size)) = record else { return self.lose() };
             if let RecordView::Located { envelope, .. } = &record {
                 let number = envelope.message.0;
                 if let Some(behind) = self.lost_behind.take() {
@@ -155,6 +154,11 @@ impl Salvage {
             self.now.state.apply(&record, raw, Lsn::ZERO);
             at += size;
         }
+    }
+
+    fn lose(&mut self) {
+        self.lost_behind.get_or_insert(self.last_shown);
+        self.lost_others |= self.last_shown == 0;
     }
 
     /// Whether a part of the snapshot is lost, so that older frames have to tell what they can.
@@ -177,18 +181,21 @@ impl Salvage {
             mem::take(&mut self.older).state;
         let now = &mut self.now.state;
         for (number, held) in messages {
-            let is_lost =
-                self.lost_numbers.iter().any(|(from, to)| (*from..=*to).contains(&number));
+            // The stretches ascend, as messages do in a snapshot.
+            let behind = self.lost_numbers.partition_point(|(_, to)| *to < number);
+            let is_lost = self.lost_numbers.get(behind).is_some_and(|(from, _)| *from <= number);
             if is_lost && !now.messages.contains_key(&number) {
                 self.report.messages_doubtful += 1;
                 now.hold(number, held);
             }
         }
-        fill(&mut now.subscriptions, subscriptions);
-        fill(&mut now.values, values);
-        fill(&mut now.policies, policies);
-        fill(&mut now.deadlines, deadlines);
-        fill(&mut now.send_ids, send_ids);
+        if self.lost_others {
+            self.report.others_doubtful += fill(&mut now.subscriptions, subscriptions)
+                + fill(&mut now.values, values)
+                + fill(&mut now.policies, policies)
+                + fill(&mut now.deadlines, deadlines)
+                + fill(&mut now.send_ids, send_ids);
+        }
     }
 
     /// Takes in a frame after the snapshot's begin.
@@ -218,41 +225,44 @@ impl Salvage {
         send_ids.values().for_each(|record| take(record));
     }
 
-    /// Appends to `out` the records of all messages whose bodies are in this frame; returns what
-    /// they count as live.
-    pub fn restore(&mut self, lsn: Lsn, payload: &[u8], out: &mut Vec<u8>) -> LiveRecords {
-        let mut live = LiveRecords::NONE;
-        for record in Records::new(payload).map_while(Result::ok) {
-            let before = out.len();
-            match record.0 {
+    /// Hands over the records of all messages whose bodies are in this frame, one by one, with
+    /// what each counts as live.
+    pub fn restore(&mut self, lsn: Lsn, payload: &[u8], take: &mut dyn FnMut(&[u8], LiveRecords)) {
+        let mut give = |record: &RecordView<'_>| {
+            let mut bytes = Vec::new();
+            encode(record, &mut bytes);
+            take(&bytes, LiveRecords::one(bytes.len() as u64));
+        };
+        for (record, _) in Records::new(payload).map_while(Result::ok) {
+            match record {
                 RecordView::Message { envelope, body } => {
                     if let Some(envelope) = self.now.state.written(envelope.message, lsn) {
-                        encode(&RecordView::Message { envelope, body }, out);
+                        give(&RecordView::Message { envelope, body });
                     }
                 }
                 RecordView::Shared { copies, body } => {
-                    let (mut draft, mut count) = (CopiesDraft::default(), 0);
+                    let mut draft = CopiesDraft::default();
                     for copy in copies.iter() {
-                        if let Some(envelope) = self.now.state.written(copy.message, lsn) {
-                            draft.push(&envelope);
-                            count += 1;
+                        let Some(envelope) = self.now.state.written(copy.message, lsn) else {
+                            continue;
+                        };
+                        draft.push(&envelope);
+                        if draft.bytes() >= ENVELOPES_BYTES_MAX {
+                            give(&RecordView::Shared { copies: draft.copies(), body });
+                            draft = CopiesDraft::default();
                         }
                     }
-                    if count > 0 {
-                        encode(&RecordView::Shared { copies: draft.copies(), body }, out);
+                    if draft.bytes() > 0 {
+                        give(&RecordView::Shared { copies: draft.copies(), body });
                     }
                 }
                 _ => {}
             }
-            if out.len() > before {
-                live += LiveRecords::one((out.len() - before) as u64);
-            }
         }
-        live
     }
 
-    /// Hands over records that come after all messages: each vector is a frame.
-    pub fn tail(&mut self) -> Vec<Vec<u8>> {
+    /// Hands over the records that come after all messages, one by one.
+    pub fn tail(&mut self, take: &mut dyn FnMut(&[u8])) {
         let state = &self.now.state;
         for (number, held) in &state.messages {
             if held.written {
@@ -267,14 +277,8 @@ impl Salvage {
             let (message, frame) = (MessageId(*number), held.location);
             self.report.messages_lost.push(LostMessage { message, place, created, frame });
         }
-        let mut deadlines = Vec::new();
-        state.deadlines.values().for_each(|record| deadlines.extend_from_slice(record));
-        let mut frames = Vec::new();
-        if !deadlines.is_empty() {
-            frames.push(deadlines);
-        }
-        frames.extend(state.numbers());
-        frames
+        state.deadlines.values().for_each(|record| take(record));
+        state.numbers(take);
     }
 
     /// A subscription whose end is lost may have a successor of its name; messages of one that is
@@ -451,6 +455,8 @@ impl State {
         let Envelope { place, standing, .. } = held.envelope();
         let largest = number.max(u64::try_from(standing.order).unwrap_or(0));
         self.next_message = self.next_message.max(largest + 1);
+        let from = standing.dead.and_then(|dead| dead.subscription).unwrap_or(0);
+        self.next_subscription = self.next_subscription.max(from + 1);
         if let Place::Subscription(subscription) = place {
             self.next_subscription = self.next_subscription.max(subscription + 1);
             self.of_subscription.entry(subscription).or_default().insert(number);
@@ -526,19 +532,26 @@ impl State {
         Some(held.envelope())
     }
 
-    /// Frames that use up the last numbers, which are never given again.
-    fn numbers(&self) -> impl Iterator<Item = Vec<u8>> {
-        let message = self.next_message.saturating_sub(1);
-        let message = Some(message).filter(|number| *number > 0);
-        let message = message.filter(|number| !self.messages.contains_key(number));
-        let message = message.map(|number| self.last_message(MessageId(number)));
+    /// Records that use up the last numbers, which are never given again: unless what is kept does.
+    fn numbers(&self, take: &mut dyn FnMut(&[u8])) {
+        let kept = self.messages.iter().filter(|(_, held)| held.written);
+        let used = kept.map(|(number, held)| {
+            let order = held.envelope().standing.order;
+            (*number).max(u64::try_from(order).unwrap_or(0))
+        });
+        let used = used.max().unwrap_or(0);
+        let number = self.next_message.saturating_sub(1);
+        if number > used {
+            self.last_message(MessageId(number), take);
+        }
+        let used = self.subscriptions.keys().next_back().copied().unwrap_or(0);
         let number = self.next_subscription.saturating_sub(1);
-        let number = Some(number).filter(|number| *number > 0);
-        let number = number.filter(|number| !self.subscriptions.contains_key(number));
-        message.into_iter().chain(number.map(last_subscription))
+        if number > used {
+            last_subscription(number, take);
+        }
     }
 
-    fn last_message(&self, message: MessageId) -> Vec<u8> {
+    fn last_message(&self, message: MessageId, take: &mut dyn FnMut(&[u8])) {
         let standing = Standing {
             priority: 0,
             delay: Nanos::ZERO,
@@ -558,14 +571,18 @@ impl State {
             group: 0,
             standing,
         };
-        let mut frame = Vec::new();
-        encode(&RecordView::Message { envelope, body: &[] }, &mut frame);
-        encode(&RecordView::Deleted { message }, &mut frame);
-        frame
+        give(&RecordView::Message { envelope, body: &[] }, take);
+        give(&RecordView::Deleted { message }, take);
     }
 }
 
-fn last_subscription(number: u64) -> Vec<u8> {
+fn give(record: &RecordView<'_>, take: &mut dyn FnMut(&[u8])) {
+    let mut bytes = Vec::new();
+    encode(record, &mut bytes);
+    take(&bytes);
+}
+
+fn last_subscription(number: u64, take: &mut dyn FnMut(&[u8])) {
     let name = format!("{SALVAGED}-subscription-{number}");
     let view = SubscriptionView {
         number,
@@ -578,10 +595,8 @@ fn last_subscription(number: u64) -> Vec<u8> {
         is_pattern: false,
         expiry: None,
     };
-    let mut frame = Vec::new();
-    encode(&RecordView::Subscribed(view), &mut frame);
-    encode(&RecordView::Unsubscribed { number }, &mut frame);
-    frame
+    give(&RecordView::Subscribed(view), take);
+    give(&RecordView::Unsubscribed { number }, take);
 }
 
 fn subscription(record: &[u8]) -> Option<SubscriptionView<'_>> {
@@ -591,11 +606,17 @@ fn subscription(record: &[u8]) -> Option<SubscriptionView<'_>> {
     }
 }
 
-fn fill<K: Ord, V>(now: &mut BTreeMap<K, V>, older: BTreeMap<K, V>) {
+/// Takes what is not there yet, and counts it.
+fn fill<K: Ord, V>(now: &mut BTreeMap<K, V>, older: BTreeMap<K, V>) -> u64 {
+    let before = now.len();
     for (key, value) in older {
         now.entry(key).or_insert(value);
     }
+    (now.len() - before) as u64
 }
+
+/// Bytes of envelopes of one Shared record: the rest goes into another, with the body again.
+const ENVELOPES_BYTES_MAX: usize = 256 * 1024;
 
 /// With what the names of queues begin that hold messages of lost subscriptions.
 const SALVAGED: &str = "salvaged";

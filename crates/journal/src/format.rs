@@ -172,6 +172,11 @@ impl Life {
         self.salt.unwrap_or_default()
     }
 
+    /// With what the CRC of each of its frames begins.
+    pub(crate) fn seed(self) -> u32 {
+        self.seed
+    }
+
     /// Bytes of a mark frame.
     pub(crate) fn mark_bytes(self) -> usize {
         if self.salt.is_some() { MARK_BYTES } else { MARK_SALT_AT }

@@ -5,6 +5,7 @@
 //! What the frames mean without those that are gone is for the caller to judge.
 
 mod scan;
+pub(crate) mod sums;
 mod window;
 
 use std::cmp::Reverse;
@@ -20,7 +21,7 @@ use crate::survey::Survey;
 use crate::watermark::Watermark;
 use crate::{BLOCK_BYTES, Disk, FRAME_HEADER_BYTES, OpenError};
 
-use scan::{Found, Run, Scan, life_of};
+use scan::{Found, LSN_END, Run, Scan, life_of};
 use window::Window;
 
 /// What can be read of a directory.
@@ -117,7 +118,10 @@ impl<F: Clone> Remains<F> {
             }
             own
         });
-        snapshots.retain(|snapshot| is_own(snapshot.header.directory));
+        snapshots.retain(|snapshot| {
+            let header = &snapshot.header;
+            is_own(header.directory) && header.begin.max(header.end) < LSN_END
+        });
         let snapshot = snapshots.pop();
         let mut found = Found::default();
         for (index, file) in files.iter().enumerate() {
@@ -132,9 +136,7 @@ impl<F: Clone> Remains<F> {
         let of_snapshot = snapshot.as_ref().map(|it| (it.header.end, it.header.time));
         let (end, time) = of_snapshot.unwrap_or_default();
         let synced = synced.max(end);
-        let mut runs = resolve(found.runs);
-        // The torn end of the log: a batch that was being written when the process ended.
-        while runs.pop_if(|run| !run.whole && run.first > synced).is_some() {}
+        let runs = resolve(found.runs);
         let latest = found.latest.max(time);
         let payload_bytes_max = found.payload_bytes_max;
         Ok(Self { files, runs, snapshot, damage, synced, latest, payload_bytes_max })
@@ -205,13 +207,11 @@ impl<F: Clone> Remains<F> {
         let Some(snapshot) = &self.snapshot else { return };
         let mut window = Window::new(disk, snapshot.file().clone(), snapshot.bytes);
         let mut lost = 0;
-        snapshot.each_chunk_left(
-            |offset, bytes| window.part(offset, bytes).to_vec(),
-            &mut |chunk| {
-                lost += u64::from(chunk.is_none());
-                take(chunk);
-            },
-        );
+        let bytes = usize::try_from(snapshot.bytes).unwrap_or(usize::MAX);
+        snapshot.each_chunk_left(window.part(0, bytes), &mut |chunk| {
+            lost += u64::from(chunk.is_none());
+            take(chunk);
+        });
         let name = snapshot.slot.name();
         note_unreadable(&mut self.damage, name, window.unreadable());
         if lost > 0 {

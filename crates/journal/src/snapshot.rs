@@ -16,6 +16,7 @@ use crate::format::{
     DirectoryId, Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, VERSION_OF_DIRECTORIES, copy_to,
     crc_holds, u32_at, u64_at,
 };
+use crate::salvage::sums::Sums;
 use crate::{BLOCK_BYTES, Disk, DiskError, OpenError};
 
 /// The names of the two files.
@@ -211,31 +212,26 @@ impl<F> Snapshot<F> {
     }
 
     /// Hands over the chunks that are as they were written, and `None` for each stretch between
-    /// them. `read` gives so many bytes from an offset of the file on, fewer where it ends.
-    pub(crate) fn each_chunk_left(
-        &self,
-        mut read: impl FnMut(u64, usize) -> Vec<u8>,
-        take: &mut dyn FnMut(Option<&[u8]>),
-    ) {
+    /// them. `file` is what there is of the file.
+    pub(crate) fn each_chunk_left(&self, file: &[u8], take: &mut dyn FnMut(Option<&[u8]>)) {
         let SnapshotHeader { number, body_bytes, .. } = self.header;
-        let (mut at, made) = (BLOCK_BYTES as u64, BLOCK_BYTES as u64 + body_bytes);
-        let end = made.min(self.bytes);
-        let mut left = body_bytes.saturating_mul(CHECKED_PER_BYTE);
-        let mut is_lost = false;
-        while at < end {
-            let bytes = u32_at(&read(at, CHUNK_HEADER_BYTES), 0).map_or(u64::MAX, u64::from);
-            let bytes = bytes.saturating_add(CHUNK_HEADER_BYTES as u64);
-            let fits = bytes <= end - at && bytes <= left;
-            let chunk =
-                if fits { read(at, usize::try_from(bytes).unwrap_or(0)) } else { Vec::new() };
-            left -= if fits { bytes } else { 0 };
-            match decode_chunk(number, &chunk) {
+        let made = usize::try_from(body_bytes).unwrap_or(usize::MAX);
+        let body = file.get(BLOCK_BYTES..).unwrap_or_default();
+        let end = made.min(body.len());
+        let (seed, sums) = (crc32c::crc32c(&number.to_le_bytes()), Sums::of(body));
+        let (mut at, mut is_lost) = (0, false);
+        while let Some(header) = body.get(at..end).and_then(|it| it.get(..CHUNK_HEADER_BYTES)) {
+            let bytes = u32_at(header, 0).and_then(|bytes| usize::try_from(bytes).ok());
+            let from = at + CHUNK_HEADER_BYTES;
+            let to = bytes.and_then(|bytes| from.checked_add(bytes)).filter(|to| *to <= end);
+            let sum = to.and_then(|to| sums.append(seed, from..to));
+            match to.and_then(|to| body.get(from..to)).filter(|_| sum == u32_at(header, 4)) {
                 Some(chunk) => {
                     if std::mem::take(&mut is_lost) {
                         take(None);
                     }
                     take(Some(chunk));
-                    at += bytes;
+                    at = from + chunk.len();
                 }
                 None => {
                     is_lost = true;
@@ -243,15 +239,11 @@ impl<F> Snapshot<F> {
                 }
             }
         }
-        if is_lost || end < made {
+        if is_lost || end < made || at < end {
             take(None);
         }
     }
 }
-
-/// Bytes of claimed chunks whose checksum is computed, for each byte of a damaged body: what looks
-/// like the beginning of a chunk may be none.
-const CHECKED_PER_BYTE: u64 = 64;
 
 /// The body of a snapshot, of which a piece is in memory.
 struct Body<Read> {

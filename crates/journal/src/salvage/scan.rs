@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use model::{Lsn, Nanos};
 
+use super::sums::Sums;
 use super::window::Window;
 use crate::format::{Epoch, Frame, KIND_CHANGES, Life, Mark, SegmentHeader, SegmentNumber};
 use crate::format::{u32_at, u64_at};
@@ -21,8 +22,6 @@ pub(super) struct Run {
     pub(super) file: usize,
     /// Where its first frame lies, taken or not.
     pub(super) offset: u64,
-    /// It is a whole batch, as the batch's mark says.
-    pub(super) whole: bool,
 }
 
 /// What a scan of segments found.
@@ -36,10 +35,6 @@ pub(super) struct Found {
     /// The largest payload.
     pub(super) payload_bytes_max: usize,
 }
-
-/// Bytes of claimed payloads whose checksum is computed, for each byte that is searched for frames:
-/// a body may hold what looks like the beginning of many.
-const CHECKED_PER_BYTE: u64 = 64;
 
 /// What the scan of a file looks through.
 pub(super) struct Scan<'w, 'd, D: Disk> {
@@ -89,7 +84,7 @@ impl<D: Disk> Scan<'_, '_, D> {
         let last = Lsn((mark.lsn.0 + u64::from(mark.frames)).saturating_sub(1));
         let is_whole = (run.first, run.last, run.epoch) == (mark.lsn, last, mark.epoch);
         if is_whole {
-            self.found.runs.push(Run { whole: true, ..run });
+            self.found.runs.push(run);
         } else {
             self.search(from..end);
         }
@@ -97,34 +92,25 @@ impl<D: Disk> Scan<'_, '_, D> {
 
     /// Takes every frame that begins in a stretch of the file and ends in it.
     fn search(&mut self, stretch: Range<u64>) {
-        let mut at = stretch.start;
-        let mut left = (stretch.end - stretch.start).saturating_mul(CHECKED_PER_BYTE);
-        while at + FRAME_HEADER_BYTES as u64 <= stretch.end {
-            let Some(bytes) = self.claimed_bytes(at).filter(|bytes| at + bytes <= stretch.end)
-            else {
-                at += 1;
-                continue;
-            };
-            let Some(rest) = left.checked_sub(bytes) else { return };
-            left = rest;
-            match self.follow(at, stretch.end) {
+        let bytes = usize::try_from(stretch.end - stretch.start).unwrap_or(usize::MAX);
+        let bytes = self.window.part(stretch.start, bytes).to_vec();
+        let sums = Sums::of(&bytes);
+        let mut at = 0;
+        while let Some(header) = bytes.get(at..at + FRAME_HEADER_BYTES) {
+            let end = claimed_bytes(header).and_then(|claimed| at.checked_add(claimed));
+            let is_one = end.is_some_and(|end| {
+                let sum = sums.append(self.life.seed(), at + CHECKED_AT..end);
+                sum.is_some() && sum == u32_at(header, CRC_AT)
+            });
+            let found = is_one.then(|| self.follow(stretch.start + at as u64, stretch.end));
+            match found.flatten() {
                 Some((run, end)) => {
                     self.found.runs.push(run);
-                    at = end;
+                    at = usize::try_from(end - stretch.start).unwrap_or(usize::MAX);
                 }
                 None => at += 1,
             }
         }
-    }
-
-    /// Bytes of a frame, if what lies there looks like the header of one.
-    fn claimed_bytes(&mut self, at: u64) -> Option<u64> {
-        let header = self.window.part(at, FRAME_HEADER_BYTES);
-        let [kind, zeros @ ..] = header.get(KIND_AT..FRAME_HEADER_BYTES)? else { return None };
-        if *kind != KIND_CHANGES || zeros != [0; 3] {
-            return None;
-        }
-        Some(FRAME_HEADER_BYTES as u64 + u64::from(u32_at(header, 0)?))
     }
 
     /// The frames from there on; and where they end.
@@ -136,8 +122,7 @@ impl<D: Disk> Scan<'_, '_, D> {
                 Some(run) => run.last = lsn,
                 None => {
                     let (file, offset) = (self.file, from);
-                    let whole = false;
-                    run = Some(Run { first: lsn, last: lsn, epoch, file, offset, whole });
+                    run = Some(Run { first: lsn, last: lsn, epoch, file, offset });
                 }
             }
             let payload = bytes - FRAME_HEADER_BYTES;
@@ -150,8 +135,9 @@ impl<D: Disk> Scan<'_, '_, D> {
     /// Position, epoch and bytes of the frame there.
     fn frame_at(&mut self, at: u64, end: u64) -> Option<(Lsn, Epoch, usize)> {
         let life = self.life;
-        let claimed = self.claimed_bytes(at).filter(|bytes| at + bytes <= end)?;
-        let bytes = self.window.part(at, usize::try_from(claimed).ok()?);
+        let claimed = claimed_bytes(self.window.part(at, FRAME_HEADER_BYTES))?;
+        let left = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX);
+        let bytes = self.window.part(at, Some(claimed).filter(|bytes| *bytes <= left)?);
         let frame = Frame::decode(bytes, life)?;
         // Another position has to come after it.
         (frame.lsn > Lsn::ZERO && frame.lsn < LSN_END).then_some((
@@ -160,6 +146,15 @@ impl<D: Disk> Scan<'_, '_, D> {
             frame.bytes(),
         ))
     }
+}
+
+/// Bytes of a frame, if that looks like the header of one.
+fn claimed_bytes(header: &[u8]) -> Option<usize> {
+    let [kind, zeros @ ..] = header.get(KIND_AT..FRAME_HEADER_BYTES)? else { return None };
+    if *kind != KIND_CHANGES || zeros != [0; 3] {
+        return None;
+    }
+    usize::try_from(u32_at(header, 0)?).ok()?.checked_add(FRAME_HEADER_BYTES)
 }
 
 /// The life of a segment's file: as its header says, or, where that is damaged, as the first mark
@@ -184,8 +179,10 @@ pub(super) fn life_of<D: Disk>(
     None
 }
 
-/// Where in a frame its kind lies.
+/// Where in a frame its checksum lies, what that is of, and its kind.
+const CRC_AT: usize = 4;
+const CHECKED_AT: usize = 8;
 const KIND_AT: usize = 20;
 
 /// Behind it no log comes.
-const LSN_END: Lsn = Lsn(u64::MAX / 2);
+pub(super) const LSN_END: Lsn = Lsn(u64::MAX / 2);

@@ -1,5 +1,7 @@
 //! A file read through a window, although some of its blocks may be unreadable.
 
+use std::collections::BTreeSet;
+
 use crate::{BLOCK_BYTES, Disk};
 
 /// Bytes that the window reads at least.
@@ -15,14 +17,14 @@ pub(super) struct Window<'a, D: Disk> {
     /// Where the stretch begins.
     from: u64,
     stretch: Vec<u8>,
-    /// Blocks that could not be read.
-    unreadable: u64,
+    /// Where the blocks begin that could not be read.
+    unreadable: BTreeSet<u64>,
 }
 
 impl<'a, D: Disk> Window<'a, D> {
     /// A file of so many bytes.
     pub(super) fn new(disk: &'a D, file: D::File, bytes: u64) -> Self {
-        Self { disk, file, bytes, from: 0, stretch: Vec::new(), unreadable: 0 }
+        Self { disk, file, bytes, from: 0, stretch: Vec::new(), unreadable: BTreeSet::new() }
     }
 
     /// Length of the file.
@@ -32,7 +34,7 @@ impl<'a, D: Disk> Window<'a, D> {
 
     /// Blocks that the device could not read so far.
     pub(super) fn unreadable(&self) -> u64 {
-        self.unreadable
+        self.unreadable.len() as u64
     }
 
     /// So many bytes from `offset` on, fewer where the file ends.
@@ -68,7 +70,7 @@ impl<'a, D: Disk> Window<'a, D> {
         for block in self.stretch.chunks_mut(BLOCK_BYTES) {
             if self.disk.read(&self.file, at, block).is_err() {
                 block.fill(0);
-                self.unreadable += 1;
+                self.unreadable.insert(at);
             }
             at += BLOCK_BYTES as u64;
         }
