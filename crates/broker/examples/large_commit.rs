@@ -77,7 +77,7 @@ fn commit(path: &Path, messages: u64, bytes: usize, persistence: Persistence) {
     thread::scope(|scope| {
         scope.spawn(|| world.write());
         scope.spawn(|| world.write());
-        scope.spawn(|| world.keep_house());
+        scope.spawn(|| world.run_chores());
         let neighbour = scope.spawn(|| world.put_all_the_time(persistence));
         let committed = world.commit(messages, bytes);
         thread::sleep(Duration::from_millis(100));
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    fn keep_house(&self) {
+    fn run_chores(&self) {
         while self.goes_on() {
             let chore = self.lock().poll_chore(self.now());
             let Some(chore) = chore else {

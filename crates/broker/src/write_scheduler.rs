@@ -15,7 +15,7 @@
 //! [`WriteScheduler::check`] asserts it.
 
 use journal::{DiskError, JournalFailed, Write};
-use model::{After, Durability, Lsn, Nanos, SessionId};
+use model::{DependsOn, Durability, Lsn, Nanos, SessionId};
 
 use crate::Broker;
 
@@ -49,7 +49,7 @@ impl WriteScheduler {
     }
 
     /// A client is told something once the log is as durable as `after` says.
-    pub fn note_awaited(&mut self, after: After) {
+    pub fn note_awaited(&mut self, after: DependsOn) {
         if after.level > Durability::None && after.lsn > self.awaited {
             self.awaited = after.lsn;
             self.awaited_frames += 1;

@@ -269,7 +269,7 @@ fn push(store: &mut Store) {
         let push = ListCommand::Push {
             queue,
             end,
-            elements: model::Few::Many(elements),
+            elements: model::OneOrMany::Many(elements),
             only_existing,
             persistence,
         };

@@ -259,7 +259,7 @@ fn replies_with_thousands_of_bodies_get_each_its_own() {
         let push = ListCommand::Push {
             queue: queue(),
             end,
-            elements: model::Few::Many(elements),
+            elements: model::OneOrMany::Many(elements),
             only_existing,
             persistence,
         };

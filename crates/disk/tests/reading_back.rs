@@ -168,7 +168,7 @@ impl Shared<'_> {
         }
     }
 
-    fn keep_house(&self) {
+    fn run_chores(&self) {
         let now = Nanos(self.log().next.0);
         let mut log = self.log();
         let chore = log.journal.poll_chore(now).or_else(|| {
@@ -236,7 +236,7 @@ fn frames_are_what_was_written_while_files_are_written_and_used_again() {
             });
             scope.spawn(|| {
                 while !shared.is_done() {
-                    shared.keep_house()
+                    shared.run_chores()
                 }
             });
             shared.feed();

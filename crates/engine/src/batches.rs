@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{After, Command, QueueName, Refusal, Reply, limits};
+use model::{Command, DependsOn, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -43,7 +43,7 @@ impl Engine {
         }
         self.log.begin_batch();
         let mut batch = Outcome::NOTHING;
-        let (mut after, mut replies) = (After::NOTHING, Vec::with_capacity(commands.len()));
+        let (mut after, mut replies) = (DependsOn::NOTHING, Vec::with_capacity(commands.len()));
         for command in commands {
             self.took_steps(limits::COMMAND_STEPS);
             let outcome = match self.shown.is_too_much(&command) {
@@ -106,7 +106,7 @@ impl Engine {
     pub(crate) fn observe(&mut self, by: SessionSlot, names: Vec<QueueName>) -> Outcome {
         let observing = self.sessions.at_mut(by).observing.get_or_insert_default();
         if observing.stale {
-            return Outcome::reply(After::NOTHING, Reply::Done);
+            return Outcome::reply(DependsOn::NOTHING, Reply::Done);
         }
         let new = names.into_iter().filter(|name| !observing.names.contains(name));
         let new: BTreeSet<_> = new.collect();
@@ -118,12 +118,12 @@ impl Engine {
         }
         self.totals.steps += new.len() as u64;
         observing.names.extend(new);
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     pub(crate) fn unobserve(&mut self, by: SessionSlot) -> Outcome {
         self.stop_observing(by);
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     /// Says what was observed.

@@ -12,7 +12,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use model::{After, BodyPlace, Command, Lsn, MessageId, SessionId, limits};
+use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, SessionId, limits};
 
 use crate::Effects;
 use crate::codec::Records;
@@ -64,7 +64,7 @@ pub fn stored_bodies(
 #[derive(Debug)]
 enum Looker {
     /// A command that has done nothing yet. Its answer waits for `floor` too.
-    Command { session: SessionId, command: Command, floor: After },
+    Command { session: SessionId, command: Command, floor: DependsOn },
     /// The first of those who wait in this line, and there is what it waits for.
     WaitList(WaitListId),
 }
@@ -265,7 +265,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         command: Command,
-        floor: After,
+        floor: DependsOn,
         effects: &mut Effects,
     ) -> Option<Command> {
         let Needed { ids, looked } = self.needed_by(&command);
@@ -287,7 +287,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         command: &Command,
-        floor: After,
+        floor: DependsOn,
         effects: &mut Effects,
     ) {
         let first = effects.outputs.len();

@@ -5,7 +5,7 @@
 //! Meanwhile nothing can be added to the transaction, nobody sees anything of it, and everybody
 //! else is served. It goes with its session like any other.
 
-use model::{After, ChainRoom, Nanos, Refusal, TransactionId};
+use model::{ChainRoom, DependsOn, Nanos, Refusal, TransactionId};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -44,7 +44,7 @@ impl Engine {
             self.refuse_commit(by, id, Refusal::StoreFull, effects)
         };
         let outcome = match ticket {
-            Some(ticket) => outcome.late(ticket, After::NOTHING),
+            Some(ticket) => outcome.late(ticket, DependsOn::NOTHING),
             None => outcome,
         };
         self.conclude(session, outcome, effects);

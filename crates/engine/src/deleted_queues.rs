@@ -8,7 +8,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use model::{After, Durability, Lsn, MessageId, QueueFull, Reply};
+use model::{DependsOn, Durability, Lsn, MessageId, QueueFull, Reply};
 
 use crate::Effects;
 use crate::engine::Engine;
@@ -147,7 +147,7 @@ impl Engine {
                 Some(full) => Reply::ConsumerCutOff { link, full },
                 None => Reply::ConsumerClosed { link },
             };
-            effects.reply(self.sessions.at(key.session).id, After::NOTHING, reply);
+            effects.reply(self.sessions.at(key.session).id, DependsOn::NOTHING, reply);
             return;
         }
         let Some(consumer) = self.sessions.consumer_mut(key) else { return };

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use model::{After, Durability, LiveRecords, Lsn, Output, Reply, SessionId};
+use model::{DependsOn, Durability, LiveRecords, Lsn, Output, Reply, SessionId};
 
 /// What one or several steps brought about, in order.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl Effects {
             && self.outputs.is_empty()
     }
 
-    pub(crate) fn reply(&mut self, session: SessionId, after: After, reply: Reply) {
+    pub(crate) fn reply(&mut self, session: SessionId, after: DependsOn, reply: Reply) {
         self.outputs.push(Output { session, after, reply });
     }
 }

@@ -8,7 +8,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 
 use model::{
-    After, BrokerStatistics, Command, DeadLetterStatistics, Formats, Lsn, MessageId, Nanos,
+    BrokerStatistics, Command, DeadLetterStatistics, DependsOn, Formats, Lsn, MessageId, Nanos,
     QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, TransactionId, limits,
 };
 
@@ -130,7 +130,7 @@ pub(crate) struct Recovery {
 /// consumer who could take one. The caller hears first, then those who wait are served.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    answer: Option<(After, Reply)>,
+    answer: Option<(DependsOn, Reply)>,
     woken: Woken,
 }
 
@@ -277,7 +277,7 @@ impl Engine {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
         };
         let arrived = says_arrived(&command);
-        let floor = if arrived { self.settle_popped(slot, effects) } else { After::NOTHING };
+        let floor = if arrived { self.settle_popped(slot, effects) } else { DependsOn::NOTHING };
         let command = if self.memory.has_away() {
             self.unless_awaiting(slot, command, floor, effects)
         } else {
@@ -294,7 +294,7 @@ impl Engine {
         &mut self,
         slot: SessionSlot,
         command: Command,
-        floor: After,
+        floor: DependsOn,
         effects: &mut Effects,
     ) {
         let session = self.sessions.at(slot).id;
@@ -587,7 +587,7 @@ impl Engine {
                 | Refusal::ListTooLong
                 | Refusal::TooManyBytes { .. }
         );
-        let after = if tells { self.log.after_all() } else { After::NOTHING };
+        let after = if tells { self.log.after_all() } else { DependsOn::NOTHING };
         Outcome::reply(after, Reply::Refused(refusal))
     }
 }
@@ -595,22 +595,22 @@ impl Engine {
 impl Outcome {
     pub(crate) const NOTHING: Self = Self { answer: None, woken: Woken::NONE };
 
-    pub(crate) const fn reply(after: After, reply: Reply) -> Self {
+    pub(crate) const fn reply(after: DependsOn, reply: Reply) -> Self {
         Self { answer: Some((after, reply)), woken: Woken::NONE }
     }
 
     /// A refusal that reflects nothing that could be undone: it never waits.
     pub(crate) const fn refused(refusal: Refusal) -> Self {
-        Self::reply(After::NOTHING, Reply::Refused(refusal))
+        Self::reply(DependsOn::NOTHING, Reply::Refused(refusal))
     }
 
     /// What its sender calls a message is the name of another one, of which it hears by this.
-    pub(crate) const fn reused(after: After) -> Self {
+    pub(crate) const fn reused(after: DependsOn) -> Self {
         Self::reply(after, Reply::Refused(Refusal::SendIdReused))
     }
 
     /// It is told no sooner than that is durable.
-    pub(crate) fn waiting_for(mut self, after: After) -> Self {
+    pub(crate) fn waiting_for(mut self, after: DependsOn) -> Self {
         if let Some((own, _)) = &mut self.answer {
             *own = own.and(after);
         }
@@ -623,7 +623,7 @@ impl Outcome {
     }
 
     /// What it answers, if it does so now.
-    pub(crate) fn into_answer(self) -> Option<(After, Reply)> {
+    pub(crate) fn into_answer(self) -> Option<(DependsOn, Reply)> {
         self.answer
     }
 
@@ -633,12 +633,12 @@ impl Outcome {
     }
 
     /// What it answers, which is left to the caller.
-    pub(crate) fn take_answer(&mut self) -> Option<(After, Reply)> {
+    pub(crate) fn take_answer(&mut self) -> Option<(DependsOn, Reply)> {
         self.answer.take()
     }
 
     /// It answers so.
-    pub(crate) fn answering(self, after: After, reply: Reply) -> Self {
+    pub(crate) fn answering(self, after: DependsOn, reply: Reply) -> Self {
         Self { answer: Some((after, reply)), ..self }
     }
 

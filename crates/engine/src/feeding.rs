@@ -12,7 +12,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{After, ConsumerMode, LinkId, MessageId, Nanos, QueueName, Refusal, Reply};
+use model::{ConsumerMode, DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply};
 use selector::Selector;
 
 use crate::Effects;
@@ -131,7 +131,7 @@ impl Engine {
             self.open_feed(key, slot, selector, mode).map(|()| slot)
         });
         match opened {
-            Ok(slot) => Outcome::reply(After::NOTHING, Reply::Done).waking(slot),
+            Ok(slot) => Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot),
             Err(refusal) => Outcome::refused(refusal),
         }
     }
@@ -202,7 +202,7 @@ impl Engine {
                 self.remove_if_idle(slot);
             }
         }
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     /// The consumers of a session may have no more than they have had, and nobody is told.

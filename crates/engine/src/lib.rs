@@ -39,8 +39,8 @@
 //!   is given, in this call or any later one.
 //! - After each call, before the next frame is made durable elsewhere: append the new
 //!   [`Effects::frames`] to the journal in their order, tell it what was [`Effects::freed`], and
-//!   hold each of [`Effects::outputs`] back until what it is [`model::After`] is durable. Several
-//!   calls may share one [`Effects`].
+//!   hold each of [`Effects::outputs`] back until what it [depends on](model::DependsOn) is
+//!   durable. Several calls may share one [`Effects`].
 //! - While [`Engine::poll_timeout`] is not after the present, call [`Engine::handle_timeout`].
 //! - A commit larger than a frame may be is answered later: while there is
 //!   [`Engine::awaited_room`], have it made ready and call [`Engine::commit_awaiting`].

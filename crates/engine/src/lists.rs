@@ -15,7 +15,9 @@ mod pushing;
 pub(crate) mod runs;
 mod waiting;
 
-use model::{After, Element, End, Few, ListCommand, MessageId, Payload, QueueName, Refusal, Reply};
+use model::{
+    DependsOn, Element, End, ListCommand, MessageId, OneOrMany, Payload, QueueName, Refusal, Reply,
+};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -182,6 +184,6 @@ impl Engine {
 /// Elements on their way to a session.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    pub(crate) elements: Few<Element>,
-    pub(crate) after: After,
+    pub(crate) elements: OneOrMany<Element>,
+    pub(crate) after: DependsOn,
 }

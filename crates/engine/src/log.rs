@@ -1,6 +1,6 @@
 //! Frames in the making: positions, levels, and the room that is left.
 
-use model::{After, Durability, LiveRecords, Lsn, StorePolicy, limits};
+use model::{DependsOn, Durability, LiveRecords, Lsn, StorePolicy, limits};
 
 use crate::codec::{self, encode};
 use crate::record::RecordView;
@@ -17,7 +17,7 @@ pub(crate) struct Log {
     /// The largest frame that the journal takes.
     pub(crate) frame_bytes_max: usize,
     /// What waits for all frames that were appended here.
-    after_last: After,
+    after_last: DependsOn,
     open: OpenFrame,
     /// The chain that the open frame belongs to.
     chain: Option<Chain>,
@@ -73,7 +73,7 @@ pub(crate) struct Draft {
     start: usize,
     frames: usize,
     last: Lsn,
-    after_last: After,
+    after_last: DependsOn,
     room: u64,
     spent: CallUsage,
 }
@@ -92,7 +92,10 @@ impl Log {
             last: Lsn::ZERO,
             room: u64::MAX,
             settling_room: limits::SETTLED_BYTES_ALWAYS,
-            after_last: After::new(Lsn::ZERO, policy.durability(model::Persistence::Persistent)),
+            after_last: DependsOn::new(
+                Lsn::ZERO,
+                policy.durability(model::Persistence::Persistent),
+            ),
             open: OpenFrame::default(),
             chain: None,
             spent: CallUsage::default(),
@@ -182,7 +185,7 @@ impl Log {
         self.spent.frames_bytes += bytes + FRAME_OVERHEAD_BYTES;
         self.spent.unstored_bytes += FRAME_OVERHEAD_BYTES as u64;
         self.last = self.last.next();
-        self.after_last = After::new(self.last, level);
+        self.after_last = DependsOn::new(self.last, level);
         let end = effects.records.len();
         effects.frames.push(FrameEnd { end, lsn: self.last, level, live });
     }
@@ -190,25 +193,25 @@ impl Log {
     /// What an answer waits for that may reflect any change so far: the last frame, as durable as
     /// that frame itself asks. The log grows durable in order, and a frame counts as written only
     /// when it is as durable as it asks; so every frame before is by then what it has to be.
-    pub(crate) fn after_all(&self) -> After {
+    pub(crate) fn after_all(&self) -> DependsOn {
         if self.is_sealed() {
             return self.after_last;
         }
-        After::new(self.last.next(), self.open.level)
+        DependsOn::new(self.last.next(), self.open.level)
     }
 
     /// What waits for all of the open frame; nothing where there is none.
-    pub(crate) fn after_open(&self) -> After {
+    pub(crate) fn after_open(&self) -> DependsOn {
         if self.is_sealed() {
-            After::NOTHING
+            DependsOn::NOTHING
         } else {
-            After::new(self.last.next(), self.open.level)
+            DependsOn::new(self.last.next(), self.open.level)
         }
     }
 
     /// What waits for settlements in the open frame. Where one is of a message that went with its
     /// subscription, it is the record of that end, somewhere before, that has to be durable.
-    pub(crate) fn after_settling(&self, has_gone: bool) -> After {
+    pub(crate) fn after_settling(&self, has_gone: bool) -> DependsOn {
         if has_gone { self.after_all() } else { self.after_open() }
     }
 

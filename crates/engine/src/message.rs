@@ -23,7 +23,7 @@ use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use model::{
-    After, DeadReason, Durability, Format, Lsn, MessageGroup, MessageId, MessageState, Nanos,
+    DeadReason, DependsOn, Durability, Format, Lsn, MessageGroup, MessageId, MessageState, Nanos,
     QueueName,
 };
 
@@ -340,10 +340,10 @@ impl Message {
 
     /// What waits for all that the log holds about it. One that is in memory only may have come
     /// with a frame all the same, and a frame is written when it is as durable as it asks.
-    pub(crate) fn after(&self) -> After {
+    pub(crate) fn after(&self) -> DependsOn {
         match self.durability {
-            Durability::None if self.changed == Lsn::ZERO => After::NOTHING,
-            level => After::new(self.changed, level.max(Durability::Written)),
+            Durability::None if self.changed == Lsn::ZERO => DependsOn::NOTHING,
+            level => DependsOn::new(self.changed, level.max(Durability::Written)),
         }
     }
 

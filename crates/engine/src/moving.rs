@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 
-use model::{After, MessageId, Nanos};
+use model::{DependsOn, MessageId, Nanos};
 
 use crate::Effects;
 use crate::dispatch::{Entry, ReadyPlace};
@@ -283,9 +283,9 @@ impl Engine {
         id: MessageId,
         message: &Message,
         effects: &mut Effects,
-    ) -> After {
+    ) -> DependsOn {
         if !message.is_journalled() {
-            return After::NOTHING;
+            return DependsOn::NOTHING;
         }
         self.groups.release(message, effects);
         if self.queues.at(message.queue).is_leaving() {
@@ -293,7 +293,7 @@ impl Engine {
         }
         let record = RecordView::Deleted { message: id };
         let Placed { lsn, .. } = self.log.append(&record, message.durability, effects);
-        After::new(lsn, message.durability)
+        DependsOn::new(lsn, message.durability)
     }
 
     /// Forgets a queue when nothing points to it any more. One of a subscription that is not

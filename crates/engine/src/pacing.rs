@@ -13,7 +13,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use model::{After, Command, Destination, Nanos, Refusal, Reply, limits};
+use model::{Command, DependsOn, Destination, Nanos, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::bounds::Shortage;
@@ -69,7 +69,7 @@ pub(crate) struct Paced {
     /// When it is given up, if it said how long it waits.
     pub(crate) until: Option<Nanos>,
     /// What its answer waits for besides.
-    pub(crate) floor: After,
+    pub(crate) floor: DependsOn,
 }
 
 impl Pacing {
@@ -125,7 +125,7 @@ impl Engine {
         by: SessionSlot,
         command: Command,
         lack: Shortage,
-        floor: After,
+        floor: DependsOn,
         effects: &mut Effects,
     ) -> Outcome {
         let command = match as_run(command) {
@@ -152,7 +152,7 @@ impl Engine {
         self.pacing.sends.insert(ticket, paced);
         self.sessions.at_mut(by).paced.insert(ticket);
         self.enter_line(ticket);
-        Outcome::reply(After::NOTHING, Reply::Waits { ticket })
+        Outcome::reply(DependsOn::NOTHING, Reply::Waits { ticket })
     }
 
     /// A message has left a queue, or the queue is about to go: who waits for a place may go on.
@@ -343,7 +343,7 @@ impl Engine {
 
 impl Outcome {
     /// It answers what was said to wait, if it answers now.
-    pub(crate) fn late(mut self, ticket: u64, floor: After) -> Self {
+    pub(crate) fn late(mut self, ticket: u64, floor: DependsOn) -> Self {
         if let Some((after, reply)) = self.take_answer() {
             let reply = Reply::Late { ticket, reply: Box::new(reply) };
             return self.answering(after.and(floor), reply);

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::slice;
 
 use model::{
-    After, Destination, Durability, LinkId, Matching, MessageId, Nanos, NewMessage, QueueName,
+    DependsOn, Destination, Durability, LinkId, Matching, MessageId, Nanos, NewMessage, QueueName,
     Refusal, Reply, TransactionId, limits,
 };
 
@@ -63,14 +63,14 @@ impl Engine {
         if let Some(before) = self.sessions.at_mut(by).producers.insert(link, target) {
             self.end_producer(before);
         }
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     pub(crate) fn close_producer(&mut self, by: SessionSlot, link: LinkId) -> Outcome {
         if let Some(target) = self.sessions.at_mut(by).producers.remove(&link) {
             self.end_producer(target);
         }
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     pub(crate) fn put(

@@ -11,7 +11,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use model::{
-    After, Delivery, LinkId, MessageId, Nanos, Payload, QueueName, Refusal, Reply, Settlement,
+    Delivery, DependsOn, LinkId, MessageId, Nanos, Payload, QueueName, Refusal, Reply, Settlement,
     limits,
 };
 
@@ -44,7 +44,7 @@ impl Engine {
         let watched = self.sessions.consumer(key).map_or(0, |consumer| consumer.watched.len());
         let known = self.queues.find(name.as_str());
         if known.is_some_and(|slot| self.watches(key, slot)) {
-            return Outcome::reply(After::NOTHING, Reply::Done);
+            return Outcome::reply(DependsOn::NOTHING, Reply::Done);
         }
         if watched >= limits::CONSUMER_QUEUES_MAX {
             return Outcome::refused(Refusal::TooManyWatched);
@@ -60,7 +60,7 @@ impl Engine {
         if let Some(wait) = wait {
             self.wait_at(slot, wait.ticket, key);
         }
-        Outcome::reply(After::NOTHING, Reply::Done).waking(slot)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
     }
 
     pub(crate) fn unwatch(&mut self, by: SessionSlot, link: LinkId, name: &QueueName) -> Outcome {
@@ -73,7 +73,7 @@ impl Engine {
             self.end_watch(key, slot, ticket);
             self.remove_if_idle(slot);
         }
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     pub(crate) fn receive(
@@ -482,7 +482,7 @@ impl Engine {
         Outcome::reply(after, reply)
     }
 
-    pub(crate) fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (After, Reply) {
+    pub(crate) fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (DependsOn, Reply) {
         let delivery = Box::new(self.delivery_of(link, id));
         (self.living(id).after(), Reply::Delivered(delivery))
     }

@@ -12,7 +12,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 use model::{
-    After, Destination, Durability, MessageId, Nanos, NewMessage, QueueName, Reply, limits,
+    DependsOn, Destination, Durability, MessageId, Nanos, NewMessage, QueueName, Reply, limits,
 };
 
 use crate::Effects;
@@ -62,7 +62,7 @@ pub(crate) struct First {
     /// How many were stored.
     pub(crate) copies: u32,
     /// What its answer waited for.
-    pub(crate) after: After,
+    pub(crate) after: DependsOn,
     /// What tells it from another message; not known of those that older versions stored.
     pub(crate) fingerprint: Option<u64>,
 }
@@ -73,7 +73,7 @@ pub(crate) enum SentBefore {
     /// It is the same.
     Same(First),
     /// Another one was, and who is told so waits for this.
-    Other(After),
+    Other(DependsOn),
 }
 
 /// A name whose message is drafted.
@@ -248,7 +248,7 @@ impl Engine {
     }
 
     /// From now on these are not stored again.
-    pub(crate) fn remember_all(&mut self, sent: impl IntoIterator<Item = Sent>, after: After) {
+    pub(crate) fn remember_all(&mut self, sent: impl IntoIterator<Item = Sent>, after: DependsOn) {
         for Sent { key, message, copies, fingerprint, record_bytes } in sent {
             let first = First { message, copies, after, fingerprint: Some(fingerprint) };
             self.remember_first(self.latest, Seen { key, first, record_bytes });
@@ -264,7 +264,8 @@ impl Engine {
         self.latest = self.latest.max(view.at);
         let key = (view.destination()?, Arc::from(view.id));
         let SendIdView { message, copies, fingerprint, .. } = *view;
-        let first = First { message: Some(message), copies, after: After::NOTHING, fingerprint };
+        let first =
+            First { message: Some(message), copies, after: DependsOn::NOTHING, fingerprint };
         if self.send_ids.is_on() {
             self.remember_first(view.at, Seen { key, first, record_bytes: size as u64 });
         }

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use core::cell::Cell;
 
 use model::{
-    After, ClientName, Destination, LinkId, MessageId, Nanos, Refusal, Reply, SessionId,
+    ClientName, DependsOn, Destination, LinkId, MessageId, Nanos, Refusal, Reply, SessionId,
     Settlement, TransactionId,
 };
 
@@ -126,7 +126,7 @@ impl Session {
 impl Engine {
     pub(crate) fn identify(&mut self, by: SessionSlot, client: ClientName) -> Outcome {
         if self.sessions.identify(by, client) {
-            Outcome::reply(After::NOTHING, Reply::Done)
+            Outcome::reply(DependsOn::NOTHING, Reply::Done)
         } else {
             Outcome::refused(Refusal::ClientInUse)
         }

@@ -2,7 +2,7 @@
 //! pause.
 
 use model::{
-    After, DeadReason, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement,
+    DeadReason, DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement,
     TransactionId, limits,
 };
 
@@ -135,7 +135,7 @@ impl Engine {
     }
 
     /// Deletes a message that is in no index.
-    pub(crate) fn finish(&mut self, id: MessageId, effects: &mut Effects) -> After {
+    pub(crate) fn finish(&mut self, id: MessageId, effects: &mut Effects) -> DependsOn {
         let message = self.take(id);
         let after = self.journal_deletion(id, &message, effects);
         self.queues.at_mut(message.queue).deleted_total += 1;
@@ -263,7 +263,7 @@ impl Engine {
         queue.pause = paused.then_some(Pause { asked: duration, until });
         queue.paused_total += 1;
         self.timers.change(Timer::Pause(slot), before, queue.pause_ends());
-        Outcome::reply(After::NOTHING, Reply::Done).waking(slot)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
     }
 
     /// The queue's pause ends, by time.

@@ -8,7 +8,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{After, Durability, Expiry, Keeper, Nanos, Persistence, Refusal, Subscription, limits};
+use model::{
+    DependsOn, Durability, Expiry, Keeper, Nanos, Persistence, Refusal, Subscription, limits,
+};
 
 use crate::Effects;
 use crate::codec::encoded_bytes;
@@ -46,7 +48,7 @@ impl Engine {
         by: SessionSlot,
         expiry: Option<Expiry>,
         effects: &mut Effects,
-    ) -> Option<After> {
+    ) -> Option<DependsOn> {
         let entry = self.subscriptions.at_mut(number);
         let ends_at = entry.ends_at.take();
         let before = entry.keeper.take();
@@ -66,7 +68,7 @@ impl Engine {
     }
 
     /// Says in the log what a subscription is now.
-    fn state_subscription(&mut self, number: u64, effects: &mut Effects) -> After {
+    fn state_subscription(&mut self, number: u64, effects: &mut Effects) -> DependsOn {
         let level = self.policy.durability(Persistence::Persistent);
         let entry = self.subscriptions.at(number);
         let before = entry.record_bytes;

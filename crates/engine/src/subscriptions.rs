@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    After, ConsumerMode, Durability, LinkId, Matching, Nanos, Persistence, QueueName, Refusal,
+    ConsumerMode, DependsOn, Durability, LinkId, Matching, Nanos, Persistence, QueueName, Refusal,
     Reply, Subscription, SubscriptionName, glob, limits, words,
 };
 use selector::Selector;
@@ -375,7 +375,7 @@ impl Engine {
         selector: Option<Selector>,
         replaced: Option<u64>,
         effects: &mut Effects,
-    ) -> Result<(u64, After), Refusal> {
+    ) -> Result<(u64, DependsOn), Refusal> {
         let topic = match asked.matching {
             Matching::Name => Some(self.find_or_create_topic(asked.topic.clone())?),
             Matching::Words | Matching::Glob => None,

@@ -3,7 +3,7 @@
 
 use alloc::format;
 
-use model::{After, Destination, QueueName, Refusal, Reply, limits};
+use model::{DependsOn, Destination, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -33,7 +33,7 @@ impl Engine {
         };
         self.sessions.at_mut(by).temporary.insert(made.clone());
         self.totals.temporaries += 1;
-        Outcome::reply(After::NOTHING, Reply::Created(made))
+        Outcome::reply(DependsOn::NOTHING, Reply::Created(made))
     }
 
     pub(crate) fn delete_temporary(
@@ -43,10 +43,10 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         if !self.sessions.at_mut(by).temporary.remove(destination) {
-            return Outcome::reply(After::NOTHING, Reply::NotFound);
+            return Outcome::reply(DependsOn::NOTHING, Reply::NotFound);
         }
         self.end_temporary(destination, effects);
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     /// All that a session made goes with it.

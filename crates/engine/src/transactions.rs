@@ -10,7 +10,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use model::{
-    After, Command, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits,
+    Command, DependsOn, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits,
 };
 
 use crate::Effects;
@@ -60,14 +60,14 @@ struct Drafts {
     drafted: Vec<Drafted>,
     sent: Vec<Sent>,
     /// What waits for those that were sent before.
-    repeated: After,
+    repeated: DependsOn,
 }
 
 impl Drafts {
     fn new(transaction: &Transaction) -> Self {
         let drafted = Vec::with_capacity(transaction.puts.len());
         let sent = Vec::with_capacity(transaction.named);
-        Self { drafted, sent, repeated: After::NOTHING }
+        Self { drafted, sent, repeated: DependsOn::NOTHING }
     }
 }
 
@@ -121,7 +121,7 @@ impl Engine {
             return Outcome::refused(Refusal::TooManyTransactions);
         }
         transactions.insert(id, Transaction::default());
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     pub(crate) fn commit(
@@ -241,7 +241,7 @@ impl Engine {
 
     /// What was said about these is seen no sooner than the whole commit is safe: a crash may undo
     /// that.
-    fn bind(&mut self, ids: &[MessageId], after: After) {
+    fn bind(&mut self, ids: &[MessageId], after: DependsOn) {
         for id in ids {
             if let Some(message) = self.messages.get_mut(id.0) {
                 message.changed = after.lsn;
@@ -261,7 +261,7 @@ impl Engine {
         self.give_up_parts(by, id, effects);
         let transaction = self.take_transaction(by, id);
         let woken = self.undo_all(by, &transaction, effects);
-        Outcome::reply(After::NOTHING, Reply::Done).waking_just(woken)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done).waking_just(woken)
     }
 
     /// Ends all transactions of a session that closes. What they settled is still held, and
@@ -360,7 +360,7 @@ impl Engine {
             transaction.puts.push((target, new));
             transaction.named += usize::from(is_named);
         }
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     pub(crate) fn settle_in_transaction(
@@ -387,7 +387,7 @@ impl Engine {
             transaction.tally.add_settled(if is_journalled { bytes } else { 0 });
             transaction.settled.push((message, settlement));
         }
-        Outcome::reply(After::NOTHING, Reply::Done)
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     /// Nobody else gets it until the transaction ends, however long that takes.
@@ -454,11 +454,11 @@ impl Engine {
         transaction: &Transaction,
         span: Span,
         effects: &mut Effects,
-    ) -> Result<Drafts, (Refusal, After)> {
+    ) -> Result<Drafts, (Refusal, DependsOn)> {
         let settled_bytes = transaction.tally.settled_bytes();
         let draft = match span {
             Span::Frame if !self.log.surely_takes(settled_bytes) => {
-                return Err((Refusal::StoreFull, After::NOTHING));
+                return Err((Refusal::StoreFull, DependsOn::NOTHING));
             }
             Span::Frame => self.log.begin_transaction(settled_bytes, effects),
             Span::Chain => {
@@ -496,7 +496,7 @@ impl Engine {
         names: &mut BTreeMap<SendKey, &'p NewMessage>,
         drafts: &mut Drafts,
         effects: &mut Effects,
-    ) -> Result<(), (Refusal, After)> {
+    ) -> Result<(), (Refusal, DependsOn)> {
         if let Some(name) = self.send_key(target, new) {
             match self.sent_before(Some(&name), new) {
                 Some(SentBefore::Same(first)) => {
@@ -508,7 +508,7 @@ impl Engine {
             }
             match names.get(&name) {
                 Some(other) if self.fingerprint(other) != self.fingerprint(new) => {
-                    return Err((Refusal::SendIdReused, After::NOTHING));
+                    return Err((Refusal::SendIdReused, DependsOn::NOTHING));
                 }
                 Some(_) => return Ok(()),
                 None => drop(names.insert(name, new)),
@@ -516,8 +516,8 @@ impl Engine {
         }
         match self.draft(by, target, new, &mut drafts.drafted, effects) {
             Ok(sent) => drafts.sent.extend(sent),
-            Err(NoRoom::InLog) => return Err((Refusal::StoreFull, After::NOTHING)),
-            Err(NoRoom::InFrame) => return Err((Refusal::TransactionTooLarge, After::NOTHING)),
+            Err(NoRoom::InLog) => return Err((Refusal::StoreFull, DependsOn::NOTHING)),
+            Err(NoRoom::InFrame) => return Err((Refusal::TransactionTooLarge, DependsOn::NOTHING)),
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ fn push(persistence: Persistence) -> Command {
     let push = ListCommand::Push {
         queue: queue(),
         end,
-        elements: model::Few::Many(elements),
+        elements: model::OneOrMany::Many(elements),
         only_existing,
         persistence,
     };

@@ -17,12 +17,12 @@ use support::Rng;
 
 const SESSION: SessionId = SessionId(1);
 
-struct House {
+struct Harness {
     engine: Engine,
     effects: Effects,
 }
 
-impl House {
+impl Harness {
     fn new() -> Self {
         let formats = Formats { property, ..Formats::RAW };
         let options = EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) };
@@ -104,7 +104,7 @@ fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> Value<'m> {
 /// has none any more makes way.
 #[test]
 fn so_many_queues_have_rules_of_their_own() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     let mut rules = |queue: String, max: Option<u64>| {
         let mut set = OwnPolicy::default();
         max.into_iter().for_each(|max| set.set(QueueRule::MessagesMax(Some(max))));
@@ -139,7 +139,7 @@ fn name(text: &str) -> QueueName {
 #[test]
 fn a_page_of_queues_looks_at_no_others() {
     const PAGE: usize = 100;
-    let mut house = House::new();
+    let mut house = Harness::new();
     let names: Vec<_> = (0..2_500).map(|number| format!("{number:04}")).collect();
     names.iter().rev().for_each(|name| house.put(name, b"m"));
     let (mut listed, mut after) = (Vec::new(), None);
@@ -164,7 +164,7 @@ fn a_page_of_queues_looks_at_no_others() {
 
 #[test]
 fn a_page_has_so_many_messages_and_a_selector_sees_so_many() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     for number in 0..2_500 {
         house.put("mail", &[if number % 100 == 99 { b'0' } else { b'1' }]);
     }
@@ -176,7 +176,7 @@ fn a_page_has_so_many_messages_and_a_selector_sees_so_many() {
 
 #[test]
 fn a_page_has_so_many_bytes() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     let body = vec![0; limits::MESSAGE_BYTES_MAX];
     for _ in 0..6 {
         house.put("mail", &body);
@@ -188,7 +188,7 @@ fn a_page_has_so_many_bytes() {
 /// What is held is looked for among all messages, in steps.
 #[test]
 fn held_messages_are_found_among_many() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     for _ in 0..20_000 {
         house.put("other", b"x");
     }
@@ -209,7 +209,7 @@ fn held_messages_are_found_among_many() {
 
 #[test]
 fn a_purge_is_one_frame_and_goes_on_where_it_ended() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     for number in 0..limits::FRAME_RECORDS_MAX + 5 {
         house.put("mail", if number % 2 == 0 { b"0" } else { b"1" });
     }
@@ -237,7 +237,7 @@ fn a_purge_is_one_frame_and_goes_on_where_it_ended() {
 
 #[test]
 fn a_move_ends_when_it_has_moved_enough() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     for number in 0..2_500 {
         house.put("mail", &[if number % 100 == 99 { b'0' } else { b'1' }]);
     }
@@ -261,7 +261,7 @@ fn a_move_ends_when_it_has_moved_enough() {
 
 #[test]
 fn a_queue_is_deleted_in_frames() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     for _ in 0..limits::FRAME_RECORDS_MAX + 1 {
         house.put("mail", b"0");
     }
@@ -277,7 +277,7 @@ fn a_queue_is_deleted_in_frames() {
 fn pages_go_on_though_messages_come_and_go() {
     for seed in 0..200 {
         let mut random = Rng(seed);
-        let mut house = House::new();
+        let mut house = Harness::new();
         house.ask(Command::Watch { link: LinkId(0), queue: name("mail") });
         let stays: BTreeSet<_> = (0..40).map(|_| house.put_random(&mut random, b"0")).collect();
         let (mut shown, mut after, mut passing) = (BTreeMap::new(), None, Vec::new());
@@ -309,7 +309,7 @@ fn pages_go_on_though_messages_come_and_go() {
 /// Whatever place a peer names.
 #[test]
 fn places_that_never_were_are_good_places() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     for delay in [0, 5] {
         let message =
             NewMessage { delay: Nanos::from_secs(delay), ..NewMessage::new((*b"0").into()) };

@@ -73,7 +73,7 @@ impl Store {
         let push = ListCommand::Push {
             queue,
             end,
-            elements: model::Few::Many(elements),
+            elements: model::OneOrMany::Many(elements),
             only_existing: false,
             persistence,
         };
@@ -279,7 +279,7 @@ fn who_waits_behind_an_insertion_goes_on_after_it_or_without_it() {
         let push = ListCommand::Push {
             queue: name("narrow"),
             end: End::Tail,
-            elements: model::Few::Many(vec![b"behind"[..].into()]),
+            elements: model::OneOrMany::Many(vec![b"behind"[..].into()]),
             only_existing: false,
             persistence: Persistence::Persistent,
         };

@@ -255,7 +255,7 @@ fn push(queue: &str, count: usize, bytes: usize) -> Command {
     list(ListCommand::Push {
         queue,
         end,
-        elements: model::Few::Many(elements),
+        elements: model::OneOrMany::Many(elements),
         only_existing,
         persistence,
     })

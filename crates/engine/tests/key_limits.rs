@@ -4,9 +4,9 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    After, Command, Deadline, DeadlineRule, Destination, KeyCommand, LinkId, Matching, MessageId,
-    Nanos, NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId, SetRule,
-    StorePolicy, Subscription, ValueDeadline, limits,
+    Command, Deadline, DeadlineRule, DependsOn, Destination, KeyCommand, LinkId, Matching,
+    MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId,
+    SetRule, StorePolicy, Subscription, ValueDeadline, limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -29,7 +29,10 @@ impl Session {
         self.engine.handle(self.now, SESSION, command, &mut self.effects);
         let Output { reply, after, .. } = self.effects.outputs.remove(0);
         let tells = reply == Reply::Refused(Refusal::ListTooLong);
-        assert!(!tells || after != After::NOTHING, "what tells how long a list is waits for that");
+        assert!(
+            !tells || after != DependsOn::NOTHING,
+            "what tells how long a list is waits for that"
+        );
         reply
     }
 

@@ -222,7 +222,7 @@ impl World {
         let reply = self.ask(Command::List(ListCommand::Push {
             queue: queue(name),
             end,
-            elements: model::Few::Many(elements),
+            elements: model::OneOrMany::Many(elements),
             only_existing: false,
             persistence,
         }));

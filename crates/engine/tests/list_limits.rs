@@ -46,7 +46,7 @@ impl Lists {
         self.list(ListCommand::Push {
             queue,
             end,
-            elements: model::Few::Many(elements),
+            elements: model::OneOrMany::Many(elements),
             only_existing,
             persistence,
         })
@@ -263,7 +263,7 @@ fn a_batch_has_limits() {
         list(ListCommand::Push {
             queue,
             end,
-            elements: model::Few::Many(elements),
+            elements: model::OneOrMany::Many(elements),
             only_existing,
             persistence,
         })

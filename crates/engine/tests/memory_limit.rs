@@ -91,7 +91,7 @@ impl World {
         let push = ListCommand::Push {
             queue,
             end,
-            elements: model::Few::Many(elements),
+            elements: model::OneOrMany::Many(elements),
             only_existing: false,
             persistence,
         };

@@ -135,7 +135,7 @@ impl World {
         match command {
             Command::Commit { .. } if done && framed => self.saw("committed with frame"),
             Command::Commit { .. } if done => {
-                assert_eq!(waits, Some(model::After::NOTHING), "nothing was written");
+                assert_eq!(waits, Some(model::DependsOn::NOTHING), "nothing was written");
                 self.saw("committed without frame");
             }
             Command::Rollback { .. } if done => self.saw("rolled back"),

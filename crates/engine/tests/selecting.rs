@@ -19,11 +19,11 @@ thread_local! {
     static ASKED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-struct House {
+struct Harness {
     engine: Engine,
 }
 
-impl House {
+impl Harness {
     fn new() -> Self {
         let formats = Formats { property, index, ..Formats::RAW };
         let options = EngineOptions { formats, ..EngineOptions::new(StorePolicy::Memory) };
@@ -91,7 +91,7 @@ fn heavy(number: u32) -> String {
 
 #[test]
 fn selectors_of_a_queue_weigh_so_much_together() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     let weight = Selector::parse(&heavy(0)).unwrap().weight();
     let most = limits::SELECTORS_WEIGHT_MAX / weight;
     assert!((50..limits::QUEUE_SELECTORS_MAX).contains(&most), "{weight} each");
@@ -108,7 +108,7 @@ fn selectors_of_a_queue_weigh_so_much_together() {
 
 #[test]
 fn selectors_of_a_topic_weigh_so_much_together() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     let weight = Selector::parse(&heavy(0)).unwrap().weight();
     let most = u32::try_from(limits::SELECTORS_WEIGHT_MAX / weight).unwrap();
     for link in 0..most {
@@ -127,7 +127,7 @@ fn selectors_of_a_topic_weigh_so_much_together() {
 /// Names are looked up in an index once many were asked for, which is made once a message.
 #[test]
 fn subscriptions_share_one_index() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     for link in 0..100 {
         assert_eq!(house.subscribe(link, "a = 1 OR b = 2 OR x = 'y'"), Reply::Done);
     }
@@ -135,7 +135,7 @@ fn subscriptions_share_one_index() {
     house.send(Destination::Topic(name("t")), "y");
     assert_eq!(ASKED.get(), (8, 1));
     // Few names need none.
-    let mut house = House::new();
+    let mut house = Harness::new();
     assert_eq!(house.consume(0, "a = 1 OR x = 'y'", ConsumerMode::Take), Reply::Done);
     ASKED.set((0, 0));
     house.send(Destination::Queue(name("q")), "y");
@@ -149,7 +149,7 @@ fn long_texts_are_opaque() {
     for (bytes, seen) in
         [(limits::SELECTED_TEXT_BYTES_MAX, true), (limits::SELECTED_TEXT_BYTES_MAX + 1, false)]
     {
-        let mut house = House::new();
+        let mut house = Harness::new();
         let text = "y".repeat(bytes);
         for (link, selector) in ["x LIKE 'y%'", "x IS NOT NULL", "x <> 'z'"].into_iter().enumerate()
         {
@@ -165,7 +165,7 @@ fn long_texts_are_opaque() {
 /// look on take turns.
 #[test]
 fn browsers_take_turns() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     for _ in 0..100 {
         house.send(Destination::Queue(name("q")), "y");
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, After, Command, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage,
+    AdminCommand, Command, DependsOn, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage,
     Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, Subscription, SubscriptionName,
     TransactionId,
 };
@@ -44,7 +44,7 @@ struct Known {
     body: &'static str,
     at: Nanos,
     reply: Reply,
-    after: After,
+    after: DependsOn,
     /// The frame that makes its name last; zero where it is in memory only.
     lsn: Lsn,
     /// It was there before a crash.
@@ -166,7 +166,7 @@ impl World {
     }
 
     /// The replies to one command, and what comes of it by itself.
-    fn ask(&mut self, session: SessionId, command: Command) -> Vec<(Reply, After)> {
+    fn ask(&mut self, session: SessionId, command: Command) -> Vec<(Reply, DependsOn)> {
         self.engine.handle(self.now, session, command, &mut self.effects);
         while self.engine.awaited_room().is_some() {
             self.saw("a chain");
@@ -213,7 +213,7 @@ impl World {
         let transaction = Some(self.open[&session].0);
         let (to, message) = (send.to.clone(), message_of(&send));
         let replies = self.ask(session, Command::PutTo { to, message, transaction });
-        assert_eq!(replies, [(Reply::Done, After::NOTHING)]);
+        assert_eq!(replies, [(Reply::Done, DependsOn::NOTHING)]);
         self.open.get_mut(&session).unwrap().1.push(send);
     }
 
@@ -237,7 +237,7 @@ impl World {
         for send in &sends {
             if let Some(known) = self.find(send) {
                 expected =
-                    if whole == After::NOTHING { latest(expected, known.after) } else { whole };
+                    if whole == DependsOn::NOTHING { latest(expected, known.after) } else { whole };
                 self.saw("sent again in a transaction");
             } else if send.name.is_some_and(|name| !names.insert((send.to.clone(), name))) {
                 self.saw("sent again in a transaction");
@@ -255,7 +255,7 @@ impl World {
     }
 
     /// What is waited for by who hears that one of these has the name of another message.
-    fn conflict(&self, sends: &[Send]) -> Option<After> {
+    fn conflict(&self, sends: &[Send]) -> Option<DependsOn> {
         let mut names: BTreeMap<_, &str> = BTreeMap::new();
         sends.iter().find_map(|send| {
             let known = self.find(send);
@@ -263,7 +263,7 @@ impl World {
                 return (known.body != send.body).then_some(known.after);
             }
             let first = names.entry((send.to.clone(), send.name?)).or_insert(send.body);
-            (*first != send.body).then_some(After::NOTHING)
+            (*first != send.body).then_some(DependsOn::NOTHING)
         })
     }
 
@@ -271,7 +271,7 @@ impl World {
         let session = self.session();
         let Some((transaction, _)) = self.open.remove(&session) else { return };
         let replies = self.ask(session, Command::Rollback { transaction });
-        assert_eq!(replies, [(Reply::Done, After::NOTHING)]);
+        assert_eq!(replies, [(Reply::Done, DependsOn::NOTHING)]);
     }
 
     /// Another durable subscription takes what is published.
@@ -336,7 +336,7 @@ impl World {
             self.lost.insert(known.key);
         }
         for known in self.history.clone() {
-            self.remember(Known { after: After::NOTHING, survived: true, ..known });
+            self.remember(Known { after: DependsOn::NOTHING, survived: true, ..known });
         }
         self.open_sessions();
         self.count_subscriptions();
@@ -354,7 +354,7 @@ impl World {
     }
 
     /// It was stored, by the frames from here on.
-    fn note(&mut self, send: &Send, next: u64, after: After, frames: usize) {
+    fn note(&mut self, send: &Send, next: u64, after: DependsOn, frames: usize) {
         self.saw("stored");
         let Some(name) = send.name else { return };
         let key = (send.to.clone(), name);
@@ -400,9 +400,9 @@ impl World {
     }
 
     /// What waits for the frames from here on.
-    fn after_frames(&self, frames: usize) -> After {
+    fn after_frames(&self, frames: usize) -> DependsOn {
         let last = self.log.frames[frames..].last();
-        last.map_or(After::NOTHING, |(frame, _)| After::new(frame.lsn, frame.level))
+        last.map_or(DependsOn::NOTHING, |(frame, _)| DependsOn::new(frame.lsn, frame.level))
     }
 
     fn next_message(&mut self) -> u64 {
@@ -438,7 +438,7 @@ fn message_of(send: &Send) -> NewMessage {
     NewMessage { send_id, persistence: send.persistence, ..NewMessage::new(body) }
 }
 
-fn latest(one: After, other: After) -> After {
+fn latest(one: DependsOn, other: DependsOn) -> DependsOn {
     if other.lsn > one.lsn { other } else { one }
 }
 

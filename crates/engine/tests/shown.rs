@@ -3,8 +3,8 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    After, Command, End, Few, KeyCommand, ListCommand, Nanos, Output, Persistence, QueueName,
-    Refusal, Reply, SessionId, SetRule, StorePolicy, ValueDeadline, limits,
+    Command, DependsOn, End, KeyCommand, ListCommand, Nanos, OneOrMany, Output, Persistence,
+    QueueName, Refusal, Reply, SessionId, SetRule, StorePolicy, ValueDeadline, limits,
 };
 
 const NOW: Nanos = Nanos::SECOND;
@@ -16,12 +16,12 @@ const SHOWN_MAX: usize = 4 * (ELEMENT_BYTES + limits::BESIDE_ELEMENT_BYTES);
 const ELEMENT_BYTES: usize = 1_000;
 const REFUSED: Reply = Reply::Refused(Refusal::TooManyBytes { max: SHOWN_MAX });
 
-struct House {
+struct Harness {
     engine: Engine,
     effects: Effects,
 }
 
-impl House {
+impl Harness {
     fn new() -> Self {
         let options = EngineOptions::new(StorePolicy::Always);
         let mut engine = Engine::new(EngineOptions { reply_bytes_max: SHOWN_MAX, ..options });
@@ -36,7 +36,7 @@ impl House {
         self.engine.handle(NOW, by, command, &mut self.effects);
         let outputs = self.effects.outputs.drain(..);
         let judged = outputs.map(|Output { session, after, reply }| {
-            assert!(reply != REFUSED || after != After::NOTHING, "it tells what is there");
+            assert!(reply != REFUSED || after != DependsOn::NOTHING, "it tells what is there");
             (session, reply)
         });
         judged.collect()
@@ -75,7 +75,7 @@ fn push(list: &str, bytes: usize) -> Command {
     Command::List(ListCommand::Push {
         queue: name(list),
         end: End::Tail,
-        elements: Few::One(vec![b'x'; bytes].into()),
+        elements: OneOrMany::One(vec![b'x'; bytes].into()),
         only_existing: false,
         persistence: Persistence::Persistent,
     })
@@ -119,7 +119,7 @@ fn elements_of(reply: &Reply) -> usize {
 
 #[test]
 fn a_pop_takes_as_much_as_is_shown() {
-    let mut house = House::with_elements(6, ELEMENT_BYTES);
+    let mut house = Harness::with_elements(6, ELEMENT_BYTES);
     assert_eq!(house.run(range()), REFUSED);
     assert_eq!(elements_of(&house.run(pop(100))), 4);
     assert_eq!(elements_of(&house.run(range())), 2);
@@ -130,7 +130,7 @@ fn a_pop_takes_as_much_as_is_shown() {
 /// Without this a transaction of some KiB is answered with as many GiB as it likes.
 #[test]
 fn what_a_batch_shows_counts_together() {
-    let mut house = House::with_elements(3, ELEMENT_BYTES);
+    let mut house = Harness::with_elements(3, ELEMENT_BYTES);
     let wait = Some(Nanos::ZERO);
     let replies = house.batch((0..7).map(|_| shift("l", wait)).collect());
     assert_eq!(replies[..4].iter().map(elements_of).sum::<usize>(), 4);
@@ -152,7 +152,7 @@ fn what_a_batch_shows_counts_together() {
 
 #[test]
 fn what_a_batch_cannot_show_stays() {
-    let mut house = House::with_elements(6, ELEMENT_BYTES);
+    let mut house = Harness::with_elements(6, ELEMENT_BYTES);
     let replies = house.batch(vec![pop(3), pop(3), pop(3), push("l", 1), pop(1)]);
     assert_eq!((elements_of(&replies[0]), elements_of(&replies[1])), (3, 1));
     assert_eq!((&replies[2], &replies[4]), (&REFUSED, &REFUSED));
@@ -164,7 +164,7 @@ fn what_a_batch_cannot_show_stays() {
 /// From a time with more memory, or by a protocol that shows it piece by piece.
 #[test]
 fn an_element_too_large_to_be_shown_stays() {
-    let mut house = House::with_elements(1, SHOWN_MAX);
+    let mut house = Harness::with_elements(1, SHOWN_MAX);
     let wait = Some(Nanos::ZERO);
     for command in [pop(1), pop(100), range(), shift("l", wait)] {
         assert_eq!(house.run(command), REFUSED);
@@ -178,7 +178,7 @@ fn an_element_too_large_to_be_shown_stays() {
 
 #[test]
 fn who_waits_for_an_element_too_large_is_told_and_it_stays() {
-    let mut house = House::new();
+    let mut house = Harness::new();
     let queues = vec![name("l")];
     let command = ListCommand::PopFirst { queues, end: End::Head, max: 1, wait: None };
     assert_eq!(house.all(OTHER, Command::List(command)), []);

@@ -163,7 +163,7 @@ impl World {
         let push = || ListCommand::Push {
             queue: name(),
             end: End::Tail,
-            elements: model::Few::Many(vec![vec![7; 800].into()]),
+            elements: model::OneOrMany::Many(vec![vec![7; 800].into()]),
             only_existing: false,
             persistence: Persistence::NonPersistent,
         };

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use model::{After, Durability, Lsn};
+use model::{DependsOn, Durability, Lsn};
 
 /// How far the log is durable. Both only ever grow, and `synced <= written`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Durable {
 impl Durable {
     /// Whether what depends on `after` may leave.
     #[must_use]
-    pub fn covers(self, after: After) -> bool {
+    pub fn covers(self, after: DependsOn) -> bool {
         match after.level {
             Durability::None => true,
             Durability::Written => self.written >= after.lsn,
@@ -29,7 +29,7 @@ impl Durable {
 /// held one are held too.
 #[derive(Debug, Default)]
 pub struct Gate {
-    held: VecDeque<(After, u64)>,
+    held: VecDeque<(DependsOn, u64)>,
     released: u64,
 }
 
@@ -38,7 +38,7 @@ impl Gate {
     ///
     /// # Panics
     /// When `end` is before that of an earlier call.
-    pub fn push(&mut self, after: After, end: u64) {
+    pub fn push(&mut self, after: DependsOn, end: u64) {
         let last = self.held.back().map_or(self.released, |(_, end)| *end);
         assert!(end >= last, "a stream's offsets ascend");
         match self.held.back_mut() {
@@ -78,15 +78,15 @@ mod tests {
     #[test]
     fn what_depends_on_nothing_leaves_at_once() {
         let mut gate = Gate::default();
-        gate.push(After::NOTHING, 10);
+        gate.push(DependsOn::NOTHING, 10);
         assert_eq!(gate.released(durable(0, 0)), 10);
     }
 
     #[test]
     fn each_level_waits_for_its_own_position() {
         let mut gate = Gate::default();
-        gate.push(After::new(Lsn(5), Durability::Written), 10);
-        gate.push(After::new(Lsn(5), Durability::Synced), 20);
+        gate.push(DependsOn::new(Lsn(5), Durability::Written), 10);
+        gate.push(DependsOn::new(Lsn(5), Durability::Synced), 20);
         assert_eq!(gate.released(durable(4, 4)), 0);
         assert_eq!(gate.released(durable(5, 4)), 10);
         assert!(gate.is_holding());
@@ -97,8 +97,8 @@ mod tests {
     #[test]
     fn nothing_overtakes_on_one_connection() {
         let mut gate = Gate::default();
-        gate.push(After::new(Lsn(9), Durability::Synced), 10);
-        gate.push(After::NOTHING, 20);
+        gate.push(DependsOn::new(Lsn(9), Durability::Synced), 10);
+        gate.push(DependsOn::NOTHING, 20);
         assert_eq!(gate.released(durable(8, 8)), 0);
         assert_eq!(gate.released(durable(9, 9)), 20);
     }

@@ -56,14 +56,14 @@ impl StorePolicy {
 
 /// What an output waits for: it may leave once the log is durable at `level` up to and with `lsn`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct After {
+pub struct DependsOn {
     /// The last frame that it depends on.
     pub lsn: Lsn,
     /// How durable that frame must be.
     pub level: Durability,
 }
 
-impl After {
+impl DependsOn {
     /// Depends on nothing; never waits.
     pub const NOTHING: Self = Self { lsn: Lsn::ZERO, level: Durability::None };
 
@@ -91,12 +91,12 @@ mod tests {
 
     #[test]
     fn nothing_asks_more_of_a_frame_than_its_own_durability() {
-        let synced = After::new(Lsn(3), Durability::Synced);
-        let written = After::new(Lsn(5), Durability::Written);
+        let synced = DependsOn::new(Lsn(3), Durability::Synced);
+        let written = DependsOn::new(Lsn(5), Durability::Written);
         assert_eq!(synced.and(written), written);
         assert_eq!(written.and(synced), written);
-        assert_eq!(written.and(After::NOTHING), written);
-        let both = written.and(After::new(Lsn(5), Durability::Synced));
-        assert_eq!(both, After::new(Lsn(5), Durability::Synced));
+        assert_eq!(written.and(DependsOn::NOTHING), written);
+        let both = written.and(DependsOn::new(Lsn(5), Durability::Synced));
+        assert_eq!(both, DependsOn::new(Lsn(5), Durability::Synced));
     }
 }

@@ -14,7 +14,6 @@ mod command;
 mod draining;
 mod durability;
 mod envelope;
-mod few;
 mod fingerprint;
 pub mod glob;
 mod ids;
@@ -23,6 +22,7 @@ pub mod limits;
 mod list;
 mod live;
 mod message;
+mod one_or_many;
 mod output;
 mod policy;
 mod redelivery;
@@ -42,12 +42,11 @@ pub use body::{Away, Body, BodyPlace, Payload, Shows};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;
-pub use durability::{After, Durability, Persistence, StorePolicy};
+pub use durability::{DependsOn, Durability, Persistence, StorePolicy};
 pub use envelope::{
     Content, Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP,
     TRACE_CONTEXT, jms_of_priority, priority_of_jms,
 };
-pub use few::Few;
 pub use fingerprint::fingerprint;
 pub use ids::{
     Destination, LinkId, Lsn, MessageId, NameError, QueueName, SessionId, TransactionId,
@@ -62,6 +61,7 @@ pub use message::{
     NewMessage, Outline, OutlineReader, PRIORITY_DEFAULT, PayloadReader, PropertyReader, Subject,
     Value,
 };
+pub use one_or_many::OneOrMany;
 pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use redelivery::{Redelivery, Thousandths};

@@ -6,7 +6,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::{Body, Few, Format, Nanos, Payload, Persistence, QueueName, Shows};
+use crate::{Body, Format, Nanos, OneOrMany, Payload, Persistence, QueueName, Shows};
 
 /// One of the two ends of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +44,7 @@ pub enum ListCommand {
         /// Where.
         end: End,
         /// What, at least one.
-        elements: Few<Arc<[u8]>>,
+        elements: OneOrMany<Arc<[u8]>>,
         /// Only where there is something already; else → `Count(0)`.
         only_existing: bool,
         /// How durable they are to be.
@@ -70,7 +70,7 @@ pub enum ListCommand {
         /// Where.
         end: End,
         /// What, at least one.
-        elements: Few<Arc<[u8]>>,
+        elements: OneOrMany<Arc<[u8]>>,
         /// How durable they are to be.
         persistence: Persistence,
     },

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::{
-    After, Body, BrokerStatistics, DeadLetter, Destination, Durability, Element, Few, Format,
-    KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OwnPolicies, Page,
-    PageEnd, Payload, QueueFull, QueueName, QueueStatistics, Refusal, SessionId, Shows,
-    StatedPolicy, Subscription, SubscriptionStatistics, Values, WallClock,
+    Body, BrokerStatistics, DeadLetter, DependsOn, Destination, Durability, Element, Format,
+    KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OneOrMany,
+    OwnPolicies, Page, PageEnd, Payload, QueueFull, QueueName, QueueStatistics, Refusal, SessionId,
+    Shows, StatedPolicy, Subscription, SubscriptionStatistics, Values, WallClock,
 };
 
 /// A reply on its way to a session, and what must be durable before the session's peer may see it.
@@ -18,7 +18,7 @@ pub struct Output {
     /// Whose.
     pub session: SessionId,
     /// The gate holds it until then.
-    pub after: After,
+    pub after: DependsOn,
     /// What.
     pub reply: Reply,
 }
@@ -101,7 +101,7 @@ pub enum Reply {
     /// Some queues, ascending by name.
     QueuePage(Vec<QueueStatistics>),
     /// Elements of a list.
-    Elements(Few<Element>),
+    Elements(OneOrMany<Element>),
     /// Elements taken from one of several lists.
     Popped {
         /// Which.

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{End, Few, Nanos, QueueName};
+use model::{End, Nanos, OneOrMany, QueueName};
 
 use crate::fault::Fault;
 use crate::key_names::name_of;
@@ -46,7 +46,7 @@ impl<'a> Arguments<'a> {
         self.word(at).into()
     }
 
-    pub(crate) fn elements(&self, from: usize) -> Few<Arc<[u8]>> {
+    pub(crate) fn elements(&self, from: usize) -> OneOrMany<Arc<[u8]>> {
         self.from(from).map(Arc::from).collect()
     }
 

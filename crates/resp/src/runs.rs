@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::iter::{from_fn, once};
 
 use input::InputBuffer;
-use model::{Command, Element, End, Few, KeyCommand, ListCommand, QueueName, Reply, Values};
+use model::{Command, Element, End, KeyCommand, ListCommand, OneOrMany, QueueName, Reply, Values};
 
 use crate::arguments::key;
 use crate::context::Context;
@@ -58,7 +58,7 @@ pub(crate) fn gather(
             ListCommand::Push {
                 queue,
                 end,
-                elements: Few::One(first),
+                elements: OneOrMany::One(first),
                 only_existing: false,
                 persistence,
             },
@@ -73,7 +73,7 @@ pub(crate) fn gather(
             }
             let count = elements.len() as u64;
             *wording = ReplyFormat::Run(Run::Pushes(count));
-            let elements = Few::Many(elements);
+            let elements = OneOrMany::Many(elements);
             (ListCommand::PushEach { queue, end, elements, persistence }, count - 1)
         }
         (ListCommand::Pop { queue, end, max: 1 }, ReplyFormat::One) => {
@@ -157,7 +157,7 @@ fn apart(run: ListCommand) -> Vec<Plan> {
     match run {
         ListCommand::PushEach { queue, end, elements, persistence } => {
             let push = |element| {
-                let elements = Few::One(element);
+                let elements = OneOrMany::One(element);
                 let queue = queue.clone();
                 ListCommand::Push { queue, end, elements, only_existing: false, persistence }
             };

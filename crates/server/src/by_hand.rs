@@ -13,7 +13,7 @@ pub(crate) fn journal_hub(test: &str) -> (PathBuf, Hub) {
 /// The same with this much memory, and a little that it takes at least.
 pub(crate) fn journal_hub_with(test: &str, memory_limit: Option<u64>) -> (PathBuf, Hub) {
     let (data, hub) = fresh_hub(test, memory_limit);
-    keep_house(&hub);
+    run_chores(&hub);
     (data, hub)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn config(test: &str, memory_limit: Option<u64>) -> Config {
 }
 
 /// What the housekeeper would do.
-pub(crate) fn keep_house(hub: &Hub) {
+pub(crate) fn run_chores(hub: &Hub) {
     let disk = hub.disk.as_ref().unwrap();
     let mut core = hub.lock();
     core.poll_chore(hub.clock.now());
@@ -46,7 +46,7 @@ pub(crate) fn keep_house(hub: &Hub) {
 /// What the committers would do, and the housekeeper where a write waits for a chore.
 pub(crate) fn write_all(hub: &Hub) {
     if hub.lock().broker.unwritten().waits_for_chore {
-        keep_house(hub);
+        run_chores(hub);
     }
     hub.hand_over(&mut hub.lock());
     while write_handed(hub) > 0 {

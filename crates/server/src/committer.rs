@@ -42,7 +42,7 @@ pub(crate) fn read_back(hub: &Hub) {
 
 /// Does the journal's chores one after the other until the server ends: filling segments ahead,
 /// snapshots, compaction. Between them it makes its rounds.
-pub(crate) fn keep_house(hub: &Hub) {
+pub(crate) fn run_chores(hub: &Hub) {
     let Some(disk) = &hub.disk else { return };
     let mut rounds = Rounds::default();
     let mut core = hub.lock();

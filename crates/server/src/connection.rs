@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use input::{Beginning, WrongProtocol};
 use journal::Durable;
-use model::{After, Command, MessageId, Nanos, Output, Reply, SessionId};
+use model::{Command, DependsOn, MessageId, Nanos, Output, Reply, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::net::{SendFlags, send};
 
@@ -307,11 +307,11 @@ impl Connection {
         output: Output,
         commons: &mut ProtocolState,
         durable: Durable,
-    ) -> After {
+    ) -> DependsOn {
         assert!(output.session == self.id, "invariant: replies reach their own session");
         if self.dismissal == WaitCancel::Begun && gives_up(&output.reply) {
             self.dismissal = WaitCancel::Done;
-            return After::NOTHING;
+            return DependsOn::NOTHING;
         }
         self.is_free |= durable.covers(output.after) && !self.outgoing.is_held();
         let awaited = self.peer.reply(output, commons, &mut self.outgoing);
@@ -491,7 +491,7 @@ mod tests {
     use amqp::performative::{Attach, Open, Performative, Role};
     use amqp::protocol_header::ProtocolHeader;
     use amqp::terminus::Source;
-    use model::{After, Element, Refusal};
+    use model::{DependsOn, Element, Refusal};
 
     use super::*;
     use crate::clock::nanos;
@@ -548,7 +548,7 @@ mod tests {
         }
 
         fn reply(&mut self, reply: Reply) {
-            let output = Output { session: ID, after: After::NOTHING, reply };
+            let output = Output { session: ID, after: DependsOn::NOTHING, reply };
             self.connection.reply(output, &mut self.commons, Durable::default());
         }
 
@@ -767,7 +767,7 @@ mod tests {
             connection.notice(true, false, false);
             connection.receive(&mut [0; 1024], 1024, now);
             while connection.next_command(now, &mut commons, usize::MAX).is_some() {
-                let (session, after) = (SessionId(1), After::NOTHING);
+                let (session, after) = (SessionId(1), DependsOn::NOTHING);
                 let reply = Reply::Done;
                 connection.reply(
                     Output { session, after, reply },

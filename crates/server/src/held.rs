@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use journal::Durable;
-use model::{After, Durability, Lsn};
+use model::{DependsOn, Durability, Lsn};
 
 /// Things to tell a peer, each once what it depends on is durable. What depends on less does not
 /// wait for what depends on more.
@@ -42,7 +42,7 @@ impl<T> Held<T> {
     }
 
     /// Keeps it until then.
-    pub(crate) fn push(&mut self, after: After, thing: T) {
+    pub(crate) fn push(&mut self, after: DependsOn, thing: T) {
         let (reached, waiting) = match after.level {
             Durability::None => (Lsn(u64::MAX), &mut self.written),
             Durability::Written => (self.durable.written, &mut self.written),
@@ -121,8 +121,8 @@ const KEPT_MAX: usize = 16;
 mod tests {
     use super::*;
 
-    fn after(lsn: u64, level: Durability) -> After {
-        After::new(Lsn(lsn), level)
+    fn after(lsn: u64, level: Durability) -> DependsOn {
+        DependsOn::new(Lsn(lsn), level)
     }
 
     fn free(held: &mut Held<char>) -> String {
@@ -136,7 +136,7 @@ mod tests {
         held.push(after(1, Durability::Synced), 'a');
         held.push(after(2, Durability::Synced), 'd');
         held.push(after(2, Durability::Written), 'w');
-        held.push(After::NOTHING, 'n');
+        held.push(DependsOn::NOTHING, 'n');
         assert_eq!(free(&mut held), "n");
         assert!(held.is_holding());
         held.advance(Durable { written: Lsn(2), synced: Lsn(1) });

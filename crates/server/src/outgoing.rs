@@ -1,7 +1,7 @@
 //! What a connection has to send: a stream of bytes behind the gate.
 
 use journal::{Durable, Gate};
-use model::After;
+use model::DependsOn;
 
 /// Bytes on their way out, in order, each with what it depends on.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     /// Lets a session append; what it appends depends on `after`.
-    pub(crate) fn say<R>(&mut self, after: After, say: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    pub(crate) fn say<R>(&mut self, after: DependsOn, say: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let before = self.bytes.len();
         let result = self.append(say);
         if self.bytes.len() > before {
@@ -27,7 +27,7 @@ impl Outgoing {
 
     /// Lets a session append the answer to a command that may take several replies: where this one
     /// adds nothing, what comes behind it waits for it all the same.
-    pub(crate) fn say_in_parts(&mut self, after: After, say: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn say_in_parts(&mut self, after: DependsOn, say: impl FnOnce(&mut Vec<u8>)) {
         self.append(say);
         self.gate.push(after, self.end());
     }
@@ -112,9 +112,10 @@ mod tests {
     #[test]
     fn bytes_leave_in_order_as_the_log_becomes_durable() {
         let mut outgoing = Outgoing::default();
-        outgoing.say(After::NOTHING, |out| out.extend_from_slice(b"free "));
-        outgoing.say(After::new(Lsn(3), Durability::Synced), |out| out.extend_from_slice(b"held "));
-        outgoing.say(After::NOTHING, |out| out.extend_from_slice(b"behind"));
+        outgoing.say(DependsOn::NOTHING, |out| out.extend_from_slice(b"free "));
+        outgoing
+            .say(DependsOn::new(Lsn(3), Durability::Synced), |out| out.extend_from_slice(b"held "));
+        outgoing.say(DependsOn::NOTHING, |out| out.extend_from_slice(b"behind"));
 
         assert_eq!(outgoing.released(durable(2)), b"free ");
         outgoing.consume(2);
@@ -131,9 +132,9 @@ mod tests {
     #[test]
     fn a_part_that_adds_nothing_holds_back_the_next() {
         let mut outgoing = Outgoing::default();
-        outgoing.say(After::NOTHING, |out| out.extend_from_slice(b"free "));
-        outgoing.say_in_parts(After::new(Lsn(3), Durability::Synced), |_| {});
-        outgoing.say_in_parts(After::NOTHING, |out| out.extend_from_slice(b"told"));
+        outgoing.say(DependsOn::NOTHING, |out| out.extend_from_slice(b"free "));
+        outgoing.say_in_parts(DependsOn::new(Lsn(3), Durability::Synced), |_| {});
+        outgoing.say_in_parts(DependsOn::NOTHING, |out| out.extend_from_slice(b"told"));
         assert_eq!(outgoing.released(durable(2)), b"free ");
         assert_eq!(outgoing.released(durable(3)), b"free told");
     }
@@ -143,7 +144,7 @@ mod tests {
         let mut outgoing = Outgoing::default();
         let mut next = 0_u8;
         for round in 0..100_u8 {
-            outgoing.say(After::NOTHING, |out| out.extend(std::iter::repeat_n(round, 10_000)));
+            outgoing.say(DependsOn::NOTHING, |out| out.extend(std::iter::repeat_n(round, 10_000)));
             let first = outgoing.released(durable(0)).first().copied();
             assert_eq!(first, Some(next));
             outgoing.consume(9_000);
@@ -156,9 +157,9 @@ mod tests {
     #[test]
     fn what_it_takes_is_what_was_allocated() {
         let mut outgoing = Outgoing::default();
-        outgoing.say(After::NOTHING, |out| out.extend_from_slice(b"short"));
+        outgoing.say(DependsOn::NOTHING, |out| out.extend_from_slice(b"short"));
         assert_eq!(outgoing.held_bytes(), 5);
-        outgoing.say(After::NOTHING, |out| out.extend(std::iter::repeat_n(0, 100_000)));
+        outgoing.say(DependsOn::NOTHING, |out| out.extend(std::iter::repeat_n(0, 100_000)));
         outgoing.released(durable(0));
         outgoing.consume(40_000);
         assert_eq!(outgoing.len(), 60_005);

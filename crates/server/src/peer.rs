@@ -11,7 +11,7 @@ use std::sync::Arc;
 use beanstalk::Shared;
 use input::WrongProtocol;
 use journal::Durable;
-use model::{After, Command, Draining, MessageId, Nanos, Output, SessionId, WallClock};
+use model::{Command, DependsOn, Draining, MessageId, Nanos, Output, SessionId, WallClock};
 use rustix::net::{SocketAddrUnix, getpeername, getsockname};
 
 use crate::address::Endpoint;
@@ -145,7 +145,7 @@ impl Peer {
         commons: &mut ProtocolState,
         outgoing: &mut Outgoing,
     ) -> Option<Command> {
-        outgoing.say(After::NOTHING, |out| match self {
+        outgoing.say(DependsOn::NOTHING, |out| match self {
             Self::Beanstalkd(peer) => {
                 peer.session.poll_command(&mut peer.input, &mut commons.beanstalkd, out)
             }
@@ -171,7 +171,7 @@ impl Peer {
         output: Output,
         commons: &mut ProtocolState,
         outgoing: &mut Outgoing,
-    ) -> After {
+    ) -> DependsOn {
         match self {
             Self::Beanstalkd(peer) => outgoing.say(output.after, |out| {
                 peer.session.handle_reply(output.reply, &mut commons.beanstalkd, out);
@@ -181,7 +181,7 @@ impl Peer {
             }),
             Self::Amqp(peer) => {
                 let told = peer.connection.handle_reply(output.after, output.reply);
-                let Some((after, event)) = told else { return After::NOTHING };
+                let Some((after, event)) = told else { return DependsOn::NOTHING };
                 peer.held.push(after, event);
                 return after;
             }
@@ -199,7 +199,7 @@ impl Peer {
         let Self::Amqp(peer) = self else { return false };
         peer.connection.allow(allowance);
         peer.held.advance(durable);
-        outgoing.say(After::NOTHING, |out| {
+        outgoing.say(DependsOn::NOTHING, |out| {
             while let Some(event) = peer.held.pop() {
                 peer.connection.tell(event, out);
             }
@@ -277,14 +277,14 @@ impl Peer {
         if peer.connection.poll_timeout().is_none_or(|due| due > now) {
             return false;
         }
-        outgoing.say(After::NOTHING, |out| peer.connection.handle_timeout(now, out));
+        outgoing.say(DependsOn::NOTHING, |out| peer.connection.handle_timeout(now, out));
         true
     }
 
     /// The server stops, and all that came before is answered.
     pub(crate) fn say_farewell(&mut self, outgoing: &mut Outgoing) {
         if let Self::Amqp(peer) = self {
-            outgoing.say(After::NOTHING, |out| peer.connection.begin_shutdown(out));
+            outgoing.say(DependsOn::NOTHING, |out| peer.connection.begin_shutdown(out));
         }
     }
 

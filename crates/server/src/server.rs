@@ -17,7 +17,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use crate::address::{Listen, Listening, listed_twice};
 use crate::buffered::ALLOWED_BYTES_MIN;
 use crate::clock::{Clock, nanos};
-use crate::committer::{COMMITTERS, commit, keep_house, read_back};
+use crate::committer::{COMMITTERS, commit, read_back, run_chores};
 use crate::config::{CONNECTIONS_MAX, Config, Limits, Protocol, THREADS_MAX};
 use crate::core::Core;
 use crate::counters::Counters;
@@ -136,7 +136,7 @@ impl Running {
         for index in 0..COMMITTERS {
             self.writers.push(self.spawn(format!("committer-{index}"), commit)?);
         }
-        self.writers.push(self.spawn("housekeeper".into(), keep_house)?);
+        self.writers.push(self.spawn("housekeeper".into(), run_chores)?);
         self.writers.push(self.spawn("reader".into(), read_back)?);
         Ok(())
     }

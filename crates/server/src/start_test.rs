@@ -6,7 +6,7 @@ use std::path::Path;
 use model::{Command, Destination, NewMessage, QueueName, SessionId};
 
 use super::*;
-use crate::by_hand::{config, fresh_hub, journal_hub_with, keep_house};
+use crate::by_hand::{config, fresh_hub, journal_hub_with, run_chores};
 
 /// So much that messages may be as large as by default on a large machine.
 const MEMORY: Option<u64> = Some(4 << 30);
@@ -25,7 +25,7 @@ fn empty_directory_stays_small() {
     drop(hub);
     for _ in 0..3 {
         let (_, hub) = fresh_hub("small", MEMORY);
-        keep_house(&hub);
+        run_chores(&hub);
         assert!(bytes_of(&data) <= 40 * MIB, "{} bytes after a restart", bytes_of(&data));
     }
     std::fs::remove_dir_all(data).unwrap();

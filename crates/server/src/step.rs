@@ -1,6 +1,6 @@
 //! The part of a turn that holds the lock: commands in, frames and replies out.
 
-use model::{After, Nanos, SessionId, limits};
+use model::{DependsOn, Nanos, SessionId, limits};
 
 use crate::connection::{CloseReason, Connection};
 use crate::connections::reactor_of;
@@ -239,7 +239,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         core.broker.handle(now, own, command, &mut core.outputs);
         let durable = core.broker.durable();
         // The connection's own reply at once, since its next command waits for it.
-        let mut awaited = After::NOTHING;
+        let mut awaited = DependsOn::NOTHING;
         for output in core.outputs.extract_if(.., |output| output.session == own) {
             awaited = awaited.and(connection.reply(output, &mut core.commons, durable));
         }

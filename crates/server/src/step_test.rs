@@ -15,7 +15,7 @@ use engine::{QueuePolicies, QueuePolicy};
 use model::StorePolicy;
 
 use super::*;
-use crate::by_hand::{fresh_hub, journal_hub, keep_house, write_all, write_handed};
+use crate::by_hand::{fresh_hub, journal_hub, run_chores, write_all, write_handed};
 use crate::config::Protocol;
 use crate::events::EventSet;
 use crate::post::Arrival;
@@ -368,7 +368,7 @@ fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
     write_all(&hub);
     turns.settle();
     assert_eq!(other.lines(), ["INSERTED 1"]);
-    keep_house(&hub);
+    run_chores(&hub);
 
     taker.socket.write_all(&acceptance(0)).unwrap();
     turns.turn();
@@ -398,7 +398,7 @@ fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
     write_all(&hub);
     turns.settle();
     assert_eq!(other.lines(), ["INSERTED 2"]);
-    keep_house(&hub);
+    run_chores(&hub);
     taker.socket.write_all(&acceptance(1)).unwrap();
     turns.turn();
     let since = hub.lock().broker.unwritten().since.unwrap();
@@ -428,7 +428,7 @@ fn write_behind_watermark_waits_for_chore() {
         puts += 1;
         // Between these the only chore asked for is the one that moves the watermark, mostly.
         if puts % 80 == 1 {
-            keep_house(&hub);
+            run_chores(&hub);
         }
         assert!(puts < 1_000, "no batch waits for a chore");
         client.send(&put);
@@ -440,7 +440,7 @@ fn write_behind_watermark_waits_for_chore() {
     turns.turn_if_any();
     assert_eq!(client.lines().last(), Some(&format!("INSERTED {}", puts - 1)));
 
-    keep_house(&hub);
+    run_chores(&hub);
     assert_eq!(write_handed(&hub), 1);
     turns.settle();
     assert_eq!(client.lines(), [format!("INSERTED {puts}")]);
@@ -705,7 +705,7 @@ fn while_the_log_is_behind_only_what_adds_to_it_waits() {
         senders.iter_mut().for_each(|sender| sender.send(&put));
         sent += SENDERS;
         turns.turn();
-        keep_house(&hub);
+        run_chores(&hub);
     }
     senders.iter_mut().for_each(|sender| sender.send(&put));
     sent += SENDERS;
@@ -722,7 +722,7 @@ fn while_the_log_is_behind_only_what_adds_to_it_waits() {
 
     let mut answered = 0;
     while answered < sent {
-        keep_house(&hub);
+        run_chores(&hub);
         write_all(&hub);
         turns.turn_if_any();
         answered += senders.iter_mut().map(|sender| sender.lines().len()).sum::<usize>();
@@ -745,18 +745,18 @@ fn postponed_puts_precede_later_ones() {
     while !hub.lock().broker.holds_back() {
         filling.send(&put);
         turns.turn();
-        keep_house(&hub);
+        run_chores(&hub);
     }
     waiting.iter_mut().for_each(|client| client.send(PUT));
     turns.turn_if_any();
     let stored = hub.lock().broker.statistics().messages_total;
     while hub.lock().broker.holds_back() {
-        keep_house(&hub);
+        run_chores(&hub);
         write_all(&hub);
     }
     late.send(PUT);
     turns.turn_if_any();
-    keep_house(&hub);
+    run_chores(&hub);
     write_all(&hub);
     turns.turn_if_any();
     let mut numbers = waiting.iter_mut().chain([&mut late]).flat_map(Client::lines);

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use beanstalk::{Facts, InputBuffer, JournalFacts, Session, Shared};
 use broker::{Chore, ChoreDone, JournalFailed};
 use journal::{Disk, Gate};
-use model::{After, Command, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
+use model::{Command, DependsOn, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
 
 use crate::history::Changes;
 use crate::inspection::next_id;
@@ -105,7 +105,7 @@ pub struct Server<D: Disk> {
     /// Commits that wait for room in the log, by whose they are.
     committing: BTreeMap<u64, Command>,
     /// What the operator is to hear, once what it reflects is safe.
-    stated: Vec<(After, Changes)>,
+    stated: Vec<(DependsOn, Changes)>,
 }
 
 struct Connection {
@@ -705,7 +705,7 @@ impl<D: Disk> Server<D> {
                         None => oracle.answered(self.now, session.0, wish, reply),
                     };
                     if shows_one(reply) && oracle.are_in_memory(changes.clone()) {
-                        assert_eq!(after, After::NOTHING, "{wish:?} is about memory alone");
+                        assert_eq!(after, DependsOn::NOTHING, "{wish:?} is about memory alone");
                         let may_write = oracle.sheds() || appended.unwrap_or(0) == 0;
                         assert!(may_write, "{wish:?} went to the disk");
                     }
@@ -797,7 +797,7 @@ impl Connection {
     fn poll_command(&mut self, shared: &mut Shared) -> Option<Command> {
         let Self { session, input, output, .. } = self;
         let command = session.poll_command(input, shared, output);
-        self.push(After::NOTHING);
+        self.push(DependsOn::NOTHING);
         command.or_else(|| self.end_of_input())
     }
 
@@ -810,7 +810,7 @@ impl Connection {
         self.session.handle_half_close()
     }
 
-    fn push(&mut self, after: After) {
+    fn push(&mut self, after: DependsOn) {
         self.gate.push(after, self.taken + self.output.len() as u64);
     }
 }

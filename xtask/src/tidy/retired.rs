@@ -5,11 +5,12 @@ use super::words::{code_of, words_of};
 use crate::house::House;
 
 /// The old name, and what the thing is called.
-const RETIRED: [(&str, &str); 30] = [
+const RETIRED: [(&str, &str); 32] = [
     ("Commons", "ProtocolState"),
     ("Desk", "GatewayState"),
     ("Dismissal", "WaitCancel"),
     ("Errand", "FollowUp"),
+    ("Few", "OneOrMany"),
     ("Goal", "MoveTarget"),
     ("Lack", "Shortage"),
     ("LineOf", "WaitListId"),
@@ -22,6 +23,7 @@ const RETIRED: [(&str, &str); 30] = [
     ("Untaken", "SendTimeout"),
     ("Wording", "ReplyFormat"),
     ("forsake_record", "abandon_record"),
+    ("keep_house", "run_chores"),
     ("lacks_memory_for", "shortage_of_memory_for"),
     ("lacks_place", "shortage_of_place"),
     ("lacks_place_for", "shortage_of_place_for"),

@@ -7,12 +7,12 @@ use amqp::{Connection, Event, InputBuffer, Options};
 use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::JournalOptions;
-use model::{After, Nanos, Output, SessionId, StorePolicy};
+use model::{DependsOn, Nanos, Output, SessionId, StorePolicy};
 
 use crate::memory::{File, Memory};
 
 /// A broker with its log, and connections to it.
-pub(crate) struct House {
+pub(crate) struct Harness {
     broker: Broker<File>,
     disk: Memory,
     ends: Vec<End>,
@@ -23,7 +23,7 @@ pub(crate) struct House {
 struct End {
     connection: Connection,
     input: InputBuffer,
-    held: VecDeque<(After, Event)>,
+    held: VecDeque<(DependsOn, Event)>,
     out: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ const LOG_BYTES: u64 = 64 << 20;
 
 const NOW: Nanos = Nanos::from_secs(1_000_000);
 
-impl House {
+impl Harness {
     /// A broker with so many connections that have not begun to speak.
     pub(crate) fn new(policy: StorePolicy, connections: u64) -> Self {
         let formats = amqp::formats();

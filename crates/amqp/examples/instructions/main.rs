@@ -23,7 +23,7 @@ use std::hint::black_box;
 
 use amqp::message::Message;
 use client::Frames;
-use house::House;
+use house::Harness;
 use model::StorePolicy;
 
 /// Frames that come in one read.
@@ -52,7 +52,7 @@ fn main() {
     };
     let count: u32 = count.parse().unwrap();
     let messages = count.next_multiple_of(BURST);
-    let house = &mut House::new(policy, 2);
+    let house = &mut Harness::new(policy, 2);
     match what {
         "scan" => scan(messages),
         "in" => produce(house, messages),
@@ -72,7 +72,7 @@ fn scan(messages: u32) {
     }
 }
 
-fn produce(house: &mut House, messages: u32) {
+fn produce(house: &mut Harness, messages: u32) {
     house.send(PRODUCER, &client::hello("producer"));
     house.send(PRODUCER, &client::producer(NODE));
     let transfer = client::transfer(NODE, &client::message(), false);
@@ -84,7 +84,7 @@ fn produce(house: &mut House, messages: u32) {
     assert_eq!(house.messages(), u64::from(messages), "all were stored");
 }
 
-fn consume(house: &mut House, messages: u32, selector: Option<&str>) {
+fn consume(house: &mut Harness, messages: u32, selector: Option<&str>) {
     open_consumer(house, selector);
     produce(house, messages);
     let mut frames = Frames::of(&client::accept(false), BURST as usize);
@@ -94,14 +94,14 @@ fn consume(house: &mut House, messages: u32, selector: Option<&str>) {
 }
 
 /// A consumer without credit: a selector's view is there before the messages are.
-fn open_consumer(house: &mut House, selector: Option<&str>) {
+fn open_consumer(house: &mut Harness, selector: Option<&str>) {
     house.send(CONSUMER, &client::hello("consumer"));
     house.send(CONSUMER, &client::consumer(NODE, selector));
 }
 
 /// Lets a consumer get the messages, and settle them in bursts by `settle`, which is told the
 /// first delivery.
-fn take(house: &mut House, messages: u32, mut settle: impl FnMut(&mut House, u32)) {
+fn take(house: &mut Harness, messages: u32, mut settle: impl FnMut(&mut Harness, u32)) {
     let mut granted = 0;
     for first in (0..messages).step_by(BURST as usize) {
         if granted <= first + CREDIT / 2 {
@@ -113,7 +113,7 @@ fn take(house: &mut House, messages: u32, mut settle: impl FnMut(&mut House, u32
     assert_eq!(house.messages(), 0, "all are done with");
 }
 
-fn commit(house: &mut House, messages: u32) {
+fn commit(house: &mut Harness, messages: u32) {
     house.send(PRODUCER, &client::hello("producer"));
     house.send(PRODUCER, &client::producer(NODE));
     house.send(PRODUCER, &client::coordinator(COORDINATOR));
@@ -124,7 +124,7 @@ fn commit(house: &mut House, messages: u32) {
     assert_eq!(house.messages(), u64::from(messages), "all were stored");
 }
 
-fn commit_out(house: &mut House, messages: u32) {
+fn commit_out(house: &mut Harness, messages: u32) {
     open_consumer(house, None);
     house.send(CONSUMER, &client::coordinator(COORDINATOR));
     produce(house, messages);
@@ -154,7 +154,7 @@ impl Transactions {
 
     /// One transaction of a connection, with its part on `delivery`; each frame waits for the
     /// answer to the one before.
-    fn run(&mut self, house: &mut House, connection: usize, transaction: u32, delivery: u32) {
+    fn run(&mut self, house: &mut Harness, connection: usize, transaction: u32, delivery: u32) {
         house.send(connection, self.declare.numbered(delivery));
         house.send(connection, self.part.enlisted(delivery, transaction));
         let sent = house.send(connection, self.commit.enlisted(delivery, transaction));

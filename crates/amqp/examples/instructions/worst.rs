@@ -6,7 +6,7 @@ use amqp::message::Message;
 use model::StorePolicy;
 
 use crate::client;
-use crate::house::House;
+use crate::house::Harness;
 
 const BYTES: usize = 16 * 1024;
 
@@ -79,7 +79,7 @@ fn hex(number: u64) -> [u8; 4] {
 
 /// Sends frames over a connection with a session and a link.
 fn send(frame: &[u8], count: u32) {
-    let house = &mut House::new(StorePolicy::Memory, 1);
+    let house = &mut Harness::new(StorePolicy::Memory, 1);
     house.send(0, &client::hello("somebody"));
     house.send(0, &client::consumer(0, None));
     let frames = frame.repeat(BYTES / frame.len());

@@ -326,7 +326,7 @@ impl Link {
             handle,
             name,
             standing: Standing::Opening,
-            after: model::After::NOTHING,
+            after: model::DependsOn::NOTHING,
             kind,
             selector_bytes: 0,
             temporary: None,

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
 
-use model::{After, Command, LinkId, Refusal, Reply, TransactionId};
+use model::{Command, DependsOn, LinkId, Refusal, Reply, TransactionId};
 
 use crate::Connection;
 use crate::connection::event::{Answer, Awaited, Fact, Incoming, transaction};
@@ -93,9 +93,9 @@ impl Connection {
         &mut self,
         incoming: Incoming,
         transaction: TransactionId,
-        after: After,
+        after: DependsOn,
         reply: &Reply,
-    ) -> Option<(After, Fact)> {
+    ) -> Option<(DependsOn, Fact)> {
         if let Reply::Refused(refusal) = reply {
             return self.answered(incoming, after, Answer::rejected(refusal::error(refusal)));
         }
@@ -115,9 +115,9 @@ impl Connection {
         &mut self,
         incoming: Incoming,
         transaction: TransactionId,
-        after: After,
+        after: DependsOn,
         reply: &Reply,
-    ) -> Option<(After, Fact)> {
+    ) -> Option<(DependsOn, Fact)> {
         let doomed = self.transactions.remove(&transaction).flatten();
         let answer = match (reply, doomed) {
             (Reply::Refused(refusal @ Refusal::NoSuchTransaction), _) => {

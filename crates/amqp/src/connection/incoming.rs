@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{After, Command, LinkId, Reply, TransactionId};
+use model::{Command, DependsOn, LinkId, Reply, TransactionId};
 
 use crate::Connection;
 use crate::connection::arrival::Present;
@@ -184,9 +184,9 @@ impl Connection {
     pub(super) fn stored(
         &mut self,
         incoming: Incoming,
-        after: After,
+        after: DependsOn,
         reply: &Reply,
-    ) -> Option<(After, Fact)> {
+    ) -> Option<(DependsOn, Fact)> {
         let answer = match reply {
             Reply::Refused(refusal) => {
                 let error = refusal::error(refusal);
@@ -202,15 +202,15 @@ impl Connection {
     pub(super) fn answered(
         &mut self,
         incoming: Incoming,
-        after: After,
+        after: DependsOn,
         answer: Answer,
-    ) -> Option<(After, Fact)> {
+    ) -> Option<(DependsOn, Fact)> {
         if !incoming.settled {
             return Some((after, Fact::Answered(incoming, answer)));
         }
         let producer = self.producer(incoming.link)?;
         producer.unanswered -= 1;
-        producer.is_due().then_some((After::NOTHING, Fact::Answerable(incoming.link)))
+        producer.is_due().then_some((DependsOn::NOTHING, Fact::Answerable(incoming.link)))
     }
 
     pub(super) fn tell_answer(&mut self, incoming: &Incoming, answer: Answer, out: &mut Vec<u8>) {

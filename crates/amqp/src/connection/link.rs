@@ -11,7 +11,9 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use model::{After, Destination, MessageId, Settlement, SubscriptionName, TransactionId, limits};
+use model::{
+    DependsOn, Destination, MessageId, Settlement, SubscriptionName, TransactionId, limits,
+};
 
 use crate::connection::limits::{
     BROWSER_AHEAD_MAX, CONSUMER_AHEAD_BYTES_MAX, CONSUMER_AHEAD_MAX, LINK_BYTES, PRODUCER_CREDIT,
@@ -29,7 +31,7 @@ pub(crate) struct Link {
     pub(crate) name: Box<str>,
     pub(crate) standing: Standing,
     /// What told events of this link may not overtake: its attach.
-    pub(crate) after: After,
+    pub(crate) after: DependsOn,
     pub(crate) kind: Kind,
     /// Bytes of the text of its selector.
     pub(crate) selector_bytes: usize,
@@ -142,7 +144,7 @@ pub(crate) struct Consumer {
     /// Bytes of these, as the engine counts them.
     pub(crate) disposed_bytes: u64,
     /// All that its durable deliveries have depended on so far.
-    pub(crate) latest: After,
+    pub(crate) latest: DependsOn,
     /// A command for the engine is on its way.
     pub(crate) granting: bool,
     /// Held messages that have not begun to be sent.
@@ -270,7 +272,7 @@ impl Consumer {
             said_bytes: 0,
             disposed: 0,
             disposed_bytes: 0,
-            latest: After::NOTHING,
+            latest: DependsOn::NOTHING,
             granting: false,
             unsent: BTreeSet::new(),
             unsettled: BTreeSet::new(),

@@ -49,7 +49,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use input::InputBuffer;
-use model::{After, ClientName, Command, LinkId, Nanos, Reply, SessionId, TransactionId};
+use model::{ClientName, Command, DependsOn, LinkId, Nanos, Reply, SessionId, TransactionId};
 
 use crate::error::{Error, condition};
 use crate::frame::{self, Frame, FrameKind, Split};
@@ -96,7 +96,7 @@ pub struct Connection {
     /// The same of what waits for a place in a queue, by ticket.
     paced: BTreeMap<u64, Awaited>,
     /// All that any reply has depended on so far.
-    latest: After,
+    latest: DependsOn,
     batch: Option<Batch>,
     held_bytes: usize,
     /// Deliveries may wait for room in the output.
@@ -181,7 +181,7 @@ impl Connection {
             work: VecDeque::new(),
             awaited: VecDeque::new(),
             paced: BTreeMap::new(),
-            latest: After::NOTHING,
+            latest: DependsOn::NOTHING,
             batch: None,
             held_bytes: 0,
             congested: false,
@@ -245,7 +245,7 @@ impl Connection {
     ///
     /// # Panics
     /// When no reply is awaited: it would be taken for the answer to something else.
-    pub fn handle_reply(&mut self, after: After, reply: Reply) -> Option<(After, Event)> {
+    pub fn handle_reply(&mut self, after: DependsOn, reply: Reply) -> Option<(DependsOn, Event)> {
         self.latest = later(self.latest, after);
         let (after, fact) = self.conclude(after, reply)?;
         debug_assert!(later(self.latest, after) == self.latest, "nothing waits for the future");
@@ -633,10 +633,10 @@ fn not_allowed<T>(description: &str) -> Result<T, Fault> {
 /// What both wait for: the later frame, no more durable than is asked of that. It counts as
 /// written only when all before it are as durable as they ask. To ask it for the level of an
 /// earlier one could be to wait for ever: nobody may ever sync it.
-fn later(a: After, b: After) -> After {
+fn later(a: DependsOn, b: DependsOn) -> DependsOn {
     match a.lsn.cmp(&b.lsn) {
         Ordering::Less => b,
-        Ordering::Equal => After::new(a.lsn, a.level.max(b.level)),
+        Ordering::Equal => DependsOn::new(a.lsn, a.level.max(b.level)),
         Ordering::Greater => a,
     }
 }
@@ -650,12 +650,12 @@ mod tests {
     #[test]
     fn what_waits_for_two_asks_no_frame_for_more_than_it_gets() {
         // In a store that is never synced, a message of a stricter time was accepted before.
-        let accepted = After::new(Lsn(5), Durability::Synced);
-        let stored = After::new(Lsn(6), Durability::Written);
+        let accepted = DependsOn::new(Lsn(5), Durability::Synced);
+        let stored = DependsOn::new(Lsn(6), Durability::Written);
         assert_eq!(later(accepted, stored), stored);
         assert_eq!(later(stored, accepted), stored);
-        assert_eq!(later(After::NOTHING, accepted), accepted);
-        let same = After::new(Lsn(5), Durability::Written);
+        assert_eq!(later(DependsOn::NOTHING, accepted), accepted);
+        let same = DependsOn::new(Lsn(5), Durability::Written);
         assert_eq!(later(same, accepted), accepted);
     }
 }

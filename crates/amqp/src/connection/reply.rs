@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use model::{
-    After, Command, Delivery, Destination, Durability, LinkId, Refusal, Reply, Settlement,
+    Command, Delivery, DependsOn, Destination, Durability, LinkId, Refusal, Reply, Settlement,
 };
 
 use crate::Connection;
@@ -19,10 +19,10 @@ use crate::connection::{Phase, address, elsewhere, later, refusal};
 use crate::error::{Error, condition};
 use crate::terminus::AttachTarget;
 
-type Told = Option<(After, Fact)>;
+type Told = Option<(DependsOn, Fact)>;
 
 impl Connection {
-    pub(super) fn conclude(&mut self, after: After, reply: Reply) -> Told {
+    pub(super) fn conclude(&mut self, after: DependsOn, reply: Reply) -> Told {
         let is_over = matches!(self.phase, Phase::Closing(_) | Phase::Closed);
         match reply {
             Reply::Delivered(_)
@@ -63,7 +63,7 @@ impl Connection {
         self.awaited.pop_front().expect("invariant: the engine replies once to a command")
     }
 
-    fn answer_awaited(&mut self, awaited: Awaited, after: After, reply: Reply) -> Told {
+    fn answer_awaited(&mut self, awaited: Awaited, after: DependsOn, reply: Reply) -> Told {
         let in_order = self.latest;
         match awaited {
             Awaited::Unheard => None,
@@ -212,7 +212,7 @@ impl Connection {
 
     /// What was said of a delivery in a transaction, or with the wish for an answer. If the
     /// transaction does not take it, it is as after a rollback.
-    fn settled(&mut self, settling: Settling, after: After, reply: &Reply) -> Told {
+    fn settled(&mut self, settling: Settling, after: DependsOn, reply: &Reply) -> Told {
         let Settling { session, delivery, message, transaction, answer } = settling;
         let Reply::Refused(refusal) = reply else {
             return answer.map(|answer| (after, Fact::Settled(session, delivery, answer)));
@@ -226,7 +226,7 @@ impl Connection {
     }
 
     /// A message for a consumer, which may have gone.
-    fn take_delivery(&mut self, after: After, delivery: Box<Delivery>) -> Told {
+    fn take_delivery(&mut self, after: DependsOn, delivery: Box<Delivery>) -> Told {
         let link = self.links.get_mut(&delivery.link?)?;
         let (opened, is_ending) = (link.after, link.is_ending());
         let consumer = link.consumer()?;
@@ -251,7 +251,7 @@ impl Connection {
         Some((after, Fact::Delivered(delivery)))
     }
 
-    fn take_drained(&mut self, after: After, id: LinkId, delivered: u64) -> Told {
+    fn take_drained(&mut self, after: DependsOn, id: LinkId, delivered: u64) -> Told {
         let link = self.links.get_mut(&id).filter(|link| !link.is_ending())?;
         let opened = link.after;
         let is_full = self.sessions.get(&link.session).is_some_and(Session::is_full);

@@ -12,8 +12,8 @@ use amqp::transaction::CoordinatorRequest;
 use amqp::{Connection, Event, InputBuffer, Options};
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    After, BrokerStatistics, Command, Destination, Lsn, Nanos, NewMessage, QueueName, SessionId,
-    StorePolicy,
+    BrokerStatistics, Command, DependsOn, Destination, Lsn, Nanos, NewMessage, QueueName,
+    SessionId, StorePolicy,
 };
 
 /// What the first byte of the input says of how the rest is sent.
@@ -77,7 +77,7 @@ struct World {
     effects: Effects,
     connection: Connection,
     input: InputBuffer,
-    held: VecDeque<(After, Event)>,
+    held: VecDeque<(DependsOn, Event)>,
     out: Vec<u8>,
     now: Nanos,
     durable: Lsn,

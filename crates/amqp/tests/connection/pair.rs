@@ -6,7 +6,7 @@ use std::sync::Arc;
 use amqp::{Connection, Event, InputBuffer, Options};
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    After, Command, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage, QueueName, Reply,
+    Command, DependsOn, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage, QueueName, Reply,
     SessionId, StorePolicy,
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct End {
     pub(crate) session: SessionId,
     connection: Option<Connection>,
     input: InputBuffer,
-    held: VecDeque<(After, Event)>,
+    held: VecDeque<(DependsOn, Event)>,
     pub(crate) out: Vec<u8>,
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use amqp::{Connection, Event, InputBuffer, Options};
 use model::{
-    After, Bound, Command, DeadLetter, DeadReason, Delivery, Destination, Draining, Durability,
+    Bound, Command, DeadLetter, DeadReason, Delivery, DependsOn, Destination, Draining, Durability,
     LinkId, Lsn, MessageId, Nanos, QueueFull, QueueName, Refusal, Reply, SessionId, Subscription,
 };
 
@@ -35,7 +35,7 @@ struct World {
     holds: bool,
     log: u64,
     durable: u64,
-    held: VecDeque<(After, Event)>,
+    held: VecDeque<(DependsOn, Event)>,
     stored: u64,
     draining: Draining,
     lines: String,
@@ -176,7 +176,7 @@ impl World {
         .unwrap();
     }
 
-    fn reply(&mut self, after: After, reply: Reply) {
+    fn reply(&mut self, after: DependsOn, reply: Reply) {
         self.held.extend(self.connection.handle_reply(after, reply));
     }
 
@@ -226,7 +226,7 @@ impl World {
         self.connection.flush(&mut self.out);
     }
 
-    fn after(&self, command: &Command) -> After {
+    fn after(&self, command: &Command) -> DependsOn {
         let writes = matches!(
             command,
             Command::Put { transaction: None, .. }
@@ -234,7 +234,7 @@ impl World {
                 | Command::Commit { .. }
         );
         let lsn = if writes { Lsn(self.log) } else { Lsn::ZERO };
-        After::new(lsn, if writes { Durability::Synced } else { Durability::None })
+        DependsOn::new(lsn, if writes { Durability::Synced } else { Durability::None })
     }
 
     fn default_reply(&mut self, command: &Command) -> Reply {
@@ -261,10 +261,10 @@ fn is_close(command: &Command) -> bool {
     matches!(command, Command::CloseProducer { .. } | Command::CloseConsumer { .. })
 }
 
-fn at(words: &Words<'_>) -> After {
+fn at(words: &Words<'_>) -> DependsOn {
     match words.value("at") {
-        Some(lsn) => After::new(Lsn(lsn), Durability::Synced),
-        None => After::NOTHING,
+        Some(lsn) => DependsOn::new(Lsn(lsn), Durability::Synced),
+        None => DependsOn::NOTHING,
     }
 }
 

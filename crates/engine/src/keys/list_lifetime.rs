@@ -11,7 +11,7 @@
 
 use alloc::vec::Vec;
 
-use model::{After, Durability, MessageId, Nanos, QueueName};
+use model::{DependsOn, Durability, MessageId, Nanos, QueueName};
 
 use super::setting::DEADLINE_BYTES_MAX;
 use crate::Effects;
@@ -169,15 +169,15 @@ impl Engine {
     }
 
     /// Tells the log the lifetime of the list of that name, as it is.
-    pub(crate) fn state_lifetime(&mut self, name: &QueueName, effects: &mut Effects) -> After {
+    pub(crate) fn state_lifetime(&mut self, name: &QueueName, effects: &mut Effects) -> DependsOn {
         self.lifetime_is_stated(name);
         let level = self.key_level();
         if level == Durability::None {
-            return After::NOTHING;
+            return DependsOn::NOTHING;
         }
         let record = RecordView::KeyDeadline(self.lifetime_view(name));
         let placed = self.log.append(&record, level, effects);
-        After::new(placed.lsn, level)
+        DependsOn::new(placed.lsn, level)
     }
 
     /// What the log is to know of the list of that name.

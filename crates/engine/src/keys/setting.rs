@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{
-    After, Deadline, Durability, Nanos, QueueName, Refusal, Reply, SetRule, ValueDeadline, Values,
-    limits,
+    Deadline, DependsOn, Durability, Nanos, QueueName, Refusal, Reply, SetRule, ValueDeadline,
+    Values, limits,
 };
 
 use super::{Key, Value};
@@ -158,15 +158,15 @@ impl Engine {
         name: &QueueName,
         value: &Value,
         effects: &mut Effects,
-    ) -> Result<After, Refusal> {
+    ) -> Result<DependsOn, Refusal> {
         let level = self.key_level();
         if level == Durability::None {
-            return Ok(After::NOTHING);
+            return Ok(DependsOn::NOTHING);
         }
         let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
         let placed = self.log.store(&RecordView::ValueSet(view), level, effects);
         let placed = placed.map_err(|_| Refusal::StoreFull)?;
-        Ok(After::new(placed.lsn, level))
+        Ok(DependsOn::new(placed.lsn, level))
     }
 }
 

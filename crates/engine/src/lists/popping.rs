@@ -7,7 +7,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{
-    After, Command, End, Few, ListCommand, MessageId, Nanos, QueueName, Refusal, Reply, limits,
+    Command, DependsOn, End, ListCommand, MessageId, Nanos, OneOrMany, QueueName, Refusal, Reply,
+    limits,
 };
 
 use crate::Effects;
@@ -53,7 +54,7 @@ impl Engine {
             return Ok(self.not_found());
         };
         if hand.max == 0 {
-            return Ok(Outcome::reply(self.log.after_all(), Reply::Elements(Few::new())));
+            return Ok(Outcome::reply(self.log.after_all(), Reply::Elements(OneOrMany::new())));
         }
         let Taken { elements, after } = self.take_elements(by, slot, hand, effects)?;
         Ok(Outcome::reply(after, Reply::Elements(elements)))
@@ -145,7 +146,8 @@ impl Engine {
         if from == to {
             self.keep_deadline(to, deadline);
         }
-        Ok(Outcome::reply(self.living(id).after(), Reply::Elements(Few::One(element))).waking(to))
+        Ok(Outcome::reply(self.living(id).after(), Reply::Elements(OneOrMany::One(element)))
+            .waking(to))
     }
 
     /// Whether there is an element that may be taken.
@@ -168,7 +170,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Taken, Refusal> {
         let max = hand.max.min(limits::FRAME_RECORDS_MAX as u64);
-        let mut taken = Taken { elements: Few::new(), after: After::NOTHING };
+        let mut taken = Taken { elements: OneOrMany::new(), after: DependsOn::NOTHING };
         let mut bytes = 0;
         let mut last = None;
         while (taken.elements.len() as u64) < max
@@ -195,9 +197,9 @@ impl Engine {
 
     /// The session's next command, if it is one that [`says_arrived`], says that what it took has
     /// reached it. Says what waits for that to be known.
-    pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> After {
+    pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> DependsOn {
         if self.sessions.at(by).popped.is_empty() {
-            return After::NOTHING;
+            return DependsOn::NOTHING;
         }
         let popped = core::mem::take(&mut self.sessions.at_mut(by).popped);
         self.took_steps(popped.len());
@@ -233,7 +235,7 @@ impl Engine {
     }
 
     /// Says what waits for it to be gone, or leased.
-    fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> After {
+    fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> DependsOn {
         let message = self.living(id);
         let (seen, queue) = (message.after(), message.queue);
         if let Some(span) = self.queues.at(queue).policy.pop_lease {

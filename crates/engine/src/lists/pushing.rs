@@ -3,7 +3,9 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{End, Few, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refusal, limits};
+use model::{
+    End, NewMessage, OneOrMany, PRIORITY_DEFAULT, Persistence, QueueName, Refusal, limits,
+};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -25,7 +27,7 @@ impl Engine {
         &mut self,
         name: QueueName,
         push: &Push,
-        elements: Few<Arc<[u8]>>,
+        elements: OneOrMany<Arc<[u8]>>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         self.check_is_list(&name)?;
@@ -51,7 +53,7 @@ impl Engine {
         &mut self,
         slot: QueueSlot,
         push: &Push,
-        elements: Few<Arc<[u8]>>,
+        elements: OneOrMany<Arc<[u8]>>,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
         if elements.len() > limits::TRANSACTION_RECORDS_MAX {
@@ -60,13 +62,13 @@ impl Engine {
         self.state_if_stale(slot, effects);
         let priority = self.priority_at(slot, push.end);
         let elements = match elements {
-            Few::One(body) => {
+            OneOrMany::One(body) => {
                 // What fails leaves nothing behind.
                 let (id, message) = self.draft_pushed(slot, push, priority, body, effects)?;
                 self.admit(id, message);
                 return Ok(());
             }
-            Few::Many(elements) => elements,
+            OneOrMany::Many(elements) => elements,
         };
         let (draft, next) = (self.log.draft(effects), self.next.message);
         let mut drafted = Vec::with_capacity(elements.len());

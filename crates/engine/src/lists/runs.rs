@@ -8,7 +8,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use model::{After, Command, Few, ListCommand, QueueName, Refusal, Reply, limits};
+use model::{Command, DependsOn, ListCommand, OneOrMany, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::batch_load::RECORD_BYTES_MAX;
@@ -29,7 +29,7 @@ impl Engine {
         &mut self,
         name: QueueName,
         push: &Push,
-        elements: Few<Arc<[u8]>>,
+        elements: OneOrMany<Arc<[u8]>>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         if !self.is_quiet(&name) || !self.has_room_for(&name, &elements) {
@@ -88,7 +88,7 @@ impl Queue {
 impl Outcome {
     /// Nothing is done of a run.
     pub(crate) fn apart(run: ListCommand) -> Self {
-        Self::reply(After::NOTHING, Reply::Apart(Box::new(run)))
+        Self::reply(DependsOn::NOTHING, Reply::Apart(Box::new(run)))
     }
 }
 

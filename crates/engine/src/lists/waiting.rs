@@ -9,7 +9,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{After, Command, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+use model::{Command, DependsOn, MessageId, Nanos, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
@@ -25,7 +25,7 @@ use crate::session::{Consumer, ConsumerKey, LIST_LINK, SessionSlot};
 pub(crate) struct Popping {
     asked: Asked,
     /// What its answer waits for whatever that is.
-    pub(crate) floor: After,
+    pub(crate) floor: DependsOn,
 }
 
 /// What it asked for.
@@ -148,11 +148,11 @@ impl Engine {
     pub(crate) fn raise_answers(
         &mut self,
         by: SessionSlot,
-        floor: After,
+        floor: DependsOn,
         first: usize,
         effects: &mut Effects,
     ) {
-        if floor == After::NOTHING {
+        if floor == DependsOn::NOTHING {
             return;
         }
         let key = ConsumerKey { session: by, link: LIST_LINK };
@@ -207,7 +207,7 @@ impl Engine {
         let consumer = Consumer {
             watched: queues.iter().copied().collect(),
             wait: None,
-            popping: Some(Box::new(Popping { asked, floor: After::NOTHING })),
+            popping: Some(Box::new(Popping { asked, floor: DependsOn::NOTHING })),
         };
         for &queue in queues {
             self.queues.at_mut(queue).consumers.insert(key);

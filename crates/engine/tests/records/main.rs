@@ -158,7 +158,7 @@ fn story() -> Vec<Command> {
     let push = |end| ListCommand::Push {
         queue: name("l"),
         end,
-        elements: model::Few::Many(vec![b"e"[..].into(), b"f"[..].into()]),
+        elements: model::OneOrMany::Many(vec![b"e"[..].into(), b"f"[..].into()]),
         only_existing: false,
         persistence,
     };

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use engine::{Counters, ReleaseOrder};
 use model::{
-    After, BrokerStatistics, Command, Delivery, Destination, Durability, LinkId, Lsn, MessageId,
-    MessageState, MessageStatistics, Nanos, NewMessage, Output, Peek, Persistence, QueueName,
-    QueueStatistics, Refusal, Reply, SessionId, StorePolicy,
+    BrokerStatistics, Command, Delivery, DependsOn, Destination, Durability, LinkId, Lsn,
+    MessageId, MessageState, MessageStatistics, Nanos, NewMessage, Output, Peek, Persistence,
+    QueueName, QueueStatistics, Refusal, Reply, SessionId, StorePolicy,
 };
 
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub(crate) struct Naive {
     pub(crate) next_buried: u64,
     next_ticket: u64,
     pub(crate) last: Lsn,
-    after_last: After,
+    after_last: DependsOn,
     frame: Durability,
     expired_total: u64,
     messages_total: u64,
@@ -92,7 +92,7 @@ enum Due {
     Wait(SessionId, LinkId),
 }
 
-type Answer = Option<(After, Reply)>;
+type Answer = Option<(DependsOn, Reply)>;
 
 impl Naive {
     pub(crate) fn new(policy: StorePolicy, release_order: ReleaseOrder) -> Self {
@@ -107,7 +107,7 @@ impl Naive {
             next_buried: 1,
             next_ticket: 1,
             last: Lsn::ZERO,
-            after_last: After::new(Lsn::ZERO, policy.durability(Persistence::Persistent)),
+            after_last: DependsOn::new(Lsn::ZERO, policy.durability(Persistence::Persistent)),
             frame: Durability::None,
             expired_total: 0,
             messages_total: 0,
@@ -156,7 +156,7 @@ impl Naive {
         self.drop_idle_queues();
         if self.frame != Durability::None {
             self.last = self.last.next();
-            self.after_last = After::new(self.last, self.frame);
+            self.after_last = DependsOn::new(self.last, self.frame);
             self.frame = Durability::None;
         }
         std::mem::take(&mut self.outputs)
@@ -193,14 +193,15 @@ impl Naive {
             self.queues.entry(message.queue.clone()).or_default();
         }
         (self.expired_total, self.messages_total) = (0, 0);
-        self.after_last = After::new(Lsn::ZERO, self.policy.durability(Persistence::Persistent));
+        self.after_last =
+            DependsOn::new(Lsn::ZERO, self.policy.durability(Persistence::Persistent));
     }
 
     /// Compaction made this frame: nothing waits for it but what waits for all.
     pub(crate) fn restated(&mut self, frame: Option<engine::FrameEnd>) {
         let Some(frame) = frame else { return };
         self.last = frame.lsn;
-        self.after_last = After::new(frame.lsn, frame.level);
+        self.after_last = DependsOn::new(frame.lsn, frame.level);
     }
 
     fn answer(&mut self, by: SessionId, command: &Command) -> Answer {
@@ -208,19 +209,19 @@ impl Naive {
             Command::OpenProducer { link, to: Destination::Queue(queue) } => {
                 self.queues.entry(queue.clone()).or_default();
                 self.session(by).producers.insert(link, queue);
-                done(After::NOTHING)
+                done(DependsOn::NOTHING)
             }
             Command::Put { link, message, .. } => self.put(by, link, message),
             Command::Watch { link, queue } => {
                 self.queues.entry(queue.clone()).or_default();
                 self.session(by).consumers.entry(link).or_default().watched.insert(queue);
-                done(After::NOTHING)
+                done(DependsOn::NOTHING)
             }
             Command::Unwatch { link, queue } => {
                 if let Some(consumer) = self.session(by).consumers.get_mut(&link) {
                     consumer.watched.remove(&queue);
                 }
-                done(After::NOTHING)
+                done(DependsOn::NOTHING)
             }
             Command::Receive { link, wait, margin, lease } => {
                 self.receive(by, link, wait, margin, lease)
@@ -411,7 +412,7 @@ impl Naive {
         let Some(queue) = self.queues.get_mut(name) else { return self.not_found() };
         queue.pause = (duration > Nanos::ZERO).then_some((duration, now + duration));
         queue.paused_total += 1;
-        done(After::NOTHING)
+        done(DependsOn::NOTHING)
     }
 
     fn peek(&mut self, by: SessionId, which: Peek) -> Answer {
@@ -562,7 +563,7 @@ impl Naive {
         link: Option<LinkId>,
         id: MessageId,
         lease: Option<Nanos>,
-    ) -> (After, Reply) {
+    ) -> (DependsOn, Reply) {
         let until = self.now + lease.unwrap_or(self.messages[&id].lease);
         let message = self.message(id);
         message.state = State::Leased(to, until);
@@ -719,23 +720,23 @@ impl Naive {
         Some((self.after_all(), Reply::NotFound))
     }
 
-    fn after(&self, id: MessageId) -> After {
+    fn after(&self, id: MessageId) -> DependsOn {
         let message = &self.messages[&id];
-        After::new(message.changed, message.durability)
+        DependsOn::new(message.changed, message.durability)
     }
 
-    fn after_all(&self) -> After {
+    fn after_all(&self) -> DependsOn {
         match self.frame {
             Durability::None => self.after_last,
-            level => After::new(self.last.next(), level),
+            level => DependsOn::new(self.last.next(), level),
         }
     }
 }
 
-fn done(after: After) -> Answer {
+fn done(after: DependsOn) -> Answer {
     Some((after, Reply::Done))
 }
 
 fn refused(refusal: Refusal) -> Answer {
-    Some((After::NOTHING, Reply::Refused(refusal)))
+    Some((DependsOn::NOTHING, Reply::Refused(refusal)))
 }

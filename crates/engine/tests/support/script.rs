@@ -74,7 +74,7 @@ use engine::{
     describe,
 };
 use model::{
-    After, Command, ConsumerMode, DeadReason, Destination, Durability, Expiry, Format, Formats,
+    Command, ConsumerMode, DeadReason, DependsOn, Destination, Durability, Expiry, Format, Formats,
     Found, Keeper, LinkId, Matching, MessageGroup, MessageId, Nanos, NewMessage, Output, Peek,
     Persistence, QueueName, Reply, Secrets, SessionId, Settlement, StorePolicy, Subject,
     Subscription, SubscriptionName, TransactionId, Value,
@@ -597,7 +597,7 @@ fn shown_level(level: Durability) -> &'static str {
     }
 }
 
-fn shown_after(after: After) -> String {
+fn shown_after(after: DependsOn) -> String {
     match after.level {
         Durability::None => String::new(),
         level => format!(", once {} is {}", after.lsn, shown_level(level)),

@@ -3,13 +3,13 @@
 use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::{Gate, JournalOptions};
-use model::{After, Nanos, Output, SessionId, StorePolicy};
+use model::{DependsOn, Nanos, Output, SessionId, StorePolicy};
 use resp::{Facts, InputBuffer, Options, Session, Shared};
 
 use crate::memory::{File, Memory};
 
 /// A broker with its log, and a connection to it.
-pub(crate) struct House {
+pub(crate) struct Harness {
     broker: Broker<File>,
     disk: Memory,
     shared: Shared,
@@ -29,7 +29,7 @@ const NOW: Nanos = Nanos::from_secs(1_000_000);
 
 const CLIENT: SessionId = SessionId(0);
 
-impl House {
+impl Harness {
     /// A broker with a connection that has not begun to speak.
     pub(crate) fn new(policy: StorePolicy) -> Self {
         let engine = EngineOptions::new(policy);
@@ -95,7 +95,7 @@ impl House {
             }
         }
         // What was answered without the engine waits for nothing more.
-        self.gate.push(After::NOTHING, self.sent + self.out.len() as u64);
+        self.gate.push(DependsOn::NOTHING, self.sent + self.out.len() as u64);
     }
 
     fn work_for_the_log(&mut self) {

@@ -22,7 +22,7 @@ mod house;
 #[path = "../../../amqp/examples/instructions/memory.rs"]
 mod memory;
 
-use house::House;
+use house::Harness;
 use model::StorePolicy;
 
 /// Commands that come in one read.
@@ -47,7 +47,7 @@ fn main() {
     };
     let count: u64 = count.parse().unwrap();
     let count = count.next_multiple_of(BURST);
-    let house = &mut House::new(policy);
+    let house = &mut Harness::new(policy);
     match what {
         "push" => push(house, count),
         "pop" => pop(house, count),
@@ -66,7 +66,7 @@ fn main() {
     }
 }
 
-fn worst(house: &mut House, bytes: &[u8], count: u64) {
+fn worst(house: &mut Harness, bytes: &[u8], count: u64) {
     for _ in 0..count {
         house.send(bytes);
     }
@@ -85,19 +85,19 @@ fn many(first: &[&[u8]], word: impl Fn(usize) -> String) -> Vec<u8> {
     command(&first.iter().copied().chain(words).collect::<Vec<_>>())
 }
 
-fn push(house: &mut House, count: u64) {
+fn push(house: &mut Harness, count: u64) {
     repeat(house, &[b"LPUSH", b"mylist", &ELEMENT], count);
     assert_eq!(house.messages(), count, "all were stored");
 }
 
-fn pop(house: &mut House, count: u64) {
+fn pop(house: &mut Harness, count: u64) {
     push(house, count);
     repeat(house, &[b"RPOP", b"mylist"], count);
     assert_eq!(house.messages(), 0, "all are done with");
 }
 
 /// The same command so many times.
-fn repeat(house: &mut House, words: &[&[u8]], count: u64) {
+fn repeat(house: &mut Harness, words: &[&[u8]], count: u64) {
     let burst = command(words).repeat(BURST as usize);
     for _ in 0..count / BURST {
         let sent = house.send(&burst);
@@ -106,7 +106,7 @@ fn repeat(house: &mut House, words: &[&[u8]], count: u64) {
 }
 
 /// So many commands in transactions, of [`TRANSACTION`] each.
-fn multi(house: &mut House, count: u64) {
+fn multi(house: &mut Harness, count: u64) {
     let mut transaction = command(&[b"MULTI"]);
     for at in 1..=TRANSACTION {
         let is_pop = at % 9 == 0;

@@ -1,6 +1,8 @@
 //! What one command may cost: each is bounded, and what is beyond is refused in words.
 
-use model::{Command, Element, Few, KeyCommand, Nanos, PRIORITY_DEFAULT, QueueName, Reply, Values};
+use model::{
+    Command, Element, KeyCommand, Nanos, OneOrMany, PRIORITY_DEFAULT, QueueName, Reply, Values,
+};
 use resp::Options;
 
 use crate::connection::Connection;
@@ -110,7 +112,7 @@ fn answers_of_many_parts_take_no_more_memory_than_they_have_bytes() {
         let element = |_| Element::raw(vec![b'x'; bytes].into());
         (0..count).map(element).collect::<Vec<_>>()
     };
-    let shown = |count, bytes| Reply::Elements(Few::Many(elements(count, bytes)));
+    let shown = |count, bytes| Reply::Elements(OneOrMany::Many(elements(count, bytes)));
     let name = |number: usize| QueueName::new(&format!("name-{number}")).unwrap();
     let names = || Reply::Names { names: (0..1_000).map(name).collect(), next: None };
     let popped = Reply::Popped { queue: name(1), elements: elements(1_000, 9) };

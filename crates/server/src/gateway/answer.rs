@@ -2,7 +2,7 @@
 
 use http_api::{GatewayError, Leased, Token};
 use journal::Durable;
-use model::{After, Delivery, Durability, Lsn, Reply, WallClock};
+use model::{Delivery, DependsOn, Durability, Lsn, Reply, WallClock};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::inbox::{ReceiveReply, WorkReply};
@@ -17,7 +17,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    pub(crate) fn add(&mut self, after: After) {
+    pub(crate) fn add(&mut self, after: DependsOn) {
         match after.level {
             Durability::None => {}
             Durability::Written => self.written = self.written.max(after.lsn),
@@ -26,12 +26,12 @@ impl Waits {
     }
 
     /// What is to be waited for next, and what remains then.
-    fn split(self) -> (After, Self) {
+    fn split(self) -> (DependsOn, Self) {
         if self.synced > Lsn::ZERO {
             let rest = Self { synced: Lsn::ZERO, ..self };
-            return (After::new(self.synced, Durability::Synced), rest);
+            return (DependsOn::new(self.synced, Durability::Synced), rest);
         }
-        (After::new(self.written, Durability::Written), Self::default())
+        (DependsOn::new(self.written, Durability::Written), Self::default())
     }
 }
 
@@ -129,9 +129,9 @@ mod tests {
         let mut answers = Answers::new(WallClock::default());
         let (to, mut from) = oneshot::channel();
         let mut both = Waits::default();
-        both.add(After::new(Lsn(5), Durability::Written));
-        both.add(After::new(Lsn(2), Durability::Synced));
-        both.add(After::NOTHING);
+        both.add(DependsOn::new(Lsn(5), Durability::Written));
+        both.add(DependsOn::new(Lsn(2), Durability::Synced));
+        both.add(DependsOn::NOTHING);
         assert_eq!(both, waits(5, 2));
         answers.push(both, Answer::Work(to, Ok(Vec::new())));
         answers.release(durable(4, 1));

@@ -2,7 +2,7 @@
 
 use http_api::{GatewayError, Leased};
 use journal::Durable;
-use model::{After, Command, Nanos, Output, Reply, SessionId, WallClock};
+use model::{Command, DependsOn, Nanos, Output, Reply, SessionId, WallClock};
 
 use crate::connections::{numbered_densely, reactor_of};
 use crate::core::Core;
@@ -210,7 +210,7 @@ impl GatewayState {
         &mut self,
         locked: &mut Locked<'_>,
         command: Command,
-    ) -> Option<(After, Reply)> {
+    ) -> Option<(DependsOn, Reply)> {
         self.call_as(locked, self.session, command)
     }
 
@@ -220,7 +220,7 @@ impl GatewayState {
         locked: &mut Locked<'_>,
         session: SessionId,
         command: Command,
-    ) -> Option<(After, Reply)> {
+    ) -> Option<(DependsOn, Reply)> {
         let core = &mut *locked.core;
         let is_answered = !is_answered_later(&command);
         core.broker.handle(locked.now, session, command, &mut core.outputs);
@@ -228,7 +228,8 @@ impl GatewayState {
         let is_own = |it: &Output| it.session == session && !is_event(&it.reply);
         let own = is_answered.then(|| core.outputs.iter().position(is_own)).flatten();
         let reply = own.map(|index| core.outputs.remove(index));
-        core.scheduler.note_awaited(reply.as_ref().map_or(After::NOTHING, |output| output.after));
+        core.scheduler
+            .note_awaited(reply.as_ref().map_or(DependsOn::NOTHING, |output| output.after));
         self.sort_outputs(locked);
         reply.map(|Output { after, reply, .. }| (after, reply))
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use http_api::GatewayError;
 use model::{
-    After, Command, Delivery, LinkId, Matching, MessageId, Nanos, QueueName, Reply, SessionId,
+    Command, Delivery, DependsOn, LinkId, Matching, MessageId, Nanos, QueueName, Reply, SessionId,
     Settlement, Subscription, words,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -176,7 +176,7 @@ impl GatewayState {
         &mut self,
         session: SessionId,
         now: Nanos,
-        after: After,
+        after: DependsOn,
         reply: Reply,
     ) {
         if let Some(event) = self.followers.note(session, now, reply) {

@@ -7,7 +7,7 @@ use http_api::{
     Asker, Events as _, Gateway as _, GatewayError, Leased, Settling, Step, Wanted, Work,
 };
 use model::{
-    AdminCommand, After, Command, Destination, Durability, NewMessage, Output, OwnPolicy,
+    AdminCommand, Command, DependsOn, Destination, Durability, NewMessage, Output, OwnPolicy,
     Persistence, PolicyChange, QueueName, QueueRule, Reply, limits,
 };
 
@@ -216,7 +216,7 @@ fn while_the_log_stalls_wishes_wait_and_then_all_are_granted() {
     while turns.ready() < PUTS as u64 {
         let before = turns.ready();
         turns.write();
-        crate::by_hand::keep_house(&turns.hub);
+        crate::by_hand::run_chores(&turns.hub);
         turns.settle();
         assert!(turns.ready() > before, "each write lets more in");
     }
@@ -349,7 +349,7 @@ fn large_commits_of_one_session_are_told_apart() {
     let mut answers = vec![None, None, None];
     while answers.iter().any(Option::is_none) {
         turns.fire_timers();
-        crate::by_hand::keep_house(&turns.hub);
+        crate::by_hand::run_chores(&turns.hub);
         turns.write();
         for (commit, answer) in commits.iter_mut().zip(&mut answers) {
             if answer.is_none() {
@@ -447,7 +447,7 @@ fn who_waits_for_bodies_keeps_no_transaction_waiting() {
     let gateway = turns.gateway.clone();
     for _ in 0..MESSAGES {
         turns.done(gateway.ask(Work::steps(vec![put_of(1024 * 1024, 1)]))).unwrap();
-        crate::by_hand::keep_house(&turns.hub);
+        crate::by_hand::run_chores(&turns.hub);
     }
     turns.done(gateway.ask(Work::steps(vec![put_in_memory("m")]))).unwrap();
     let wanted = Wanted { queue: QueueName::new("m").unwrap(), ..wanted(0) };
@@ -557,7 +557,7 @@ fn append_unawaited(hub: &Hub) -> model::Lsn {
 /// A reply that other threads caused, such as one whose body was read back.
 fn mail_to_gateway(turns: &Turns, lsn: model::Lsn) {
     let session = turns.pump.desk.session();
-    let after = After { lsn, level: Durability::Synced };
+    let after = DependsOn { lsn, level: Durability::Synced };
     let core = &mut *turns.hub.lock();
     core.outputs.push(Output { session, after, reply: Reply::Done });
     core.post_outputs(usize::MAX, turns.hub.posts());

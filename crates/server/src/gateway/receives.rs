@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use http_api::{GatewayError, Leased, Wanted};
-use model::{After, Command, LinkId, Nanos, Reply};
+use model::{Command, DependsOn, LinkId, Nanos, Reply};
 
 use crate::gateway::answer::{Answer, Waits};
 use crate::gateway::desk::{GatewayState, Locked};
@@ -65,7 +65,7 @@ impl Receives {
     }
 
     /// The engine says something about a link.
-    pub(crate) fn note(&mut self, link: LinkId, after: After, leased: Option<Leased>) {
+    pub(crate) fn note(&mut self, link: LinkId, after: DependsOn, leased: Option<Leased>) {
         let Some(receiving) = self.by_link.get_mut(&link) else { return };
         receiving.waits.add(after);
         match leased {
@@ -146,7 +146,7 @@ impl GatewayState {
             return self.ask_for(locked, link, Nanos::ZERO, lease);
         }
         self.call(locked, Command::CloseConsumer { link });
-        self.end_receive(link, After::NOTHING, None);
+        self.end_receive(link, DependsOn::NOTHING, None);
     }
 
     fn ask_for(&mut self, locked: &mut Locked<'_>, link: LinkId, wait: Nanos, lease: Nanos) {
@@ -154,7 +154,7 @@ impl GatewayState {
         self.call(locked, Command::Receive { link, wait, margin: Nanos::ZERO, lease });
     }
 
-    fn end_receive(&mut self, link: LinkId, after: After, trouble: Option<GatewayError>) {
+    fn end_receive(&mut self, link: LinkId, after: DependsOn, trouble: Option<GatewayError>) {
         let Some(mut receiving) = self.receives.by_link.remove(&link) else { return };
         self.receives.links.remove(&receiving.ticket);
         self.receives.free.push(link);

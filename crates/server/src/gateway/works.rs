@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use http_api::{Asker, GatewayError, Settling, Step, Token, Work};
 use model::{
-    After, Command, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
+    Command, DependsOn, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
     TransactionId, limits,
 };
 
@@ -249,7 +249,7 @@ impl GatewayState {
     }
 
     /// The answer that comes later.
-    pub(crate) fn note_late(&mut self, session: SessionId, after: After, reply: Reply) {
+    pub(crate) fn note_late(&mut self, session: SessionId, after: DependsOn, reply: Reply) {
         let Some(mut working) = self.works.late.remove(&session) else { return };
         if working.transaction.is_some() {
             return self.committed(working, after, reply);
@@ -261,7 +261,7 @@ impl GatewayState {
 
     /// The answer to what was said to wait. Whom it is for may have been told that the server
     /// stops.
-    pub(crate) fn note_admitted(&mut self, ticket: u64, after: After, reply: Reply) {
+    pub(crate) fn note_admitted(&mut self, ticket: u64, after: DependsOn, reply: Reply) {
         let Some(mut working) = self.works.take_paced(ticket) else { return };
         if working.commits {
             return self.committed(working, after, reply);
@@ -515,7 +515,7 @@ impl GatewayState {
         }
     }
 
-    fn committed(&mut self, mut working: Working, after: After, reply: Reply) {
+    fn committed(&mut self, mut working: Working, after: DependsOn, reply: Reply) {
         working.waits.add(after);
         let result = match reply {
             Reply::Refused(refusal) => Err(GatewayError::Refused(refusal)),

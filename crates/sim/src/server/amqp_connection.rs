@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use amqp::{Connection, Event, InputBuffer, Options};
 use journal::Durable;
-use model::{After, Command, MessageId, Nanos, Reply, SessionId};
+use model::{Command, DependsOn, MessageId, Nanos, Reply, SessionId};
 
 use crate::workload::BODY_BYTES_MAX;
 
 pub(super) struct AmqpConnection {
     connection: Connection,
     input: InputBuffer,
-    held: Vec<(After, Event)>,
+    held: Vec<(DependsOn, Event)>,
     output: Vec<u8>,
     /// A command that the broker could not take yet.
     postponed: Option<Command>,
@@ -60,7 +60,7 @@ impl AmqpConnection {
         self.postponed = Some(command);
     }
 
-    pub(super) fn handle_reply(&mut self, after: After, reply: Reply) {
+    pub(super) fn handle_reply(&mut self, after: DependsOn, reply: Reply) {
         self.held.extend(self.connection.handle_reply(after, reply));
     }
 

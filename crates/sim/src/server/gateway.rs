@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use journal::{Disk, Durable};
 use model::{
-    AdminCommand, After, Command, LinkId, Lsn, MessageId, Nanos, NewMessage, Output, QueueName,
+    AdminCommand, Command, DependsOn, LinkId, Lsn, MessageId, Nanos, NewMessage, Output, QueueName,
     Reply, SessionId, Settlement, Subscription,
 };
 
@@ -40,7 +40,7 @@ pub(super) struct Gateway {
 /// What a client is to read once these are durable, and the changes that it reflects.
 #[derive(Debug)]
 struct Held {
-    after: Vec<After>,
+    after: Vec<DependsOn>,
     heard: Heard,
     changes: Vec<Changes>,
 }
@@ -62,7 +62,7 @@ struct Receiving {
     max: usize,
     lease: Nanos,
     got: Vec<Token>,
-    after: Vec<After>,
+    after: Vec<DependsOn>,
     changes: Vec<Changes>,
 }
 
@@ -327,7 +327,7 @@ impl Gateway {
         &mut self,
         client: u64,
         heard: Heard,
-        after: Vec<After>,
+        after: Vec<DependsOn>,
         changes: Vec<Changes>,
         outside: &mut Outside,
     ) {
@@ -367,7 +367,7 @@ impl Gateway {
         &mut self,
         link: LinkId,
         token: Token,
-        after: After,
+        after: DependsOn,
         changes: Changes,
         outside: &mut Outside,
     ) {
@@ -531,7 +531,7 @@ impl Outside {
     }
 
     /// What shows one message of memory alone waits for nothing.
-    fn assert_in_memory(&self, changes: &Changes, after: After, reply: &Reply) {
+    fn assert_in_memory(&self, changes: &Changes, after: DependsOn, reply: &Reply) {
         if self.oracle.are_in_memory(changes.clone()) {
             assert_eq!(after.lsn, Lsn::ZERO, "{reply:?} is in memory alone");
         }

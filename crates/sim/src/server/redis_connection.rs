@@ -1,7 +1,7 @@
 //! The server's end of a connection of Redis: bytes behind the gate, as beanstalkd's are.
 
 use journal::{Durable, Gate};
-use model::{After, Command, Nanos, Reply, SessionId, StorePolicy};
+use model::{Command, DependsOn, Nanos, Reply, SessionId, StorePolicy};
 use resp::{Facts, InputBuffer, Options, Session, Shared};
 
 use crate::workload::BODY_BYTES_MAX;
@@ -43,7 +43,7 @@ impl RedisConnection {
         let before = self.output.len();
         let Self { session, input, output, .. } = self;
         let command = session.poll_command(now, input, shared, output);
-        self.push(After::NOTHING, before);
+        self.push(DependsOn::NOTHING, before);
         command
     }
 
@@ -57,7 +57,7 @@ impl RedisConnection {
         self.postponed.is_some()
     }
 
-    pub(super) fn handle_reply(&mut self, after: After, reply: Reply, shared: &mut Shared) {
+    pub(super) fn handle_reply(&mut self, after: DependsOn, reply: Reply, shared: &mut Shared) {
         let before = self.output.len();
         self.session.handle_reply(reply, shared, &mut self.output);
         self.push(after, before);
@@ -87,7 +87,7 @@ impl RedisConnection {
         self.session.close(shared);
     }
 
-    fn push(&mut self, after: After, before: usize) {
+    fn push(&mut self, after: DependsOn, before: usize) {
         self.unjudged += self.output.len() - before;
         self.gate.push(after, self.taken + self.output.len() as u64);
     }

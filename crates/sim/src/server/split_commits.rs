@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{After, Command, Nanos, Output, Reply, SessionId, Settlement, TransactionId};
+use model::{Command, DependsOn, Nanos, Output, Reply, SessionId, Settlement, TransactionId};
 
 use crate::Paged;
 
@@ -31,7 +31,7 @@ impl SplitCommits {
         };
         if let Some(transaction) = enlisted {
             self.parts.entry((session, transaction)).or_default().push(command);
-            return vec![Output { session, after: After::NOTHING, reply: Reply::Done }];
+            return vec![Output { session, after: DependsOn::NOTHING, reply: Reply::Done }];
         }
         if let Command::Commit { transaction } | Command::Rollback { transaction } = &command {
             let undoes = matches!(command, Command::Rollback { .. });

@@ -7,7 +7,7 @@
 
 use broker::{ScheduledWrite, WriteScheduler};
 use journal::{Disk, DiskError, JournalFailed};
-use model::{After, Nanos};
+use model::{DependsOn, Nanos};
 
 use super::{Call, Server};
 use crate::Paged;
@@ -21,7 +21,7 @@ pub(super) struct Writing {
     /// When frames are written for which no client waits, as the threads know it.
     announced: Option<Nanos>,
     /// What replies depend on that others caused, and of which the gateway has not heard.
-    mail: Vec<After>,
+    mail: Vec<DependsOn>,
     /// A defect: see [`super::ServerDefects::forgets_mail`].
     forgets_mail: bool,
 }
@@ -39,7 +39,7 @@ impl Writing {
     }
 
     /// A client is told something once the log is so durable.
-    pub(super) fn note_awaited(&mut self, after: After) {
+    pub(super) fn note_awaited(&mut self, after: DependsOn) {
         self.scheduler.note_awaited(after);
     }
 
@@ -49,7 +49,7 @@ impl Writing {
     }
 
     /// The gateway is told something, and others have to wake it.
-    pub(super) fn mail(&mut self, after: After) {
+    pub(super) fn mail(&mut self, after: DependsOn) {
         self.mail.push(after);
     }
 

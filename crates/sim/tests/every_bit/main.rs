@@ -214,7 +214,7 @@ fn push(list: &str, round: u8) -> Command {
     let push = ListCommand::Push {
         queue: name(list),
         end: End::Head,
-        elements: model::Few::Many(vec![[round; 30].into(), [round; 3].into()]),
+        elements: model::OneOrMany::Many(vec![[round; 30].into(), [round; 3].into()]),
         only_existing: false,
         persistence: Persistence::Persistent,
     };

@@ -6,14 +6,14 @@ use core::{mem, option, slice};
 
 /// Any number of things, of which a single one takes no memory of its own.
 #[derive(Clone, Debug)]
-pub enum Few<T> {
+pub enum OneOrMany<T> {
     /// One.
     One(T),
     /// None, or several.
     Many(Vec<T>),
 }
 
-impl<T> Few<T> {
+impl<T> OneOrMany<T> {
     /// None.
     #[must_use]
     pub const fn new() -> Self {
@@ -43,13 +43,13 @@ impl<T> Few<T> {
     }
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for OneOrMany<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> Deref for Few<T> {
+impl<T> Deref for OneOrMany<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -60,7 +60,7 @@ impl<T> Deref for Few<T> {
     }
 }
 
-impl<T> DerefMut for Few<T> {
+impl<T> DerefMut for OneOrMany<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match self {
             Self::One(one) => slice::from_mut(one),
@@ -70,21 +70,21 @@ impl<T> DerefMut for Few<T> {
 }
 
 /// However they are kept.
-impl<T: PartialEq> PartialEq for Few<T> {
+impl<T: PartialEq> PartialEq for OneOrMany<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: Eq> Eq for Few<T> {}
+impl<T: Eq> Eq for OneOrMany<T> {}
 
-impl<T> From<Vec<T>> for Few<T> {
+impl<T> From<Vec<T>> for OneOrMany<T> {
     fn from(many: Vec<T>) -> Self {
         Self::Many(many)
     }
 }
 
-impl<T> FromIterator<T> for Few<T> {
+impl<T> FromIterator<T> for OneOrMany<T> {
     fn from_iter<I: IntoIterator<Item = T>>(things: I) -> Self {
         let mut things = things.into_iter();
         let Some(first) = things.next() else { return Self::new() };
@@ -96,7 +96,7 @@ impl<T> FromIterator<T> for Few<T> {
     }
 }
 
-impl<T> IntoIterator for Few<T> {
+impl<T> IntoIterator for OneOrMany<T> {
     type Item = T;
     type IntoIter = core::iter::Chain<option::IntoIter<T>, vec::IntoIter<T>>;
 
@@ -117,12 +117,12 @@ mod tests {
     fn any_number_comes_back_in_order() {
         for count in 0..5_u8 {
             let plain: Vec<u8> = (0..count).collect();
-            let collected: Few<u8> = plain.iter().copied().collect();
-            let mut pushed = Few::new();
+            let collected: OneOrMany<u8> = plain.iter().copied().collect();
+            let mut pushed = OneOrMany::new();
             plain.iter().for_each(|one| pushed.push(*one));
             for few in [collected, pushed, plain.clone().into()] {
                 assert_eq!(*few, *plain);
-                assert_eq!(few, Few::from(plain.clone()));
+                assert_eq!(few, OneOrMany::from(plain.clone()));
                 assert_eq!(few.clone().into_iter().collect::<Vec<_>>(), plain);
                 assert_eq!(few.into_vec(), plain);
             }
@@ -131,10 +131,10 @@ mod tests {
 
     #[test]
     fn one_takes_no_memory_of_its_own() {
-        let one: Few<u8> = [7].into_iter().collect();
-        assert!(matches!(one, Few::One(7)));
-        let mut pushed = Few::new();
+        let one: OneOrMany<u8> = [7].into_iter().collect();
+        assert!(matches!(one, OneOrMany::One(7)));
+        let mut pushed = OneOrMany::new();
         pushed.push(7);
-        assert!(matches!(pushed, Few::One(7)));
+        assert!(matches!(pushed, OneOrMany::One(7)));
     }
 }
