@@ -9,13 +9,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use model::{
     Command, Destination, KeyCommand, ListCommand, NewMessage, QueueName, Refusal, limits,
 };
+use records::{CHANGED_BYTES_MAX, SendIdView};
 
 use crate::engine::Engine;
 use crate::keys::DEADLINE_BYTES_MAX;
 use crate::lists::Span;
-use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
+use crate::log::DELETED_BYTES_MAX;
 use crate::move_messages::RELOCATION_BYTES_MAX;
-use crate::send_id_record::SendIdView;
 
 /// What commands of a batch may come to.
 #[derive(Debug, Default)]

@@ -13,15 +13,14 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, SessionId, limits};
+use records::{RecordError, RecordView, Records};
 
 use crate::Effects;
-use crate::codec::Records;
 use crate::engine::Engine;
 use crate::memory::{away_of, waiting_bytes};
 use crate::message::State;
 use crate::needed::Needed;
 use crate::queue::{Queue, QueueSlot};
-use crate::record::{RecordError, RecordView};
 use crate::session::{ConsumerKey, SessionSlot};
 use crate::wait_lists::WaitListId;
 

@@ -3,13 +3,14 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{Command, Lsn, MessageId, Nanos};
+use records::place_of;
 
 use crate::dead_letters::SCARCE_RETRY;
 use crate::engine::Engine;
 use crate::feeding::{Feed, Interest, Turn};
 use crate::matching::Seen;
 use crate::memory::{transaction_of, waiting_bytes};
-use crate::message::{Message, State, place_of};
+use crate::message::{Message, State};
 use crate::pacing::Paced;
 use crate::queue::{Counts, Queue, QueueSlot};
 use crate::session::{Consumer, ConsumerKey, Session, SessionSlot};

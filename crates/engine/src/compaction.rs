@@ -4,14 +4,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{Durability, LiveRecords, Lsn, MessageId};
+use records::{CopiesDraft, Envelope, RecordError, RecordView, Records};
 
-use crate::codec::Records;
-use crate::copies::CopiesDraft;
 use crate::engine::Engine;
 use crate::groups::Group;
 use crate::log::{Placed, unrecorded_bytes_max};
 use crate::message::{Message, Stored};
-use crate::record::{Envelope, RecordError, RecordView};
 use crate::{Effects, Grown};
 
 impl Engine {

@@ -85,20 +85,16 @@ mod check;
 mod check_keys;
 mod check_lists;
 mod check_publishing;
-mod codec;
 mod commit_waits;
 mod compaction;
-mod copies;
 mod dead_letters;
 mod deleted_queues;
 mod departure_rate;
 mod dispatch;
 mod effects;
 mod engine;
-mod extension;
 mod feeding;
 mod groups;
-mod key_records;
 mod keys;
 mod lists;
 mod log;
@@ -119,18 +115,14 @@ mod paging;
 mod pattern_tree;
 mod patterns;
 mod policy;
-mod policy_record;
 mod privacy;
 mod producing;
 mod purging;
 mod queue;
 mod receiving;
-mod record;
 mod recovery;
 mod recovery_chain;
-mod registration;
 mod salvage;
-mod send_id_record;
 mod send_ids;
 mod send_timeouts;
 mod session;
@@ -152,24 +144,19 @@ mod topics;
 mod transactions;
 mod views;
 mod wait_lists;
-mod wire;
 mod woken;
 
 pub use body_waits::{StoredBody, stored_bodies};
-pub use codec::describe;
-pub use copies::Copies;
 pub use effects::{Effects, FrameEnd, Freed, Grown};
 pub use engine::Engine;
-pub use key_records::{DeadlineView, Over, ValueView};
 pub use log_usage::Logged;
 pub use model::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use policy::{DeadLettersMax, EngineOptions, QueuePolicies};
-pub use policy_record::OwnPolicyView;
-pub use record::{
-    Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,
+pub use records::{
+    Copies, Counters, DeadView, DeadlineView, Envelope, FieldValue, Over, OwnPolicyView, Place,
+    RecordError, RecordView, SendIdView, Standing, StoredState, SubscriptionView, ValueView,
+    describe,
 };
-pub use registration::SubscriptionView;
 pub use salvage::{LostMessage, Salvage, SalvageReport};
-pub use send_id_record::SendIdView;
 pub use snapshot::SnapshotCursor;
 pub use spilling::Spilled;

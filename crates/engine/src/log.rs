@@ -1,9 +1,8 @@
 //! Frames in the making: positions, levels, and the room that is left.
 
 use model::{DependsOn, Durability, LiveRecords, Lsn, StorePolicy, limits};
+use records::{CHANGED_BYTES_MAX, RecordView, encode};
 
-use crate::codec::{self, encode};
-use crate::record::RecordView;
 use crate::{Effects, FrameEnd};
 
 #[derive(Debug)]
@@ -245,7 +244,7 @@ impl Log {
             self.open = OpenFrame::default();
             return false;
         }
-        codec::end_chain(&mut effects.records, chain.head);
+        records::end_chain(&mut effects.records, chain.head);
         let level = self.open.level;
         self.end_frame(effects);
         for frame in effects.frames.iter_mut().skip(chain.frames) {
@@ -438,9 +437,6 @@ impl Default for OpenFrame {
         Self { records: 0, records_max, is_whole: false, bytes: 0, level, live }
     }
 }
-
-/// A Changed record, with two names of queues.
-pub(crate) const CHANGED_BYTES_MAX: usize = 128 + 2 * limits::QUEUE_NAME_BYTES_MAX;
 
 /// What a frame may take in the journal beside its records: a batch of its own, which is padded.
 const FRAME_OVERHEAD_BYTES: usize = 8 * 1024;

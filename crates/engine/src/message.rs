@@ -26,12 +26,12 @@ use model::{
     DeadReason, DependsOn, Durability, Format, Lsn, MessageGroup, MessageId, MessageState, Nanos,
     QueueName,
 };
+use records::{Counters, DeadView, Envelope, Place, Standing, StoredState, place_of};
 
 use crate::dispatch::GroupNumber;
 use crate::log::Placed;
 use crate::memory::{Keeper, Kept};
 use crate::queue::QueueSlot;
-use crate::record::{Counters, DeadView, Envelope, Place, Standing, StoredState};
 use crate::session::SessionSlot;
 
 /// A million of these lie in memory, each with a body of its own: see the size below.
@@ -99,12 +99,6 @@ impl Stored {
 /// The allocator rounds up to 16 here: 96 for this, 128 for a body of 100, 8 for the pointer in the
 /// page and under 1 for indexes make 233 bytes a message.
 const _: () = assert!(size_of::<Message>() <= 88);
-
-/// The place among ready messages of its priority that a new message has, behind all others.
-pub(crate) const fn place_of(id: MessageId) -> i64 {
-    // Numbers are below 2^62.
-    id.0 as i64
-}
 
 /// Where a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

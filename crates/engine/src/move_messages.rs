@@ -1,10 +1,10 @@
 //! Messages that go from one queue to another, as they are, without being stored again.
 
 use model::{MessageId, PageEnd, QueueName, Refusal, Reply, limits};
+use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::log::CHANGED_BYTES_MAX;
 use crate::message::State;
 use crate::paging::{PageQuery, Stretch};
 use crate::queue::QueueSlot;

@@ -8,15 +8,15 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 
 use model::{DependsOn, MessageId, Nanos};
+use records::{RecordView, place_of};
 
 use crate::Effects;
 use crate::dispatch::{Entry, ReadyPlace};
 use crate::engine::Engine;
 use crate::log::Placed;
-use crate::message::{Message, State, place_of};
+use crate::message::{Message, State};
 use crate::pages::Pages;
 use crate::queue::{Queue, QueueSlot, Role};
-use crate::record::RecordView;
 use crate::session::SessionSlot;
 use crate::timers::Timer;
 

@@ -13,14 +13,12 @@ use model::{
     Durability, OwnPolicy, PolicyChange, QueueName, QueuePolicy, Refusal, Reply, StatedPolicy,
     limits,
 };
+use records::{OwnPolicyView, RecordError, RecordView, encode, encoded_bytes, queue_name};
 
 use crate::Effects;
-use crate::codec::{encode, encoded_bytes, queue_name};
 use crate::departure_rate::Drain;
 use crate::engine::{Engine, Outcome};
-use crate::policy_record::OwnPolicyView;
 use crate::queue::{Queue, QueueSlot, Role};
-use crate::record::{RecordError, RecordView};
 use crate::targets::is_reserved;
 
 /// All of them, by name.

@@ -13,15 +13,16 @@ use model::{
     DependsOn, Destination, Durability, LinkId, Matching, MessageId, Nanos, NewMessage, QueueName,
     Refusal, Reply, TransactionId, limits,
 };
+use records::{
+    CopiesDraft, Counters, Envelope, Place, RecordView, Standing, StoredState, place_of,
+};
 
 use crate::Effects;
-use crate::copies::CopiesDraft;
 use crate::engine::{Engine, Outcome};
 use crate::log::{NoRoom, Placed};
 use crate::matching::{Seen, steps_of};
-use crate::message::{Message, Stored, place_of};
+use crate::message::{Message, Stored};
 use crate::queue::QueueSlot;
-use crate::record::{Counters, Envelope, Place, RecordView, Standing, StoredState};
 use crate::send_ids::{Sent, SentBefore};
 use crate::session::SessionSlot;
 use crate::targets::Target;

@@ -6,16 +6,15 @@ use alloc::sync::Arc;
 use core::ops::Bound;
 
 use model::{MessageId, Nanos, QueueName, QueuePolicy, Refusal, limits};
+use records::{Envelope, Over, Place, RecordView};
 
 use crate::departure_rate::Drain;
 use crate::dispatch::{DispatchList, ReadyPlace};
-use crate::key_records::Over;
 use crate::memory::ResidentBodies;
 use crate::message::{Message, State};
 use crate::message_groups::MessageGroups;
 use crate::order_set::OrderSet;
 use crate::policy::QueuePolicies;
-use crate::record::{Envelope, Place, RecordView};
 use crate::session::{ConsumerKey, SessionSlot};
 use crate::slab::Slab;
 use crate::views::View;

@@ -11,17 +11,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{Lsn, Matching, MessageGroup, MessageId, Subscription};
+use records::{
+    Copies, Envelope, Place, RecordError, RecordView, Records, Standing, StoredState,
+    SubscriptionView, encode, place_of, queue_name,
+};
 use selector::Selector;
 
 use crate::QueuePolicy;
-use crate::codec::{Records, encode, queue_name};
-use crate::copies::Copies;
 use crate::engine::{Engine, Recovery};
 use crate::log::Placed;
-use crate::message::{Message, State, Stored, place_of};
+use crate::message::{Message, State, Stored};
 use crate::queue::QueueSlot;
-use crate::record::{Envelope, Place, RecordError, RecordView, Standing, StoredState};
-use crate::registration::SubscriptionView;
 use crate::subscriptions::Source;
 
 impl Engine {

@@ -6,10 +6,9 @@
 use alloc::vec::Vec;
 
 use model::Lsn;
+use records::{Link, RecordError};
 
-use crate::codec::Link;
 use crate::engine::Engine;
-use crate::record::RecordError;
 
 /// The frames of a chain so far.
 #[derive(Debug)]

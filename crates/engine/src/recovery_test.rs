@@ -1,10 +1,9 @@
 //! What does not fit together is refused, and says why. What fits is tested in `tests/random.rs`.
 
 use model::{Durability, Format, Nanos, StorePolicy};
+use records::{Counters, encode};
 
 use super::*;
-use crate::codec::encode;
-use crate::record::Counters;
 use crate::{EngineOptions, QueuePolicies};
 
 #[test]

@@ -21,14 +21,11 @@ use alloc::vec::Vec;
 use core::mem;
 
 use model::{Durability, Format, LiveRecords, Lsn, MessageId, Nanos};
-
-use crate::codec::{Link, Records, encode, envelope, put_envelope};
-use crate::copies::CopiesDraft;
-use crate::key_records::{DeadlineView, ValueView};
-use crate::message::place_of;
-use crate::record::{Counters, Envelope, Place, RecordError, RecordView, Standing, StoredState};
-use crate::registration::SubscriptionView;
-use crate::wire::Reader;
+use records::{
+    CopiesDraft, Counters, DeadlineView, Envelope, Link, Place, RecordError, RecordView, Records,
+    Standing, StoredState, SubscriptionView, ValueView, decode_envelope, encode, place_of,
+    put_envelope,
+};
 
 /// The state in the making: see the module.
 #[derive(Debug, Default)]
@@ -132,7 +129,7 @@ impl Held {
     }
 
     fn envelope(&self) -> Envelope<'_> {
-        envelope(&mut Reader::new(&self.envelope)).expect("invariant: it was encoded here")
+        decode_envelope(&self.envelope).expect("invariant: it was encoded here")
     }
 }
 

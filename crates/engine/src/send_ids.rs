@@ -14,12 +14,11 @@ use alloc::sync::Arc;
 use model::{
     DependsOn, Destination, Durability, MessageId, Nanos, NewMessage, QueueName, Reply, limits,
 };
+use records::{RecordError, RecordView, SendIdView};
 
 use crate::Effects;
 use crate::engine::Engine;
 use crate::producing::Drafted;
-use crate::record::{RecordError, RecordView};
-use crate::send_id_record::SendIdView;
 use crate::targets::Target;
 
 /// A sender's name for a message, at its destination.

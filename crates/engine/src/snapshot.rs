@@ -9,14 +9,12 @@
 use alloc::vec::Vec;
 
 use model::{Format, Lsn, MessageId, Nanos};
+use records::{RecordView, SubscriptionView, encode};
 
-use crate::codec::encode;
 use crate::engine::Engine;
 use crate::keys::KeyCursor;
 use crate::message::Message;
 use crate::own_policies::PolicyCursor;
-use crate::record::RecordView;
-use crate::registration::SubscriptionView;
 use crate::send_ids::Age;
 
 /// How far a snapshot has come.

@@ -11,16 +11,13 @@ use alloc::vec::Vec;
 use model::{
     DependsOn, Durability, Expiry, Keeper, Nanos, Persistence, Refusal, Subscription, limits,
 };
+use records::{RecordView, SubscriptionView, VARINT_BYTES_MAX, encoded_bytes};
 
 use crate::Effects;
-use crate::codec::encoded_bytes;
 use crate::engine::Engine;
-use crate::record::RecordView;
-use crate::registration::SubscriptionView;
 use crate::session::SessionSlot;
 use crate::subscriptions::Entry;
 use crate::timers::Timer;
-use crate::wire::VARINT_BYTES_MAX;
 
 impl Engine {
     /// Whether a session may keep what is asked for beside what it keeps.

@@ -12,16 +12,14 @@ use model::{
     ConsumerMode, DependsOn, Durability, LinkId, Matching, Nanos, Persistence, QueueName, Refusal,
     Reply, Subscription, SubscriptionName, glob, limits, words,
 };
+use records::{RecordView, SubscriptionView, encoded_bytes};
 use selector::Selector;
 
-use crate::codec::encoded_bytes;
 use crate::engine::{Engine, Outcome};
 use crate::matching::{parse_selector, reading_steps};
 use crate::pattern_tree::{Found, PatternTree};
 use crate::patterns::LOOKS_PER_STEP;
 use crate::queue::QueueSlot;
-use crate::record::RecordView;
-use crate::registration::SubscriptionView;
 use crate::session::{ConsumerKey, SessionSlot};
 use crate::timers::Timer;
 use crate::topics::TopicSlot;

@@ -8,12 +8,11 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use model::{Durability, MessageId, NewMessage, Settlement, limits};
+use records::{CHANGED_BYTES_MAX, Place, RecordView, encode};
 
-use crate::codec::encode;
 use crate::engine::Engine;
-use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
+use crate::log::DELETED_BYTES_MAX;
 use crate::queue::QueueSlot;
-use crate::record::{Place, RecordView};
 use crate::targets::Target;
 use crate::topics::TopicSlot;
 

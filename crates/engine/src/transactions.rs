@@ -12,10 +12,11 @@ use alloc::vec::Vec;
 use model::{
     Command, DependsOn, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits,
 };
+use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::log::{CHANGED_BYTES_MAX, NoRoom};
+use crate::log::NoRoom;
 use crate::message::State;
 use crate::producing::Drafted;
 use crate::send_ids::{SendKey, Sent, SentBefore};

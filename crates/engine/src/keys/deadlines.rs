@@ -1,15 +1,14 @@
 //! When keys are to go, as sessions say it.
 
 use model::{Deadline, DeadlineRule, Durability, Lifetime, Nanos, QueueName, Refusal, Reply};
+use records::{DeadlineView, RecordView};
 
 use super::setting::{KEY_RECORDS_MAX, ready_max};
 use super::{Key, Value};
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::key_records::DeadlineView;
 use crate::log::DELETED_BYTES_MAX;
 use crate::queue::{ListLifetime, QueueSlot};
-use crate::record::RecordView;
 
 impl Engine {
     pub(crate) fn set_deadline(

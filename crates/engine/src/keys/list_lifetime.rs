@@ -12,15 +12,13 @@
 use alloc::vec::Vec;
 
 use model::{DependsOn, Durability, MessageId, Nanos, QueueName};
+use records::{CHANGED_BYTES_MAX, DeadlineView, Over, RecordView};
 
 use super::setting::DEADLINE_BYTES_MAX;
 use crate::Effects;
 use crate::engine::Engine;
-use crate::key_records::{DeadlineView, Over};
-use crate::log::CHANGED_BYTES_MAX;
 use crate::message::State;
 use crate::queue::{Counts, ListLifetime, QueueSlot, Role};
-use crate::record::RecordView;
 use crate::timers::Timer;
 
 impl Engine {

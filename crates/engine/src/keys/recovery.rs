@@ -8,13 +8,11 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use model::{Durability, QueueName};
+use records::{DeadlineView, Over, RecordError, RecordView, ValueView, encode, queue_name};
 
 use super::Value;
-use crate::codec::{encode, queue_name};
 use crate::engine::Engine;
-use crate::key_records::{DeadlineView, Over, ValueView};
 use crate::queue::{ListLifetime, Role};
-use crate::record::{RecordError, RecordView};
 
 /// How far a snapshot has come with the keys.
 #[derive(Clone, Debug, Default)]

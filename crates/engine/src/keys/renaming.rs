@@ -1,12 +1,13 @@
 //! Giving a key another name.
 
 use model::{QueueName, Refusal, Reply, limits};
+use records::CHANGED_BYTES_MAX;
 
 use super::Key;
 use super::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, ready_max};
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
+use crate::log::DELETED_BYTES_MAX;
 use crate::move_messages::RELOCATION_BYTES_MAX;
 use crate::queue::{ListLifetime, QueueSlot, Role};
 

@@ -8,15 +8,14 @@ use model::{
     Deadline, DependsOn, Durability, Nanos, QueueName, Refusal, Reply, SetRule, ValueDeadline,
     Values, limits,
 };
+use records::{RecordView, ValueView};
 
 use super::{Key, Value};
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
-use crate::key_records::ValueView;
 use crate::lists::runs::{SHOWN_BYTES_MAX, STEPS};
 use crate::log::DELETED_BYTES_MAX;
 use crate::queue::QueueSlot;
-use crate::record::RecordView;
 
 /// What a value is to be, and under which condition.
 #[derive(Debug)]

@@ -8,15 +8,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{End, MessageId, Persistence, QueueName, Refusal, Reply, limits};
+use records::{CHANGED_BYTES_MAX, RecordView};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::lists::places::{Parting, Search, Span, place_within};
 use crate::lists::pushing::element;
-use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
+use crate::log::DELETED_BYTES_MAX;
 use crate::message::State;
 use crate::queue::QueueSlot;
-use crate::record::RecordView;
 use crate::session::SessionSlot;
 
 /// A new element and where it is to be.

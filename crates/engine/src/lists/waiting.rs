@@ -10,12 +10,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use model::{Command, DependsOn, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
 use crate::keys::DEADLINE_BYTES_MAX;
 use crate::lists::{MoveArgs, PopArgs, Taken};
-use crate::log::{CHANGED_BYTES_MAX, DELETED_BYTES_MAX};
+use crate::log::DELETED_BYTES_MAX;
 use crate::queue::QueueSlot;
 use crate::receiving::Wanted;
 use crate::session::{Consumer, ConsumerKey, LIST_LINK, SessionSlot};

@@ -17,7 +17,7 @@ pub struct Copies<'a> {
 
 /// Envelopes in the making.
 #[derive(Debug, Default)]
-pub(crate) struct CopiesDraft {
+pub struct CopiesDraft {
     count: u32,
     first: u64,
     bytes: Vec<u8>,
@@ -33,7 +33,8 @@ impl Copies<'_> {
 
 impl<'a> Copies<'a> {
     /// What they are called together: the number of the first.
-    pub(crate) fn group(&self) -> u64 {
+    #[must_use]
+    pub fn group(&self) -> u64 {
         self.first
     }
 
@@ -71,7 +72,11 @@ impl<'a> Copies<'a> {
 }
 
 impl CopiesDraft {
-    pub(crate) fn push(&mut self, envelope: &Envelope<'_>) {
+    /// Adds one.
+    ///
+    /// # Panics
+    /// When its number is less than that of the first.
+    pub fn push(&mut self, envelope: &Envelope<'_>) {
         if self.count == 0 {
             self.first = envelope.message.0;
         }
@@ -81,11 +86,14 @@ impl CopiesDraft {
     }
 
     /// Bytes of all envelopes so far.
-    pub(crate) fn bytes(&self) -> usize {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(crate) fn copies(&self) -> Copies<'_> {
+    /// All so far.
+    #[must_use]
+    pub fn copies(&self) -> Copies<'_> {
         Copies { count: self.count, first: self.first, bytes: &self.bytes }
     }
 }

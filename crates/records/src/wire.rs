@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use crate::RecordError;
+use crate::record::RecordError;
 
 /// Appends seven bits a byte, lowest first; the high bit says that more follow.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Bytes of the largest number: nine of seven bits, and the last bit.
-pub(crate) const VARINT_BYTES_MAX: usize = 10;
+pub const VARINT_BYTES_MAX: usize = 10;
 
 #[cfg(test)]
 mod tests {

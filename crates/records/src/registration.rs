@@ -46,7 +46,8 @@ pub struct SubscriptionView<'a> {
 
 impl<'a> SubscriptionView<'a> {
     /// A durable subscription as a record; none for another.
-    pub(crate) fn of(number: u64, subscription: &'a Subscription) -> Option<Self> {
+    #[must_use]
+    pub fn of(number: u64, subscription: &'a Subscription) -> Option<Self> {
         let name = subscription.name.as_ref().filter(|name| name.durable)?;
         Some(Self {
             number,
@@ -62,7 +63,10 @@ impl<'a> SubscriptionView<'a> {
     }
 
     /// What the record says, its names checked.
-    pub(crate) fn subscription(&self) -> Result<Box<Subscription>, RecordError> {
+    ///
+    /// # Errors
+    /// A name is none, or the topic is no pattern.
+    pub fn subscription(&self) -> Result<Box<Subscription>, RecordError> {
         let name = SubscriptionName {
             client: self.client.map(queue_name).transpose()?,
             name: queue_name(self.name)?,

@@ -1,16 +1,15 @@
-use alloc::format;
-use alloc::string::ToString;
-use alloc::vec::Vec;
+//! Records come back, have the bytes of the tables, and any bytes are taken or refused.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
-use super::*;
-use crate::DeadView;
-use crate::Place;
-use crate::key_records::Over;
-use crate::log::CHANGED_BYTES_MAX;
-use crate::{Engine, EngineOptions, QueuePolicies};
+use engine::{Engine, EngineOptions, QueuePolicies};
 use model::{
-    DeadLetters, Format, Nanos, OwnPolicy, QueueRule, ReleaseOrder, RuleKey, StorePolicy,
-    Thousandths, WhenFull, limits,
+    DeadLetters, Durability, Format, Lsn, MessageId, Nanos, OwnPolicy, QueueRule, ReleaseOrder,
+    RuleKey, StorePolicy, Thousandths, WhenFull, limits,
+};
+use records::{
+    CHANGED_BYTES_MAX, Counters, DeadView, DeadlineView, Envelope, Over, OwnPolicyView, Place,
+    RecordError, RecordView, Records, SendIdView, Standing, StoredState, ValueView, describe,
+    encode,
 };
 
 #[test]
@@ -401,7 +400,7 @@ fn samples() -> Vec<RecordView<'static>> {
     let envelope = envelope("mail", standing);
     let dead = dead_standing();
     let extended = extended_envelope();
-    alloc::vec![
+    vec![
         RecordView::Message { envelope, body: b"a\nb" },
         RecordView::Changed { message: MessageId(7), standing, moved: None },
         RecordView::Deleted { message: MessageId(7) },

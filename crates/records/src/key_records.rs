@@ -17,8 +17,8 @@ use alloc::vec::Vec;
 
 use model::{MessageId, Nanos};
 
+use crate::codec::place_of;
 use crate::codec::{number, text};
-use crate::message::place_of;
 use crate::record::{FieldValue, RecordError};
 use crate::wire::{Reader, put_bytes, put_varint};
 
@@ -59,7 +59,8 @@ pub struct Over {
 
 impl Over {
     /// Whether a ready message of this place, stored at this moment, is among them.
-    pub(crate) fn has(&self, order: i64, created: Nanos) -> bool {
+    #[must_use]
+    pub fn has(&self, order: i64, created: Nanos) -> bool {
         let is_among = self.above < order && order < place_of(MessageId(self.below));
         is_among && created < self.at
     }

@@ -39,9 +39,13 @@ pub struct SendIdView<'a> {
 
 impl<'a> SendIdView<'a> {
     /// What such a record takes at most, without its two texts.
-    pub(crate) const FIXED_BYTES_MAX: usize = 1 + 1 + 2 + 2 + 9 + 5 + 8 + 8;
+    pub const FIXED_BYTES_MAX: usize = 1 + 1 + 2 + 2 + 9 + 5 + 8 + 8;
 
-    pub(crate) fn destination(&self) -> Result<Destination, RecordError> {
+    /// Where it was sent to.
+    ///
+    /// # Errors
+    /// Its name is none.
+    pub fn destination(&self) -> Result<Destination, RecordError> {
         let name = queue_name(self.to)?;
         Ok(if self.to_topic { Destination::Topic(name) } else { Destination::Queue(name) })
     }

@@ -433,7 +433,8 @@ pub enum RecordError {
 
 impl RecordError {
     /// A record speaks of what is not there.
-    pub(crate) const fn is_unknown(&self) -> bool {
+    #[must_use]
+    pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::UnknownMessage(_) | Self::UnknownSubscription(_) | Self::UnknownValue)
     }
 }

@@ -56,12 +56,11 @@
 
 use alloc::vec::Vec;
 
-use model::{Durability, Lsn, MessageId, Nanos, QueueName};
+use model::{Durability, Lsn, MessageId, Nanos, QueueName, limits};
 
 use crate::copies::Copies;
 use crate::extension::Extension;
 use crate::key_records::{DeadlineView, ValueView};
-use crate::message::place_of;
 use crate::policy_record::OwnPolicyView;
 use crate::record::{Counters, Envelope, Place, RecordError, RecordView, Standing, StoredState};
 use crate::registration::SubscriptionView;
@@ -69,7 +68,10 @@ use crate::send_id_record::SendIdView;
 use crate::wire::{Reader, put_bytes, put_varint};
 
 /// Appends a record.
-pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
+///
+/// # Panics
+/// When the record is of a message that is kept in memory only, or of no message.
+pub fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
     match *record {
         RecordView::Message { ref envelope, body } => {
             out.push(MESSAGE);
@@ -140,14 +142,18 @@ pub(crate) fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
 }
 
 /// How many bytes a record takes.
-pub(crate) fn encoded_bytes(record: &RecordView<'_>) -> u64 {
+#[must_use]
+pub fn encoded_bytes(record: &RecordView<'_>) -> u64 {
     let mut bytes = Vec::new();
     encode(record, &mut bytes);
     bytes.len() as u64
 }
 
 /// The Chained record at `at` says from now on that its frame is the last of the chain.
-pub(crate) fn end_chain(records: &mut [u8], at: usize) {
+///
+/// # Panics
+/// When none lies there, or it says so already.
+pub fn end_chain(records: &mut [u8], at: usize) {
     let more = records.get_mut(at + 1).expect("invariant: a Chained record lies there");
     assert_eq!(*more, 1, "a chain ends once");
     *more = 0;
@@ -155,16 +161,21 @@ pub(crate) fn end_chain(records: &mut [u8], at: usize) {
 
 /// A frame that is part of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link<'a> {
-    pub(crate) first: Lsn,
-    pub(crate) more: bool,
+pub struct Link<'a> {
+    /// The first frame of its chain.
+    pub first: Lsn,
+    /// The next frame is of the chain too.
+    pub more: bool,
     /// Its other records.
-    pub(crate) records: &'a [u8],
+    pub records: &'a [u8],
 }
 
 impl<'a> Link<'a> {
     /// The frame with that payload; `None` where it is part of no chain.
-    pub(crate) fn of(payload: &'a [u8]) -> Result<Option<Self>, RecordError> {
+    ///
+    /// # Errors
+    /// The payload begins with a damaged Chained record.
+    pub fn of(payload: &'a [u8]) -> Result<Option<Self>, RecordError> {
         if payload.first() != Some(&CHAINED) {
             return Ok(None);
         }
@@ -185,13 +196,15 @@ pub fn describe(payload: &[u8]) -> impl Iterator<Item = Result<RecordView<'_>, R
 
 /// The records of a payload, each with its size in bytes. Ends after an error.
 #[derive(Clone, Debug)]
-pub(crate) struct Records<'a> {
+pub struct Records<'a> {
     reader: Reader<'a>,
     failed: bool,
 }
 
 impl<'a> Records<'a> {
-    pub(crate) fn new(payload: &'a [u8]) -> Self {
+    /// Those of a frame or of a snapshot's chunk.
+    #[must_use]
+    pub fn new(payload: &'a [u8]) -> Self {
         Self { reader: Reader::new(payload), failed: false }
     }
 }
@@ -251,7 +264,11 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
     })
 }
 
-pub(crate) fn put_envelope(out: &mut Vec<u8>, envelope: &Envelope<'_>) {
+/// Appends an envelope as it is in a record.
+///
+/// # Panics
+/// When the message is kept in memory only: it has no record.
+pub fn put_envelope(out: &mut Vec<u8>, envelope: &Envelope<'_>) {
     assert!(envelope.durability != Durability::None, "what memory keeps has no record");
     let is_plain = Extension::is_empty_of(envelope);
     put_standing(out, envelope.durability, envelope.message, &envelope.standing, !is_plain);
@@ -264,6 +281,14 @@ pub(crate) fn put_envelope(out: &mut Vec<u8>, envelope: &Envelope<'_>) {
     if !is_plain {
         Extension::of_envelope(envelope).put(out);
     }
+}
+
+/// The envelope that [`put_envelope`] wrote.
+///
+/// # Errors
+/// The bytes are not one.
+pub fn decode_envelope(bytes: &[u8]) -> Result<Envelope<'_>, RecordError> {
+    envelope(&mut Reader::new(bytes))
 }
 
 pub(crate) fn envelope<'a>(reader: &mut Reader<'a>) -> Result<Envelope<'a>, RecordError> {
@@ -411,9 +436,22 @@ pub(crate) fn text<'a>(
 }
 
 /// A queue's name as the log has it, checked.
-pub(crate) fn queue_name(name: &str) -> Result<QueueName, RecordError> {
+///
+/// # Errors
+/// It is no name.
+pub fn queue_name(name: &str) -> Result<QueueName, RecordError> {
     QueueName::new(name).map_err(|_| RecordError::Invalid("queue name"))
 }
+
+/// The place among ready messages of its priority that a new message has, behind all others.
+#[must_use]
+pub const fn place_of(id: MessageId) -> i64 {
+    // Numbers are below 2^62.
+    id.0 as i64
+}
+
+/// Bytes that a Changed record takes at most: it may have two names of queues.
+pub const CHANGED_BYTES_MAX: usize = 128 + 2 * limits::QUEUE_NAME_BYTES_MAX;
 
 const MESSAGE: u8 = 1;
 const CHANGED: u8 = 2;
@@ -444,7 +482,3 @@ const IS_IN_FRONT: u8 = 1 << 7;
 const NUMBER_END: u64 = 1 << 62;
 
 const _: () = assert!(Durability::Written as u8 == 1 && Durability::Synced as u8 == 2);
-
-#[cfg(test)]
-#[path = "codec_test.rs"]
-mod tests;
