@@ -74,7 +74,8 @@ impl DependsOn {
     }
 
     /// Waits for both of two moments of one log. That grows durable in order, and a frame counts
-    /// only when it is as durable as it asks itself: so it is enough to wait for the later.
+    /// only when it is as durable as it asks itself: so it is enough to wait for the later. To ask
+    /// the later frame for the level of the earlier could be to wait for ever: nothing may sync it.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match self.lsn.cmp(&other.lsn) {

@@ -46,7 +46,6 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
 use input::InputBuffer;
 use model::{ClientName, Command, DependsOn, LinkId, Nanos, Reply, SessionId, TransactionId};
@@ -246,9 +245,9 @@ impl Connection {
     /// # Panics
     /// When no reply is awaited: it would be taken for the answer to something else.
     pub fn handle_reply(&mut self, after: DependsOn, reply: Reply) -> Option<(DependsOn, Event)> {
-        self.latest = later(self.latest, after);
+        self.latest = self.latest.and(after);
         let (after, fact) = self.conclude(after, reply)?;
-        debug_assert!(later(self.latest, after) == self.latest, "nothing waits for the future");
+        debug_assert!(self.latest.and(after) == self.latest, "nothing waits for the future");
         Some((after, Event(fact)))
     }
 
@@ -628,34 +627,4 @@ impl From<crate::DecodeError> for Fault {
 /// The peer may not do that now; the connection ends.
 fn not_allowed<T>(description: &str) -> Result<T, Fault> {
     Err(Fault::Connection(Error::new(condition::NOT_ALLOWED, description)))
-}
-
-/// What both wait for: the later frame, no more durable than is asked of that. It counts as
-/// written only when all before it are as durable as they ask. To ask it for the level of an
-/// earlier one could be to wait for ever: nobody may ever sync it.
-fn later(a: DependsOn, b: DependsOn) -> DependsOn {
-    match a.lsn.cmp(&b.lsn) {
-        Ordering::Less => b,
-        Ordering::Equal => DependsOn::new(a.lsn, a.level.max(b.level)),
-        Ordering::Greater => a,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use model::{Durability, Lsn};
-
-    use super::*;
-
-    #[test]
-    fn what_waits_for_two_asks_no_frame_for_more_than_it_gets() {
-        // In a store that is never synced, a message of a stricter time was accepted before.
-        let accepted = DependsOn::new(Lsn(5), Durability::Synced);
-        let stored = DependsOn::new(Lsn(6), Durability::Written);
-        assert_eq!(later(accepted, stored), stored);
-        assert_eq!(later(stored, accepted), stored);
-        assert_eq!(later(DependsOn::NOTHING, accepted), accepted);
-        let same = DependsOn::new(Lsn(5), Durability::Written);
-        assert_eq!(later(same, accepted), accepted);
-    }
 }

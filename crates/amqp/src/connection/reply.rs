@@ -15,7 +15,7 @@ use crate::connection::handshake::invalid_container;
 use crate::connection::link::{Drain, Kind, Link, Standing};
 use crate::connection::session::Session;
 use crate::connection::work::settle;
-use crate::connection::{Phase, address, elsewhere, later, refusal};
+use crate::connection::{Phase, address, elsewhere, refusal};
 use crate::error::{Error, condition};
 use crate::terminus::AttachTarget;
 
@@ -243,9 +243,9 @@ impl Connection {
         }
         // What is durable keeps its order on the link; what is not may overtake it (JMS 3.1,
         // 6.2.9): else one whose failed delivery was just journalled comes behind its followers.
-        let mut after = later(after, opened);
+        let mut after = after.and(opened);
         if delivery.durability != Durability::None {
-            consumer.latest = later(consumer.latest, after);
+            consumer.latest = consumer.latest.and(after);
             after = consumer.latest;
         }
         Some((after, Fact::Delivered(delivery)))
@@ -273,13 +273,13 @@ impl Connection {
             return None;
         }
         (consumer.said, consumer.drain) = (delivered, Drain::Ended);
-        Some((later(after, opened), Fact::Drained(id, consumer.drains)))
+        Some((after.and(opened), Fact::Drained(id, consumer.drains)))
     }
 
     /// What a consumer received from was deleted, or the consumer left too much there.
     fn lose_consumer(&mut self, id: LinkId, error: Error) -> Told {
         let link = self.links.get(&id).filter(|link| !link.is_ending())?;
-        let after = later(self.latest, link.after);
+        let after = self.latest.and(link.after);
         self.begin_ending(id);
         let how = Departing { closed: true, error: Some(Box::new(error)) };
         Some((after, Fact::Detached(id, how)))
