@@ -67,6 +67,8 @@ pub struct ServerDefects {
     pub forgets_mail: bool,
     /// Moments that clients name are taken by the machine's clock as it was at the start.
     pub keeps_first_clock: bool,
+    /// A send that waits goes on when its client of HTTP is gone.
+    pub ignores_hang_ups: bool,
 }
 
 /// A running process.
@@ -81,6 +83,8 @@ pub struct Server<D: Disk> {
     splits: Option<SplitCommits>,
     /// Another: see there.
     list_defect: Option<ListDefect>,
+    /// Another: see there.
+    ignores_hang_ups: bool,
     shared: Shared,
     redis_shared: resp::Shared,
     connections: BTreeMap<u64, Connection>,
@@ -165,6 +169,7 @@ impl<D: Disk> Server<D> {
             gate_is_open: defects.gate_is_open,
             splits: defects.splits_commits.then(SplitCommits::default),
             list_defect: defects.lists,
+            ignores_hang_ups: defects.ignores_hang_ups,
             shared,
             redis_shared: redis_connection::shared(policy),
             connections: BTreeMap::new(),

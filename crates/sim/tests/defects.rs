@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use model::{Nanos, Persistence, StorePolicy};
 use sim::{
-    Defect, Fault, FaultyDisk, ListDefect, LyingDisk, Moment, Scenario, ServerDefects, World,
+    Defect, Fault, FaultyDisk, ListDefect, LyingDisk, Moment, Rng, Scenario, ServerDefects, World,
     simulate,
 };
 
@@ -81,6 +81,29 @@ fn clock_of_the_start_is_caught() {
     });
     println!("moments by the clock of the start: caught by seed {caught:?}");
     assert!(caught.is_some(), "moments by the clock of the start are not noticed");
+}
+
+/// What docs/bugs.md tells of clients that gave up: their sends were carried out all the same.
+#[test]
+fn sends_of_gone_clients_are_caught() {
+    let scenario = |seed| {
+        let mut scenario = Scenario::new(seed);
+        scenario.have_room();
+        (scenario.clients, scenario.amqp_clients, scenario.redis_clients) = (0, 0, 0);
+        (scenario.http_clients, scenario.pipeline, scenario.steps) = (5, 16, 1000);
+        scenario.narrow(&mut Rng::new(seed));
+        scenario.pace_max = Nanos::from_secs(3600);
+        scenario
+    };
+    let caught = (1..=SEEDS).find(|seed| {
+        let mut deaf = scenario(*seed);
+        deaf.defects.ignores_hang_ups = true;
+        let complaint = simulate(deaf).err();
+        let of_gone = |cause: String| cause.contains("for a client that is gone");
+        complaint.is_some_and(|failure| of_gone(failure.cause)) && simulate(scenario(*seed)).is_ok()
+    });
+    println!("sends of clients that are gone: caught by seed {caught:?}");
+    assert!(caught.is_some(), "sends of clients that are gone are not noticed");
 }
 
 #[test]

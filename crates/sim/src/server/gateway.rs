@@ -210,6 +210,9 @@ impl<D: Disk> Server<D> {
         };
         if let Command::CancelSend { ticket } = command {
             outside.oracle.abandons(ticket);
+            if self.ignores_hang_ups {
+                return;
+            }
         }
         self.broker.handle(now, SessionId(session), command.clone(), &mut outputs);
         self.appended = self.broker.counters().frames - frames;
