@@ -1,10 +1,12 @@
 //! Copying what is left of a damaged directory into a new one.
 
-use engine::{EngineOptions, LostMessage, Salvage, SalvageReport};
-use journal::{Damage, Disk, DiskError, Gap, Journal, JournalFailed, JournalOptions, OpenError};
-use journal::{Recover, Remains};
+use engine::{Engine, EngineOptions, Salvage, SalvageReport};
+use journal::{
+    Damage, Disk, DiskErrorKind, Gap, Journal, JournalFailed, JournalOptions, OpenError, Remains,
+};
 use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
+use crate::recovery::Replay;
 use crate::{BrokerOptions, Recovery, verify};
 
 /// Bytes at which a frame of the new log is closed.
@@ -13,38 +15,25 @@ const FRAME_BYTES: usize = 256 * 1024;
 /// Bytes that the records of one old frame may grow by when they are stated anew.
 const GROWTH_BYTES: usize = 4 * 1024 * 1024;
 
-/// What came of a [`salvage`].
+/// The finding of a [`salvage`].
 #[derive(Clone, Debug)]
 pub struct Salvaged {
     /// Damage to files.
     pub damage: Vec<Damage>,
     /// Frames that are gone.
     pub gaps: Vec<Gap>,
-    /// What that means for messages.
+    /// The losses among messages and other things.
     pub report: SalvageReport,
-    /// What a start of the new directory finds.
+    /// The state that a start of the new directory finds.
     pub recovery: Recovery,
 }
 
 impl Salvaged {
-    /// Whether nothing is known to be lost or doubtful.
+    /// Nothing is known to be lost or doubtful.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        let SalvageReport { messages_kept: _, messages_lost, messages_doubtful, .. } = &self.report;
-        self.damage.is_empty()
-            && self.gaps.is_empty()
-            && messages_lost.is_empty()
-            && *messages_doubtful == 0
-            && self.report.others_doubtful == 0
-            && self.report.subscriptions_lost.is_empty()
-            && self.report.commits_partial == 0
-            && self.report.frames_unreadable.is_empty()
-    }
-
-    /// Messages that are known and lost.
-    #[must_use]
-    pub fn messages_lost(&self) -> &[LostMessage] {
-        &self.report.messages_lost
+        let files_are_whole = self.damage.is_empty() && self.gaps.is_empty();
+        files_are_whole && self.report == SalvageReport::default()
     }
 }
 
@@ -87,6 +76,9 @@ impl std::error::Error for SalvageError {}
 ///
 /// # Errors
 /// [`SalvageError`]: `to` is good for nothing then.
+///
+/// # Panics
+/// When `to` holds a log.
 pub fn salvage<D: Disk, E: Disk>(
     from: &D,
     to: &E,
@@ -119,7 +111,7 @@ pub fn salvage<D: Disk, E: Disk>(
     // The new log tells no later time than the old one, or a start could not see that the clock
     // was set far ahead.
     let now = if remains.latest() > Nanos::ZERO { remains.latest() } else { now };
-    let mut copy = Copy::open(to, options.journal.clone(), now)?;
+    let mut copy = Copy::open(to, options.clone(), now)?;
     salvage.head(&mut |record| copy.push(record, LiveRecords::NONE));
     copy.close_frame()?;
     remains.each_frame(from, (Lsn::ZERO, last), &mut |lsn, payload| {
@@ -155,10 +147,13 @@ struct Copy<'d, D: Disk> {
 }
 
 impl<'d, D: Disk> Copy<'d, D> {
-    fn open(disk: &'d D, options: JournalOptions, now: Nanos) -> Result<Self, SalvageError> {
-        let payload_bytes_max = options.frame_payload_bytes_max;
-        let opened = Journal::open(disk, options, &mut Empty);
-        let (journal, _) = opened.map_err(SalvageError::To)?;
+    fn open(disk: &'d D, options: BrokerOptions, now: Nanos) -> Result<Self, SalvageError> {
+        let payload_bytes_max = options.journal.frame_payload_bytes_max;
+        let read = &mut |_| {};
+        let mut nothing = Replay::new(Engine::new(options.engine), read);
+        let opened = Journal::open(disk, options.journal, &mut nothing);
+        let (journal, found) = opened.map_err(SalvageError::To)?;
+        assert!(found.last == Lsn::ZERO, "the new directory is empty");
         let (frame, live, error) = (Vec::new(), LiveRecords::NONE, None);
         let mut copy = Self { disk, journal, now, frame, live, error, payload_bytes_max };
         copy.work()?;
@@ -222,42 +217,8 @@ impl<'d, D: Disk> Copy<'d, D> {
 }
 
 fn failed(error: JournalFailed) -> SalvageError {
-    let DiskError { kind, .. } = &error.cause;
-    match kind {
-        journal::DiskErrorKind::Full => SalvageError::Full,
-        journal::DiskErrorKind::Failed => SalvageError::Failed(error),
-    }
-}
-
-/// A log of which nothing is there.
-struct Empty;
-
-impl Recover for Empty {
-    fn load(&mut self, _: &[u8]) -> Result<(), String> {
-        Err("the new directory is not empty".into())
-    }
-
-    fn replay(&mut self, _: Lsn, _: &[u8], _: bool) -> Result<(), String> {
-        Err("the new directory is not empty".into())
-    }
-
-    fn wanted(&self) -> Vec<Lsn> {
-        Vec::new()
-    }
-
-    fn restore(&mut self, _: Lsn, _: &[u8]) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _: Lsn) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
-        std::iter::empty()
-    }
-
-    fn snapshot_bytes(&self) -> u64 {
-        0
+    match error.cause.kind {
+        DiskErrorKind::Full => SalvageError::Full,
+        DiskErrorKind::Failed => SalvageError::Failed(error),
     }
 }

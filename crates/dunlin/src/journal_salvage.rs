@@ -51,7 +51,7 @@ fn check_outside(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the copy is made: the name that was asked for is there once the copy is whole.
+/// The copy is made under another name: the one that was asked for is there once it is whole.
 fn unfinished(to: &Path) -> Result<PathBuf, Error> {
     let name = to.file_name().ok_or_else(|| Error::Settings("--to needs a name".into()))?;
     match fs::read_dir(to).map(|mut entries| entries.next().is_some()) {
@@ -76,7 +76,7 @@ fn unfinished(to: &Path) -> Result<PathBuf, Error> {
     Ok(unfinished)
 }
 
-/// The copy failed: what is there of it was made by this process and is of no use.
+/// The copy failed: the part of it that this process made is of no use.
 fn abandoned(unfinished: &Path, error: &SalvageError) -> Error {
     let left = match fs::remove_dir_all(unfinished) {
         Ok(()) => String::new(),

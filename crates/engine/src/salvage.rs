@@ -31,7 +31,7 @@ use records::{
 #[derive(Debug, Default)]
 pub struct Salvage {
     now: Fold,
-    /// What frames from before the snapshot tell, where the snapshot is not whole.
+    /// The state by frames from before the snapshot, for a snapshot that is not whole.
     older: Fold,
     /// Numbers of messages that a lost stretch of the snapshot may have shown.
     lost_numbers: Vec<(u64, u64)>,
@@ -45,13 +45,11 @@ pub struct Salvage {
     report: SalvageReport,
 }
 
-/// What was lost, and what came back although it may have been gone.
+/// Losses, and things that came back although they may have been gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
     /// Messages that are known and whose record is lost.
     pub messages_lost: Vec<LostMessage>,
-    /// Messages that are kept.
-    pub messages_kept: u64,
     /// Messages that stood in lost stretches of the snapshot and were found in older frames: some
     /// of them may have been settled since.
     pub messages_doubtful: u64,
@@ -68,7 +66,7 @@ pub struct SalvageReport {
 /// A message whose record is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostMessage {
-    /// Which.
+    /// Its number.
     pub message: MessageId,
     /// The queue in which it was, or its subscription in words.
     pub place: String,
@@ -94,7 +92,7 @@ struct Chain {
     broken: bool,
 }
 
-/// What records say, each kind whole and by its name.
+/// The last record of each thing, by its name.
 #[derive(Debug, Default)]
 struct State {
     messages: BTreeMap<u64, Held>,
@@ -110,7 +108,7 @@ struct State {
     latest: Nanos,
 }
 
-/// Whether it was sent to a topic, the destination's name, and the id.
+/// "To a topic", the destination's name, and the id.
 type SendIdKey = (bool, Box<str>, Box<str>);
 
 /// A message: its envelope as a record has it, and the frame with its body.
@@ -158,7 +156,7 @@ impl Salvage {
         self.lost_others |= self.last_shown == 0;
     }
 
-    /// Whether a part of the snapshot is lost, so that older frames have to tell what they can.
+    /// A part of the snapshot is lost, so that older frames have to tell what they can.
     pub fn wants_older(&mut self) -> bool {
         if let Some(behind) = self.lost_behind.take() {
             self.lost_numbers.push((behind + 1, u64::MAX));
@@ -207,7 +205,7 @@ impl Salvage {
         self.settle_places();
     }
 
-    /// What was lost; whole once all frames were restored and [`Salvage::tail`] was called.
+    /// The losses; complete once all frames were restored and [`Salvage::tail`] was called.
     #[must_use]
     pub fn report(&self) -> &SalvageReport {
         &self.report
@@ -263,7 +261,6 @@ impl Salvage {
         let state = &self.now.state;
         for (number, held) in &state.messages {
             if held.written {
-                self.report.messages_kept += 1;
                 continue;
             }
             let Envelope { place, created, .. } = held.envelope();

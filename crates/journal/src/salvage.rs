@@ -14,17 +14,17 @@ use model::{Lsn, Nanos};
 
 use crate::control::{FoundControl, read_control};
 use crate::format::{
-    DirectoryId, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Frame, Life, SegmentNumber, u32_at,
+    DirectoryId, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Frame, Life, SegmentNumber,
 };
 use crate::snapshot::{Slot, Snapshot};
 use crate::survey::Survey;
 use crate::watermark::Watermark;
 use crate::{BLOCK_BYTES, Disk, FRAME_HEADER_BYTES, OpenError};
 
-use scan::{Found, LSN_END, Run, Scan, life_of};
+use scan::{Found, LSN_END, Run, Scan, claimed_bytes, life_of};
 use window::Window;
 
-/// What can be read of a directory.
+/// The readable part of a directory.
 #[derive(Debug)]
 pub struct Remains<F> {
     files: Vec<RemainsFile<F>>,
@@ -160,7 +160,7 @@ impl<F: Clone> Remains<F> {
         self.runs.last().map_or(Lsn::ZERO, |run| run.last).max(self.begin())
     }
 
-    /// Whether there is anything at all.
+    /// Nothing can be read: neither a frame nor a snapshot.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.snapshot.is_none()
@@ -220,44 +220,46 @@ impl<F: Clone> Remains<F> {
         }
     }
 
-    /// Hands over the frames of these positions, ascending.
+    /// Hands over the frames of these positions, ascending. A frame that could be read before and
+    /// cannot be read again is noted as damage.
     ///
     /// # Errors
     /// The first of `take`.
     pub fn each_frame<D: Disk<File = F>, E>(
-        &self,
+        &mut self,
         disk: &D,
         (first, last): (Lsn, Lsn),
         take: &mut TakeFrame<'_, E>,
     ) -> Result<(), E> {
         let mut open: Option<(usize, Window<'_, D>)> = None;
+        let mut vanished = Vec::new();
         for run in self.runs.iter().filter(|run| run.last >= first && run.first <= last) {
             let Some(file) = self.files.get(run.file) else { continue };
             if open.as_ref().is_none_or(|(index, _)| *index != run.file) {
                 open = Some((run.file, Window::new(disk, file.file.clone(), file.bytes)));
             }
             let Some((_, window)) = &mut open else { continue };
-            let mut at = run.offset;
-            while let Some(bytes) = frame_bytes(window, at) {
+            let (mut at, mut reached) = (run.offset, Lsn::ZERO);
+            let end = run.last.min(last);
+            while reached < end {
+                let bytes = claimed_bytes(window.part(at, FRAME_HEADER_BYTES));
                 // Checked once more: a device that loses bits may lose more of them.
-                let Some(frame) = Frame::decode(window.part(at, bytes), file.life) else { break };
-                let lsn = frame.lsn;
-                if lsn > run.last.min(last) {
+                let frame = bytes.and_then(|it| Frame::decode(window.part(at, it), file.life));
+                let Some(frame) = frame else {
+                    let cause = format!("frames up to {end} cannot be read again at byte {at}");
+                    vanished.push(Damage { file: file.name.clone(), cause });
                     break;
+                };
+                reached = frame.lsn;
+                if reached >= run.first.max(first) {
+                    take(reached, frame.payload)?;
                 }
-                if lsn >= run.first.max(first) {
-                    take(lsn, frame.payload)?;
-                }
-                at += bytes as u64;
+                at += frame.bytes() as u64;
             }
         }
+        self.damage.extend(vanished);
         Ok(())
     }
-}
-
-fn frame_bytes<D: Disk>(window: &mut Window<'_, D>, at: u64) -> Option<usize> {
-    let claimed = u32_at(window.part(at, FRAME_HEADER_BYTES), 0)?;
-    usize::try_from(claimed).ok()?.checked_add(FRAME_HEADER_BYTES)
 }
 
 fn find_file<D: Disk>(

@@ -24,7 +24,7 @@ pub(super) struct Run {
     pub(super) offset: u64,
 }
 
-/// What a scan of segments found.
+/// The findings of a scan of segments.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) runs: Vec<Run>,
@@ -36,7 +36,7 @@ pub(super) struct Found {
     pub(super) payload_bytes_max: usize,
 }
 
-/// What the scan of a file looks through.
+/// A scan of one file.
 pub(super) struct Scan<'w, 'd, D: Disk> {
     pub(super) window: &'w mut Window<'d, D>,
     pub(super) life: Life,
@@ -149,7 +149,7 @@ impl<D: Disk> Scan<'_, '_, D> {
 }
 
 /// Bytes of a frame, if that looks like the header of one.
-fn claimed_bytes(header: &[u8]) -> Option<usize> {
+pub(super) fn claimed_bytes(header: &[u8]) -> Option<usize> {
     let [kind, zeros @ ..] = header.get(KIND_AT..FRAME_HEADER_BYTES)? else { return None };
     if *kind != KIND_CHANGES || zeros != [0; 3] {
         return None;

@@ -103,7 +103,7 @@ fn salvage_loses_only_what_damage_hit() {
         let (after, _) = state_of(&copy);
         let case = format!("{} at {byte}: {salvaged:?}", shelf.names[file]);
         let named: BTreeSet<u64> =
-            salvaged.messages_lost().iter().map(|lost| lost.message.0).collect();
+            salvaged.report.messages_lost.iter().map(|lost| lost.message.0).collect();
         for (number, line) in &before {
             let frame = stored[number].0;
             let in_gap = salvaged.gaps.iter().any(|gap| (gap.first..=gap.last).contains(&frame));
@@ -143,7 +143,7 @@ fn salvage_of_cut_and_lost_files() {
             assert!(!salvaged.is_whole(), "{case}");
             let unnamed =
                 before.keys().filter(|number| !after.contains_key(number)).filter(|number| {
-                    !salvaged.messages_lost().iter().any(|lost| lost.message.0 == **number)
+                    !salvaged.report.messages_lost.iter().any(|lost| lost.message.0 == **number)
                 });
             let unnamed = unnamed.count();
             // Of the very last message only its own frame tells.
