@@ -9,7 +9,7 @@ const SYNCS: [&str; 6] = ["fdatasync", "fsync", "sync_data", "sync_all", "DSYNC"
 
 /// The engine, the journal and the broker know no protocol.
 pub(super) fn protocol_words(house: &House) -> Vec<Finding> {
-    let folders = ["crates/engine/", "crates/journal/", "crates/broker/"];
+    let folders = ["crates/records/", "crates/engine/", "crates/journal/", "crates/broker/"];
     let files = folders.iter().flat_map(|folder| house.under(folder, ".rs"));
     let mut findings = Vec::new();
     for file in files {
