@@ -279,12 +279,15 @@ fn is_parked((_, _, place): &(u64, u64, Place)) -> bool {
     matches!(place.state, "buried" | "delayed")
 }
 
-/// What a crash leaves is sound in the eyes of `dunlin journal verify`, which changes nothing. Who
-/// was killed before there was a file has left nothing.
+/// What a crash leaves is sound in the eyes of `dunlin journal verify`, which changes nothing. A
+/// broker that was killed during its first start has left no journal, at most its lock and the file
+/// by which it tries the disk.
 pub(crate) fn verify(program: &Program, data: &Path) -> Result<()> {
     let Program::Dunlin(dunlin) = program else { return Ok(()) };
     let journal = data.join("journal");
-    if fs::read_dir(&journal).map_or(true, |mut files| files.next().is_none()) {
+    let names = fs::read_dir(&journal)?.map(|entry| Ok(entry?.file_name()));
+    let names = names.collect::<Result<Vec<_>>>()?;
+    if names.iter().all(|name| name == "lock" || name == "probe.tmp") {
         return Ok(());
     }
     let mut verify = Command::new(&dunlin.binary);
