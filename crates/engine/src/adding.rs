@@ -71,7 +71,7 @@ impl Engine {
     }
 
     fn is_durable(&self, persistence: Persistence) -> bool {
-        self.policy.durability(persistence) > Durability::None
+        self.context.policy.durability(persistence) > Durability::None
     }
 }
 

@@ -54,7 +54,7 @@ impl Engine {
             AdminCommand::ListQueues { after, max } => self.page_of_queues(after.as_ref(), max),
             AdminCommand::ListSubscriptions => self.list_subscriptions(),
             AdminCommand::NextMessage => {
-                let message = MessageId(self.next.message);
+                let message = MessageId(self.store.next.message);
                 Outcome::reply(self.log.after_all(), Reply::Stored { message })
             }
         }
@@ -72,7 +72,7 @@ impl Engine {
             Ok(selector) => selector,
             Err(refusal) => return Outcome::refused(refusal),
         };
-        match self.queues.find(queue.as_str()) {
+        match self.store.queues.find(queue.as_str()) {
             Some(slot) => act(self, slot, selector.as_ref()),
             None => self.not_found(),
         }
@@ -89,7 +89,7 @@ impl Engine {
             }
             messages.push(self.shown(id));
             bytes += self.living(id).body.len();
-            if bytes >= self.shown.bytes_max() {
+            if bytes >= self.replies.bytes_max() {
                 next = Some(place);
                 break;
             }
@@ -115,31 +115,31 @@ impl Engine {
         let held = |holder| {
             let Session { id, name, client, .. } = self.sessions.at(holder);
             let held = match message.state() {
-                State::Held { since, .. } => Some(self.latest.since(since)),
+                State::Held { since, .. } => Some(self.store.latest.since(since)),
                 _ => None,
             };
             let (session, name, client) = (*id, name.clone(), client.clone());
             Box::new(Holder { session, name, client, held })
         };
         Shown {
-            queue: self.queues.at(message.queue).name.clone(),
+            queue: self.store.queues.at(message.queue).name.clone(),
             state,
-            time_left: until.since(self.latest),
+            time_left: until.since(self.store.latest),
             holder: message.state().holder().map(held),
             delivery: Box::new(self.delivery_of(None, id)),
         }
     }
 
     fn list_subscriptions(&mut self) -> Outcome {
-        self.took_steps(2 * self.subscriptions.len());
-        let all = self.subscriptions.iter_from(0);
+        self.took_steps(2 * self.directory.subscriptions.len());
+        let all = self.directory.subscriptions.iter_from(0);
         let listed = all.filter(|(_, entry)| self.owner_of_source(entry.source).is_none());
         let mut all: Vec<_> = listed.collect();
         all.sort_by(|(_, a), (_, b)| {
             (&a.asks.topic, &a.asks.name).cmp(&(&b.asks.topic, &b.asks.name))
         });
         let all = all.into_iter().map(|(number, entry)| {
-            let queue = self.queues.at(entry.queue);
+            let queue = self.store.queues.at(entry.queue);
             SubscriptionStatistics {
                 subscription: entry.asks.clone(),
                 number,

@@ -216,8 +216,8 @@ impl Engine {
     }
 
     fn leases_popped(&self, name: &QueueName) -> bool {
-        let slot = self.queues.find(name.as_str());
-        let policy = slot.map(|slot| self.queues.at(slot).policy);
+        let slot = self.store.queues.find(name.as_str());
+        let policy = slot.map(|slot| self.store.queues.at(slot).policy);
         policy.unwrap_or_else(|| self.policy_for(name)).pop_lease.is_some()
     }
 
@@ -234,10 +234,10 @@ impl Engine {
                 load.delete_whole(all.saturating_add(names.len() as u64))?;
             }
             KeyCommand::DeleteAll => {
-                let values = self.keys.values.len();
+                let values = self.keyspace.values.len();
                 let value_bytes = values.saturating_mul(limits::QUEUE_NAME_BYTES_MAX);
                 load.settled_bytes = load.settled_bytes.saturating_add(value_bytes);
-                let lists = self.totals.counts.ready.saturating_add(load.added);
+                let lists = self.store.totals.counts.ready.saturating_add(load.added);
                 load.delete_whole(lists.saturating_add(values as u64))?;
             }
             KeyCommand::Rename { from, to, .. } => self.add_renamed(from, to, load),
@@ -250,7 +250,7 @@ impl Engine {
             }
             KeyCommand::SetDeadline { name, deadline, .. } => {
                 let there = self.named(name, load).min(limits::FRAME_RECORDS_MAX as u64);
-                if self.moment_of(*deadline) <= self.latest {
+                if self.moment_of(*deadline) <= self.store.latest {
                     load.delete(there);
                     load.settle(name);
                 } else {
@@ -283,7 +283,7 @@ impl Engine {
         }
         load.lists.insert(to, moved.max(gone));
         load.added = load.added.saturating_add(1);
-        if self.keys.limits(from) || load.limited.contains(from) {
+        if self.keyspace.limits(from) || load.limited.contains(from) {
             load.limited.insert(to);
         }
     }
@@ -291,7 +291,7 @@ impl Engine {
     /// What may be said of lists that end or begin.
     fn add_lifetimes(&self, load: &mut Load<'_>) {
         let may_be_stated =
-            |name: &&&QueueName| self.keys.may_be_stated(name) || load.limited.contains(**name);
+            |name: &&&QueueName| self.keyspace.may_be_stated(name) || load.limited.contains(**name);
         let count = load.lists.keys().filter(may_be_stated).count();
         load.records = load.records.saturating_add(count);
         let bytes = count.saturating_mul(DEADLINE_BYTES_MAX);
@@ -299,12 +299,13 @@ impl Engine {
     }
 
     fn add_published(&self, name: &QueueName, message: &NewMessage, load: &mut Load<'_>) {
-        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
+        let topic =
+            self.directory.topics.find(name.as_str()).map(|slot| self.directory.topics.at(slot));
         let words = self.matching_words(name);
         let takers = topic.map_or(0, |topic| topic.subscriptions.len());
         let takers = takers + words.subscriptions.len();
         let envelopes = takers.saturating_mul(RECORD_BYTES_MAX);
-        load.scan(takers.saturating_add(self.subscriptions.patterns_count()) as u64);
+        load.scan(takers.saturating_add(self.directory.subscriptions.patterns_count()) as u64);
         load.store(name, message.body.len().saturating_add(envelopes));
         load.name(name, message);
     }
@@ -320,8 +321,8 @@ impl Engine {
     }
 
     fn ready_of(&self, name: &QueueName) -> u64 {
-        let slot = self.queues.find(name.as_str());
-        slot.map_or(0, |slot| self.queues.at(slot).counts.ready)
+        let slot = self.store.queues.find(name.as_str());
+        slot.map_or(0, |slot| self.store.queues.at(slot).counts.ready)
     }
 }
 

@@ -46,17 +46,17 @@ impl Engine {
         let (mut after, mut replies) = (DependsOn::NOTHING, Vec::with_capacity(commands.len()));
         for command in commands {
             self.took_steps(limits::COMMAND_STEPS);
-            let outcome = match self.shown.is_too_much(&command) {
-                true => Outcome::refused(self.shown.refusal()),
+            let outcome = match self.replies.is_too_much(&command) {
+                true => Outcome::refused(self.replies.refusal()),
                 false => self.handle_in_batch(by, command, effects),
             };
             batch = batch.waking_as(&outcome);
             let (its, reply) = outcome.into_answer().expect("invariant: nothing waits here");
-            self.shown.add(&reply);
+            self.replies.add(&reply);
             after = after.and(its);
             replies.push(reply);
         }
-        self.shown.start_anew();
+        self.replies.start_anew();
         self.log.end_batch();
         batch.answering(after.and(self.log.after_open()), Reply::Batch(replies))
     }
@@ -114,9 +114,9 @@ impl Engine {
             return Outcome::refused(Refusal::TooManyObserved);
         }
         for name in &new {
-            self.observed.entry(name.clone()).or_default().insert(by);
+            self.transactions.observed.entry(name.clone()).or_default().insert(by);
         }
-        self.totals.steps += new.len() as u64;
+        self.store.totals.steps += new.len() as u64;
         observing.names.extend(new);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
@@ -131,10 +131,10 @@ impl Engine {
         let observing = self.sessions.at_mut(by).observing.take()?;
         self.took_steps(observing.names.len());
         for name in &observing.names {
-            let Some(observers) = self.observed.get_mut(name) else { continue };
+            let Some(observers) = self.transactions.observed.get_mut(name) else { continue };
             observers.remove(&by);
             if observers.is_empty() {
-                self.observed.remove(name);
+                self.transactions.observed.remove(name);
             }
         }
         Some(observing)
@@ -142,7 +142,9 @@ impl Engine {
 
     /// The key of this name has changed.
     pub(crate) fn touched(&mut self, name: &QueueName) {
-        while let Some(by) = self.observed.get(name).and_then(|observers| observers.first()) {
+        while let Some(by) =
+            self.transactions.observed.get(name).and_then(|observers| observers.first())
+        {
             let by = *by;
             self.stop_observing(by);
             let stale = Observing { stale: true, ..Observing::default() };
@@ -153,17 +155,17 @@ impl Engine {
     /// What is ready in a queue has changed.
     #[inline]
     pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
-        if !self.pacing.sources.is_empty() {
+        if !self.admission.pacing.sources.is_empty() {
             self.source_changed(slot);
         }
-        if !self.observed.is_empty() {
+        if !self.transactions.observed.is_empty() {
             self.touched_name_of(slot);
         }
     }
 
     fn touched_name_of(&mut self, slot: QueueSlot) {
-        if self.queues.at(slot).is_named() {
-            let name = self.queues.at(slot).name.clone();
+        if self.store.queues.at(slot).is_named() {
+            let name = self.store.queues.at(slot).name.clone();
             self.touched(&name);
         }
     }

@@ -154,7 +154,7 @@ impl Engine {
     /// The frame that is to be fetched next, for those who look into bodies.
     #[must_use]
     pub fn wanted_frame(&self) -> Option<Lsn> {
-        let Awaited { unseen, turn, .. } = &self.awaited;
+        let Awaited { unseen, turn, .. } = &self.bodies.awaited;
         let frame = |(place, _): &(BodyPlace, MessageId)| match place {
             BodyPlace::Frame(lsn) => Some(*lsn),
             BodyPlace::Spill(_) => None,
@@ -168,7 +168,7 @@ impl Engine {
     pub fn wants_frame(&self, lsn: Lsn) -> bool {
         let place = BodyPlace::Frame(lsn);
         let all = (place, MessageId(0))..=(place, MessageId(u64::MAX));
-        let Awaited { unseen, turn, .. } = &self.awaited;
+        let Awaited { unseen, turn, .. } = &self.bodies.awaited;
         unseen.range(all.clone()).chain(turn.missing.range(all)).next().is_some()
     }
 
@@ -176,7 +176,7 @@ impl Engine {
     /// [`Engine::handle_timeout`].
     #[must_use]
     pub const fn goes_on(&self) -> bool {
-        self.awaited.is_disturbed()
+        self.bodies.awaited.is_disturbed()
     }
 
     /// Bytes of frames that may be given to [`Engine::restore`] beside those that are wanted.
@@ -212,33 +212,33 @@ impl Engine {
     /// Those who looked into bodies look again: of the commands the first, where all that it needs
     /// is here.
     pub(crate) fn go_on_looking(&mut self, effects: &mut Effects) {
-        self.awaited.is_disturbed = false;
-        if self.awaited.turn.missing.is_empty() {
+        self.bodies.awaited.is_disturbed = false;
+        if self.bodies.awaited.turn.missing.is_empty() {
             self.take_turn(effects);
         }
-        self.awaited.unseen.clear();
-        for key in core::mem::take(&mut self.awaited.browsers) {
+        self.bodies.awaited.unseen.clear();
+        for key in core::mem::take(&mut self.bodies.awaited.browsers) {
             self.browse(key, effects);
         }
-        for slot in core::mem::take(&mut self.awaited.queues) {
-            if self.queues.get(slot).is_some() {
+        for slot in core::mem::take(&mut self.bodies.awaited.queues) {
+            if self.store.queues.get(slot).is_some() {
                 self.scan_views(slot);
                 self.serve(slot, effects);
             }
         }
         self.end_frame(effects);
-        self.awaited.coming = self.awaited.unseen.iter().map(|(_, id)| *id).collect();
+        self.bodies.awaited.coming = self.bodies.awaited.unseen.iter().map(|(_, id)| *id).collect();
         self.let_go();
     }
 
     /// A browser or a view waits for the body of this message. False where it is here.
     pub(crate) fn want(&mut self, id: MessageId) -> bool {
         let message = self.living(id);
-        let is_away = self.sharing.here(message).is_none();
+        let is_away = self.bodies.sharing.here(message).is_none();
         if is_away {
             let away = self.away_of(id, message);
-            self.awaited.unseen.insert(away);
-            self.awaited.coming.insert(away.1);
+            self.bodies.awaited.unseen.insert(away);
+            self.bodies.awaited.coming.insert(away.1);
         }
         is_away
     }
@@ -249,11 +249,11 @@ impl Engine {
             Looker::Command { session: other, .. } => *other == session,
             Looker::WaitList(_) => false,
         };
-        let has_turn = self.awaited.lookers.front().is_some_and(is_its);
-        self.awaited.lookers.retain(|looker| !is_its(looker));
-        self.awaited.bytes = self.awaited.lookers.iter().map(Looker::bytes).sum();
+        let has_turn = self.bodies.awaited.lookers.front().is_some_and(is_its);
+        self.bodies.awaited.lookers.retain(|looker| !is_its(looker));
+        self.bodies.awaited.bytes = self.bodies.awaited.lookers.iter().map(Looker::bytes).sum();
         if has_turn {
-            self.awaited.end_turn();
+            self.bodies.awaited.end_turn();
             self.let_go();
         }
     }
@@ -291,7 +291,7 @@ impl Engine {
     ) {
         let first = effects.outputs.len();
         let session = self.sessions.at(by).id;
-        let outcome = self.refuse_send(by, command, self.shown.refusal(), effects);
+        let outcome = self.refuse_send(by, command, self.replies.refusal(), effects);
         self.conclude(session, outcome, effects);
         self.raise_answers(by, floor, first, effects);
     }
@@ -309,9 +309,9 @@ impl Engine {
     }
 
     fn wait_for_turn(&mut self, looker: Looker, needed: BTreeSet<MessageId>) {
-        let is_first = self.awaited.lookers.is_empty();
-        self.awaited.bytes += looker.bytes();
-        self.awaited.lookers.push_back(looker);
+        let is_first = self.bodies.awaited.lookers.is_empty();
+        self.bodies.awaited.bytes += looker.bytes();
+        self.bodies.awaited.lookers.push_back(looker);
         if is_first {
             self.await_all(needed);
         }
@@ -322,25 +322,25 @@ impl Engine {
         self.took_steps(ids.len());
         let kept = ids.iter().filter_map(|name| Some((*name, self.kept(*name)?)));
         let missing = kept.map(|(name, kept)| away_of(name, &kept)).collect();
-        self.awaited.turn.missing = missing;
-        self.awaited.turn.needed.append(&mut ids);
+        self.bodies.awaited.turn.missing = missing;
+        self.bodies.awaited.turn.needed.append(&mut ids);
     }
 
     /// The first who waits goes on, unless it lacks something again.
     fn take_turn(&mut self, effects: &mut Effects) {
-        let Some(first) = self.awaited.lookers.front() else { return };
+        let Some(first) = self.bodies.awaited.lookers.front() else { return };
         let Needed { ids, looked } = match first {
             Looker::Command { command, .. } => self.needed_by(command),
             Looker::WaitList(of) => self.needed_by_line(*of),
         };
         self.took_steps(looked);
-        let all = ids.union(&self.awaited.turn.needed).copied().collect();
+        let all = ids.union(&self.bodies.awaited.turn.needed).copied().collect();
         let is_too_much = !ids.is_empty() && self.is_too_much(&all);
         if !ids.is_empty() && !is_too_much {
             return self.await_all(ids);
         }
-        let first = self.awaited.lookers.pop_front();
-        self.awaited.bytes -= first.as_ref().map_or(0, Looker::bytes);
+        let first = self.bodies.awaited.lookers.pop_front();
+        self.bodies.awaited.bytes -= first.as_ref().map_or(0, Looker::bytes);
         match first {
             Some(Looker::Command { session, command, floor }) => {
                 let by = self.sessions.slot(session);
@@ -354,14 +354,14 @@ impl Engine {
             Some(Looker::WaitList(of)) => self.admit_looked(of, is_too_much, effects),
             None => {}
         }
-        self.awaited.end_turn();
+        self.bodies.awaited.end_turn();
     }
 
     /// Whether these bodies together are more than one command may have brought. One alone may be
     /// as large as it is.
     fn is_too_much(&self, ids: &BTreeSet<MessageId>) -> bool {
         let bytes = |name: &MessageId| self.kept(*name).map_or(0, |it| it.stored.len());
-        ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > self.shown.bytes_max()
+        ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > self.replies.bytes_max()
     }
 
     /// Whether a body that was fetched from that frame is to be kept.
@@ -375,9 +375,9 @@ impl Engine {
     /// mostly is ready.
     pub(crate) fn is_awaited_at(&self, name: MessageId, place: BodyPlace) -> bool {
         let is_away = self.kept(name).is_some_and(|kept| kept.stored.here().is_none());
-        let message = self.messages.get(name.0).filter(|message| message.shared().is_none());
+        let message = self.store.messages.get(name.0).filter(|message| message.shared().is_none());
         let is_ready = message.is_none_or(|message| message.state() == State::Ready);
-        is_away && (is_ready || self.awaited.wants((place, name)))
+        is_away && (is_ready || self.bodies.awaited.wants((place, name)))
     }
 
     /// Who waits is known, what is waited for is away, and nobody waits for what will not come.
@@ -385,25 +385,25 @@ impl Engine {
     /// # Panics
     /// When it is not.
     pub(crate) fn check_awaited(&self) {
-        let Awaited { lookers, turn, browsers, unseen, is_disturbed, .. } = &self.awaited;
+        let Awaited { lookers, turn, browsers, unseen, is_disturbed, .. } = &self.bodies.awaited;
         let bytes: u64 = lookers.iter().map(Looker::bytes).sum();
-        assert_eq!(bytes, self.awaited.bytes, "what waits for bodies is counted");
+        assert_eq!(bytes, self.bodies.awaited.bytes, "what waits for bodies is counted");
         for (place, id) in unseen.iter().chain(&turn.missing) {
             let kept = self.kept(*id).expect("what is waited for lives");
             assert!(kept.stored.here().is_none(), "what is waited for is away");
             assert_eq!(kept.place(), Some(*place), "what is waited for is where it is");
-            assert!(self.awaited.keeps(*id), "what is waited for stays");
+            assert!(self.bodies.awaited.keeps(*id), "what is waited for stays");
         }
         let is_served = *is_disturbed || !turn.missing.is_empty();
         assert!(lookers.is_empty() || is_served, "who waits for a turn has it one day");
-        let lines = self.queues.iter().map(|(slot, _)| WaitListId::Queue(slot));
+        let lines = self.store.queues.iter().map(|(slot, _)| WaitListId::Queue(slot));
         for line in lines.chain([WaitListId::Memory, WaitListId::Transactions]) {
             let is_known =
                 || lookers.iter().any(|it| matches!(it, Looker::WaitList(of) if *of == line));
             let looks = self.line(line).looks;
             assert!(!looks || is_known(), "a line that waits for bodies has its turn");
         }
-        for (slot, queue) in self.queues.iter() {
+        for (slot, queue) in self.store.queues.iter() {
             self.check_unseen(slot, queue);
         }
         // What stops one comes or leaves; what came before it meanwhile is seen then.
@@ -424,13 +424,13 @@ impl Engine {
     /// Whether views of that queue look again with the next [`Engine::handle_timeout`], and whoever
     /// waits there is served.
     pub(crate) fn looks_soon(&self, slot: QueueSlot) -> bool {
-        self.awaited.is_disturbed && self.awaited.queues.contains(&slot)
+        self.bodies.awaited.is_disturbed && self.bodies.awaited.queues.contains(&slot)
     }
 
     /// Whether views of that queue look again sooner or later: something is on its way for which
     /// one of them waits, or did.
     pub(crate) fn will_look(&self, slot: QueueSlot) -> bool {
-        let Awaited { queues, unseen, is_disturbed, .. } = &self.awaited;
+        let Awaited { queues, unseen, is_disturbed, .. } = &self.bodies.awaited;
         queues.contains(&slot) && (*is_disturbed || !unseen.is_empty())
     }
 
@@ -438,7 +438,7 @@ impl Engine {
     fn is_coming(&self, order: i64) -> bool {
         let id = self.message_of(order);
         let message = self.living(id);
-        let is_away = self.sharing.here(message).is_none();
-        is_away && self.awaited.unseen.contains(&self.away_of(id, message))
+        let is_away = self.bodies.sharing.here(message).is_none();
+        is_away && self.bodies.awaited.unseen.contains(&self.away_of(id, message))
     }
 }

@@ -122,11 +122,11 @@ impl Engine {
         by: SessionSlot,
         command: &Command,
     ) -> Option<Shortage> {
-        if !self.is_bounded {
+        if !self.admission.is_bounded {
             return None;
         }
         let demand = self.demand_of(by, command);
-        self.totals.steps += demand.steps as u64;
+        self.store.totals.steps += demand.steps as u64;
         self.shortage_of_place(&demand, u64::MAX)
     }
 
@@ -154,7 +154,7 @@ impl Engine {
     /// who sends again is to be told so.
     pub(crate) fn demand_of<'c>(&self, by: SessionSlot, command: &'c Command) -> Demand<'c> {
         let mut demand = Demand::default();
-        if self.is_bounded {
+        if self.admission.is_bounded {
             match command {
                 Command::Commit { transaction } => {
                     self.add_transaction(by, *transaction, &mut demand);
@@ -172,7 +172,7 @@ impl Engine {
         commands: &'c [Command],
     ) -> Demand<'c> {
         let mut demand = Demand::default();
-        if self.is_bounded {
+        if self.admission.is_bounded {
             commands.iter().for_each(|command| self.add_demand(by, command, &mut demand));
         }
         demand
@@ -193,7 +193,7 @@ impl Engine {
             Site::There(slot) => {
                 let settled = demand.settled.get(slot).copied().unwrap_or_default();
                 let (bound, waits) =
-                    self.bound_of(self.queues.at(*slot), *amount, settled, ticket)?;
+                    self.bound_of(self.store.queues.at(*slot), *amount, settled, ticket)?;
                 Some((*site, bound, waits.then_some(WaitListId::Queue(*slot))))
             }
         });
@@ -203,7 +203,7 @@ impl Engine {
         let (site, bound, waits_at) = last.unwrap_or(first);
         let queue = match site {
             Site::New(name) => name.clone(),
-            Site::There(slot) => self.queues.at(slot).name.clone(),
+            Site::There(slot) => self.store.queues.at(slot).name.clone(),
         };
         let refusal = Refusal::QueueFull(Box::new(QueueFull { queue, bound }));
         let bytes = demand.stored.values().map(|amount| amount.bytes).sum();
@@ -245,7 +245,7 @@ impl Engine {
                 target.into_iter().for_each(|to| self.add_put(by, *to, message, demand));
             }
             Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
-                match self.queues.find(name.as_str()) {
+                match self.store.queues.find(name.as_str()) {
                     Some(slot) => self.add_put(by, Target::Queue(slot), message, demand),
                     None => self.add_named(name, Amount::one(message.body.len()), demand),
                 }
@@ -262,8 +262,8 @@ impl Engine {
     fn add_elements<'c>(&self, command: &'c ListCommand, demand: &mut Demand<'c>) {
         match command {
             ListCommand::Push { queue, elements, only_existing, .. } => {
-                let slot = self.queues.find(queue.as_str());
-                let is_there = slot.is_some_and(|slot| self.queues.at(slot).counts.ready > 0);
+                let slot = self.store.queues.find(queue.as_str());
+                let is_there = slot.is_some_and(|slot| self.store.queues.at(slot).counts.ready > 0);
                 if is_there || !only_existing {
                     let amounts = elements.iter().map(|element| Amount::one(element.len()));
                     amounts.for_each(|amount| self.add_named(queue, amount, demand));
@@ -287,8 +287,8 @@ impl Engine {
 
     /// Of the body of the message at an end of a list.
     fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
-        let slot = self.queues.find(name.as_str())?;
-        let (_, order) = self.queues.at(slot).dispatch.ready().at_end(end)?;
+        let slot = self.store.queues.find(name.as_str())?;
+        let (_, order) = self.store.queues.at(slot).dispatch.ready().at_end(end)?;
         Some(self.living(self.message_of(order)).body_bytes())
     }
 
@@ -301,7 +301,7 @@ impl Engine {
             return;
         }
         for (id, settlement) in transaction.settlements() {
-            let Some(message) = self.messages.get(id.0) else { continue };
+            let Some(message) = self.store.messages.get(id.0) else { continue };
             if *settlement == Settlement::Accept {
                 let settled = demand.settled.entry(message.queue).or_default();
                 *settled = settled.and(Amount { messages: 1, bytes: message.body_bytes() });
@@ -320,7 +320,7 @@ impl Engine {
             // It is refused otherwise, or passed over in a transaction.
             _ if self.is_gone(target) => {}
             Target::Topic(slot) => {
-                self.add_copies(by, &self.topics.at(slot).name, message, demand);
+                self.add_copies(by, &self.directory.topics.at(slot).name, message, demand);
             }
             Target::Queue(slot) => {
                 let key = self.send_key(target, message);
@@ -340,27 +340,27 @@ impl Engine {
     ) {
         let bounds = self.policy_for(topic).bounds;
         let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
-        let may_be_more = || is_scarce || !self.pacing.sends.is_empty();
+        let may_be_more = || is_scarce || !self.admission.pacing.sends.is_empty();
         if !(holds_off || may_be_more())
             || self.was_sent(self.topic_send_key(topic, message).as_ref())
         {
             return;
         }
         let (takers, steps) = self.takers_of_topic(by, topic, message);
-        demand.steps += steps + self.pacing.leaving.len();
+        demand.steps += steps + self.admission.pacing.leaving.len();
         // Nor those who wait in a subscription that has just ended, for which nothing is stored.
-        let is_of_topic = |slot: &&QueueSlot| self.queues.at(**slot).name == *topic;
-        for slot in self.pacing.leaving.iter().filter(is_of_topic) {
+        let is_of_topic = |slot: &&QueueSlot| self.store.queues.at(**slot).name == *topic;
+        for slot in self.admission.pacing.leaving.iter().filter(is_of_topic) {
             demand.stored.entry(Site::There(*slot)).or_default();
         }
         let amount = Amount::one(message.body.len());
         for slot in takers {
-            if is_scarce && self.queues.at(slot).parks() {
+            if is_scarce && self.store.queues.at(slot).parks() {
                 demand.park(slot, amount);
             }
             if holds_off {
                 self.add_stored(slot, amount, demand);
-            } else if !self.queues.at(slot).line.tickets.is_empty() {
+            } else if !self.store.queues.at(slot).line.tickets.is_empty() {
                 // It takes everything; but nobody overtakes those who waited before it did.
                 demand.stored.entry(Site::There(slot)).or_default();
             }
@@ -370,14 +370,14 @@ impl Engine {
     /// Whether a queue has no place for so much, and what would have to become a dead letter stays,
     /// for that takes more room than it frees.
     fn shortage_of_room_to_park(&self, slot: QueueSlot, amount: Amount) -> bool {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         let is_beyond = queue.held().and(amount).exceeds(&queue.policy.bounds).is_some();
         let least = self.least_needed(queue).filter(|_| is_beyond);
         least.is_some_and(|id| self.stays_for_now(queue, self.living(id)))
     }
 
     fn add_named<'c>(&self, name: &'c QueueName, amount: Amount, demand: &mut Demand<'c>) {
-        match self.queues.find(name.as_str()) {
+        match self.store.queues.find(name.as_str()) {
             Some(slot) => self.add_stored(slot, amount, demand),
             None => {
                 let bounds = self.policy_for(name).bounds.of_queue();
@@ -387,7 +387,7 @@ impl Engine {
     }
 
     fn add_stored(&self, slot: QueueSlot, amount: Amount, demand: &mut Demand<'_>) {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         let is_awaited = !queue.line.tickets.is_empty();
         if self.log.is_scarce() && queue.parks() {
             demand.park(slot, amount);

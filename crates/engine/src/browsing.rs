@@ -68,7 +68,7 @@ impl Engine {
             Stop::Awaits(id) => {
                 let is_away = self.want(id);
                 assert!(is_away, "it could not be looked into");
-                self.awaited.browsers.insert(key);
+                self.bodies.awaited.browsers.insert(key);
             }
         }
         self.rest(key, stop);
@@ -89,14 +89,14 @@ impl Engine {
     /// Shows what has become ready to those who have seen all else. Where they are many, or their
     /// selectors take long, the rest look in steps of their own.
     pub(crate) fn show_to_browsers(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        let Some(queue) = self.queues.get(slot) else { return };
+        let Some(queue) = self.store.queues.get(slot) else { return };
         if queue.browsers.is_empty() {
             return;
         }
         let browsers: Vec<_> = queue.browsers.iter().copied().collect();
-        let before = self.totals.steps;
+        let before = self.store.totals.steps;
         for key in browsers {
-            if self.totals.steps - before < BROWSING_STEPS_MAX {
+            if self.store.totals.steps - before < BROWSING_STEPS_MAX {
                 self.browse(key, effects);
             } else {
                 self.rest(key, Stop::Tired);
@@ -113,19 +113,19 @@ impl Engine {
         }
         let Interest::Browse(browsing) = &mut feed.interest else { return Err(Stop::End) };
         let (priority, order) = browsing.next;
-        let found = self.queues.at(feed.queue).dispatch.ready().first_from(priority, order);
+        let found = self.store.queues.at(feed.queue).dispatch.ready().first_from(priority, order);
         let (priority, order) = found.ok_or(Stop::End)?;
-        let id = whose_place(&self.reordered, order);
-        let message = self.messages.get(id.0).ok_or(Stop::End)?;
-        let is_wanted = match (&browsing.selector, self.sharing.here(message)) {
+        let id = whose_place(&self.store.reordered, order);
+        let message = self.store.messages.get(id.0).ok_or(Stop::End)?;
+        let is_wanted = match (&browsing.selector, self.bodies.sharing.here(message)) {
             (None, _) => true,
             (Some(selector), Some(body)) => {
-                Seen::of(message, body, &self.formats).matches(selector)
+                Seen::of(message, body, &self.context.formats).matches(selector)
             }
             (Some(_), None) => return Err(Stop::Awaits(id)),
         };
         browsing.next = (priority, order + 1);
-        let is_over = message.expires().is_some_and(|at| at <= self.latest);
+        let is_over = message.expires().is_some_and(|at| at <= self.store.latest);
         Ok((is_wanted && !is_over).then_some(id))
     }
 
@@ -139,18 +139,18 @@ impl Engine {
     /// A consumer stops looking, for now: until its turn comes again, there is more, or it may have
     /// more.
     fn rest(&mut self, key: ConsumerKey, stop: Stop) {
-        let resumes = (stop == Stop::Tired).then_some(self.latest);
+        let resumes = (stop == Stop::Tired).then_some(self.store.latest);
         let Some(feed) = self.sessions.feed_mut(key) else { return };
         let is_idle = stop == Stop::End && feed.is_hungry();
         let Interest::Browse(browsing) = &mut feed.interest else { return };
         let before = core::mem::replace(&mut browsing.resumes, resumes);
-        let browsers = &mut self.queues.at_mut(feed.queue).browsers;
+        let browsers = &mut self.store.queues.at_mut(feed.queue).browsers;
         if is_idle {
             browsers.insert(key);
         } else {
             browsers.remove(&key);
         }
-        self.timers.change(Timer::Browse(key), before, resumes);
+        self.store.timers.change(Timer::Browse(key), before, resumes);
     }
 }
 

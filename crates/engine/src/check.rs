@@ -24,26 +24,26 @@ impl Engine {
     /// When one is broken, naming it.
     pub fn check(&self) {
         assert!(self.log.is_sealed(), "no frame is open between commands");
-        for (number, message) in self.messages.iter_from(0) {
+        for (number, message) in self.store.messages.iter_from(0) {
             self.check_message(MessageId(number), message);
         }
-        for (slot, queue) in self.queues.iter() {
+        for (slot, queue) in self.store.queues.iter() {
             self.check_queue(slot, queue);
         }
-        for (name, _) in self.queue_policies.kept() {
-            assert!(self.queues.find(name.as_str()).is_some(), "queue {name} is kept");
+        for (name, _) in self.directory.queue_policies.kept() {
+            assert!(self.store.queues.find(name.as_str()).is_some(), "queue {name} is kept");
         }
         let mut timers =
-            self.queues.iter().map(|(slot, queue)| self.queue_timers(slot, queue)).sum();
+            self.store.queues.iter().map(|(slot, queue)| self.queue_timers(slot, queue)).sum();
         for (slot, session) in self.sessions.iter() {
             timers += self.check_session(slot, session);
         }
         self.check_message_groups();
         timers += self.check_keys() + self.check_pacing() + self.check_subscription_timers();
-        assert_eq!(self.timers.len(), timers, "no timer is set for nothing");
+        assert_eq!(self.store.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();
-        self.send_ids.check(self.latest);
+        self.dedup.check(self.store.latest);
         self.check_transactions();
         self.check_lists();
         self.check_memory();
@@ -58,13 +58,17 @@ impl Engine {
             bytes += transaction.bytes;
             waiting += usize::from(transaction.waits);
         }
-        assert_eq!(bytes, self.totals.uncommitted_bytes, "what is open is counted");
-        let paced = self.pacing.sends.values();
+        assert_eq!(bytes, self.transactions.uncommitted_bytes, "what is open is counted");
+        let paced = self.admission.pacing.sends.values();
         let is_commit = |paced: &&Paced| matches!(paced.command, Command::Commit { .. });
         let paced = paced.filter(|paced| !paced.at.is_for_memory()).filter(is_commit).count();
-        assert_eq!(waiting, self.awaiting.len() + paced, "who waits for room is known");
+        assert_eq!(
+            waiting,
+            self.transactions.awaiting.len() + paced,
+            "who waits for room is known"
+        );
         self.check_waiting_parts();
-        for (session, id) in &self.awaiting {
+        for (session, id) in &self.transactions.awaiting {
             let transaction = self.sessions.at(*session).transactions.get(id);
             assert!(transaction.is_some_and(|it| it.waits), "who waits for room has committed");
         }
@@ -73,7 +77,7 @@ impl Engine {
         for id in sessions.flat_map(|session| &session.settling) {
             *settling.entry(self.living(*id).queue).or_insert(0) += 1;
         }
-        for (slot, queue) in self.queues.iter() {
+        for (slot, queue) in self.store.queues.iter() {
             assert_eq!(queue.settling, settling.remove(&slot).unwrap_or(0), "what is settled");
         }
         assert!(settling.is_empty(), "what is settled is in a queue that is there");
@@ -81,32 +85,39 @@ impl Engine {
 
     /// Gives the number of timers of those who said how long they wait.
     fn check_pacing(&self) -> usize {
-        for (ticket, paced) in &self.pacing.sends {
+        for (ticket, paced) in &self.admission.pacing.sends {
             let line = self.line(paced.at);
             assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
             let known = self.sessions.at(paced.by).paced.contains(ticket);
             assert!(known, "a session knows what it has waiting");
         }
-        let lines = self.queues.iter().map(|(_, queue)| &queue.line);
+        let lines = self.store.queues.iter().map(|(_, queue)| &queue.line);
         let mut count = 0;
-        for line in lines.chain([&self.pacing.for_memory, &self.pacing.for_parts]) {
+        for line in
+            lines.chain([&self.admission.pacing.for_memory, &self.admission.pacing.for_parts])
+        {
             let waits = !line.tickets.is_empty();
             assert_eq!(line.due.is_some(), waits, "a line goes on by its timer");
             count += line.tickets.len();
         }
-        assert_eq!(count, self.pacing.sends.len(), "who is in a line waits");
+        assert_eq!(count, self.admission.pacing.sends.len(), "who is in a line waits");
         let sessions = self.sessions.iter().map(|(_, session)| session.paced.len());
-        assert_eq!(sessions.sum::<usize>(), self.pacing.sends.len(), "each is of one session");
-        let bytes = self.pacing.sends.values().map(|paced| paced.bytes);
-        assert_eq!(bytes.sum::<u64>(), self.pacing.bytes, "bytes that wait for a place");
-        let times = self.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
+        assert_eq!(
+            sessions.sum::<usize>(),
+            self.admission.pacing.sends.len(),
+            "each is of one session"
+        );
+        let bytes = self.admission.pacing.sends.values().map(|paced| paced.bytes);
+        assert_eq!(bytes.sum::<u64>(), self.admission.pacing.bytes, "bytes that wait for a place");
+        let times =
+            self.admission.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
         let timers = times.map(|(ticket, until)| self.check_timer(Timer::GiveUp(ticket), until));
         let for_memory = [WaitListId::Memory, WaitListId::Transactions]
             .map(|of| self.check_timer(Timer::Admit(of), self.line(of).due));
         let timers = timers.sum::<usize>() + for_memory.iter().sum::<usize>();
-        let sources = &self.pacing.sources;
+        let sources = &self.admission.pacing.sources;
         assert_eq!(sources.due.is_some(), sources.is_changed(), "changed lists are looked at");
-        self.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
+        self.store.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
         timers + self.check_timer(Timer::Sources, sources.due)
     }
 
@@ -114,12 +125,12 @@ impl Engine {
     fn check_first_in_line(&self, slot: QueueSlot, queue: &Queue) {
         let of = WaitListId::Queue(slot);
         let Some(ticket) = queue.line.tickets.first() else { return };
-        let comes_soon = queue.line.due.is_some_and(|due| due <= self.latest)
-            || self.pacing.sources.is_changed()
-            || self.pacing.held_back.contains(&of)
+        let comes_soon = queue.line.due.is_some_and(|due| due <= self.store.latest)
+            || self.admission.pacing.sources.is_changed()
+            || self.admission.pacing.held_back.contains(&of)
             || queue.line.looks;
         let lacks = || {
-            let paced = self.pacing.sends.get(ticket).expect("who is in a line waits");
+            let paced = self.admission.pacing.sends.get(ticket).expect("who is in a line waits");
             let demand = self.demand_of(paced.by, &paced.command);
             self.shortage_of_place(&demand, *ticket).is_some()
         };
@@ -128,9 +139,9 @@ impl Engine {
 
     /// Who waits for memory, and what of it is to be part of what.
     fn check_waiting_parts(&self) {
-        let waiting = self.pacing.sends.values().filter(|paced| paced.at.is_for_memory());
+        let waiting = self.admission.pacing.sends.values().filter(|paced| paced.at.is_for_memory());
         let bytes = waiting.clone().map(|paced| waiting_bytes(&paced.command)).sum::<u64>();
-        assert_eq!(bytes, self.pacing.for_memory_bytes, "bytes that wait for memory");
+        assert_eq!(bytes, self.admission.pacing.for_memory_bytes, "bytes that wait for memory");
         let mut parts = BTreeMap::<_, usize>::new();
         let mut commits = BTreeSet::new();
         for paced in waiting {
@@ -154,7 +165,7 @@ impl Engine {
     }
 
     fn check_message(&self, id: MessageId, message: &Message) {
-        assert!(0 < id.0 && id.0 < self.next.message, "message {id} has a number given out");
+        assert!(0 < id.0 && id.0 < self.store.next.message, "message {id} has a number given out");
         assert!(!message.body_missing, "message {id} has its body");
         let last = self.log.last;
         let in_log = message.is_journalled();
@@ -164,9 +175,10 @@ impl Engine {
         let has_place = message.location > Lsn::ZERO;
         assert_eq!(in_log || is_away, has_place, "message {id} is in the log as it should");
         assert_eq!(in_log, message.record_bytes > 0, "message {id} has a record of some size");
-        assert!(message.created <= self.latest, "message {id} is from the past");
+        assert!(message.created <= self.store.latest, "message {id} is from the past");
         let order = message.order(id);
-        let given_out = self.next.front < order && order < place_of(MessageId(self.next.message));
+        let given_out =
+            self.store.next.front < order && order < place_of(MessageId(self.store.next.message));
         assert!(given_out && order != 0, "message {id} has an order given out");
         assert_eq!(self.message_of(order), id, "the order of message {id} leads back to it");
         self.check_index(id, message, order);
@@ -174,14 +186,17 @@ impl Engine {
 
     /// In the index of its state. That it is in no other follows from the counts.
     fn check_index(&self, id: MessageId, message: &Message, order: i64) {
-        let queue = self.queues.get(message.queue);
+        let queue = self.store.queues.get(message.queue);
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
         let indexed = match message.state() {
             State::Ready if self.is_doomed(id) => true,
             State::Ready => queue.dispatch.ready().contains(message.priority, order),
             State::Delayed { until } => queue.delayed.contains(&(until, id)),
             State::Buried { order } => {
-                assert!(order < self.next.buried, "message {id} was buried in a place given out");
+                assert!(
+                    order < self.store.next.buried,
+                    "message {id} was buried in a place given out"
+                );
                 queue.buried.get(&order) == Some(&id)
             }
             State::Leased { holder, until } => {
@@ -194,7 +209,7 @@ impl Engine {
 
     fn check_queue(&self, slot: QueueSlot, queue: &Queue) {
         let name = &queue.name;
-        let found = self.queues.find(name.as_str()) == Some(slot);
+        let found = self.store.queues.find(name.as_str()) == Some(slot);
         assert_eq!(found, queue.is_named(), "queue {name} is found by its name if it has one");
         assert!(!queue.is_idle(), "queue {name} is there for something");
         let counts = &queue.counts;
@@ -207,7 +222,7 @@ impl Engine {
         );
         for (ticket, key) in queue.dispatch.waiting() {
             assert_eq!(self.ticket_of(*key), Some(*ticket), "who waits in {name} waits");
-            assert!(*ticket < self.next.ticket, "a ticket was given out");
+            assert!(*ticket < self.store.next.ticket, "a ticket was given out");
         }
         self.check_policy(queue);
         self.check_dead_letters(queue);
@@ -218,7 +233,7 @@ impl Engine {
 
     fn check_onlookers(&self, slot: QueueSlot, queue: &Queue) {
         let goes_on = queue.resumes.is_some() || self.will_look(slot);
-        let is_unsure = queue.is_expiring(self.latest) && queue.pause.is_none();
+        let is_unsure = queue.is_expiring(self.store.latest) && queue.pause.is_none();
         for key in &queue.draining {
             let feed = self.sessions.feed(*key).filter(|feed| feed.draining);
             let feed = feed.expect("who drains is to be told");
@@ -237,6 +252,7 @@ impl Engine {
 
     fn check_expiring(&self, slot: QueueSlot, queue: &Queue) {
         let unheld = self
+            .store
             .messages
             .iter_from(0)
             .filter(|(_, message)| message.queue == slot && message.state().holder().is_none());
@@ -247,8 +263,8 @@ impl Engine {
         for (at, id, state) in expiring {
             let known = queue.expiring.contains(&(at, id));
             found += usize::from(known);
-            let hidden_until = self.latest + SCARCE_RETRY;
-            let hidden = at <= self.latest
+            let hidden_until = self.store.latest + SCARCE_RETRY;
+            let hidden = at <= self.store.latest
                 && matches!(state, State::Delayed { until } if until <= hidden_until);
             assert!(known || hidden, "what expires in {} is known, or hidden", queue.name);
         }
@@ -268,8 +284,9 @@ impl Engine {
                 let certain = view.scan.is_none_or(|scan| (priority, order) < scan)
                     && !view.unseen.contains(priority, order);
                 found += u64::from(shown);
-                if let Some(body) = self.sharing.here(message) {
-                    let wanted = Seen::of(message, body, &self.formats).matches(&view.selector);
+                if let Some(body) = self.bodies.sharing.here(message) {
+                    let wanted =
+                        Seen::of(message, body, &self.context.formats).matches(&view.selector);
                     assert!(!shown || wanted, "view {text} shows what matches");
                     assert!(shown || !wanted || !certain, "view {text} shows all that matches");
                 }
@@ -309,12 +326,12 @@ impl Engine {
             "a session is found by its id until it closes"
         );
         for (until, id) in &session.leases {
-            let state = self.messages.get(id.0).map(|message| message.state());
+            let state = self.store.messages.get(id.0).map(|message| message.state());
             let expected = State::Leased { holder: slot, until: *until };
             assert_eq!(state, Some(expected), "message {id} is leased by who holds it");
         }
         for id in &session.held {
-            let state = self.messages.get(id.0).map(|message| message.state());
+            let state = self.store.messages.get(id.0).map(|message| message.state());
             let is_its = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
             assert!(is_its, "message {id} is held by who holds it");
         }
@@ -336,11 +353,11 @@ impl Engine {
     fn check_feed(&self, key: ConsumerKey, feed: &Feed) -> usize {
         assert!(self.sessions.consumer(key).is_none(), "a link is a consumer of one kind");
         assert!(feed.delivered <= feed.limit, "nobody gets more than it may");
-        let queue = self.queues.at(feed.queue);
+        let queue = self.store.queues.at(feed.queue);
         assert!(queue.consumers.contains(&key), "a queue knows its consumers");
         match &feed.interest {
             Interest::Browse(browsing) => {
-                let awaits = self.awaited.browsers.contains(&key);
+                let awaits = self.bodies.awaited.browsers.contains(&key);
                 let rests = browsing.resumes.is_none() && feed.is_hungry();
                 let is_known = queue.browsers.contains(&key);
                 assert!(is_known == rests || awaits, "who looks on is known");
@@ -369,7 +386,7 @@ impl Engine {
 
     fn check_consumer(&self, key: ConsumerKey, session: &Session, consumer: &Consumer) -> usize {
         for &slot in &consumer.watched {
-            let queue = self.queues.at(slot);
+            let queue = self.store.queues.at(slot);
             assert!(queue.consumers.contains(&key), "a queue knows its consumers");
             let waiting = consumer.wait.and_then(|wait| queue.dispatch.waiting().get(&wait.ticket));
             let expected = consumer.wait.map(|_| &key);
@@ -385,7 +402,7 @@ impl Engine {
 
     fn check_timer(&self, timer: Timer, at: Option<Nanos>) -> usize {
         let Some(at) = at else { return 0 };
-        assert!(self.timers.contains(at, timer), "{timer:?} is set for {at}");
+        assert!(self.store.timers.contains(at, timer), "{timer:?} is set for {at}");
         1
     }
 
@@ -395,7 +412,7 @@ impl Engine {
         let mut reordered = 0;
         let mut picture = 0;
         let mut bytes = BTreeMap::<_, u64>::new();
-        for (number, message) in self.messages.iter_from(0) {
+        for (number, message) in self.store.messages.iter_from(0) {
             *bytes.entry(message.queue).or_default() += message.body_bytes();
             picture += self.snapshot_bytes_of(message);
             let id = MessageId(number);
@@ -406,29 +423,30 @@ impl Engine {
             }
             reordered += usize::from(message.order(id) != place_of(id));
         }
-        for (_, entry) in self.subscriptions.iter_from(0) {
+        for (_, entry) in self.directory.subscriptions.iter_from(0) {
             picture += Self::snapshot_bytes_of_record(entry.record_bytes);
         }
-        picture += self.snapshot_bytes_of_lifetimes() + self.own_policies.snapshot_bytes();
-        for (_, seen) in self.send_ids.iter_from((Nanos::ZERO, 0)) {
+        picture +=
+            self.snapshot_bytes_of_lifetimes() + self.directory.own_policies.snapshot_bytes();
+        for (_, seen) in self.dedup.iter_from((Nanos::ZERO, 0)) {
             picture += Self::snapshot_bytes_of_record(seen.record_bytes);
         }
-        assert_eq!(picture, self.totals.snapshot_bytes, "what a snapshot may take");
-        assert_eq!(totals, self.totals.counts, "messages by state");
-        assert_eq!(totals.sum(), self.messages.len() as u64, "messages in all");
-        assert_eq!(reordered, self.reordered.len(), "messages out of their order");
-        for (slot, queue) in self.queues.iter() {
+        assert_eq!(picture, self.store.totals.snapshot_bytes, "what a snapshot may take");
+        assert_eq!(totals, self.store.totals.counts, "messages by state");
+        assert_eq!(totals.sum(), self.store.messages.len() as u64, "messages in all");
+        assert_eq!(reordered, self.store.reordered.len(), "messages out of their order");
+        for (slot, queue) in self.store.queues.iter() {
             let bytes = bytes.get(&slot).copied().unwrap_or(0);
             assert_eq!(queue.body_bytes, bytes, "bytes of bodies in {}", queue.name);
         }
-        let by_queue = self.queues.iter().map(|(_, queue)| queue.counts);
+        let by_queue = self.store.queues.iter().map(|(_, queue)| queue.counts);
         let by_queue = by_queue.fold(Counts::default(), |sum, counts| sum.plus(&counts));
         assert_eq!(by_queue, totals, "messages by state, summed over queues");
         let held = self.sessions.iter();
         let held = held.map(|(_, session)| session.leases.len() + session.held.len());
         assert_eq!(held.sum::<usize>() as u64, totals.leased, "what all sessions hold");
-        let named = self.queues.iter().filter(|(_, queue)| queue.is_named());
-        assert_eq!(named.count(), self.queues.count(), "queues by name");
+        let named = self.store.queues.iter().filter(|(_, queue)| queue.is_named());
+        assert_eq!(named.count(), self.store.queues.count(), "queues by name");
         let open = self.sessions.iter().filter(|(_, session)| session.closing.is_none());
         assert_eq!(open.count(), self.sessions.count(), "sessions by id");
         self.check_links();
@@ -440,18 +458,23 @@ impl Engine {
         let waiting = consumers().filter(|consumer| consumer.wait.is_some());
         let feeds = || sessions().flat_map(|session| session.feeds.values());
         let fed = feeds().filter(|feed| feed.ticket().is_some()).count();
-        assert_eq!((waiting.count() + fed) as u64, self.totals.waiting, "consumers that wait");
+        assert_eq!(
+            (waiting.count() + fed) as u64,
+            self.store.totals.waiting,
+            "consumers that wait"
+        );
         let choosy = feeds().filter(|feed| feed.view().is_some()).count() as u64;
-        let views = self.queues.iter().flat_map(|(_, queue)| queue.views.values());
+        let views = self.store.queues.iter().flat_map(|(_, queue)| queue.views.values());
         let viewers: u64 = views.map(|view| view.consumers).sum();
         assert_eq!(viewers, choosy, "consumers with a selector");
         let watched: usize = consumers().map(|consumer| consumer.watched.len()).sum();
         let watched = watched + feeds().count();
-        let watching: usize = self.queues.iter().map(|(_, queue)| queue.consumers.len()).sum();
+        let watching: usize =
+            self.store.queues.iter().map(|(_, queue)| queue.consumers.len()).sum();
         assert_eq!(watching, watched, "consumers, summed over queues");
         let waits = consumers().filter(|consumer| consumer.wait.is_some());
         let entered: usize = waits.map(|consumer| consumer.watched.len()).sum();
-        let entries: u64 = self.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
+        let entries: u64 = self.store.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
         assert_eq!(entries, (entered + fed) as u64, "places of those who wait");
     }
 }

@@ -8,26 +8,26 @@ use crate::timers::Timer;
 impl Engine {
     /// Gives the number of timers that keys have beside those of queues.
     pub(crate) fn check_keys(&self) -> usize {
-        self.keys.values.check();
-        for (_, queue) in self.queues.iter() {
+        self.keyspace.values.check();
+        for (_, queue) in self.store.queues.iter() {
             self.check_lifetime(queue);
         }
-        let queues = || self.queues.iter().map(|(_, queue)| queue);
+        let queues = || self.store.queues.iter().map(|(_, queue)| queue);
         let shown =
-            queues().filter(|queue| queue.is_list() && !self.keys.values.holds(&queue.name));
-        assert_eq!(shown.count() as u64, self.keys.lists, "lists that no value hides");
+            queues().filter(|queue| queue.is_list() && !self.keyspace.values.holds(&queue.name));
+        assert_eq!(shown.count() as u64, self.keyspace.lists, "lists that no value hides");
         let limited = queues().filter(|queue| queue.lifetime != ListLifetime::default());
-        assert_eq!(limited.count(), self.keys.limited_count(), "lists with a lifetime");
-        let first = self.keys.values.first_deadline();
+        assert_eq!(limited.count(), self.keyspace.limited_count(), "lists with a lifetime");
+        let first = self.keyspace.values.first_deadline();
         if let Some((at, _)) = first {
-            assert!(self.timers.contains(*at, Timer::Values), "values go by time");
+            assert!(self.store.timers.contains(*at, Timer::Values), "values go by time");
         }
         usize::from(first.is_some())
     }
 
     /// What the lifetimes of lists may take in a snapshot.
     pub(crate) fn snapshot_bytes_of_lifetimes(&self) -> u64 {
-        let queues = self.queues.iter().map(|(_, queue)| queue);
+        let queues = self.store.queues.iter().map(|(_, queue)| queue);
         queues.map(|queue| snapshot_bytes(&queue.name, queue.lifetime)).sum()
     }
 
@@ -39,7 +39,7 @@ impl Engine {
         assert_eq!(lifetime.over.is_some(), is_doomed, "{name} is over while some of it is left");
         let is_plain = lifetime == ListLifetime::default() || queue.role == Role::Named;
         assert!(is_plain, "only a list with a name has a lifetime");
-        let is_known = lifetime == ListLifetime::default() || self.keys.limits(name);
+        let is_known = lifetime == ListLifetime::default() || self.keyspace.limits(name);
         assert!(is_known, "the lifetime of {name} is known");
     }
 }

@@ -17,7 +17,13 @@ impl Engine {
                 observed.entry(name).or_default().insert(slot);
             }
         }
-        assert!(observed.into_iter().eq(self.observed.iter().map(|(name, by)| (name, by.clone()))));
+        assert!(
+            observed.into_iter().eq(self
+                .transactions
+                .observed
+                .iter()
+                .map(|(name, by)| (name, by.clone())))
+        );
     }
 
     fn check_popping(&self, slot: SessionSlot, session: &Session) {
@@ -27,7 +33,7 @@ impl Engine {
             assert!(!is_popping || consumer.wait.is_some(), "and are there while they wait");
         }
         for id in &session.popped {
-            let state = self.messages.get(id.0).map(|message| message.state());
+            let state = self.store.messages.get(id.0).map(|message| message.state());
             let is_its = matches!(state, Some(State::Leased { holder, .. }) if holder == slot);
             assert!(is_its, "message {id} is leased until it is known to have arrived");
         }

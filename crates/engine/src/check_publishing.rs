@@ -25,12 +25,12 @@ impl Engine {
             self.check_session_parts(slot, session);
         }
         let temporaries = self.sessions.iter().map(|(_, session)| session.temporary.len());
-        assert_eq!(temporaries.sum::<usize>(), self.totals.temporaries, "what is private");
+        assert_eq!(temporaries.sum::<usize>(), self.directory.temporaries, "what is private");
     }
 
     fn check_groups(&self) {
         let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
-        let messages = self.messages.iter_from(0).map(|(_, message)| &**message);
+        let messages = self.store.messages.iter_from(0).map(|(_, message)| &**message);
         for message in messages.filter(|message| message.group() != 0) {
             assert!(message.is_journalled(), "only what is in the log is in a group");
             let placed = message.placed();
@@ -40,8 +40,12 @@ impl Engine {
             group.copies += 1;
             group.more_bytes += message.live_bytes() - u64::from(placed.bytes);
         }
-        assert_eq!(groups.len(), self.groups.iter().count(), "groups are there for messages");
-        for (number, group) in self.groups.iter() {
+        assert_eq!(
+            groups.len(),
+            self.bodies.groups.iter().count(),
+            "groups are there for messages"
+        );
+        for (number, group) in self.bodies.groups.iter() {
             let found = groups.get(&number).expect("a group is there for its messages");
             assert_eq!(
                 (found.copies, found.placed),
@@ -54,33 +58,41 @@ impl Engine {
     }
 
     fn check_topics(&self) {
-        for (slot, topic) in self.topics.iter() {
+        for (slot, topic) in self.directory.topics.iter() {
             let name = &topic.name;
-            let found = self.topics.find(name.as_str()) == Some(slot);
+            let found = self.directory.topics.find(name.as_str()) == Some(slot);
             assert_eq!(found, !topic.leaving, "topic {name} is found by its name until it goes");
             assert!(!topic.is_idle(), "topic {name} is there for something");
             let numbers = topic.subscriptions.iter();
-            let selectors = numbers.filter_map(|it| self.subscriptions.at(*it).selector.as_ref());
+            let selectors =
+                numbers.filter_map(|it| self.directory.subscriptions.at(*it).selector.as_ref());
             let weight: usize = selectors.map(Selector::weight).sum();
             assert_eq!(weight, topic.selectors_weight, "what selectors of {name} weigh");
             for number in &topic.subscriptions {
-                let source = self.subscriptions.at(*number).source;
+                let source = self.directory.subscriptions.at(*number).source;
                 assert_eq!(source, Source::Topic(slot), "a subscription of {name}");
             }
         }
-        let subscribed = self.topics.iter().map(|(_, topic)| topic.subscriptions.len());
-        let entries = self.subscriptions.iter_from(0).map(|(_, entry)| entry);
+        let subscribed = self.directory.topics.iter().map(|(_, topic)| topic.subscriptions.len());
+        let entries = self.directory.subscriptions.iter_from(0).map(|(_, entry)| entry);
         let patterns = entries.filter(|entry| !matches!(entry.source, Source::Topic(_))).count();
-        assert_eq!(patterns, self.subscriptions.patterns_count(), "subscriptions of patterns");
+        assert_eq!(
+            patterns,
+            self.directory.subscriptions.patterns_count(),
+            "subscriptions of patterns"
+        );
         let all = subscribed.sum::<usize>() + patterns;
-        assert_eq!(all, self.subscriptions.len(), "subscriptions by topic");
+        assert_eq!(all, self.directory.subscriptions.len(), "subscriptions by topic");
     }
 
     fn check_subscriptions(&self) {
-        for (number, entry) in self.subscriptions.iter_from(0) {
-            assert!(number < self.subscriptions.next, "subscription {number} was given out");
+        for (number, entry) in self.directory.subscriptions.iter_from(0) {
+            assert!(
+                number < self.directory.subscriptions.next,
+                "subscription {number} was given out"
+            );
             let durable = entry.asks.is_durable();
-            let queue = self.queues.at(entry.queue);
+            let queue = self.store.queues.at(entry.queue);
             let role = Role::Subscription { number, durable };
             assert_eq!(queue.role, role, "subscription {number} has a queue of its own");
             let keeper = entry.keeper.map(|slot| self.sessions.at(slot));
@@ -95,21 +107,29 @@ impl Engine {
             let is_pattern = !matches!(entry.source, Source::Topic(_));
             assert_eq!(is_pattern, entry.asks.matching != Matching::Name, "the source of {number}");
             assert!(durable || entry.record_bytes == 0, "only what lasts has a record");
-            let named = entry.asks.name.as_ref().map(|name| self.subscriptions.find(name));
+            let named =
+                entry.asks.name.as_ref().map(|name| self.directory.subscriptions.find(name));
             assert!(named.is_none_or(|found| found == Some(number)), "{number} has its name");
         }
-        let roles = self.queues.iter().map(|(_, queue)| queue.role);
+        let roles = self.store.queues.iter().map(|(_, queue)| queue.role);
         let of_subscriptions = roles.filter(|role| matches!(role, Role::Subscription { .. }));
-        assert_eq!(of_subscriptions.count(), self.subscriptions.len(), "each has a queue");
+        assert_eq!(
+            of_subscriptions.count(),
+            self.directory.subscriptions.len(),
+            "each has a queue"
+        );
     }
 
     /// How many end by time, each by its timer.
     pub(crate) fn check_subscription_timers(&self) -> usize {
-        let entries = self.subscriptions.iter_from(0);
+        let entries = self.directory.subscriptions.iter_from(0);
         let ending = entries.filter_map(|(number, entry)| Some((number, entry.ends_at?)));
         ending
             .inspect(|(number, at)| {
-                assert!(self.timers.contains(*at, Timer::Unused(*number)), "{number} ends by time");
+                assert!(
+                    self.store.timers.contains(*at, Timer::Unused(*number)),
+                    "{number} ends by time"
+                );
             })
             .count()
     }
@@ -128,10 +148,12 @@ impl Engine {
             }
         }
         let queues = self
+            .store
             .queues
             .iter()
             .map(|(slot, queue)| (Target::Queue(slot), queue.producers, queue.uncommitted));
         let topics = self
+            .directory
             .topics
             .iter()
             .map(|(slot, topic)| (Target::Topic(slot), topic.producers, topic.uncommitted));
@@ -147,18 +169,26 @@ impl Engine {
         let settled: BTreeSet<MessageId> = settled.collect();
         assert_eq!(settled, session.settling, "what is settled is known");
         for id in &session.settling {
-            let state = self.messages.get(id.0).map(|message| Message::state(message));
+            let state = self.store.messages.get(id.0).map(|message| Message::state(message));
             let is_held = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
             assert!(is_held, "message {id} is held until its transaction ends");
         }
         for destination in &session.temporary {
             let is_its = match destination {
                 Destination::Queue(name) => {
-                    let queue = self.queues.find(name.as_str()).map(|queue| self.queues.at(queue));
+                    let queue = self
+                        .store
+                        .queues
+                        .find(name.as_str())
+                        .map(|queue| self.store.queues.at(queue));
                     queue.is_some_and(|queue| queue.role == Role::Temporary(slot))
                 }
                 Destination::Topic(name) => {
-                    let topic = self.topics.find(name.as_str()).map(|topic| self.topics.at(topic));
+                    let topic = self
+                        .directory
+                        .topics
+                        .find(name.as_str())
+                        .map(|topic| self.directory.topics.at(topic));
                     topic.is_some_and(|topic| topic.temporary == Some(slot))
                 }
             };

@@ -17,7 +17,7 @@ impl Engine {
     /// [`Engine::commit_awaiting`].
     #[must_use]
     pub fn awaited_room(&self) -> Option<ChainRoom> {
-        let &(by, id) = self.awaiting.front()?;
+        let &(by, id) = self.transactions.awaiting.front()?;
         let records = self.records_of_transaction(by, id);
         let cut_at = self.log.chain_frame_bytes();
         // Of any two neighbours the first ended since it and a record of the second are more.
@@ -35,7 +35,7 @@ impl Engine {
     /// none: it is refused and rolled back. No effect when none waits.
     pub fn commit_awaiting(&mut self, now: Nanos, has_room: bool, effects: &mut Effects) {
         self.advance(now);
-        let Some((by, id)) = self.awaiting.pop_front() else { return };
+        let Some((by, id)) = self.transactions.awaiting.pop_front() else { return };
         let ticket = self.sessions.at(by).transactions.get(&id).and_then(|it| it.ticket);
         let session = self.sessions.at(by).id;
         let outcome = if has_room {
@@ -54,13 +54,13 @@ impl Engine {
     pub(crate) fn await_room(&mut self, by: SessionSlot, id: TransactionId) -> Outcome {
         let transaction = self.sessions.at_mut(by).transactions.get_mut(&id);
         transaction.expect("invariant: it was just found").waits = true;
-        self.awaiting.push_back((by, id));
+        self.transactions.awaiting.push_back((by, id));
         Outcome::NOTHING
     }
 
     /// What a session that closes waits for is off.
     pub(crate) fn stop_awaiting(&mut self, by: SessionSlot) {
-        self.awaiting.retain(|(session, _)| *session != by);
+        self.transactions.awaiting.retain(|(session, _)| *session != by);
     }
 }
 

@@ -76,7 +76,7 @@ impl Engine {
         let bytes = message.grow(changed_bytes);
         let (lsn, group) = (message.location, message.group());
         if group != 0 {
-            self.groups.grow(group, bytes);
+            self.bodies.groups.grow(group, bytes);
         }
         (bytes > 0).then_some(Grown { lsn, bytes })
     }
@@ -100,15 +100,15 @@ impl Engine {
 
     /// The new record cannot be read back yet: its body is here until then.
     fn bring_restated(&mut self, id: MessageId, body: &[u8]) {
-        if self.sharing.here(self.living(id)).is_none() {
+        if self.bodies.sharing.here(self.living(id)).is_none() {
             self.bring(self.body_name(id), Arc::from(body));
         }
     }
 
     fn restate_message(&mut self, id: MessageId, body: &[u8], effects: &mut Effects) -> Placed {
         // Not `living`: the log is borrowed beside it.
-        let message = self.messages.get(id.0).expect("invariant: what is restated lives");
-        let envelope = Envelope { group: 0, ..self.queues.envelope_of(id, message) };
+        let message = self.store.messages.get(id.0).expect("invariant: what is restated lives");
+        let envelope = Envelope { group: 0, ..self.store.queues.envelope_of(id, message) };
         let record = RecordView::Message { envelope, body };
         let placed = self.log.append(&record, message.durability, effects);
         self.move_records(&[id], 0, placed, effects);
@@ -127,7 +127,7 @@ impl Engine {
         let mut level = Durability::None;
         for &id in living {
             let message = self.living(id);
-            draft.push(&self.queues.envelope_of(id, message));
+            draft.push(&self.store.queues.envelope_of(id, message));
             level = level.max(message.durability);
         }
         let record = RecordView::Shared { copies: draft.copies(), body };
@@ -138,12 +138,12 @@ impl Engine {
 
     /// What is counted for the record that has stored it.
     fn live_bytes_of(&self, message: &Message) -> u64 {
-        let group = self.groups.get(message.group());
+        let group = self.bodies.groups.get(message.group());
         group.map_or_else(|| message.live_bytes(), Group::live_bytes)
     }
 
     fn lives_at(&self, id: MessageId, lsn: Lsn) -> Option<&Message> {
-        let message = self.messages.get(id.0)?;
+        let message = self.store.messages.get(id.0)?;
         (message.is_journalled() && message.location == lsn).then_some(message)
     }
 
@@ -151,7 +151,7 @@ impl Engine {
     /// go of it instead.
     fn must_restate(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) -> bool {
         let Some(message) = self.lives_at(id, lsn) else { return false };
-        if self.queues.at(message.queue).is_leaving() {
+        if self.store.queues.at(message.queue).is_leaving() {
             self.forget_record(id, effects);
             return false;
         }
@@ -162,29 +162,29 @@ impl Engine {
     /// here.
     fn move_records(&mut self, ids: &[MessageId], group: u64, to: Placed, effects: &mut Effects) {
         let first = ids.first().map(|id| self.living(*id));
-        let body = first.and_then(|first| self.sharing.here(first)).map(Arc::clone);
+        let body = first.and_then(|first| self.bodies.sharing.here(first)).map(Arc::clone);
         let body = body.expect("invariant: what is stored anew is here");
         for id in ids {
-            let Some(message) = self.messages.get(id.0) else { continue };
-            self.groups.release(message, effects);
+            let Some(message) = self.store.messages.get(id.0) else { continue };
+            self.bodies.groups.release(message, effects);
             if let Some(name) = message.shared() {
                 self.part_from_body(name);
             }
         }
         for id in ids {
-            let Some(mut message) = self.messages.remove(id.0) else { continue };
+            let Some(mut message) = self.store.messages.remove(id.0) else { continue };
             let shared = message.shared().is_some();
             message.set_placed(group, to);
             if shared {
                 message.body = Stored::Here(Arc::clone(&body));
             }
             if group != 0 {
-                self.groups.join(group, to);
+                self.bodies.groups.join(group, to);
                 self.share_body(&mut message, MessageId(group));
             } else if shared {
                 self.account(*id, &message);
             }
-            self.messages.insert(id.0, message);
+            self.store.messages.insert(id.0, message);
         }
     }
 }

@@ -34,22 +34,22 @@ impl Engine {
     ) -> Option<QueueSlot> {
         let message = self.living(id);
         let slot = message.queue;
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         if message.dead().is_some() {
             return self.return_ready(id, effects);
         }
         if queue.is_memory_only() || !self.is_parked(message, reason, queue.policy.dead_letters) {
-            self.totals.dead_letters.dropped_total += 1;
+            self.store.totals.dead_letters.dropped_total += 1;
             self.finish(id, effects);
             return None;
         }
         if message.is_journalled() && self.log.is_scarce() {
-            self.hide(id, self.latest + SCARCE_RETRY);
+            self.hide(id, self.store.latest + SCARCE_RETRY);
             return None;
         }
         let (from, attempts) = (queue.name.clone(), message.counters().failed);
         let subscription = queue.subscription();
-        let dead = Dead { reason, from, subscription, at: self.latest, attempts };
+        let dead = Dead { reason, from, subscription, at: self.store.latest, attempts };
         let to = self.dead_letter_queue();
         if self.is_too_large_for(to, id) {
             self.count_evicted(id);
@@ -65,8 +65,8 @@ impl Engine {
             history.dead = Some(Box::new(dead));
         });
         self.relocate(id, to, order, effects);
-        self.totals.dead_letters.parked_total += 1;
-        self.has_to_evict |= self.has_too_many_dead_letters(to);
+        self.store.totals.dead_letters.parked_total += 1;
+        self.admission.has_to_evict |= self.has_too_many_dead_letters(to);
         Some(to)
     }
 
@@ -76,7 +76,7 @@ impl Engine {
     fn is_parked(&self, message: &Message, reason: DeadReason, rule: DeadLetters) -> bool {
         match rule {
             DeadLetters::ParkPersistent => {
-                let is_kept = message.is_journalled() || self.policy == StorePolicy::Memory;
+                let is_kept = message.is_journalled() || self.context.policy == StorePolicy::Memory;
                 is_kept || reason == DeadReason::Overflow
             }
             DeadLetters::Park => true,
@@ -86,14 +86,18 @@ impl Engine {
 
     /// Whether a queue is that of dead letters, and holds more than it may.
     fn has_too_many_dead_letters(&self, slot: QueueSlot) -> bool {
-        let queue = self.queues.get(slot).filter(|queue| queue.name == self.dead_letter_queue);
+        let queue = self
+            .store
+            .queues
+            .get(slot)
+            .filter(|queue| queue.name == self.directory.dead_letter_queue);
         queue.is_some_and(|queue| queue.held().exceeds(&self.dead_letter_bounds(queue)).is_some())
     }
 
     /// What a step has made dead letters is too much: the oldest go, before anybody is served.
     pub(crate) fn evict_if_needed(&mut self, effects: &mut Effects) {
-        if core::mem::take(&mut self.has_to_evict)
-            && let Some(slot) = self.queues.find(self.dead_letter_queue.as_str())
+        if core::mem::take(&mut self.admission.has_to_evict)
+            && let Some(slot) = self.store.queues.find(self.directory.dead_letter_queue.as_str())
         {
             self.evict_dead_letters(slot, effects);
         }
@@ -123,7 +127,7 @@ impl Engine {
     /// A dead letter of the least urgent priority that is ready, the oldest unless there are many
     /// messages before it that are none.
     fn oldest_dead_letter(&mut self, slot: QueueSlot) -> Option<MessageId> {
-        let queue = self.queues.get(slot)?;
+        let queue = self.store.queues.get(slot)?;
         let (priority, last) = queue.dispatch.ready().last()?;
         let is_dead = |order: &i64| self.living(self.message_of(*order)).dead().is_some();
         let first = queue.dispatch.ready().first_from(priority, i64::MIN);
@@ -145,7 +149,7 @@ impl Engine {
     /// # Panics
     /// When it does.
     pub(crate) fn check_dead_letters(&self, queue: &Queue) {
-        let is_theirs = queue.name == self.dead_letter_queue;
+        let is_theirs = queue.name == self.directory.dead_letter_queue;
         let is_theirs = is_theirs && queue.resumes.is_none() && !queue.spares;
         let is_dead = |order: i64| self.living(self.message_of(order)).dead().is_some();
         if is_theirs && queue.dispatch.ready().iter().all(|(_, order)| is_dead(order)) {
@@ -159,14 +163,14 @@ impl Engine {
 
     /// Whether one letter alone is more than there may be.
     fn is_too_large_for(&self, slot: QueueSlot, id: MessageId) -> bool {
-        let bounds = self.dead_letter_bounds(self.queues.at(slot));
+        let bounds = self.dead_letter_bounds(self.store.queues.at(slot));
         let bytes = self.living(id).body_bytes();
         bounds.bytes_max.is_some_and(|max| bytes > max)
     }
 
     fn count_evicted(&mut self, id: MessageId) {
         let is_durable = self.living(id).is_journalled();
-        let counts = &mut self.totals.dead_letters;
+        let counts = &mut self.store.totals.dead_letters;
         counts.evicted_total += 1;
         counts.evicted_durable_total += u64::from(is_durable);
     }
@@ -174,7 +178,7 @@ impl Engine {
     /// How much the queue of dead letters may hold of them: what its own rules say of messages and
     /// of bytes, or what there is for it otherwise.
     fn dead_letter_bounds(&self, queue: &Queue) -> QueueBounds {
-        let DeadLettersMax { messages, bytes } = self.dead_letters_max;
+        let DeadLettersMax { messages, bytes } = self.directory.dead_letters_max;
         let QueueBounds { messages_max, bytes_max, .. } = queue.policy.bounds;
         QueueBounds {
             messages_max: messages_max.or(Some(messages)),
@@ -189,9 +193,9 @@ impl Engine {
         slot: QueueSlot,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let first = self.queues.at(slot).expiring.first().copied();
+        let first = self.store.queues.at(slot).expiring.first().copied();
         let (at, id) = first.expect("invariant: the timer is set while messages expire");
-        assert!(at <= self.latest, "a message expires when its time is over");
+        assert!(at <= self.store.latest, "a message expires when its time is over");
         let doomed = self.is_doomed(id);
         self.leave(id);
         if doomed {
@@ -204,12 +208,12 @@ impl Engine {
     /// Whether nobody may receive it any more.
     pub(crate) fn is_over(&self, id: MessageId) -> bool {
         let expires = self.living(id).expires();
-        expires.is_some_and(|at| at <= self.latest) || self.is_of_list_over(id)
+        expires.is_some_and(|at| at <= self.store.latest) || self.is_of_list_over(id)
     }
 
     /// As a consumer sees it.
     pub(crate) fn letter_of(&self, dead: &Dead) -> DeadLetter {
-        let of = dead.subscription.and_then(|number| self.subscriptions.get(number));
+        let of = dead.subscription.and_then(|number| self.directory.subscriptions.get(number));
         DeadLetter {
             reason: dead.reason,
             from: dead.from.clone(),
@@ -223,16 +227,16 @@ impl Engine {
     /// may be among what is, as far as the log knows.
     fn place_among_dead(&mut self, to: QueueSlot, id: MessageId) -> i64 {
         self.end_list_if_over(to);
-        let is_being_deleted = self.queues.at(to).lifetime.over.is_some();
+        let is_being_deleted = self.store.queues.at(to).lifetime.over.is_some();
         if is_being_deleted { self.last_place() } else { self.living(id).order(id) }
     }
 
     fn dead_letter_queue(&mut self) -> QueueSlot {
-        let name = self.dead_letter_queue.clone();
-        let known = self.queues.find(name.as_str());
+        let name = self.directory.dead_letter_queue.clone();
+        let known = self.store.queues.find(name.as_str());
         known.unwrap_or_else(|| {
             let policy = self.policy_for(&name);
-            self.queues.create(name, policy)
+            self.store.queues.create(name, policy)
         })
     }
 }

@@ -31,32 +31,35 @@ impl Engine {
         full: Option<&QueueFull>,
         effects: &mut Effects,
     ) {
-        let consumers = self.queues.at(slot).consumers.clone();
+        let consumers = self.store.queues.at(slot).consumers.clone();
         self.took_steps(consumers.len());
         for key in consumers {
             self.orphan_queue(key, slot, full, effects);
         }
-        assert!(self.queues.at(slot).consumers.is_empty(), "nobody consumes from it any more");
+        assert!(
+            self.store.queues.at(slot).consumers.is_empty(),
+            "nobody consumes from it any more"
+        );
     }
 
     /// Begins the end of a queue that nobody consumes from.
     pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
-        if self.queues.at(slot).is_list() {
+        if self.store.queues.at(slot).is_list() {
             self.list_ended(slot);
         }
-        self.queues.begin_leaving(slot);
-        if !self.queues.at(slot).line.tickets.is_empty() {
-            self.pacing.leaving.insert(slot);
+        self.store.queues.begin_leaving(slot);
+        if !self.store.queues.at(slot).line.tickets.is_empty() {
+            self.admission.pacing.leaving.insert(slot);
         }
         self.made_place(slot);
-        let forgets_at = self.queues.at(slot).forgets_at();
-        self.timers.change(Timer::Forget(slot), None, forgets_at);
+        let forgets_at = self.store.queues.at(slot).forgets_at();
+        self.store.timers.change(Timer::Forget(slot), None, forgets_at);
         self.remove_if_idle(slot);
     }
 
     /// Forgets a message of a queue that is leaving, or of a list that is over, by time.
     pub(crate) fn forget_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         if let Some((_, order)) = queue.doomed.first() {
             let id = self.message_of(order);
             self.leave(id);
@@ -70,42 +73,42 @@ impl Engine {
         let id = id.expect("invariant: the timer is set while there is something to forget");
         self.leave(id);
         let message = self.take(id);
-        self.groups.release(&message, effects);
+        self.bodies.groups.release(&message, effects);
         self.remove_if_idle(slot);
     }
 
     /// Its deletion was journalled as the end of a subscription.
     pub(crate) fn went_with_subscription(&self, id: MessageId) -> bool {
         let message = self.living(id);
-        message.is_journalled() && self.queues.at(message.queue).is_leaving()
+        message.is_journalled() && self.store.queues.at(message.queue).is_leaving()
     }
 
     /// Whether it was in a list that is over, and is about to be deleted.
     pub(crate) fn is_doomed(&self, id: MessageId) -> bool {
         let message = self.living(id);
-        let queue = self.queues.at(message.queue);
+        let queue = self.store.queues.at(message.queue);
         message.state() == State::Ready && queue.is_doomed(message.priority, message.order(id))
     }
 
     /// Whether it was in a list that is over, be that noticed or not.
     pub(crate) fn is_of_list_over(&self, id: MessageId) -> bool {
         let message = self.living(id);
-        let is_ended = self.queues.at(message.queue).is_ended(self.latest);
+        let is_ended = self.store.queues.at(message.queue).is_ended(self.store.latest);
         (is_ended && message.state() == State::Ready) || self.is_doomed(id)
     }
 
     /// Whoever looks by its number finds a message unless its queue is gone, or its list.
     pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
-        let message = self.messages.get(id.0)?;
+        let message = self.store.messages.get(id.0)?;
         let is_gone = self.is_of_list_over(id);
-        (!is_gone && !self.queues.at(message.queue).is_leaving()).then_some(message)
+        (!is_gone && !self.store.queues.at(message.queue).is_leaving()).then_some(message)
     }
 
     /// Whoever changes something by its number reaches a message of a queue that is not gone. What
     /// a subscription holds is its consumers' alone.
     pub(crate) fn reach(&self, id: MessageId) -> Option<&Message> {
-        let message = self.messages.get(id.0)?;
-        match self.queues.at(message.queue).role {
+        let message = self.store.messages.get(id.0)?;
+        match self.store.queues.at(message.queue).role {
             Role::Named | Role::Temporary(_) => Some(message),
             Role::Subscription { .. } | Role::Leaving => None,
         }
@@ -114,24 +117,24 @@ impl Engine {
     /// A message that is about to be forgotten lets go of its place in the log.
     pub(crate) fn forget_record(&mut self, id: MessageId, effects: &mut Effects) {
         let bytes = self.snapshot_bytes_of(self.living(id));
-        self.totals.snapshot_bytes -= bytes;
-        let Some(mut message) = self.messages.remove(id.0) else { return };
-        assert!(self.queues.at(message.queue).is_leaving(), "what stays keeps its record");
-        self.groups.release(&message, effects);
+        self.store.totals.snapshot_bytes -= bytes;
+        let Some(mut message) = self.store.messages.remove(id.0) else { return };
+        assert!(self.store.queues.at(message.queue).is_leaving(), "what stays keeps its record");
+        self.bodies.groups.release(&message, effects);
         self.unaccount(id, &message);
         let shared = message.shared();
         message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
         message.durability = Durability::None;
         if message.body.here().is_none() {
             // Nobody will be given it.
-            self.queues.at_mut(message.queue).body_bytes -= message.body_bytes();
+            self.store.queues.at_mut(message.queue).body_bytes -= message.body_bytes();
             message.body = Stored::Here(Arc::default());
         }
         match shared {
             Some(name) => self.separate(name, &mut message, Arc::default()),
             None => self.account(id, &message),
         }
-        self.messages.insert(id.0, message);
+        self.store.messages.insert(id.0, message);
     }
 
     fn orphan_queue(

@@ -48,11 +48,11 @@ impl Drain {
 impl Engine {
     /// A message is in a queue no more.
     pub(crate) fn drained_one(&mut self, slot: QueueSlot) {
-        if !self.is_bounded {
+        if !self.admission.is_bounded {
             return;
         }
-        let now = self.latest;
-        let queue = self.queues.at_mut(slot);
+        let now = self.store.latest;
+        let queue = self.store.queues.at_mut(slot);
         if let Some(age) = queue.policy.bounds.target_age {
             queue.drain.add_one(now, age);
         }
@@ -64,14 +64,14 @@ impl Engine {
     /// for whom it would wait.
     pub(crate) fn may_have_caught_up(&mut self, slot: QueueSlot) {
         let is_timed = |queue: &Queue| queue.policy.bounds.target_age.is_some();
-        if self.is_bounded && self.queues.get(slot).is_some_and(is_timed) {
+        if self.admission.is_bounded && self.store.queues.get(slot).is_some_and(is_timed) {
             self.made_place(slot);
         }
     }
 
     /// A message is settled in a transaction, and waits for nobody any more but its commit.
     pub(crate) fn began_settling(&mut self, slot: QueueSlot) {
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         queue.settling += 1;
         assert!(queue.settling <= queue.counts.leased, "what is settled is held");
         if queue.policy.bounds.target_age.is_some() {
@@ -81,7 +81,7 @@ impl Engine {
 
     /// The transaction ends, one way or the other.
     pub(crate) fn ended_settling(&mut self, slot: QueueSlot) {
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         assert!(queue.settling > 0, "a queue knows what is being settled");
         queue.settling -= 1;
     }
@@ -94,10 +94,10 @@ impl Engine {
         if queue.consumers.is_empty() && matches!(queue.role, Role::Subscription { .. }) {
             return false;
         }
-        if self.oldest_ready(queue).is_some_and(|since| self.latest.since(since) > age) {
+        if self.oldest_ready(queue).is_some_and(|since| self.store.latest.since(since) > age) {
             return true;
         }
-        let drained = queue.drain.count(self.latest, age);
+        let drained = queue.drain.count(self.store.latest, age);
         let is_consumed = drained > 0 || !queue.consumers.is_empty();
         // A consumer that commits many at once needs all of them before any of them can leave.
         let there = queue.counts.ready + queue.counts.leased - queue.settling;

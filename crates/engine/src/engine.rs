@@ -16,7 +16,7 @@ use crate::answering::Shown;
 use crate::body_waits::Awaited;
 use crate::feeding::Allowance;
 use crate::groups::Groups;
-use crate::keys::Keys;
+use crate::keys::Keyspace;
 use crate::lists::{is_for_list_link, says_arrived};
 use crate::log::Log;
 use crate::memory::{Memory, beside_messages_max};
@@ -36,48 +36,88 @@ use crate::topics::Topics;
 use crate::woken::Woken;
 use crate::{DeadLettersMax, Effects, EngineOptions, QueuePolicies};
 
-/// Queues, leases and timers. See the crate's documentation for how to drive it.
+/// A message broker without input and output. See the crate's documentation for how to drive it.
 #[derive(Debug)]
 pub struct Engine {
+    pub(crate) context: Context,
+    pub(crate) log: Log,
+    pub(crate) store: MessageStore,
+    pub(crate) bodies: Bodies,
+    pub(crate) directory: Directory,
+    pub(crate) sessions: Sessions,
+    pub(crate) admission: Admission,
+    pub(crate) transactions: Transactions,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) dedup: SendIds,
+    pub(crate) replies: Shown,
+    pub(crate) recovery: Recovery,
+}
+
+/// Options that hold for the engine's life.
+#[derive(Debug)]
+pub(crate) struct Context {
     pub(crate) policy: StorePolicy,
-    pub(crate) queue_policies: QueuePolicies,
-    pub(crate) own_policies: OwnPolicies,
-    /// Some queues may not hold any number of messages.
-    pub(crate) is_bounded: bool,
     pub(crate) formats: Formats,
-    pub(crate) dead_letter_queue: QueueName,
-    pub(crate) dead_letters_max: DeadLettersMax,
-    /// There are more of them since this step.
-    pub(crate) has_to_evict: bool,
+}
+
+/// Messages by id, the queues that index them, timers, and the time.
+#[derive(Debug)]
+pub(crate) struct MessageStore {
     pub(crate) messages: Pages<Box<Message>>,
     /// Order to id, of those messages whose order is not their id. A negative order is there as its
     /// two's complement.
     pub(crate) reordered: Pages<MessageId>,
     pub(crate) queues: Queues,
-    pub(crate) topics: Topics,
-    pub(crate) subscriptions: Subscriptions,
-    pub(crate) keys: Keys,
-    pub(crate) sessions: Sessions,
     pub(crate) timers: Timers,
-    pub(crate) groups: Groups,
-    pub(crate) memory: Memory,
-    pub(crate) sharing: Sharing,
-    pub(crate) awaited: Awaited,
-    /// Which sessions observe which keys.
-    pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
-    pub(crate) send_ids: SendIds,
-    pub(crate) log: Log,
-    pub(crate) shown: Shown,
-    /// Commits that wait for room, the first to come first.
-    pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
-    pub(crate) pacing: Pacing,
-    /// Queues that hold more than they may, since there was no room for dead letters.
-    pub(crate) overfull: BTreeSet<QueueSlot>,
     pub(crate) next: Next,
-    /// The latest moment it was told.
+    /// The latest moment the engine was given.
     pub(crate) latest: Nanos,
     pub(crate) totals: Totals,
-    pub(crate) recovery: Recovery,
+}
+
+/// Bodies of messages: in memory, shared, in the log or in the spill, and the waits for them.
+#[derive(Debug)]
+pub(crate) struct Bodies {
+    pub(crate) memory: Memory,
+    pub(crate) sharing: Sharing,
+    pub(crate) groups: Groups,
+    pub(crate) awaited: Awaited,
+}
+
+/// Topics, subscriptions and the policies of queues, by name.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    pub(crate) topics: Topics,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) queue_policies: QueuePolicies,
+    pub(crate) own_policies: OwnPolicies,
+    pub(crate) dead_letter_queue: QueueName,
+    pub(crate) dead_letters_max: DeadLettersMax,
+    /// Queues and topics that go with their sessions.
+    pub(crate) temporaries: usize,
+}
+
+/// Sends that wait for room, and queues that hold more than their bounds.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(crate) pacing: Pacing,
+    /// Some queues may not hold any number of messages.
+    pub(crate) is_bounded: bool,
+    /// Queues that hold more than they may, since there was no room for dead letters.
+    pub(crate) overfull: BTreeSet<QueueSlot>,
+    /// There are more dead letters than may be since this step.
+    pub(crate) has_to_evict: bool,
+}
+
+/// The state that open transactions share; their parts are in their sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Transactions {
+    /// Commits that wait for room, the first to come first.
+    pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
+    /// Which sessions observe which keys.
+    pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
+    /// What the parts of all open transactions count for.
+    pub(crate) uncommitted_bytes: usize,
 }
 
 /// What numbers come next.
@@ -103,10 +143,6 @@ pub(crate) struct Totals {
     pub(crate) dead_letters: DeadLetterStatistics,
     /// What all journalled messages may take in a snapshot.
     pub(crate) snapshot_bytes: u64,
-    /// What the parts of all open transactions count for.
-    pub(crate) uncommitted_bytes: usize,
-    /// Queues and topics that go with their sessions.
-    pub(crate) temporaries: usize,
     /// See [`Engine::steps`].
     pub(crate) steps: u64,
 }
@@ -138,41 +174,50 @@ impl Engine {
     /// An engine without messages or sessions, and with no queues but those that are kept.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
-        Self {
+        let bound = options.memory_limit;
+        let bodies = Bodies {
             memory: Memory::new(&options),
             sharing: Sharing::default(),
-            policy: options.policy,
-            queues: Queues::new(&options.queue_policies, options.memory_limit),
-            is_bounded: options.queue_policies.are_bounded(),
-            queue_policies: options.queue_policies,
-            own_policies: OwnPolicies::default(),
-            formats: options.formats,
-            dead_letter_queue: options.dead_letter_queue,
-            dead_letters_max: options.dead_letters_max,
-            has_to_evict: false,
-            messages: Pages::new(),
-            reordered: Pages::new(),
-            topics: Topics::new(),
-            subscriptions: Subscriptions::new(),
-            keys: Keys::default(),
-            sessions: Sessions::new(),
-            timers: Timers::default(),
             groups: Groups::default(),
             awaited: Awaited::default(),
-            observed: BTreeMap::new(),
-            send_ids: SendIds::new(
+        };
+        Self {
+            context: Context { policy: options.policy, formats: options.formats },
+            log: Log::new(options.policy, options.frame_bytes_max),
+            store: MessageStore {
+                messages: Pages::new(),
+                reordered: Pages::new(),
+                queues: Queues::new(&options.queue_policies, bound),
+                timers: Timers::default(),
+                next: Next { message: 1, front: -1, buried: 1, ticket: 1 },
+                latest: Nanos::ZERO,
+                totals: Totals::default(),
+            },
+            bodies,
+            admission: Admission {
+                pacing: Pacing::new(options.pace_max),
+                is_bounded: options.queue_policies.are_bounded(),
+                overfull: BTreeSet::new(),
+                has_to_evict: false,
+            },
+            directory: Directory {
+                topics: Topics::new(),
+                subscriptions: Subscriptions::new(),
+                queue_policies: options.queue_policies,
+                own_policies: OwnPolicies::default(),
+                dead_letter_queue: options.dead_letter_queue,
+                dead_letters_max: options.dead_letters_max,
+                temporaries: 0,
+            },
+            sessions: Sessions::new(),
+            transactions: Transactions::default(),
+            keyspace: Keyspace::default(),
+            dedup: SendIds::new(
                 options.send_id_window,
                 options.send_ids_max,
-                beside_messages_max(options.memory_limit),
+                beside_messages_max(bound),
             ),
-            log: Log::new(options.policy, options.frame_bytes_max),
-            shown: Shown::new(options.reply_bytes_max),
-            awaiting: VecDeque::new(),
-            pacing: Pacing::new(options.pace_max),
-            overfull: BTreeSet::new(),
-            next: Next { message: 1, front: -1, buried: 1, ticket: 1 },
-            latest: Nanos::ZERO,
-            totals: Totals::default(),
+            replies: Shown::new(options.reply_bytes_max),
             recovery: Recovery::default(),
         }
     }
@@ -278,7 +323,7 @@ impl Engine {
         };
         let arrived = says_arrived(&command);
         let floor = if arrived { self.settle_popped(slot, effects) } else { DependsOn::NOTHING };
-        let command = if self.memory.has_away() {
+        let command = if self.bodies.memory.has_away() {
             self.unless_awaiting(slot, command, floor, effects)
         } else {
             Some(command)
@@ -319,8 +364,8 @@ impl Engine {
     /// When [`Engine::handle_timeout`] is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        let goes_on = self.awaited.is_disturbed() || self.is_memory_to_be_had();
-        goes_on.then_some(self.latest).or_else(|| self.timers.first().map(|(at, _)| at))
+        let goes_on = self.bodies.awaited.is_disturbed() || self.is_memory_to_be_had();
+        goes_on.then_some(self.store.latest).or_else(|| self.store.timers.first().map(|(at, _)| at))
     }
 
     /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things, and fewer where
@@ -328,16 +373,16 @@ impl Engine {
     /// while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
         self.advance(now);
-        let last_step = self.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
-        if self.awaited.is_disturbed() {
+        let last_step = self.store.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
+        if self.bodies.awaited.is_disturbed() {
             self.go_on_looking(effects);
         }
         self.notice_memory();
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
-            match self.timers.first() {
+            match self.store.timers.first() {
                 Some((at, timer))
-                    if at <= self.latest
-                        && self.totals.steps < last_step
+                    if at <= self.store.latest
+                        && self.store.totals.steps < last_step
                         && self.log.takes_change() =>
                 {
                     self.fire(timer, effects);
@@ -381,7 +426,7 @@ impl Engine {
     /// before it.
     #[must_use]
     pub fn latest_time(&self) -> Nanos {
-        self.latest
+        self.store.latest
     }
 
     /// What all calls so far have cost, in steps of some 50 ns: [`limits::COMMAND_STEPS`] a command
@@ -389,13 +434,13 @@ impl Engine {
     /// consumer there. Who must not be kept busy for long by one client counts these.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.totals.steps
+        self.store.totals.steps
     }
 
     /// All queues together.
     #[must_use]
     pub fn statistics(&self) -> BrokerStatistics {
-        let Totals { counts, expired, messages, waiting, dead_letters, .. } = self.totals;
+        let Totals { counts, expired, messages, waiting, dead_letters, .. } = self.store.totals;
         BrokerStatistics {
             urgent: counts.urgent,
             ready: counts.ready,
@@ -404,7 +449,7 @@ impl Engine {
             buried: counts.buried,
             expired_total: expired,
             messages_total: messages,
-            queues: self.queues.count() as u64,
+            queues: self.store.queues.count() as u64,
             waiting,
             dead_letters,
         }
@@ -413,22 +458,22 @@ impl Engine {
     /// What became of messages that are dead.
     #[must_use]
     pub const fn dead_letters(&self) -> DeadLetterStatistics {
-        self.totals.dead_letters
+        self.store.totals.dead_letters
     }
 
     /// How many messages and keys end by `now`, for their time is over then.
     #[must_use]
     pub fn ending_by(&self, now: Nanos) -> u64 {
         let ending = |timer| match timer {
-            Timer::Values => self.keys.values.due(now).count() as u64,
-            Timer::End(slot) => self.queues.at(slot).counts.sum(),
+            Timer::Values => self.keyspace.values.due(now).count() as u64,
+            Timer::End(slot) => self.store.queues.at(slot).counts.sum(),
             Timer::Expire(slot) => {
-                let expiring = &self.queues.at(slot).expiring;
+                let expiring = &self.store.queues.at(slot).expiring;
                 expiring.range(..=(now, MessageId(u64::MAX))).count() as u64
             }
             _ => 0,
         };
-        self.timers.due(now).map(ending).sum()
+        self.store.timers.due(now).map(ending).sum()
     }
 
     /// Does what a session asks, or asked before and had to wait for.
@@ -569,12 +614,12 @@ impl Engine {
 
     /// A call begins.
     pub(crate) fn advance(&mut self, now: Nanos) {
-        self.latest = self.latest.max(now);
+        self.store.latest = self.store.latest.max(now);
         self.log.begin_call();
     }
 
     pub(crate) fn took_steps(&mut self, count: usize) {
-        self.totals.steps += count as u64;
+        self.store.totals.steps += count as u64;
     }
 
     /// Refuses a command on a key. Where that tells what is there, it waits for it as any answer

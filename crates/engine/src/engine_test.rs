@@ -26,7 +26,7 @@ const LINK: LinkId = LinkId(0);
 #[test]
 fn one_queue_too_many_is_refused() {
     let mut pair = Pair::new();
-    pair.engine.queues.count_max = 2;
+    pair.engine.store.queues.count_max = 2;
     assert_eq!(pair.watch("b"), Reply::Done);
     let refused = Reply::Refused(Refusal::TooManyQueues { max: 2 });
     assert_eq!(pair.watch("c"), refused);
@@ -40,7 +40,7 @@ fn one_queue_too_many_is_refused() {
 #[test]
 fn dead_letters_have_a_queue_though_there_are_too_many() {
     let mut pair = Pair::new();
-    pair.engine.queues.count_max = 1;
+    pair.engine.store.queues.count_max = 1;
     let message = NewMessage { expires: Some(Nanos(2)), ..new_message() };
     pair.run(Command::Put { link: LINK, message, transaction: None });
     assert_eq!(pair.produce("another"), Reply::Refused(Refusal::TooManyQueues { max: 1 }));
@@ -145,7 +145,7 @@ fn entry(order: i64) -> Entry {
 fn check_sees_what_is_wrong() {
     type Damage = fn(&mut Engine);
     let damages: [(&str, Damage); 24] = [
-        ("messages by state", |engine| engine.totals.counts.ready += 1),
+        ("messages by state", |engine| engine.store.totals.counts.ready += 1),
         ("ready in default", |engine| engine.queue().counts.ready += 1),
         ("is in the index of its state", |engine| {
             engine.queue().dispatch.remove(entry(3));
@@ -162,21 +162,21 @@ fn check_sees_what_is_wrong() {
             engine.message(3).body = Stored::away(bytes);
         }),
         ("bodies that may leave are counted", |engine| {
-            engine.memory.movable += 1;
+            engine.bodies.memory.movable += 1;
         }),
         ("no timer is set for nothing", |engine| {
-            engine.timers.change(Timer::Pause(QueueSlot(0)), None, Some(Nanos::SECOND));
+            engine.store.timers.change(Timer::Pause(QueueSlot(0)), None, Some(Nanos::SECOND));
         }),
         ("is set for", |engine| {
-            let (at, timer) = engine.timers.first().unwrap();
-            engine.timers.change(timer, Some(at), None);
+            let (at, timer) = engine.store.timers.first().unwrap();
+            engine.store.timers.change(timer, Some(at), None);
         }),
         ("nobody waits for queue default while it has a message to give", |engine| {
             let key = ConsumerKey { session: SessionSlot(0), link: LINK };
             engine.queue().dispatch.wait(1, key);
         }),
-        ("consumers that wait", |engine| engine.totals.waiting += 1),
-        ("has a number given out", |engine| engine.next.message = 3),
+        ("consumers that wait", |engine| engine.store.totals.waiting += 1),
+        ("has a number given out", |engine| engine.store.next.message = 3),
         ("is held by who holds it", |engine| {
             engine.sessions.at_mut(SessionSlot(0)).held.insert(MessageId(3));
         }),
@@ -233,7 +233,7 @@ fn a_full_device_refuses_a_transaction_of_too_many_settlements() {
         pair.run(Command::Begin { transaction: TransactionId(1) });
         for number in 1..=count {
             let message = MessageId(number);
-            if pair.engine.messages.get(number).is_none() {
+            if pair.engine.store.messages.get(number).is_none() {
                 let message = new_message();
                 pair.run(Command::Put { link: LINK, message, transaction: None });
             }
@@ -261,7 +261,7 @@ fn a_full_device_refuses_a_transaction_of_too_many_settlements() {
 
 impl Engine {
     fn queue(&mut self) -> &mut crate::queue::Queue {
-        self.queues.at_mut(QueueSlot(0))
+        self.store.queues.at_mut(QueueSlot(0))
     }
 
     fn view(&mut self) -> &mut crate::views::View {
@@ -274,7 +274,7 @@ impl Engine {
     }
 
     fn message(&mut self, number: u64) -> &mut Message {
-        self.messages.get_mut(number).unwrap()
+        self.store.messages.get_mut(number).unwrap()
     }
 }
 

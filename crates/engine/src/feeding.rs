@@ -145,7 +145,7 @@ impl Engine {
         mode: ConsumerMode,
     ) -> Result<(), Refusal> {
         assert!(!self.is_consumer(key), "a link is opened once");
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         let interest = match mode {
             ConsumerMode::Browse => Interest::Browse(Browsing::new(selector)),
             ConsumerMode::Take => {
@@ -216,7 +216,7 @@ impl Engine {
             feed.limit = feed.delivered;
             let slot = feed.queue;
             self.line_up(key);
-            self.queues.at_mut(slot).draining.remove(&key);
+            self.store.queues.at_mut(slot).draining.remove(&key);
         }
     }
 
@@ -227,7 +227,7 @@ impl Engine {
         feed.limit = feed.delivered;
         self.line_up(key);
         let feed = self.sessions.at_mut(key.session).feeds.remove(&key.link)?;
-        let queue = self.queues.at_mut(feed.queue);
+        let queue = self.store.queues.at_mut(feed.queue);
         queue.draining.remove(&key);
         queue.browsers.remove(&key);
         let was_known = queue.consumers.remove(&key);
@@ -236,7 +236,7 @@ impl Engine {
             Interest::Take { view: Some(view), .. } => queue.part_view(&view),
             Interest::Take { view: None, .. } => {}
             Interest::Browse(browsing) => {
-                self.timers.change(Timer::Browse(key), browsing.resumes, None);
+                self.store.timers.change(Timer::Browse(key), browsing.resumes, None);
             }
         }
         self.release_groups(key, feed.queue);
@@ -246,7 +246,7 @@ impl Engine {
 
     /// A consumer has gone from this queue; the queue may go with it.
     pub(crate) fn part_queue(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        match self.queues.get(slot).map(|queue| queue.role) {
+        match self.store.queues.get(slot).map(|queue| queue.role) {
             Some(Role::Subscription { number, .. }) => self.end_if_unused(number, effects),
             _ => self.remove_if_idle(slot),
         }
@@ -271,7 +271,7 @@ impl Engine {
             return Outcome::NOTHING;
         }
         self.line_up(key);
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         if drain {
             queue.draining.insert(key);
         } else {
@@ -285,7 +285,7 @@ impl Engine {
         self.leave(id);
         let message = self.living_mut(id);
         message.delivered = message.delivered.saturating_add(1);
-        self.enter(id, State::Held { holder: key.session, since: self.latest });
+        self.enter(id, State::Held { holder: key.session, since: self.store.latest });
     }
 
     /// A consumer got a message, which counts for so many bytes: the others are before it now.
@@ -295,8 +295,8 @@ impl Engine {
         feed.delivered += 1;
         feed.bytes += charge;
         if let Some(turn) = feed.turn_mut() {
-            turn.place = Some(self.next.ticket);
-            self.next.ticket += 1;
+            turn.place = Some(self.store.next.ticket);
+            self.store.next.ticket += 1;
         }
         if feed.is_hungry() {
             self.line_up_behind(key);
@@ -313,18 +313,18 @@ impl Engine {
         let Interest::Take { view, turn } = &mut feed.interest else { return };
         match turn.ticket {
             None if is_hungry => {
-                let place = *turn.place.get_or_insert(self.next.ticket);
-                self.next.ticket = self.next.ticket.max(place + 1);
+                let place = *turn.place.get_or_insert(self.store.next.ticket);
+                self.store.next.ticket = self.store.next.ticket.max(place + 1);
                 turn.ticket = turn.place;
                 let view = view.clone();
                 self.seat_lone(slot);
-                self.queues.at_mut(slot).dispatch_of(view.as_ref()).wait(place, key);
-                self.totals.waiting += 1;
+                self.store.queues.at_mut(slot).dispatch_of(view.as_ref()).wait(place, key);
+                self.store.totals.waiting += 1;
             }
             Some(ticket) if !is_hungry => {
-                self.queues.at_mut(slot).dispatch_of(view.as_ref()).stop_waiting(ticket);
+                self.store.queues.at_mut(slot).dispatch_of(view.as_ref()).stop_waiting(ticket);
                 turn.ticket = None;
-                self.totals.waiting -= 1;
+                self.store.totals.waiting -= 1;
             }
             _ => {}
         }
@@ -339,7 +339,7 @@ impl Engine {
         else {
             return;
         };
-        let queue = self.queues.at_mut(feed.queue);
+        let queue = self.store.queues.at_mut(feed.queue);
         if queue.views.is_empty() && queue.dispatch.waiting().len() == 1 {
             return;
         }
@@ -351,7 +351,7 @@ impl Engine {
 
     /// Another is about to wait at this queue: who waits there alone takes its own place.
     pub(crate) fn seat_lone(&mut self, slot: QueueSlot) {
-        let dispatch = &mut self.queues.at_mut(slot).dispatch;
+        let dispatch = &mut self.store.queues.at_mut(slot).dispatch;
         let waiting = dispatch.waiting();
         let Some((ticket, key)) = waiting.first_key_value().filter(|_| waiting.len() == 1) else {
             return;
@@ -369,8 +369,8 @@ impl Engine {
 
     /// Tells those who drain that nothing more is there for them, if that is certain.
     pub(crate) fn end_drains(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        let Some(queue) = self.queues.get(slot) else { return };
-        let is_unsure = queue.is_expiring(self.latest) && queue.pause.is_none();
+        let Some(queue) = self.store.queues.get(slot) else { return };
+        let is_unsure = queue.is_expiring(self.store.latest) && queue.pause.is_none();
         if queue.draining.is_empty() || is_unsure {
             return;
         }
@@ -393,14 +393,14 @@ impl Engine {
         feed.limit = feed.delivered;
         let (slot, delivered) = (feed.queue, feed.delivered);
         self.line_up(key);
-        self.queues.at_mut(slot).draining.remove(&key);
+        self.store.queues.at_mut(slot).draining.remove(&key);
         let reply = Reply::Drained { link: key.link, delivered };
         effects.reply(self.sessions.at(key.session).id, self.log.after_all(), reply);
     }
 
     /// What was over went otherwise than by time: who drains hears soon if nothing else is there.
     pub(crate) fn end_drains_later(&mut self, slot: QueueSlot) {
-        if self.queues.get(slot).is_some_and(|queue| !queue.draining.is_empty()) {
+        if self.store.queues.get(slot).is_some_and(|queue| !queue.draining.is_empty()) {
             self.resume_later(slot);
         }
     }
@@ -408,22 +408,22 @@ impl Engine {
     /// A step left something to do, a delivery or a view: the queue goes on with it, by time, at
     /// once.
     pub(crate) fn resume_later(&mut self, slot: QueueSlot) {
-        self.resume_at(slot, self.latest);
+        self.resume_at(slot, self.store.latest);
     }
 
     /// The same; of what is due the earliest is first.
     pub(crate) fn resume_at(&mut self, slot: QueueSlot, at: Nanos) {
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         if queue.resumes.is_none() {
             queue.resumes = Some(at);
-            self.timers.change(Timer::Resume(slot), None, Some(at));
+            self.store.timers.change(Timer::Resume(slot), None, Some(at));
         }
     }
 
     /// The queue goes on with what was too much for one step.
     pub(crate) fn resume(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
-        let before = self.queues.at_mut(slot).resumes.take();
-        self.timers.change(Timer::Resume(slot), before, None);
+        let before = self.store.queues.at_mut(slot).resumes.take();
+        self.store.timers.change(Timer::Resume(slot), before, None);
         self.scan_views(slot);
         self.evict_dead_letters(slot, effects);
         slot

@@ -29,7 +29,7 @@ pub(crate) use values::{Value, Values};
 
 /// What is known of keys beside the queues.
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct Keyspace {
     pub(crate) values: Values,
     /// Queues of a name that hold ready messages, but for those that a value hides.
     pub(crate) lists: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Keys {
     recovered: BTreeMap<QueueName, ListLifetime>,
 }
 
-impl Keys {
+impl Keyspace {
     /// Lists that have a lifetime.
     pub(crate) fn limited_count(&self) -> usize {
         self.limited.len()
@@ -101,7 +101,7 @@ impl Engine {
 
     /// Whether a name is that of a small value, so that it is no list.
     pub(crate) fn is_value(&self, name: &QueueName) -> bool {
-        self.keys.values.get(name, self.latest).is_some()
+        self.keyspace.values.get(name, self.store.latest).is_some()
     }
 
     /// What is found by this name.
@@ -114,14 +114,14 @@ impl Engine {
 
     /// The queue of this name if it is a list: also behind a value.
     pub(crate) fn find_list(&mut self, name: &QueueName) -> Option<QueueSlot> {
-        let slot = self.queues.find(name.as_str())?;
+        let slot = self.store.queues.find(name.as_str())?;
         self.end_list_if_over(slot);
-        self.queues.at(slot).is_list().then_some(slot)
+        self.store.queues.at(slot).is_list().then_some(slot)
     }
 
     /// A key whose time is over goes now rather than by time.
     pub(crate) fn notice_end(&mut self, name: &QueueName, effects: &mut Effects) {
-        if self.keys.values.holds(name) && !self.is_value(name) {
+        if self.keyspace.values.holds(name) && !self.is_value(name) {
             self.delete_value(name, effects);
         }
         self.find_list(name);
@@ -129,22 +129,22 @@ impl Engine {
 
     /// How durable what is said of keys is.
     pub(crate) fn key_level(&self) -> Durability {
-        self.policy.durability(Persistence::Persistent)
+        self.context.policy.durability(Persistence::Persistent)
     }
 
     /// A ready message came into an empty queue of a name.
     pub(crate) fn list_began(&mut self, slot: QueueSlot) {
-        let name = &self.queues.at(slot).name;
-        self.keys.lists += u64::from(!self.keys.values.holds(name));
-        if self.keys.stale.contains(name) {
-            self.keys.unstated.insert(name.clone());
+        let name = &self.store.queues.at(slot).name;
+        self.keyspace.lists += u64::from(!self.keyspace.values.holds(name));
+        if self.keyspace.stale.contains(name) {
+            self.keyspace.unstated.insert(name.clone());
         }
     }
 
     /// The last ready message of a queue of a name has gone, and the list's deadline with it.
     pub(crate) fn list_ended(&mut self, slot: QueueSlot) {
-        let queue = self.queues.at(slot);
-        self.keys.lists -= u64::from(!self.keys.values.holds(&queue.name));
+        let queue = self.store.queues.at(slot);
+        self.keyspace.lists -= u64::from(!self.keyspace.values.holds(&queue.name));
         if queue.lifetime.at.is_some() {
             let over = queue.lifetime.over;
             self.change_lifetime(slot, ListLifetime { at: None, over });

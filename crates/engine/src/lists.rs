@@ -117,9 +117,9 @@ impl Engine {
         name: &QueueName,
     ) -> Result<Option<QueueSlot>, Refusal> {
         self.check_is_list(name)?;
-        let Some(slot) = self.queues.find(name.as_str()) else { return Ok(None) };
+        let Some(slot) = self.store.queues.find(name.as_str()) else { return Ok(None) };
         self.end_list_if_over(slot);
-        match self.queues.at(slot).role {
+        match self.store.queues.at(slot).role {
             Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
             _ => Ok(Some(slot)),
         }
@@ -133,12 +133,12 @@ impl Engine {
     /// How many elements there are.
     pub(crate) fn elements_count(&mut self, slot: QueueSlot) -> u64 {
         self.end_list_if_over(slot);
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         let ready = queue.counts.ready;
-        if !queue.is_expiring(self.latest) {
+        if !queue.is_expiring(self.store.latest) {
             return ready;
         }
-        let over = queue.expiring.range(..=(self.latest, MessageId(u64::MAX)));
+        let over = queue.expiring.range(..=(self.store.latest, MessageId(u64::MAX)));
         let is_ready = |id| self.living(id).state() == State::Ready && !self.is_doomed(id);
         let ready_over = over.clone().filter(|(_, id)| is_ready(*id));
         let (looked, ready_over) = (over.count(), ready_over.count());
@@ -153,8 +153,8 @@ impl Engine {
         end: End,
         first: Option<(u32, i64)>,
     ) -> impl Iterator<Item = MessageId> {
-        let queue = self.queues.at(slot);
-        let is_expiring = queue.is_expiring(self.latest);
+        let queue = self.store.queues.at(slot);
+        let is_expiring = queue.is_expiring(self.store.latest);
         core::iter::successors(first, move |at| queue.dispatch.ready().next_from(end, *at))
             .map(|(_, order)| self.message_of(order))
             .filter(move |id| !is_expiring || !self.is_over(*id))
@@ -162,12 +162,12 @@ impl Engine {
 
     /// All elements from an end on.
     pub(crate) fn elements(&self, slot: QueueSlot, end: End) -> impl Iterator<Item = MessageId> {
-        self.elements_from(slot, end, self.queues.at(slot).dispatch.ready().at_end(end))
+        self.elements_from(slot, end, self.store.queues.at(slot).dispatch.ready().at_end(end))
     }
 
     pub(crate) fn element_of(&self, id: MessageId) -> Element {
         let message = self.living(id);
-        let (format, payload) = (message.format, Payload::by(&self.formats));
+        let (format, payload) = (message.format, Payload::by(&self.context.formats));
         Element { format, payload, body: self.body_of(id, message) }
     }
 

@@ -29,9 +29,9 @@ impl Engine {
         count: usize,
         mut tell: impl FnMut(Logged<'_>),
     ) -> Option<MessageId> {
-        let mut messages = self.messages.iter_from(first.0);
+        let mut messages = self.store.messages.iter_from(first.0);
         for (number, message) in messages.by_ref().take(count) {
-            let queue = self.queues.get(message.queue).filter(|_| message.is_journalled());
+            let queue = self.store.queues.get(message.queue).filter(|_| message.is_journalled());
             let Some(queue) = queue else { continue };
             tell(Logged {
                 lsn: message.location,

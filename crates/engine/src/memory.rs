@@ -18,7 +18,7 @@ use model::{
     Away, Body, BodyPlace, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits,
 };
 
-use crate::engine::Engine;
+use crate::engine::{Bodies, Engine};
 use crate::message::{Message, Stored};
 use crate::policy::EngineOptions;
 use crate::queue::QueueSlot;
@@ -264,8 +264,8 @@ impl Engine {
     /// Tells up to which frame the log can be read back. Bodies leave memory now, where it is too
     /// full.
     pub fn set_written(&mut self, written: Lsn) {
-        if written > self.memory.written {
-            self.memory.written = written;
+        if written > self.bodies.memory.written {
+            self.bodies.memory.written = written;
             self.line_up_written();
         }
         self.trim();
@@ -274,38 +274,38 @@ impl Engine {
     /// Bytes of memory that messages take, with those of transactions that are open.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        self.memory.movable + self.resting_bytes()
+        self.bodies.memory.movable + self.resting_bytes()
     }
 
     /// Bytes that open transactions hold.
     #[must_use]
     pub fn uncommitted_bytes(&self) -> usize {
-        self.totals.uncommitted_bytes
+        self.transactions.uncommitted_bytes
     }
 
     /// Bytes that open transactions may hold together, and one by itself.
     #[must_use]
     pub fn uncommitted_max(&self) -> usize {
-        self.memory.uncommitted_max()
+        self.bodies.memory.uncommitted_max()
     }
 
     /// How often a body has left memory, or come into a queue from elsewhere without being in it.
     #[must_use]
     pub fn went_away(&self) -> u64 {
-        self.memory.went
+        self.bodies.memory.went
     }
 
     /// Whether any message's body has left memory: an answer may then name it in place of its
     /// bytes.
     #[must_use]
     pub const fn has_away(&self) -> bool {
-        self.memory.has_away()
+        self.bodies.memory.has_away()
     }
 
     /// How many bodies have left memory.
     #[must_use]
     pub const fn away(&self) -> u64 {
-        self.memory.away
+        self.bodies.memory.away
     }
 
     /// Whether who waits for memory goes on waiting: for what is taken, or for what leaves.
@@ -316,49 +316,55 @@ impl Engine {
     /// Whether nothing new is taken: all that may leave memory could not make room for it. Those
     /// who wait for it do not count.
     pub(crate) fn is_memory_full(&self) -> bool {
-        let limit = self.memory.limit;
+        let limit = self.bodies.memory.limit;
         let stuck = self.stuck_bytes();
         // What may leave does so in steps, each larger than what one command brings.
-        let is_stuck = (stuck > limit / 4 && self.memory.fat.is_empty()) || stuck > limit / 2;
-        let resting = self.resting_bytes() - self.pacing.for_memory_bytes;
-        resting + self.memory.spilling.stuck_bytes() >= limit / 8 * 7 || is_stuck
+        let is_stuck =
+            (stuck > limit / 4 && self.bodies.memory.fat.is_empty()) || stuck > limit / 2;
+        let resting = self.resting_bytes() - self.admission.pacing.for_memory_bytes;
+        resting + self.bodies.memory.spilling.stuck_bytes() >= limit / 8 * 7 || is_stuck
     }
 
     /// Whether memory surely takes all of these one by one, and is not full before the last.
     pub(crate) fn surely_keeps(&self, bodies: &[Arc<[u8]>]) -> bool {
-        let limit = self.memory.limit;
+        let limit = self.bodies.memory.limit;
         let bytes: u64 = bodies.iter().map(|body| MESSAGE_BYTES + charge(body.len())).sum();
-        let resting = self.resting_bytes() + self.memory.spilling.stuck_bytes();
+        let resting = self.resting_bytes() + self.bodies.memory.spilling.stuck_bytes();
         resting + bytes < limit / 8 * 7 && self.stuck_bytes() + bytes <= limit / 4
     }
 
     /// Whether much of what should have left is here.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.stuck_bytes() > self.memory.limit / 8
+        self.stuck_bytes() > self.bodies.memory.limit / 8
     }
 
     /// Bytes that should have left, but for the sake of those who wait for memory: these would
     /// wait for themselves.
     fn stuck_bytes(&self) -> u64 {
-        let resting = self.resting_bytes() - self.pacing.for_memory_bytes;
-        self.memory.movable.saturating_sub(self.memory.movable_beside(resting))
+        let resting = self.resting_bytes() - self.admission.pacing.for_memory_bytes;
+        self.bodies.memory.movable.saturating_sub(self.bodies.memory.movable_beside(resting))
     }
 
     /// What does not leave.
     fn resting_bytes(&self) -> u64 {
-        let messages = self.messages.len() as u64 * MESSAGE_BYTES;
-        let waiting = self.pacing.memory_bytes + self.awaited.bytes;
-        let beside = waiting + self.queues.memory_bytes();
-        let places = self.memory.spilling.places_bytes() + self.sharing.memory_bytes();
+        let messages = self.store.messages.len() as u64 * MESSAGE_BYTES;
+        let waiting = self.admission.pacing.memory_bytes + self.bodies.awaited.bytes;
+        let beside = waiting + self.store.queues.memory_bytes();
+        let places =
+            self.bodies.memory.spilling.places_bytes() + self.bodies.sharing.memory_bytes();
         let beside = beside + self.beside_messages_bytes();
-        self.memory.fixed + messages + places + beside + self.totals.uncommitted_bytes as u64
+        self.bodies.memory.fixed
+            + messages
+            + places
+            + beside
+            + self.transactions.uncommitted_bytes as u64
     }
 
     /// Small values, names of messages and selectors of subscriptions, beyond the usual.
     fn beside_messages_bytes(&self) -> u64 {
-        let all = self.keys.values.memory_bytes()
-            + self.send_ids.memory_bytes()
-            + self.subscriptions.selectors_bytes();
+        let all = self.keyspace.values.memory_bytes()
+            + self.dedup.memory_bytes()
+            + self.directory.subscriptions.selectors_bytes();
         all.saturating_sub(BESIDE_MESSAGES_FREE)
     }
 
@@ -372,25 +378,25 @@ impl Engine {
     /// A body is there, here or elsewhere.
     pub(crate) fn settle_body(&mut self, id: MessageId, kept: &Kept<'_>, push: Push) {
         if let Some(place) = kept.spilled {
-            self.memory.spilling.lies(place, id);
+            self.bodies.memory.spilling.lies(place, id);
         }
         let Stored::Here(body) = kept.stored else {
-            self.memory.away += 1;
-            self.memory.went += 1;
+            self.bodies.memory.away += 1;
+            self.bodies.memory.went += 1;
             return;
         };
         let bytes = charge(body.len());
         if !self.may_leave(kept) {
-            self.memory.fixed += bytes;
+            self.bodies.memory.fixed += bytes;
             return;
         }
-        self.memory.movable += bytes;
-        self.memory.came += 1;
+        self.bodies.memory.movable += bytes;
+        self.bodies.memory.came += 1;
         let is_written = self.is_written(kept);
         if kept.is_only_here() {
-            self.memory.spilling.settle(id, bytes);
+            self.bodies.memory.spilling.settle(id, bytes);
         }
-        let is_in_line = is_written && !self.memory.spilling.is_leaving(id);
+        let is_in_line = is_written && !self.bodies.memory.spilling.is_leaving(id);
         self.change_residents(kept.keeper, |residents| {
             residents.bytes += bytes;
             residents.count += 1;
@@ -399,24 +405,24 @@ impl Engine {
             }
         });
         if !is_written {
-            self.memory.unwritten.push_back(id);
+            self.bodies.memory.unwritten.push_back(id);
         }
     }
 
     /// Whether its body may be elsewhere one day.
     fn may_leave(&self, kept: &Kept<'_>) -> bool {
-        kept.frame.is_some() || self.memory.spilling.is_there()
+        kept.frame.is_some() || self.bodies.memory.spilling.is_there()
     }
 
     /// Whether the log has nothing to write before its body may leave.
     fn is_written(&self, kept: &Kept<'_>) -> bool {
-        kept.frame.is_none_or(|frame| frame <= self.memory.written)
+        kept.frame.is_none_or(|frame| frame <= self.bodies.memory.written)
     }
 
     /// The body of that name.
     pub(crate) fn kept(&self, name: MessageId) -> Option<Kept<'_>> {
-        let own = || self.messages.get(name.0)?.kept();
-        self.sharing.get(name).map(SharedBody::kept).or_else(own)
+        let own = || self.store.messages.get(name.0)?.kept();
+        self.bodies.sharing.get(name).map(SharedBody::kept).or_else(own)
     }
 
     /// A message goes out of its queue.
@@ -430,22 +436,22 @@ impl Engine {
     /// A body goes, or changes.
     pub(crate) fn move_body_out(&mut self, id: MessageId, kept: &Kept<'_>) {
         if let Some(place) = kept.spilled {
-            self.memory.spilling.lies_no_more(place);
+            self.bodies.memory.spilling.lies_no_more(place);
         }
         let Stored::Here(body) = kept.stored else {
-            self.memory.away -= 1;
-            self.awaited.has_left(away_of(id, kept));
+            self.bodies.memory.away -= 1;
+            self.bodies.awaited.has_left(away_of(id, kept));
             return;
         };
         let bytes = charge(body.len());
         if !self.may_leave(kept) {
-            self.memory.fixed -= bytes;
+            self.bodies.memory.fixed -= bytes;
             return;
         }
         if kept.is_only_here() {
-            self.memory.spilling.unaccount(id, bytes);
+            self.bodies.memory.spilling.unaccount(id, bytes);
         }
-        self.memory.movable -= bytes;
+        self.bodies.memory.movable -= bytes;
         self.change_residents(kept.keeper, |residents| {
             residents.bytes -= bytes;
             residents.count -= 1;
@@ -463,7 +469,8 @@ impl Engine {
     }
 
     fn residents_of(&mut self, keeper: Keeper) -> (&mut ResidentBodies, &mut Memory) {
-        let Self { queues, sharing, memory, .. } = self;
+        let Bodies { sharing, memory, .. } = &mut self.bodies;
+        let queues = &mut self.store.queues;
         let residents = match keeper {
             Keeper::Queue(slot) => &mut queues.at_mut(slot).residents,
             Keeper::Sharing => &mut sharing.residents,
@@ -497,13 +504,13 @@ impl Engine {
 
     /// What has been written since may leave now.
     fn line_up_written(&mut self) {
-        while let Some(id) = self.memory.unwritten.front().copied() {
+        while let Some(id) = self.bodies.memory.unwritten.front().copied() {
             let kept = self.kept(id);
             if kept.is_some_and(|kept| !self.is_written(&kept)) {
                 break;
             }
             let keeper = kept.filter(|kept| self.is_at_home(kept)).map(|kept| kept.keeper);
-            self.memory.unwritten.pop_front();
+            self.bodies.memory.unwritten.pop_front();
             if let Some(keeper) = keeper {
                 self.line_up_at(keeper, id);
             }
@@ -512,10 +519,10 @@ impl Engine {
 
     /// What nobody waits for any more may leave.
     pub(crate) fn let_go(&mut self) {
-        let passed_over = core::mem::take(&mut self.memory.passed_over);
+        let passed_over = core::mem::take(&mut self.bodies.memory.passed_over);
         let (kept, free): (Vec<_>, Vec<_>) =
-            passed_over.into_iter().partition(|id| self.awaited.keeps(*id));
-        self.memory.passed_over = kept;
+            passed_over.into_iter().partition(|id| self.bodies.awaited.keeps(*id));
+        self.bodies.memory.passed_over = kept;
         for id in free.into_iter().rev() {
             self.line_up_to_leave(id);
         }
@@ -523,7 +530,7 @@ impl Engine {
 
     /// What a reader gets for the body of a message.
     pub(crate) fn body_of(&self, id: MessageId, message: &Message) -> Body {
-        if let Some(body) = self.sharing.here(message) {
+        if let Some(body) = self.bodies.sharing.here(message) {
             return Body::Here(Arc::clone(body));
         }
         let (place, name) = self.away_of(id, message);
@@ -554,24 +561,26 @@ impl Engine {
         let (lies, is_shared) = (kept.lies(), kept.keeper == Keeper::Sharing);
         let stays = kept.spilled.filter(|_| is_shared);
         self.with_body(id, push, Stored::Here(body), stays);
-        self.memory.spilling.vacate(lies.filter(|_| !is_shared));
+        self.bodies.memory.spilling.vacate(lies.filter(|_| !is_shared));
     }
 
     /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and
     /// no more than do not hold up others.
     pub(crate) fn trim(&mut self) {
-        let came = core::mem::take(&mut self.memory.came);
-        if self.memory.movable <= self.memory.always && !self.memory.spilling.keeps_back() {
+        let came = core::mem::take(&mut self.bodies.memory.came);
+        if self.bodies.memory.movable <= self.bodies.memory.always
+            && !self.bodies.memory.spilling.keeps_back()
+        {
             return;
         }
         let most = BODIES_PER_TRIM + 2 * came;
-        for id in self.memory.spilling.take_kept_back(most) {
+        for id in self.bodies.memory.spilling.take_kept_back(most) {
             self.line_up_to_leave(id);
         }
         let mut passed = 0;
         while self.is_beyond_movable()
             && passed < most
-            && let Some((_, keeper)) = self.memory.fat.last().copied()
+            && let Some((_, keeper)) = self.bodies.memory.fat.last().copied()
         {
             passed += 1;
             self.put_away_last(keeper);
@@ -581,16 +590,16 @@ impl Engine {
 
     /// Whether there are bodies to leave, and they are in line.
     pub(crate) fn may_trim(&self) -> bool {
-        self.is_beyond_movable() && !self.memory.fat.is_empty()
+        self.is_beyond_movable() && !self.bodies.memory.fat.is_empty()
     }
 
     fn is_beyond_movable(&self) -> bool {
-        self.memory.movable - self.memory.spilling.leaving_bytes > self.movable_max()
+        self.bodies.memory.movable - self.bodies.memory.spilling.leaving_bytes > self.movable_max()
     }
 
     /// Bytes of bodies that may be here: what the rest leaves, and never nothing.
     pub(crate) fn movable_max(&self) -> u64 {
-        self.memory.movable_beside(self.resting_bytes())
+        self.bodies.memory.movable_beside(self.resting_bytes())
     }
 
     /// The last of a keeper's bodies leaves, or waits elsewhere until it can: its frame may have
@@ -602,11 +611,11 @@ impl Engine {
         let Some(kept) = self.resident(keeper, id) else { return };
         let (bytes, spilled) = (kept.stored.len(), kept.spilled);
         if !self.is_written(&kept) {
-            self.memory.unwritten.push_back(id);
-        } else if self.awaited.keeps(id) {
-            self.memory.passed_over.push(id);
+            self.bodies.memory.unwritten.push_back(id);
+        } else if self.bodies.awaited.keeps(id) {
+            self.bodies.memory.passed_over.push(id);
         } else if kept.is_only_here() {
-            self.memory.spilling.begin(id, charge(bytes));
+            self.bodies.memory.spilling.begin(id, charge(bytes));
         } else {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             self.with_body(id, VecDeque::push_back, Stored::away(bytes), spilled);
@@ -621,10 +630,10 @@ impl Engine {
         stored: Stored,
         spilled: Option<NonZeroU64>,
     ) {
-        if self.sharing.get(name).is_some() {
+        if self.bodies.sharing.get(name).is_some() {
             return self.with_shared(name, push, stored, spilled);
         }
-        let Some(mut message) = self.messages.remove(name.0) else { return };
+        let Some(mut message) = self.store.messages.remove(name.0) else { return };
         self.unaccount(name, &message);
         message.body = stored;
         if !message.is_journalled() {
@@ -633,7 +642,7 @@ impl Engine {
         if let Some(kept) = message.kept() {
             self.settle_body(name, &kept, push);
         }
-        self.messages.insert(name.0, message);
+        self.store.messages.insert(name.0, message);
     }
 
     /// The body of that name, if it is of this keeper, here, and may leave.
@@ -672,16 +681,21 @@ impl Engine {
                 Stored::Here(body) => fixed += charge(body.len()),
             }
         }
-        assert_eq!((away, fixed), (self.memory.away, self.memory.fixed), "bodies are counted");
+        assert_eq!(
+            (away, fixed),
+            (self.bodies.memory.away, self.bodies.memory.fixed),
+            "bodies are counted"
+        );
         let all: u64 = residents.values().map(|(_, bytes)| bytes).sum();
-        assert_eq!(all, self.memory.movable, "bodies that may leave are counted");
-        let mut lined: BTreeSet<_> = self.memory.unwritten.iter().copied().collect();
-        lined.extend(&self.memory.passed_over);
-        let queues = || self.queues.iter().map(|(slot, it)| (Keeper::Queue(slot), &it.residents));
-        let keepers = || queues().chain([(Keeper::Sharing, &self.sharing.residents)]);
+        assert_eq!(all, self.bodies.memory.movable, "bodies that may leave are counted");
+        let mut lined: BTreeSet<_> = self.bodies.memory.unwritten.iter().copied().collect();
+        lined.extend(&self.bodies.memory.passed_over);
+        let queues =
+            || self.store.queues.iter().map(|(slot, it)| (Keeper::Queue(slot), &it.residents));
+        let keepers = || queues().chain([(Keeper::Sharing, &self.bodies.sharing.residents)]);
         lined.extend(keepers().flat_map(|(_, residents)| &residents.line));
         for (name, kept) in self.all_kept() {
-            let is_known = || lined.contains(&name) || self.memory.spilling.knows(name);
+            let is_known = || lined.contains(&name) || self.bodies.memory.spilling.knows(name);
             assert!(!self.is_at_home(&kept) || is_known(), "no body stays for good");
         }
         for (keeper, counted) in keepers() {
@@ -689,9 +703,9 @@ impl Engine {
             let found = residents.remove(&keeper).unwrap_or_default();
             assert_eq!((*count, *bytes), found, "bodies of {keeper:?} are counted");
             assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
-            let magnitude = self.memory.magnitude(counted);
+            let magnitude = self.bodies.memory.magnitude(counted);
             assert_eq!(magnitude, *weighed, "keepers are weighed");
-            let is_fat = self.memory.fat.contains(&(magnitude, keeper));
+            let is_fat = self.bodies.memory.fat.contains(&(magnitude, keeper));
             assert_eq!(is_fat, magnitude > 0, "keepers with bodies are known");
         }
         assert!(residents.is_empty(), "bodies are of keepers");
@@ -701,9 +715,9 @@ impl Engine {
 
     /// All bodies, by their names.
     pub(crate) fn all_kept(&self) -> impl Iterator<Item = (MessageId, Kept<'_>)> {
-        let messages = self.messages.iter_from(0);
+        let messages = self.store.messages.iter_from(0);
         let own = messages.filter_map(|(id, message)| Some((MessageId(id), message.kept()?)));
-        own.chain(self.sharing.iter().map(|(name, shared)| (name, shared.kept())))
+        own.chain(self.bodies.sharing.iter().map(|(name, shared)| (name, shared.kept())))
     }
 }
 

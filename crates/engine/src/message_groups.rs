@@ -180,12 +180,12 @@ impl Engine {
     /// Panics unless what is known of groups is what follows from all messages and consumers.
     pub(crate) fn check_message_groups(&self) {
         let mut expected = BTreeMap::<(QueueSlot, u16), Group>::new();
-        for (_, message) in self.messages.iter_from(0) {
+        for (_, message) in self.store.messages.iter_from(0) {
             if let (Some(number), Some(kind)) = (message.group_number(), Kind::of(message)) {
                 expected.entry((message.queue, number)).or_default().count(kind, 1);
             }
         }
-        for (slot, queue) in self.queues.iter() {
+        for (slot, queue) in self.store.queues.iter() {
             for list in queue.dispatch_lists() {
                 list.check(|(_, order)| {
                     let id = self.message_of(order);
@@ -212,7 +212,7 @@ impl Engine {
         let message = self.living(id);
         let Some(group) = message.message_group() else { return };
         let (slot, kind) = (message.queue, Kind::of(message));
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         queue.begin_groups();
         if let Some(kind) = kind {
             let may_serve = queue.change_group(group.number(), |group| group.count(kind, 1));
@@ -226,7 +226,7 @@ impl Engine {
         let message = self.living(id);
         let Some(group) = message.message_group() else { return };
         let (slot, kind) = (message.queue, Kind::of(message));
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         let may_serve = kind
             .is_some_and(|kind| queue.change_group(group.number(), |group| group.count(kind, -1)));
         queue.end_groups_if_unused();
@@ -242,7 +242,7 @@ impl Engine {
         let Some(of_message) = message.message_group() else { return };
         let slot = message.queue;
         let session = self.sessions.at(key.session).id;
-        let may_serve = self.queues.at_mut(slot).change_group(of_message.number(), |group| {
+        let may_serve = self.store.queues.at_mut(slot).change_group(of_message.number(), |group| {
             group.owner = Owner::Consumer(key);
             if of_message.is_ending() {
                 group.release(session);
@@ -254,7 +254,7 @@ impl Engine {
     /// A consumer takes over the groups that its session still has of a consumer that went.
     pub(crate) fn inherit_groups(&mut self, key: ConsumerKey, slot: QueueSlot) {
         let session = self.sessions.at(key.session).id;
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         for number in queue.groups_of(Owner::Session(session)) {
             queue.change_group(number, |group| group.owner = Owner::Consumer(key));
         }
@@ -270,7 +270,7 @@ impl Engine {
         });
         let heir = heir.map(|(link, _)| ConsumerKey { link: *link, ..key });
         let session = self.sessions.at(key.session).id;
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         let mut may_serve = false;
         for number in queue.groups_of(Owner::Consumer(key)) {
             may_serve |= queue.change_group(number, |group| match heir {

@@ -38,7 +38,7 @@ impl Engine {
         self.reorder(id, order);
         self.change_queue(id, to);
         self.amend(id, |message| message.history_mut().moved = true);
-        self.queues.at_mut(to).came_one();
+        self.store.queues.at_mut(to).came_one();
         self.enter(id, State::Ready);
         self.journal_change(id, effects);
         if self.living(id).is_journalled() {
@@ -138,7 +138,7 @@ impl Engine {
         let Some(number) = dead.subscription else {
             return (!is_reserved(&dead.from)).then(|| MoveTarget::Queue(dead.from.clone()));
         };
-        Some(MoveTarget::Subscription(self.subscriptions.get(number)?.queue))
+        Some(MoveTarget::Subscription(self.directory.subscriptions.get(number)?.queue))
     }
 
     /// This one message, if it is among those that are sought.

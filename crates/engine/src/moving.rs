@@ -27,19 +27,19 @@ impl Engine {
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
         let (slot, expires, bytes) = (message.queue, message.expires(), message.body_bytes());
         let is_grouped = message.message_group().is_some();
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         queue.body_bytes -= bytes;
         let forgets_at = queue.forgets_at();
         let doomed = state == State::Ready && queue.is_doomed(priority, order);
         queue.counts.subtract(state, priority, doomed);
-        self.totals.counts.subtract(state, priority, doomed);
-        self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        self.store.totals.counts.subtract(state, priority, doomed);
+        self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let was_there = match state {
             State::Ready if doomed => queue.doomed.remove(priority, order),
             State::Ready => {
-                let entry = entry_of(queue, &self.messages, id, (priority, order));
+                let entry = entry_of(queue, &self.store.messages, id, (priority, order));
                 if !queue.views.is_empty() {
-                    self.totals.steps += queue.leave_views(entry);
+                    self.store.totals.steps += queue.leave_views(entry);
                 }
                 let was_there = queue.dispatch.remove(entry);
                 self.touched_list(slot);
@@ -50,7 +50,7 @@ impl Engine {
                 let first = queue.first_delay();
                 let was_there = queue.delayed.remove(&(until, id));
                 let timer = Timer::Delay(slot);
-                self.timers.change(timer, first, queue.first_delay());
+                self.store.timers.change(timer, first, queue.first_delay());
                 was_there
             }
             State::Leased { holder, until } => {
@@ -70,7 +70,7 @@ impl Engine {
         };
         assert!(was_there, "message {id} is in the index of its state");
         if let Some(at) = expires
-            && self.queues.at(slot).expiring.contains(&(at, id))
+            && self.store.queues.at(slot).expiring.contains(&(at, id))
         {
             self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
@@ -86,7 +86,7 @@ impl Engine {
 
     /// A message is no longer among the ready of a queue, or the doomed.
     fn left_ready(&mut self, slot: QueueSlot, doomed: bool) {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         if doomed && queue.counts.doomed == 0 {
             self.doom_is_done(slot);
         } else if !doomed && queue.role == Role::Named && queue.counts.ready == 0 {
@@ -101,7 +101,7 @@ impl Engine {
             // It is not of a list that is over.
             self.end_list_if_over(self.living(id).queue);
         }
-        let now = self.latest;
+        let now = self.store.latest;
         let message = self.living_mut(id);
         message.move_to(state, now);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
@@ -109,15 +109,15 @@ impl Engine {
         if message.message_group().is_some() {
             self.enter_group(id);
         }
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         queue.body_bytes += bytes;
         let forgets_at = queue.forgets_at();
         queue.counts.add(state, priority);
-        self.totals.counts.add(state, priority);
-        self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        self.store.totals.counts.add(state, priority);
+        self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let is_new = match state {
             State::Ready => {
-                let entry = entry_of(queue, &self.messages, id, (priority, order));
+                let entry = entry_of(queue, &self.store.messages, id, (priority, order));
                 queue.dispatch.insert(entry)
             }
             State::Buried { order } => queue.buried.insert(order, id).is_none(),
@@ -125,7 +125,7 @@ impl Engine {
                 let first = queue.first_delay();
                 let is_new = queue.delayed.insert((until, id));
                 let timer = Timer::Delay(slot);
-                self.timers.change(timer, first, queue.first_delay());
+                self.store.timers.change(timer, first, queue.first_delay());
                 is_new
             }
             State::Leased { holder, until } => {
@@ -150,7 +150,7 @@ impl Engine {
         if state == State::Ready {
             self.touched_list(slot);
             self.enter_views(slot, id);
-            let queue = self.queues.at(slot);
+            let queue = self.store.queues.at(slot);
             if queue.counts.ready == 1 && queue.role == Role::Named {
                 self.list_began(slot);
             }
@@ -160,13 +160,13 @@ impl Engine {
     /// Delays a message that is in no index, whose time may be over: that is dealt with when it
     /// comes back.
     pub(crate) fn hide(&mut self, id: MessageId, until: Nanos) {
-        assert!(until > self.latest, "what is hidden comes back later");
+        assert!(until > self.store.latest, "what is hidden comes back later");
         self.living_mut(id).set_aside(true);
         self.enter(id, State::Delayed { until });
         let message = self.living(id);
         let slot = message.queue;
         if let Some(at) = message.expires()
-            && at <= self.latest
+            && at <= self.store.latest
         {
             self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
@@ -178,25 +178,28 @@ impl Engine {
         slot: QueueSlot,
         change: impl FnOnce(&mut BTreeSet<(Nanos, MessageId)>) -> bool,
     ) {
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         let first = queue.first_expiry();
         let changed = change(&mut queue.expiring);
         assert!(changed, "what expires is known once");
-        self.timers.change(Timer::Expire(slot), first, queue.first_expiry());
+        self.store.timers.change(Timer::Expire(slot), first, queue.first_expiry());
     }
 
     /// Takes a message that is in no index out of the engine.
     pub(crate) fn take(&mut self, id: MessageId) -> Box<Message> {
-        let message = self.messages.remove(id.0).expect("invariant: only a living message goes");
+        let message =
+            self.store.messages.remove(id.0).expect("invariant: only a living message goes");
         self.snapshot_changed(&message, false);
         self.unaccount(id, &message);
         match (message.shared(), message.kept()) {
             (Some(name), _) => self.part_from_body(name),
-            (None, kept) => self.memory.spilling.forget(id, kept.and_then(|kept| kept.lies())),
+            (None, kept) => {
+                self.bodies.memory.spilling.forget(id, kept.and_then(|kept| kept.lies()))
+            }
         }
         let order = message.order(id);
         if order != place_of(id) {
-            self.reordered.remove(order as u64);
+            self.store.reordered.remove(order as u64);
         }
         self.drained_one(message.queue);
         message
@@ -207,19 +210,19 @@ impl Engine {
         let before = self.snapshot_bytes_of(self.living(id));
         change(self.living_mut(id));
         let now = self.snapshot_bytes_of(self.living(id));
-        self.totals.snapshot_bytes = self.totals.snapshot_bytes + now - before;
+        self.store.totals.snapshot_bytes = self.store.totals.snapshot_bytes + now - before;
     }
 
     /// Gives a message that is in no index to another queue.
     pub(crate) fn change_queue(&mut self, id: MessageId, to: QueueSlot) {
-        let Some(mut message) = self.messages.remove(id.0) else { return };
+        let Some(mut message) = self.store.messages.remove(id.0) else { return };
         self.unaccount(id, &message);
         let before = self.snapshot_bytes_of(&message);
         message.queue = to;
         let now = self.snapshot_bytes_of(&message);
-        self.totals.snapshot_bytes = self.totals.snapshot_bytes + now - before;
+        self.store.totals.snapshot_bytes = self.store.totals.snapshot_bytes + now - before;
         self.account(id, &message);
-        self.messages.insert(id.0, message);
+        self.store.messages.insert(id.0, message);
     }
 
     /// Gives a message that is in no index another place among the ready.
@@ -228,48 +231,48 @@ impl Engine {
         let before = message.order(id);
         message.set_order(id, order);
         if before != place_of(id) {
-            self.reordered.remove(before as u64);
+            self.store.reordered.remove(before as u64);
         }
         if order != place_of(id) {
-            self.reordered.insert(order as u64, id);
+            self.store.reordered.insert(order as u64, id);
         }
     }
 
     /// A place behind all that there are, never given out before.
     pub(crate) fn last_place(&mut self) -> i64 {
-        let place = place_of(MessageId(self.next.message));
-        self.next.message += 1;
+        let place = place_of(MessageId(self.store.next.message));
+        self.store.next.message += 1;
         place
     }
 
     /// A place in front of all that there are, never given out before.
     pub(crate) fn first_place(&mut self) -> i64 {
-        let place = self.next.front;
-        self.next.front -= 1;
+        let place = self.store.next.front;
+        self.store.next.front -= 1;
         place
     }
 
     /// Whose place among the ready this is.
     pub(crate) fn message_of(&self, order: i64) -> MessageId {
-        whose_place(&self.reordered, order)
+        whose_place(&self.store.reordered, order)
     }
 
     /// A message that an index, or who just looked it up, says is there.
     pub(crate) fn living(&self, id: MessageId) -> &Message {
-        self.messages.get(id.0).expect("invariant: what is in an index lives")
+        self.store.messages.get(id.0).expect("invariant: what is in an index lives")
     }
 
     /// See [`Engine::living`].
     pub(crate) fn living_mut(&mut self, id: MessageId) -> &mut Message {
-        self.messages.get_mut(id.0).expect("invariant: what is in an index lives")
+        self.store.messages.get_mut(id.0).expect("invariant: what is in an index lives")
     }
 
     /// Tells the log how a message stands now.
     pub(crate) fn journal_change(&mut self, id: MessageId, effects: &mut Effects) {
         // Not `living_mut`: the log is borrowed beside it.
-        let Some(message) = self.messages.get_mut(id.0) else { return };
-        if message.is_journalled() && !self.queues.at(message.queue).is_leaving() {
-            let record = self.queues.change_of(id, message);
+        let Some(message) = self.store.messages.get_mut(id.0) else { return };
+        if message.is_journalled() && !self.store.queues.at(message.queue).is_leaving() {
+            let record = self.store.queues.change_of(id, message);
             let changed = self.log.append(&record, message.durability, effects);
             message.changed = changed.lsn;
             effects.grown.extend(self.note_growth(id, changed.bytes));
@@ -287,8 +290,8 @@ impl Engine {
         if !message.is_journalled() {
             return DependsOn::NOTHING;
         }
-        self.groups.release(message, effects);
-        if self.queues.at(message.queue).is_leaving() {
+        self.bodies.groups.release(message, effects);
+        if self.store.queues.at(message.queue).is_leaving() {
             return self.log.after_all();
         }
         let record = RecordView::Deleted { message: id };
@@ -299,7 +302,7 @@ impl Engine {
     /// Forgets a queue when nothing points to it any more. One of a subscription that is not
     /// durable goes with its last consumer.
     pub(crate) fn remove_if_idle(&mut self, slot: QueueSlot) {
-        let Some(queue) = self.queues.get(slot) else { return };
+        let Some(queue) = self.store.queues.get(slot) else { return };
         if let Role::Subscription { number, durable: false } = queue.role
             && queue.consumers.is_empty()
         {
@@ -307,9 +310,9 @@ impl Engine {
             return;
         }
         if queue.is_idle() {
-            self.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
-            self.timers.change(Timer::Resume(slot), queue.resumes, None);
-            self.queues.remove(slot);
+            self.store.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
+            self.store.timers.change(Timer::Resume(slot), queue.resumes, None);
+            self.store.queues.remove(slot);
         }
     }
 
@@ -317,7 +320,7 @@ impl Engine {
     fn first_lease_changed(&mut self, holder: SessionSlot, before: Option<Nanos>) {
         let session = self.sessions.at(holder);
         let now = session.first_lease();
-        self.timers.change(Timer::Lease(holder), before, now);
+        self.store.timers.change(Timer::Lease(holder), before, now);
         if before == now {
             return;
         }
@@ -325,7 +328,7 @@ impl Engine {
             let timer = Timer::Margin(crate::session::ConsumerKey { session: holder, link });
             let (from, to) =
                 (session.margin_begins(link, before), session.margin_begins(link, now));
-            self.timers.change(timer, from, to);
+            self.store.timers.change(timer, from, to);
         }
     }
 }

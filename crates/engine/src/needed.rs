@@ -52,7 +52,7 @@ impl Engine {
     /// What a command lacks before it can be done.
     pub(crate) fn needed_by(&self, command: &Command) -> Needed {
         let mut needed = Needed::default();
-        if self.memory.has_away() {
+        if self.bodies.memory.has_away() {
             match command {
                 Command::List(command) => self.add_needed_by_list(command, &mut needed),
                 Command::Admin(command) => self.add_needed_by_operator(command, &mut needed),
@@ -115,11 +115,11 @@ impl Engine {
         bytes: usize,
         needed: &mut Needed,
     ) {
-        let Some(slot) = self.queues.find(list.as_str()) else { return };
+        let Some(slot) = self.store.queues.find(list.as_str()) else { return };
         for id in self.elements(slot, end).take(count) {
             needed.looked += 1;
             let message = self.living(id);
-            if self.sharing.here(message).is_none() && message.body.len() >= bytes {
+            if self.bodies.sharing.here(message).is_none() && message.body.len() >= bytes {
                 needed.ids.insert(self.body_name(id));
             }
         }
@@ -129,8 +129,8 @@ impl Engine {
     /// lets go of it, so it has to be here.
     fn forsaken_by<'c>(&self, command: &'c ListCommand) -> Option<(&'c QueueName, End)> {
         let ListCommand::Move { from, from_end, to, .. } = command else { return None };
-        let to = self.queues.find(to.as_str())?;
-        self.queues.at(to).is_memory_only().then_some((from, *from_end))
+        let to = self.store.queues.find(to.as_str())?;
+        self.store.queues.at(to).is_memory_only().then_some((from, *from_end))
     }
 
     fn add_needed_by_operator(&self, command: &AdminCommand, needed: &mut Needed) {
@@ -148,8 +148,10 @@ impl Engine {
         };
         let Some(Ok(selector)) = selector.as_deref().map(parse_selector) else { return };
         let lacked = match message {
-            Some(id) => self.find(id).filter(|it| self.sharing.here(it).is_none()).map(|_| id),
-            None => self.queues.find(queue.as_str()).and_then(|queue| {
+            Some(id) => {
+                self.find(id).filter(|it| self.bodies.sharing.here(it).is_none()).map(|_| id)
+            }
+            None => self.store.queues.find(queue.as_str()).and_then(|queue| {
                 let selector = Some(&selector);
                 self.stopped_at_once(&PageQuery { queue, state, held, selector, after, max: 1 })
             }),
@@ -160,7 +162,7 @@ impl Engine {
     /// What the first of those lacks who wait for a place in a queue.
     pub(crate) fn needed_by_line(&self, of: WaitListId) -> Needed {
         let first = self.find_line(of).and_then(|line| line.tickets.first());
-        let first = first.and_then(|ticket| self.pacing.sends.get(ticket));
+        let first = first.and_then(|ticket| self.admission.pacing.sends.get(ticket));
         first.map_or_else(Needed::default, |first| self.needed_by(&first.command))
     }
 }

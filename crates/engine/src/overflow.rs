@@ -41,11 +41,13 @@ impl Engine {
     /// Lets a queue hold no more than it may, or goes on with that by time. Which queue got what
     /// it lost is added to `woken`.
     pub(crate) fn shed(&mut self, slot: QueueSlot, woken: &mut Woken, effects: &mut Effects) {
-        if !self.is_bounded {
+        if !self.admission.is_bounded {
             return;
         }
         for _ in 0..SHED_PER_STEP_MAX {
-            let Some(queue) = self.queues.get(slot).filter(|queue| queue.sheds()) else { return };
+            let Some(queue) = self.store.queues.get(slot).filter(|queue| queue.sheds()) else {
+                return;
+            };
             if queue.spares || !queue.is_beyond_bounds() {
                 return;
             }
@@ -55,7 +57,7 @@ impl Engine {
             }
             let parks = queue.policy.bounds.when_full == WhenFull::DeadLetter;
             if self.stays_for_now(queue, self.living(id)) {
-                self.overfull.insert(slot);
+                self.admission.overfull.insert(slot);
                 return;
             }
             self.leave(id);
@@ -70,8 +72,8 @@ impl Engine {
 
     /// There is room again: what had no place, and could not become a dead letter, does so.
     pub(crate) fn shed_what_stayed(&mut self) {
-        for slot in core::mem::take(&mut self.overfull) {
-            if self.queues.get(slot).is_some() {
+        for slot in core::mem::take(&mut self.admission.overfull) {
+            if self.store.queues.get(slot).is_some() {
                 self.resume_later(slot);
             }
         }

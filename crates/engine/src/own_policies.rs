@@ -64,22 +64,28 @@ impl OwnPolicies {
 impl Engine {
     /// The rules of every queue of that name, or of the subscriptions of a topic.
     pub(crate) fn policy_for(&self, name: &QueueName) -> QueuePolicy {
-        let configured = self.queue_policies.of(name);
-        self.own_policies.0.get(name).map_or(configured, |own| own.policy.over(configured))
+        let configured = self.directory.queue_policies.of(name);
+        self.directory
+            .own_policies
+            .0
+            .get(name)
+            .map_or(configured, |own| own.policy.over(configured))
     }
 
     pub(crate) fn stated_policy(&self, name: &QueueName) -> Outcome {
-        let configured = match self.queues.find(name.as_str()) {
-            Some(slot) if self.queues.at(slot).role != Role::Named => self.queues.at(slot).policy,
-            _ => self.queue_policies.of(name),
+        let configured = match self.store.queues.find(name.as_str()) {
+            Some(slot) if self.store.queues.at(slot).role != Role::Named => {
+                self.store.queues.at(slot).policy
+            }
+            _ => self.directory.queue_policies.of(name),
         };
-        let own = self.own_policies.of(name);
+        let own = self.directory.own_policies.of(name);
         let stated = StatedPolicy { holds: own.over(configured), own, configured };
         Outcome::reply(self.log.after_all(), Reply::Policy(Box::new(stated)))
     }
 
     pub(crate) fn list_policies(&mut self, after: Option<&QueueName>, max: usize) -> Outcome {
-        let all = self.own_policies.after(after).take(max);
+        let all = self.directory.own_policies.after(after).take(max);
         let all: Vec<_> = all.map(|(name, own)| (name.clone(), Box::new(own.policy))).collect();
         self.took_steps(all.len());
         Outcome::reply(self.log.after_all(), Reply::OwnPolicies(all))
@@ -91,7 +97,7 @@ impl Engine {
         change: &PolicyChange,
         effects: &mut Effects,
     ) -> Outcome {
-        let before = self.own_policies.of(name);
+        let before = self.directory.own_policies.of(name);
         let own = change.applied_to(before);
         if own == before {
             return self.stated_policy(name);
@@ -114,10 +120,10 @@ impl Engine {
         if is_reserved(name) {
             return Err(Refusal::NoSuchDestination);
         }
-        if own.over(self.queue_policies.of(name)).bounds.are_at_odds() {
+        if own.over(self.directory.queue_policies.of(name)).bounds.are_at_odds() {
             return Err(Refusal::PolicyAtOdds);
         }
-        if is_new && self.own_policies.0.len() >= limits::OWN_POLICIES_MAX {
+        if is_new && self.directory.own_policies.0.len() >= limits::OWN_POLICIES_MAX {
             return Err(Refusal::TooManyPolicies);
         }
         Ok(())
@@ -147,16 +153,16 @@ impl Engine {
     /// From now on a queue has these rules of its own.
     fn give_policy(&mut self, name: &QueueName, policy: OwnPolicy, record_bytes: u64) {
         let before = if policy.is_empty() {
-            self.own_policies.0.remove(name)
+            self.directory.own_policies.0.remove(name)
         } else {
-            self.own_policies.0.insert(name.clone(), Own { policy, record_bytes })
+            self.directory.own_policies.0.insert(name.clone(), Own { policy, record_bytes })
         };
         let now = if policy.is_empty() { 0 } else { record_bytes };
         let before = before.map_or(0, |own| own.record_bytes);
-        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
-        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
+        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
+        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
         let policy = self.policy_for(name);
-        self.is_bounded |= policy.bounds.is_bounded();
+        self.admission.is_bounded |= policy.bounds.is_bounded();
         for slot in self.queues_called(name) {
             self.adopt(slot, policy);
         }
@@ -164,21 +170,22 @@ impl Engine {
 
     /// The queue of that name, and those of the subscriptions of that topic or pattern.
     fn queues_called(&mut self, name: &QueueName) -> Vec<QueueSlot> {
-        let named = self.queues.find(name.as_str());
-        let named = named.filter(|slot| self.queues.at(*slot).role == Role::Named);
-        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
+        let named = self.store.queues.find(name.as_str());
+        let named = named.filter(|slot| self.store.queues.at(*slot).role == Role::Named);
+        let topic =
+            self.directory.topics.find(name.as_str()).map(|slot| self.directory.topics.at(slot));
         let numbers = topic.iter().flat_map(|topic| &topic.subscriptions);
-        let subscribed = numbers.map(|number| self.subscriptions.at(*number).queue);
-        let patterns = self.subscriptions.patterns_called(name).map(|entry| entry.queue);
+        let subscribed = numbers.map(|number| self.directory.subscriptions.at(*number).queue);
+        let patterns = self.directory.subscriptions.patterns_called(name).map(|entry| entry.queue);
         let all: Vec<_> = named.into_iter().chain(subscribed).chain(patterns).collect();
-        self.took_steps(all.len() + self.subscriptions.patterns_count());
+        self.took_steps(all.len() + self.directory.subscriptions.patterns_count());
         all
     }
 
     /// A queue has these rules from now on; whether it stays without messages is not for them to
     /// say.
     fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy) {
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         let before = queue.policy;
         queue.policy = queue.role.rules(QueuePolicy { kept: before.kept, ..policy });
         if before.bounds.target_age != policy.bounds.target_age {
@@ -212,7 +219,7 @@ impl Engine {
         cursor.done |= self.key_level() == Durability::None;
         let mut count = 0;
         while !cursor.done && count < chunk_max {
-            let next = self.own_policies.after(cursor.last.as_ref()).next();
+            let next = self.directory.own_policies.after(cursor.last.as_ref()).next();
             cursor.done = next.is_none();
             if let Some((name, own)) = next {
                 let view = OwnPolicyView { name: name.as_str(), own: own.policy };

@@ -102,11 +102,11 @@ impl Engine {
     /// Tells whether the log is behind: what adds to it and waits in a line does not go on then, as
     /// little as what comes, so that what is left is for settling.
     pub fn set_log_behind(&mut self, is_behind: bool) {
-        self.pacing.is_log_behind = is_behind;
+        self.admission.pacing.is_log_behind = is_behind;
         if is_behind {
             return;
         }
-        for of in core::mem::take(&mut self.pacing.held_back) {
+        for of in core::mem::take(&mut self.admission.pacing.held_back) {
             if self.find_line(of).is_some() {
                 self.may_go_on(of);
             }
@@ -116,7 +116,7 @@ impl Engine {
     /// Whether somebody in a line would go on if the log was not behind: tell as soon as it is not.
     #[must_use]
     pub fn waits_for_log(&self) -> bool {
-        !self.pacing.held_back.is_empty()
+        !self.admission.pacing.held_back.is_empty()
     }
 
     /// A command that there is no place or no memory for waits, or is refused.
@@ -132,24 +132,26 @@ impl Engine {
             Ok(run) => return Outcome::apart(run),
             Err(command) => command,
         };
-        let may_wait =
-            |at: &WaitListId| self.pacing.takes(lack.bytes) && self.may_wait(*at, &command);
+        let may_wait = |at: &WaitListId| {
+            self.admission.pacing.takes(lack.bytes) && self.may_wait(*at, &command)
+        };
         let Some(at) = lack.waits_at.filter(may_wait) else {
-            let refusal = if self.pacing.is_closed { Refusal::Draining } else { lack.refusal };
+            let refusal =
+                if self.admission.pacing.is_closed { Refusal::Draining } else { lack.refusal };
             return self.refuse_send(by, &command, refusal, effects);
         };
-        let ticket = self.pacing.next;
-        self.pacing.next += 1;
+        let ticket = self.admission.pacing.next;
+        self.admission.pacing.next += 1;
         let command = self.addressed(by, command);
-        let since = self.latest;
+        let since = self.store.latest;
         let wait = wait_of(&command).filter(|wait| *wait > Nanos::ZERO);
         let until = wait.map(|wait| since + wait);
-        self.timers.change(Timer::GiveUp(ticket), None, until);
+        self.store.timers.change(Timer::GiveUp(ticket), None, until);
         let paced = Paced { by, command, bytes: lack.bytes, at, since, until, floor };
-        self.pacing.bytes += paced.bytes;
-        self.pacing.memory_bytes += waiting_bytes(&paced.command);
-        self.pacing.sources.insert(&paced.command, ticket);
-        self.pacing.sends.insert(ticket, paced);
+        self.admission.pacing.bytes += paced.bytes;
+        self.admission.pacing.memory_bytes += waiting_bytes(&paced.command);
+        self.admission.pacing.sources.insert(&paced.command, ticket);
+        self.admission.pacing.sends.insert(ticket, paced);
         self.sessions.at_mut(by).paced.insert(ticket);
         self.enter_line(ticket);
         Outcome::reply(DependsOn::NOTHING, Reply::Waits { ticket })
@@ -164,8 +166,8 @@ impl Engine {
     pub(crate) fn admit_next(&mut self, of: WaitListId, effects: &mut Effects) {
         let (next, looks) = (self.next_in_line(of), self.line(of).looks);
         let ticket = next.expect("invariant: the timer is set while somebody waits");
-        if looks && !self.pacing.is_closed {
-            let later = self.latest + self.pacing.still_max;
+        if looks && !self.admission.pacing.is_closed {
+            let later = self.store.latest + self.admission.pacing.still_max;
             return self.set_due(of, Some(later));
         }
         let lack = self.lack_of(ticket);
@@ -182,25 +184,25 @@ impl Engine {
     ) {
         // What goes on may have to be a frame of its own.
         self.end_frame(effects);
-        if self.pacing.is_closed {
+        if self.admission.pacing.is_closed {
             return self.give_up_send(ticket, Refusal::Draining, effects);
         }
-        let later = self.latest + self.pacing.still_max;
+        let later = self.store.latest + self.admission.pacing.still_max;
         match lack {
             None if self.is_held_back(ticket) => {
-                self.pacing.held_back.insert(of);
+                self.admission.pacing.held_back.insert(of);
                 self.set_due(of, Some(later));
             }
             None if self.is_line_awaiting(of) => self.set_due(of, Some(later)),
             None if !self.fits_into_call(ticket) => {
-                self.set_due(of, Some(self.latest));
+                self.set_due(of, Some(self.store.latest));
                 self.log.defer();
             }
             None => self.go_on(ticket, effects),
             Some(Shortage { waits_at: Some(at), .. }) if at != of => {
                 self.change_lines(ticket, of, at)
             }
-            Some(lack) if lack.waits_at.is_none() || self.deadline(of) <= self.latest => {
+            Some(lack) if lack.waits_at.is_none() || self.deadline(of) <= self.store.latest => {
                 self.give_up_send(ticket, lack.refusal, effects);
             }
             Some(_) => self.set_due(of, Some(self.deadline(of))),
@@ -216,7 +218,7 @@ impl Engine {
         line.looks = false;
         match line.tickets.first().copied() {
             Some(ticket) if too_many => {
-                self.give_up_send(ticket, self.shown.refusal(), effects);
+                self.give_up_send(ticket, self.replies.refusal(), effects);
             }
             Some(ticket) => {
                 // There was memory for it. What has come for its sake may take all of that, and
@@ -239,21 +241,22 @@ impl Engine {
     /// One that waited in one line waits in another.
     fn change_lines(&mut self, ticket: u64, from: WaitListId, to: WaitListId) {
         self.leave_line(ticket);
-        if let Some(paced) = self.pacing.sends.get_mut(&ticket) {
+        if let Some(paced) = self.admission.pacing.sends.get_mut(&ticket) {
             paced.at = to;
             // It has got on, though this line has not.
-            paced.since = self.latest;
+            paced.since = self.store.latest;
         }
         if from.is_for_memory() {
             // There was memory for it.
-            self.line_mut(from).moved = self.latest;
+            self.line_mut(from).moved = self.store.latest;
         }
         self.enter_line(ticket);
         self.remove_if_unused(from);
     }
 
     fn lack_of(&mut self, ticket: u64) -> Option<Shortage> {
-        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         if paced.at.is_for_memory()
             && let Some(lack) = self.still_lacks_memory(paced.by, &paced.command)
         {
@@ -263,7 +266,8 @@ impl Engine {
     }
 
     fn lack_of_place(&mut self, ticket: u64) -> Option<Shortage> {
-        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         let demand = self.demand_of(paced.by, &paced.command);
         let steps = demand.steps;
         let lack = self.shortage_of_place(&demand, ticket);
@@ -273,13 +277,15 @@ impl Engine {
 
     /// Whether the log is to take no more of what adds to it.
     fn is_held_back(&self, ticket: u64) -> bool {
-        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
-        self.pacing.is_log_behind && self.bytes_added(paced.by, &paced.command).is_some()
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        self.admission.pacing.is_log_behind && self.bytes_added(paced.by, &paced.command).is_some()
     }
 
     /// Whether this call may append what it adds: the first of a call always finds its room.
     fn fits_into_call(&self, ticket: u64) -> bool {
-        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         self.log.is_unspent() || {
             let bytes = self.bytes_added(paced.by, &paced.command).unwrap_or(0);
             bytes <= self.log.bytes_left_in_call()
@@ -289,7 +295,7 @@ impl Engine {
     fn go_on(&mut self, ticket: u64, effects: &mut Effects) {
         let paced = self.leave_pacing(ticket);
         let Paced { by, command, at, floor, .. } = paced;
-        self.line_mut(at).moved = self.latest;
+        self.line_mut(at).moved = self.store.latest;
         let session = self.sessions.at(by).id;
         let outcome = if let Command::Commit { transaction } = command {
             let outcome = self.commit(by, transaction, effects);
@@ -312,20 +318,20 @@ impl Engine {
 
     pub(crate) fn leave_pacing(&mut self, ticket: u64) -> Paced {
         let mut paced = self.take_paced(ticket);
-        shorten_wait(&mut paced.command, self.latest, paced.until);
+        shorten_wait(&mut paced.command, self.store.latest, paced.until);
         self.sessions.at_mut(paced.by).paced.remove(&ticket);
         paced
     }
 
     fn take_paced(&mut self, ticket: u64) -> Paced {
         self.leave_line(ticket);
-        let paced = self.pacing.sends.remove(&ticket);
+        let paced = self.admission.pacing.sends.remove(&ticket);
         let paced = paced.expect("invariant: who is in a line waits");
-        self.pacing.bytes -= paced.bytes;
-        self.pacing.memory_bytes -= waiting_bytes(&paced.command);
-        self.pacing.sources.remove(&paced.command, ticket);
+        self.admission.pacing.bytes -= paced.bytes;
+        self.admission.pacing.memory_bytes -= waiting_bytes(&paced.command);
+        self.admission.pacing.sources.remove(&paced.command, ticket);
         self.set_sources_due();
-        self.timers.change(Timer::GiveUp(ticket), paced.until, None);
+        self.store.timers.change(Timer::GiveUp(ticket), paced.until, None);
         paced
     }
 
@@ -333,8 +339,12 @@ impl Engine {
     fn addressed(&self, by: SessionSlot, command: Command) -> Command {
         let Command::Put { link, message, transaction } = command else { return command };
         let to = match self.sessions.at(by).producers.get(&link) {
-            Some(Target::Queue(slot)) => Destination::Queue(self.queues.at(*slot).name.clone()),
-            Some(Target::Topic(slot)) => Destination::Topic(self.topics.at(*slot).name.clone()),
+            Some(Target::Queue(slot)) => {
+                Destination::Queue(self.store.queues.at(*slot).name.clone())
+            }
+            Some(Target::Topic(slot)) => {
+                Destination::Topic(self.directory.topics.at(*slot).name.clone())
+            }
             None => return Command::Put { link, message, transaction },
         };
         Command::PutTo { to, message, transaction }

@@ -95,7 +95,10 @@ impl Engine {
                 }
                 let message = self.living(place.message);
                 let is_its = state != MessageState::Leased || is_held_in(sought.queue, message);
-                if is_its && sought.selector.is_some() && self.sharing.here(message).is_none() {
+                if is_its
+                    && sought.selector.is_some()
+                    && self.bodies.sharing.here(message).is_none()
+                {
                     let is_first = stretch.next.is_none();
                     stretch.unseen = Some(Unseen { message: place.message, is_first });
                     return (stretch, cost);
@@ -113,9 +116,9 @@ impl Engine {
 
     pub(crate) fn is_wanted(&self, selector: Option<&Selector>, message: &Message) -> bool {
         selector.is_none_or(|selector| {
-            let body = self.sharing.here(message);
+            let body = self.bodies.sharing.here(message);
             let body = body.expect("invariant: who looks into a body awaits it");
-            Seen::of(message, body, &self.formats).matches(selector)
+            Seen::of(message, body, &self.context.formats).matches(selector)
         })
     }
 
@@ -130,7 +133,7 @@ impl Engine {
         sought: &PageQuery<'_>,
         state: MessageState,
     ) -> Box<dyn Iterator<Item = PageEnd> + 'a> {
-        let queue = self.queues.at(sought.queue);
+        let queue = self.store.queues.at(sought.queue);
         let after = sought.after.filter(|after| after.state == state);
         match state {
             MessageState::Ready => Box::new(self.ready_places(queue, after)),
@@ -139,7 +142,7 @@ impl Engine {
             }
             MessageState::Leased => {
                 let first = after.map_or(0, |after| after.place.saturating_add(1));
-                let all = self.messages.iter_from(first);
+                let all = self.store.messages.iter_from(first);
                 Box::new(all.map(move |(number, _)| place(state, number, MessageId(number))))
             }
             MessageState::Delayed => {

@@ -61,20 +61,20 @@ impl Engine {
 
     /// The subscriptions of patterns of words that the name of a topic matches.
     pub(crate) fn matching_words(&self, topic: &QueueName) -> Found {
-        if self.subscriptions.patterns_count() == 0 || is_reserved(topic) {
+        if self.directory.subscriptions.patterns_count() == 0 || is_reserved(topic) {
             return Found::default();
         }
-        self.subscriptions.matching_words(topic.as_str())
+        self.directory.subscriptions.matching_words(topic.as_str())
     }
 
     /// The subscriptions of globs that match the name of a topic, and how many steps it took to
     /// find them.
     pub(crate) fn matching_globs(&self, topic: &QueueName) -> (Vec<QueueSlot>, usize) {
-        if self.subscriptions.patterns_count() == 0 || is_reserved(topic) {
+        if self.directory.subscriptions.patterns_count() == 0 || is_reserved(topic) {
             return (Vec::new(), 0);
         }
         let mut steps = 0;
-        let matching = self.subscriptions.globs().filter(|entry| {
+        let matching = self.directory.subscriptions.globs().filter(|entry| {
             let (pattern, name) = (entry.asks.topic.as_str(), topic.as_str());
             let (found, looked) = glob::matches_counting(pattern.as_bytes(), name.as_bytes());
             steps += 1 + looked / LOOKS_PER_STEP;

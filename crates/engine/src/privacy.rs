@@ -13,7 +13,7 @@ impl Engine {
     /// The answer to a command about what is private to another session: as if it were not there.
     #[inline]
     pub(crate) fn denial(&self, by: SessionSlot, command: &Command) -> Option<Outcome> {
-        if self.totals.temporaries == 0 { None } else { self.denial_of_private(by, command) }
+        if self.directory.temporaries == 0 { None } else { self.denial_of_private(by, command) }
     }
 
     fn denial_of_private(&self, by: SessionSlot, command: &Command) -> Option<Outcome> {
@@ -49,7 +49,7 @@ impl Engine {
 
     /// Whether a queue is private to another session.
     pub(crate) fn hides_queue(&self, by: SessionSlot, queue: &QueueName) -> bool {
-        self.queues.find(queue.as_str()).is_some_and(|slot| self.is_of_another(by, slot))
+        self.store.queues.find(queue.as_str()).is_some_and(|slot| self.is_of_another(by, slot))
     }
 
     fn hides_message(&self, by: SessionSlot, id: MessageId) -> bool {
@@ -62,10 +62,10 @@ impl Engine {
 
     /// The session that a queue is private to, as that of a subscription to a topic which is.
     fn owner_of(&self, slot: QueueSlot) -> Option<SessionSlot> {
-        match self.queues.at(slot).role {
+        match self.store.queues.at(slot).role {
             Role::Temporary(owner) => Some(owner),
             Role::Subscription { number, .. } => {
-                self.owner_of_source(self.subscriptions.get(number)?.source)
+                self.owner_of_source(self.directory.subscriptions.get(number)?.source)
             }
             Role::Named | Role::Leaving => None,
         }
@@ -74,7 +74,7 @@ impl Engine {
     /// The session that a topic is private to.
     pub(crate) fn owner_of_source(&self, source: Source) -> Option<SessionSlot> {
         match source {
-            Source::Topic(slot) => self.topics.at(slot).temporary,
+            Source::Topic(slot) => self.directory.topics.at(slot).temporary,
             Source::Words | Source::Glob => None,
         }
     }

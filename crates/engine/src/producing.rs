@@ -177,7 +177,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let mut drafted = Vec::new();
-        let name = self.topics.at(topic).name.clone();
+        let name = self.directory.topics.at(topic).name.clone();
         let Ok(sent) = self.draft_copies(by, &name, new, &mut drafted, effects) else {
             return Outcome::refused(Refusal::StoreFull);
         };
@@ -222,7 +222,7 @@ impl Engine {
                 Ok(sent)
             }
             Target::Topic(slot) => {
-                let name = self.topics.at(slot).name.clone();
+                let name = self.directory.topics.at(slot).name.clone();
                 self.draft_copies(by, &name, new, drafted, effects)
             }
         }
@@ -234,13 +234,13 @@ impl Engine {
         let order = message.order(id);
         self.snapshot_changed(&message, true);
         self.account(id, &message);
-        self.messages.insert(id.0, message);
+        self.store.messages.insert(id.0, message);
         if order != place_of(id) {
-            self.reordered.insert(order as u64, id);
+            self.store.reordered.insert(order as u64, id);
         }
         self.enter(id, state);
-        self.queues.at_mut(slot).came_one();
-        self.totals.messages += 1;
+        self.store.queues.at_mut(slot).came_one();
+        self.store.totals.messages += 1;
     }
 
     /// A message of one queue, with its record.
@@ -251,10 +251,10 @@ impl Engine {
         spot: Placement,
         effects: &mut Effects,
     ) -> Result<Drafted, NoRoom> {
-        let queue = self.queues.at(slot);
-        let asked = self.policy.durability(new.persistence);
+        let queue = self.store.queues.at(slot);
+        let asked = self.context.policy.durability(new.persistence);
         let level = if queue.is_memory_only() { Durability::None } else { asked };
-        let id = MessageId(self.next.message);
+        let id = MessageId(self.store.next.message);
         let mut envelope =
             Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
         envelope.standing.order = spot.order.unwrap_or(envelope.standing.order);
@@ -265,7 +265,7 @@ impl Engine {
             message
                 .set_stored(0, self.log.store_beside(&record, spot.beside_bytes, level, effects)?);
         }
-        self.next.message += 1;
+        self.store.next.message += 1;
         Ok((id, Box::new(message)))
     }
 
@@ -282,7 +282,7 @@ impl Engine {
         let key = self.topic_send_key(topic, new);
         let beside_bytes = Self::send_id_bytes_max(key.as_ref());
         let Takers { mut durable, mut others, of_patterns } = self.takers(by, topic, new);
-        let level = self.policy.durability(new.persistence);
+        let level = self.context.policy.durability(new.persistence);
         if level == Durability::None {
             durable.append(&mut others);
             others = core::mem::take(&mut durable);
@@ -294,9 +294,9 @@ impl Engine {
             self.draft_shared(&durable, level, new, beside_bytes, drafted, effects)?;
         }
         let told = of_patterns.into_iter().map(|slot| (slot, Some(topic)));
-        let name = (others.len() + told.len() > 1).then_some(MessageId(self.next.message));
+        let name = (others.len() + told.len() > 1).then_some(MessageId(self.store.next.message));
         for (slot, told) in others.into_iter().map(|slot| (slot, None)).chain(told) {
-            let id = MessageId(self.next.message);
+            let id = MessageId(self.store.next.message);
             let envelope = self.envelope_of_new(id, Durability::None, new);
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
             message.set_message_group(new.group);
@@ -308,7 +308,7 @@ impl Engine {
             }
             // Nobody sees what a crash may undo for those who have a record of it.
             message.changed = self.log.after_open().lsn;
-            self.next.message += 1;
+            self.store.next.message += 1;
             drafted.push((id, Box::new(message)));
         }
         let drafted = drafted.get(first..).unwrap_or_default();
@@ -325,10 +325,10 @@ impl Engine {
         drafted: &mut Vec<Drafted>,
         effects: &mut Effects,
     ) -> Result<(), NoRoom> {
-        let first = self.next.message;
+        let first = self.store.next.message;
         let mut copies = CopiesDraft::default();
         for (&slot, number) in slots.iter().zip(first..) {
-            let place = self.queues.at(slot).place();
+            let place = self.store.queues.at(slot).place();
             let id = MessageId(number);
             copies.push(&Envelope { place, ..self.envelope_of_new(id, level, new) });
         }
@@ -340,11 +340,11 @@ impl Engine {
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
             message.set_message_group(new.group);
             message.set_stored(first, placed);
-            self.groups.join(first, placed);
+            self.bodies.groups.join(first, placed);
             self.share_body(&mut message, MessageId(first));
             drafted.push((id, Box::new(message)));
         }
-        self.next.message += slots.len() as u64;
+        self.store.next.message += slots.len() as u64;
         Ok(())
     }
 
@@ -371,16 +371,17 @@ impl Engine {
 
     /// The subscriptions that take it but for those of globs, and the steps it took to find them.
     fn find_takers(&self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> (Takers, usize) {
-        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
+        let topic =
+            self.directory.topics.find(name.as_str()).map(|slot| self.directory.topics.at(slot));
         let client = self.sessions.at(by).client.as_ref();
         let mut takers = Takers::default();
-        let seen = Seen::of_new(new, self.latest, &self.formats);
+        let seen = Seen::of_new(new, self.store.latest, &self.context.formats);
         let mut steps = 0;
         let words = self.matching_words(name);
         steps += words.steps;
         let of_topic = topic.iter().flat_map(|topic| &topic.subscriptions);
         for number in of_topic.chain(&words.subscriptions) {
-            let entry = self.subscriptions.at(*number);
+            let entry = self.directory.subscriptions.at(*number);
             steps += 1;
             if entry.asks.without.is_some() && entry.asks.without.as_ref() == client {
                 continue;
@@ -412,7 +413,7 @@ impl Engine {
             message: id,
             place: Place::Queue(""),
             durability,
-            created: self.latest,
+            created: self.store.latest,
             lease: new.lease,
             format: new.format,
             group: 0,
@@ -422,7 +423,7 @@ impl Engine {
                 state: if new.delay == Nanos::ZERO {
                     StoredState::Ready
                 } else {
-                    StoredState::Delayed { until: self.latest + new.delay }
+                    StoredState::Delayed { until: self.store.latest + new.delay }
                 },
                 order: place_of(id),
                 counters: Counters::default(),

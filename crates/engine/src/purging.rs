@@ -19,8 +19,8 @@ impl Engine {
     }
 
     pub(crate) fn delete_queue(&mut self, name: &QueueName, effects: &mut Effects) -> Outcome {
-        let Some(slot) = self.queues.find(name.as_str()) else { return self.not_found() };
-        let queue = self.queues.at(slot);
+        let Some(slot) = self.store.queues.find(name.as_str()) else { return self.not_found() };
+        let queue = self.store.queues.at(slot);
         let in_use = !queue.consumers.is_empty() || queue.counts.leased > 0;
         if in_use || queue.role != Role::Named {
             return Outcome::refused(Refusal::QueueInUse);

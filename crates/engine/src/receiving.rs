@@ -42,7 +42,7 @@ impl Engine {
             return Outcome::refused(Refusal::LinkInUse);
         }
         let watched = self.sessions.consumer(key).map_or(0, |consumer| consumer.watched.len());
-        let known = self.queues.find(name.as_str());
+        let known = self.store.queues.find(name.as_str());
         if known.is_some_and(|slot| self.watches(key, slot)) {
             return Outcome::reply(DependsOn::NOTHING, Reply::Done);
         }
@@ -56,7 +56,7 @@ impl Engine {
         let consumer = self.sessions.at_mut(by).consumers.entry(link).or_default();
         consumer.watched.insert(slot);
         let wait = consumer.wait;
-        self.queues.at_mut(slot).consumers.insert(key);
+        self.store.queues.at_mut(slot).consumers.insert(key);
         if let Some(wait) = wait {
             self.wait_at(slot, wait.ticket, key);
         }
@@ -65,7 +65,7 @@ impl Engine {
 
     pub(crate) fn unwatch(&mut self, by: SessionSlot, link: LinkId, name: &QueueName) -> Outcome {
         let key = ConsumerKey { session: by, link };
-        if let Some(slot) = self.queues.find(name.as_str())
+        if let Some(slot) = self.store.queues.find(name.as_str())
             && let Some(consumer) = self.sessions.consumer_mut(key)
             && consumer.watched.remove(&slot)
         {
@@ -166,7 +166,8 @@ impl Engine {
 
     /// Whether nobody consumes from a queue, or sees to its bounds: there is nobody to serve.
     fn is_unattended(&self, slot: QueueSlot) -> bool {
-        !self.is_bounded && self.queues.get(slot).is_none_or(|queue| queue.consumers.is_empty())
+        !self.admission.is_bounded
+            && self.store.queues.get(slot).is_none_or(|queue| queue.consumers.is_empty())
     }
 
     /// The same for this queue alone, at most `left` times; which others have something by it is
@@ -185,7 +186,7 @@ impl Engine {
                 is_done = true;
                 break;
             };
-            let before = self.totals.steps;
+            let before = self.store.totals.steps;
             if self.is_popping(key) {
                 if !self.makes_way_for(key, slot, id, effects) {
                     break;
@@ -194,10 +195,10 @@ impl Engine {
             } else {
                 self.give(key, id, effects);
             }
-            let steps = (self.totals.steps - before) as usize;
+            let steps = (self.store.totals.steps - before) as usize;
             *left = left.saturating_sub(1 + steps / STEPS_PER_DELIVERY);
         }
-        let Some(queue) = self.queues.get(slot) else { return };
+        let Some(queue) = self.store.queues.get(slot) else { return };
         if !is_done || queue.is_scanning() {
             self.resume_later(slot);
         } else if queue.has_unseen() {
@@ -235,12 +236,12 @@ impl Engine {
         if !self.is_unsure(key) {
             return self.give_up(key, Reply::TimedOut { link: Some(key.link) }, effects);
         }
-        let now = self.latest;
+        let now = self.store.latest;
         let Some(wait) = self.sessions.consumer_mut(key).and_then(|it| it.wait.as_mut()) else {
             return;
         };
         let before = wait.until.replace(now);
-        self.timers.change(Timer::Wait(key), before, Some(now));
+        self.store.timers.change(Timer::Wait(key), before, Some(now));
     }
 
     /// Ends a wait with this reply. That nothing was ready may be so by a change that is not
@@ -264,7 +265,7 @@ impl Engine {
         }
         let history = self.living_mut(id).history_mut();
         history.expired = history.expired.saturating_add(1);
-        self.totals.expired += 1;
+        self.store.totals.expired += 1;
         self.return_ready(id, effects);
         queue
     }
@@ -311,7 +312,7 @@ impl Engine {
         let before = self.sessions.at(slot).first_lease();
         self.sessions.begin_close(slot, held);
         let now = self.sessions.at(slot).first_lease();
-        self.timers.change(Timer::Lease(slot), before, now);
+        self.store.timers.change(Timer::Lease(slot), before, now);
     }
 
     /// Returns the first message that a closing session holds: a leased one as if nothing had
@@ -357,7 +358,7 @@ impl Engine {
 
     /// Takes a consumer, and its place if it waits, from a queue.
     pub(crate) fn end_watch(&mut self, key: ConsumerKey, slot: QueueSlot, ticket: Option<u64>) {
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         let was_known = queue.consumers.remove(&key);
         assert!(was_known, "a queue knows its consumers");
         if let Some(ticket) = ticket {
@@ -368,9 +369,9 @@ impl Engine {
 
     pub(crate) fn begin_wait(&mut self, key: ConsumerKey, wanted: Wanted) {
         let Wanted { wait, margin, lease } = wanted;
-        let ticket = self.next.ticket;
-        self.next.ticket += 1;
-        let until = wait.map(|span| self.latest + span);
+        let ticket = self.store.next.ticket;
+        self.store.next.ticket += 1;
+        let until = wait.map(|span| self.store.latest + span);
         let session = self.sessions.at_mut(key.session);
         let Some(consumer) = session.consumers.get_mut(&key.link) else { return };
         consumer.wait = Some(Wait { ticket, until, margin, lease });
@@ -386,14 +387,14 @@ impl Engine {
         if let Some(consumer) = self.sessions.consumer_mut(key) {
             consumer.watched = watched;
         }
-        self.timers.change(Timer::Wait(key), None, until);
-        self.timers.change(Timer::Margin(key), None, margin_begins);
-        self.totals.waiting += 1;
+        self.store.timers.change(Timer::Wait(key), None, until);
+        self.store.timers.change(Timer::Margin(key), None, margin_begins);
+        self.store.totals.waiting += 1;
     }
 
     fn wait_at(&mut self, slot: QueueSlot, ticket: u64, key: ConsumerKey) {
         self.seat_lone(slot);
-        self.queues.at_mut(slot).dispatch.wait(ticket, key);
+        self.store.queues.at_mut(slot).dispatch.wait(ticket, key);
     }
 
     /// False when it did not wait.
@@ -407,21 +408,21 @@ impl Engine {
         if let Some(consumer) = session.consumers.get_mut(&key.link) {
             consumer.wait = None;
             for &queue in &consumer.watched {
-                self.queues.at_mut(queue).dispatch.stop_waiting(wait.ticket);
+                self.store.queues.at_mut(queue).dispatch.stop_waiting(wait.ticket);
             }
             let left = consumer.watched.len();
             self.took_steps(left);
         }
-        self.timers.change(Timer::Wait(key), wait.until, None);
-        self.timers.change(Timer::Margin(key), margin_begins, None);
-        self.totals.waiting -= 1;
+        self.store.timers.change(Timer::Wait(key), wait.until, None);
+        self.store.timers.change(Timer::Margin(key), margin_begins, None);
+        self.store.totals.waiting -= 1;
         true
     }
 
     /// The next message of a queue and who gets it.
     pub(crate) fn next_match(&self, slot: QueueSlot) -> Option<(ConsumerKey, MessageId)> {
-        let queue = self.queues.get(slot)?;
-        if queue.is_held_up(self.latest) {
+        let queue = self.store.queues.get(slot)?;
+        if queue.is_held_up(self.store.latest) {
             return None;
         }
         let choosy = queue.views.values().filter_map(View::next);
@@ -433,8 +434,8 @@ impl Engine {
     /// There may be something for the consumer though there seems to be nothing.
     fn is_unsure(&self, key: ConsumerKey) -> bool {
         let Some(consumer) = self.sessions.consumer(key) else { return false };
-        let mut queues = consumer.watched.iter().map(|slot| self.queues.at(*slot));
-        queues.any(|queue| queue.pause.is_none() && queue.is_expiring(self.latest))
+        let mut queues = consumer.watched.iter().map(|slot| self.store.queues.at(*slot));
+        queues.any(|queue| queue.pause.is_none() && queue.is_expiring(self.store.latest))
     }
 
     /// The next message of all that a consumer watches.
@@ -442,14 +443,14 @@ impl Engine {
         let watched = &self.sessions.consumer(key)?.watched;
         let (_, order) = watched
             .iter()
-            .filter_map(|slot| self.queues.at(*slot).next_ready(self.latest))
+            .filter_map(|slot| self.store.queues.at(*slot).next_ready(self.store.latest))
             .min()?;
         Some(self.message_of(order))
     }
 
     fn lease_ends_within(&self, holder: SessionSlot, margin: Nanos) -> bool {
         let first = self.sessions.at(holder).first_lease();
-        margin != Nanos::ZERO && first.is_some_and(|until| until <= self.latest + margin)
+        margin != Nanos::ZERO && first.is_some_and(|until| until <= self.store.latest + margin)
     }
 
     fn deliver(
@@ -470,7 +471,7 @@ impl Engine {
         lease: Option<Nanos>,
     ) {
         self.leave(id);
-        let now = self.latest;
+        let now = self.store.latest;
         let message = self.living_mut(id);
         message.delivered = message.delivered.saturating_add(1);
         let until = now + lease.unwrap_or(message.lease);
@@ -503,7 +504,7 @@ impl Engine {
             topic: message.topic().cloned(),
             dead: message.dead().map(|dead| Box::new(self.letter_of(dead))),
             format: message.format,
-            payload: Payload::by(&self.formats),
+            payload: Payload::by(&self.context.formats),
             charge: body.bytes_max() as u64,
             body,
         }

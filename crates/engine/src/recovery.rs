@@ -30,17 +30,17 @@ impl Engine {
     /// # Errors
     /// When the chunk is damaged or holds a message that is there already.
     pub fn load(&mut self, chunk: &[u8]) -> Result<(), RecordError> {
-        self.memory.written = Lsn(u64::MAX);
+        self.bodies.memory.written = Lsn(u64::MAX);
         for record in Records::new(chunk) {
             let (record, size) = record?;
             match record {
                 RecordView::Sequence { next_message, next_buried, latest } => {
-                    self.next.message = self.next.message.max(next_message);
-                    self.next.buried = self.next.buried.max(next_buried);
-                    self.latest = self.latest.max(latest);
+                    self.store.next.message = self.store.next.message.max(next_message);
+                    self.store.next.buried = self.store.next.buried.max(next_buried);
+                    self.store.latest = self.store.latest.max(latest);
                 }
                 RecordView::Subscriptions { next } => {
-                    self.subscriptions.next = self.subscriptions.next.max(next);
+                    self.directory.subscriptions.next = self.directory.subscriptions.next.max(next);
                 }
                 RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
                 RecordView::SendId(view) => self.replay_send_id(&view, size)?,
@@ -48,7 +48,7 @@ impl Engine {
                 RecordView::ValueSet(view) => self.replay_value(&view)?,
                 RecordView::KeyDeadline(view) if !view.of_value => self.replay_deadline(&view)?,
                 RecordView::Located { envelope, location, record_bytes } => {
-                    if self.messages.get(envelope.message.0).is_some() {
+                    if self.store.messages.get(envelope.message.0).is_some() {
                         return Err(RecordError::DuplicateMessage(envelope.message));
                     }
                     let placed = Placed { lsn: location, bytes: record_bytes };
@@ -71,7 +71,7 @@ impl Engine {
             let (mut record, size) = record?;
             let result = match record {
                 RecordView::Message { ref mut envelope, body } => {
-                    let group = (self.formats.group)(envelope.format, body);
+                    let group = (self.context.formats.group)(envelope.format, body);
                     let body = Some(self.recovered_body(body));
                     envelope.group = 0;
                     self.recover(envelope, placed(lsn, size)?, body, group, fuzzy)
@@ -133,7 +133,7 @@ impl Engine {
         body: &[u8],
         shared: &mut Option<Stored>,
     ) -> Result<(), RecordError> {
-        let Some(message) = self.messages.get(id.0) else { return Ok(()) };
+        let Some(message) = self.store.messages.get(id.0) else { return Ok(()) };
         if message.location != placed.lsn || !message.body_missing {
             return Ok(());
         }
@@ -141,7 +141,7 @@ impl Engine {
             return Err(RecordError::WrongBody(id));
         }
         let (slot, before) = (message.queue, message.body_bytes());
-        let message_group = (self.formats.group)(message.format, body);
+        let message_group = (self.context.formats.group)(message.format, body);
         let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
         let now = body.len() as u64;
         self.recovery.bodies_missing -= 1;
@@ -155,7 +155,7 @@ impl Engine {
                 None
             }
         };
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         queue.body_bytes = queue.body_bytes + now - before;
         if let Some(body) = here {
             self.replace_body(id, body);
@@ -175,7 +175,8 @@ impl Engine {
     /// When a message has no body or no subscription, or a frame after `last` was replayed.
     pub fn finish_recovery(&mut self, last: Lsn) -> Result<(), RecordError> {
         if self.recovery.bodies_missing > 0 {
-            let missing = self.messages.iter_from(0).find(|(_, message)| message.body_missing);
+            let missing =
+                self.store.messages.iter_from(0).find(|(_, message)| message.body_missing);
             let (number, _) = missing.expect("invariant: missing bodies are counted");
             return Err(RecordError::MissingBody(MessageId(number)));
         }
@@ -192,13 +193,13 @@ impl Engine {
         self.recover_lifetimes();
         self.recover_expiries();
         self.share_recovered();
-        let idle: Vec<_> = self.queues.iter().map(|(slot, _)| slot).collect();
+        let idle: Vec<_> = self.store.queues.iter().map(|(slot, _)| slot).collect();
         for slot in idle {
-            self.queues.at_mut(slot).spare_what_is_there();
+            self.store.queues.at_mut(slot).spare_what_is_there();
             self.remove_if_idle(slot);
         }
         self.log.last = last;
-        self.memory.written = last;
+        self.bodies.memory.written = last;
         self.recovery = Recovery { chains_cut: self.recovery.chains_cut, ..Recovery::default() };
         Ok(())
     }
@@ -206,10 +207,10 @@ impl Engine {
     /// Location of each Message or Shared record of which something lives, and the bytes that are
     /// counted for it: see [`crate::FrameEnd::live`].
     pub fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
-        let alone = self.messages.iter_from(0).map(|(_, message)| message);
+        let alone = self.store.messages.iter_from(0).map(|(_, message)| message);
         let alone = alone.filter(|message| message.is_journalled() && message.group() == 0);
         let alone = alone.map(|message| (message.location, message.live_bytes()));
-        let groups = self.groups.iter();
+        let groups = self.bodies.groups.iter();
         alone.chain(groups.map(|(_, group)| (group.placed.lsn, group.live_bytes())))
     }
 
@@ -226,7 +227,7 @@ impl Engine {
         if envelope.group > id.0 {
             return Err(RecordError::Invalid("group"));
         }
-        if let Some(known) = self.messages.get(id.0) {
+        if let Some(known) = self.store.messages.get(id.0) {
             // Of two bodies in one frame a snapshot, which names the frame, could not say which
             // counts.
             if body.is_some() && known.location == placed.lsn && !known.body_missing {
@@ -244,12 +245,12 @@ impl Engine {
         message.body_missing = body_missing;
         self.recovery.bodies_missing += u64::from(body_missing);
         if envelope.group != 0 {
-            self.groups.join(envelope.group, placed);
+            self.bodies.groups.join(envelope.group, placed);
         }
-        self.latest = self.latest.max(envelope.created);
+        self.store.latest = self.store.latest.max(envelope.created);
         self.snapshot_changed(&message, true);
         self.account(id, &message);
-        self.messages.insert(id.0, Box::new(message));
+        self.store.messages.insert(id.0, Box::new(message));
         self.settle_recovered(id, &envelope.standing);
         if body_missing {
             self.grow_as_pictured(id);
@@ -261,7 +262,7 @@ impl Engine {
     /// takes no longer than the log is read.
     fn recovered_body(&self, body: &[u8]) -> Stored {
         let most = self.movable_max().min(RECOVERED_BYTES_MAX);
-        if self.memory.movable + crate::memory::charge(body.len()) <= most {
+        if self.bodies.memory.movable + crate::memory::charge(body.len()) <= most {
             return Stored::Here(Arc::from(body));
         }
         Stored::away(u32::try_from(body.len()).unwrap_or(u32::MAX))
@@ -277,7 +278,7 @@ impl Engine {
         let message = self.living(id);
         if message.has_history() {
             let mut change = Vec::new();
-            encode(&self.queues.change_of(id, message), &mut change);
+            encode(&self.store.queues.change_of(id, message), &mut change);
             self.note_growth(id, u32::try_from(change.len()).unwrap_or(u32::MAX));
         }
     }
@@ -291,7 +292,7 @@ impl Engine {
     ) -> Result<(), RecordError> {
         let stored = self.recovered_body(body);
         for envelope in copies.iter() {
-            let group = (self.formats.group)(envelope.format, body);
+            let group = (self.context.formats.group)(envelope.format, body);
             self.recover(&envelope, placed, Some(stored.clone()), group, fuzzy)?;
         }
         Ok(())
@@ -303,8 +304,8 @@ impl Engine {
         size: usize,
     ) -> Result<(), RecordError> {
         let asks = view.subscription()?;
-        let known = asks.name.as_ref().and_then(|name| self.subscriptions.find(name));
-        let there = self.subscriptions.get(view.number).map(|entry| &entry.asks);
+        let known = asks.name.as_ref().and_then(|name| self.directory.subscriptions.find(name));
+        let there = self.directory.subscriptions.get(view.number).map(|entry| &entry.asks);
         if let Some(there) = there
             && **there == (Subscription { expiry: there.expiry, ..(*asks).clone() })
         {
@@ -317,7 +318,7 @@ impl Engine {
         let selector = asks.selector.as_deref().map(Selector::parse_stored).transpose();
         let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
         let source = match asks.matching {
-            Matching::Name => Source::Topic(self.topics.find_or_create(&asks.topic)),
+            Matching::Name => Source::Topic(self.directory.topics.find_or_create(&asks.topic)),
             matching => Source::of_pattern(matching),
         };
         self.register(view.number, asks, selector, source, size as u64);
@@ -325,8 +326,8 @@ impl Engine {
     }
 
     fn replay_unsubscribed(&mut self, number: u64) -> Result<(), RecordError> {
-        self.subscriptions.next = self.subscriptions.next.max(number + 1);
-        let slot = match self.subscriptions.get(number) {
+        self.directory.subscriptions.next = self.directory.subscriptions.next.max(number + 1);
+        let slot = match self.directory.subscriptions.get(number) {
             Some(entry) => entry.queue,
             None => {
                 let phantom = self.recovery.pending_unsubscribes.remove(&number);
@@ -337,7 +338,7 @@ impl Engine {
         while let Some(id) = ids.pop() {
             self.forget(id);
         }
-        if self.subscriptions.get(number).is_some() {
+        if self.directory.subscriptions.get(number).is_some() {
             self.withdraw(number);
         } else {
             self.begin_leaving(slot);
@@ -347,7 +348,7 @@ impl Engine {
 
     /// All messages of a queue in recovery, when nobody holds any.
     fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         let ready = queue.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
         let delayed = queue.delayed.iter().map(|(_, id)| *id);
         ready.chain(delayed).chain(queue.buried.values().copied()).collect()
@@ -361,7 +362,7 @@ impl Engine {
         number: u64,
         fuzzy: bool,
     ) -> Result<QueueSlot, RecordError> {
-        if let Some(entry) = self.subscriptions.get(number) {
+        if let Some(entry) = self.directory.subscriptions.get(number) {
             return Ok(entry.queue);
         }
         if let Some(slot) = self.recovery.pending_unsubscribes.get(&number) {
@@ -371,7 +372,8 @@ impl Engine {
             return Err(RecordError::UnknownSubscription(number));
         }
         let name = queue_name(PENDING_UNSUBSCRIBE)?;
-        let slot = self.queues.create_subscription(name, number, true, QueuePolicy::default());
+        let slot =
+            self.store.queues.create_subscription(name, number, true, QueuePolicy::default());
         self.recovery.pending_unsubscribes.insert(number, slot);
         Ok(slot)
     }
@@ -379,11 +381,12 @@ impl Engine {
     /// All messages of one group are in one record.
     fn groups_are_whole(&self) -> bool {
         // Mostly there are none, and ten million messages need not be looked at.
-        let none = self.groups.iter().next().is_none();
-        none || self.messages.iter_from(0).all(|(_, message)| {
-            let group = self.groups.get(message.group());
+        let none = self.bodies.groups.iter().next().is_none();
+        none || self.store.messages.iter_from(0).all(|(_, message)| {
+            let group = self.bodies.groups.get(message.group());
             group.is_none_or(|group| group.placed == message.placed())
                 && self
+                    .store
                     .messages
                     .get(message.group())
                     .is_none_or(|first| first.group() == message.group())
@@ -398,12 +401,12 @@ impl Engine {
     }
 
     fn recovered_queue(&mut self, name: &str) -> Result<QueueSlot, RecordError> {
-        if let Some(slot) = self.queues.find(name) {
+        if let Some(slot) = self.store.queues.find(name) {
             return Ok(slot);
         }
         let name = queue_name(name)?;
         let policy = self.policy_for(&name);
-        Ok(self.queues.create(name, policy))
+        Ok(self.store.queues.create(name, policy))
     }
 
     fn replay_change(
@@ -414,7 +417,7 @@ impl Engine {
         changed_bytes: u32,
         fuzzy: bool,
     ) -> Result<(), RecordError> {
-        let Some(message) = self.messages.get(id.0) else {
+        let Some(message) = self.store.messages.get(id.0) else {
             return Err(RecordError::UnknownMessage(id));
         };
         let before = message.queue;
@@ -435,7 +438,7 @@ impl Engine {
     }
 
     fn replay_deletion(&mut self, id: MessageId) -> Result<(), RecordError> {
-        if self.messages.get(id.0).is_none() {
+        if self.store.messages.get(id.0).is_none() {
             return Err(RecordError::UnknownMessage(id));
         }
         self.forget(id);
@@ -446,7 +449,7 @@ impl Engine {
         self.leave(id);
         let message = self.take(id);
         if message.group() != 0 {
-            self.groups.part(message.group());
+            self.bodies.groups.part(message.group());
         }
         self.recovery.bodies_missing -= u64::from(message.body_missing);
     }
@@ -455,16 +458,16 @@ impl Engine {
     fn settle_recovered(&mut self, id: MessageId, standing: &Standing<'_>) {
         let order = standing.order;
         if order != place_of(id) {
-            self.reordered.insert(order as u64, id);
+            self.store.reordered.insert(order as u64, id);
         }
         let largest = if order > 0 { id.0.max(order as u64) } else { id.0 };
-        self.next.message = self.next.message.max(largest + 1);
-        self.next.front = self.next.front.min(order - 1);
+        self.store.next.message = self.store.next.message.max(largest + 1);
+        self.store.next.front = self.store.next.front.min(order - 1);
         let state = match standing.state {
             StoredState::Ready => State::Ready,
             StoredState::Delayed { until } => State::Delayed { until },
             StoredState::Buried { order } => {
-                self.next.buried = self.next.buried.max(order + 1);
+                self.store.next.buried = self.store.next.buried.max(order + 1);
                 State::Buried { order }
             }
         };
@@ -479,16 +482,18 @@ impl Engine {
         standing: &Standing<'_>,
     ) -> Result<(), RecordError> {
         let order = standing.order;
-        let of_another = order != place_of(id) && self.messages.get(order as u64).is_some();
-        if of_another || self.reordered.get(order as u64).is_some() {
+        let of_another = order != place_of(id) && self.store.messages.get(order as u64).is_some();
+        if of_another || self.store.reordered.get(order as u64).is_some() {
             return Err(RecordError::DuplicateOrder(order));
         }
         // Places and numbers come of one counter: its own is no other's, wherever it stands.
-        if self.reordered.get(id.0).is_some() {
+        if self.store.reordered.get(id.0).is_some() {
             return Err(RecordError::DuplicateOrder(place_of(id)));
         }
         match standing.state {
-            StoredState::Buried { order } if self.queues.at(slot).buried.contains_key(&order) => {
+            StoredState::Buried { order }
+                if self.store.queues.at(slot).buried.contains_key(&order) =>
+            {
                 Err(RecordError::DuplicateOrder(order as i64))
             }
             _ => Ok(()),

@@ -37,7 +37,7 @@ impl Engine {
             return Err(RecordError::OutOfOrder(lsn));
         }
         self.recovery.replayed = lsn;
-        self.memory.written = Lsn(u64::MAX);
+        self.bodies.memory.written = Lsn(u64::MAX);
         if lsn.0.is_multiple_of(FRAMES_PER_TRIM) {
             self.trim();
         }

@@ -80,7 +80,7 @@ fn a_deleted_message_needs_no_body() {
     engine.replay(Lsn(20), &bytes(&[deleted(1)]), false).unwrap();
     assert_eq!(engine.finish_recovery(Lsn(20)), Ok(()));
     engine.check();
-    assert_eq!(engine.queues.count(), 0, "nothing is in the queue");
+    assert_eq!(engine.store.queues.count(), 0, "nothing is in the queue");
 }
 
 #[test]

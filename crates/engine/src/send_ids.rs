@@ -178,17 +178,17 @@ impl Engine {
     pub(crate) fn send_key(&self, target: Target, new: &NewMessage) -> Option<SendKey> {
         match target {
             Target::Queue(slot) => {
-                let id = new.send_id.as_ref().filter(|_| self.send_ids.is_on())?;
-                let name = self.queues.at(slot).name.clone();
+                let id = new.send_id.as_ref().filter(|_| self.dedup.is_on())?;
+                let name = self.store.queues.at(slot).name.clone();
                 Some((Destination::Queue(name), Arc::clone(id)))
             }
-            Target::Topic(slot) => self.topic_send_key(&self.topics.at(slot).name, new),
+            Target::Topic(slot) => self.topic_send_key(&self.directory.topics.at(slot).name, new),
         }
     }
 
     /// The same of a message that is published.
     pub(crate) fn topic_send_key(&self, topic: &QueueName, new: &NewMessage) -> Option<SendKey> {
-        let id = new.send_id.as_ref().filter(|_| self.send_ids.is_on())?;
+        let id = new.send_id.as_ref().filter(|_| self.dedup.is_on())?;
         Some((Destination::Topic(topic.clone()), Arc::clone(id)))
     }
 
@@ -200,19 +200,19 @@ impl Engine {
     ) -> Option<SentBefore> {
         let key = key?;
         self.took_steps(1);
-        let first = *self.send_ids.find(key, self.latest)?;
+        let first = *self.dedup.find(key, self.store.latest)?;
         let is_same = first.fingerprint.is_none_or(|it| it == self.fingerprint(new));
         Some(if is_same { SentBefore::Same(first) } else { SentBefore::Other(first.after) })
     }
 
     /// What tells a message from another one under the same name.
     pub(crate) fn fingerprint(&self, new: &NewMessage) -> u64 {
-        (self.formats.fingerprint)(new.format, &new.body)
+        (self.context.formats.fingerprint)(new.format, &new.body)
     }
 
     /// Whether it was sent before.
     pub(crate) fn was_sent(&self, key: Option<&SendKey>) -> bool {
-        key.is_some_and(|key| self.send_ids.find(key, self.latest).is_some())
+        key.is_some_and(|key| self.dedup.find(key, self.store.latest).is_some())
     }
 
     /// What the record of a name may take beside that of the message.
@@ -238,7 +238,7 @@ impl Engine {
         let fingerprint = self.fingerprint(new);
         let mut sent = Sent { key, message, copies, fingerprint, record_bytes: 0 };
         if let Some(message) = message.filter(|_| level != Durability::None) {
-            let view = view_of(&sent.key, message, copies, self.latest, Some(fingerprint));
+            let view = view_of(&sent.key, message, copies, self.store.latest, Some(fingerprint));
             let placed = self.log.store(&RecordView::SendId(view), level, effects);
             let placed = placed.expect("invariant: the message was stored with room beside it");
             sent.record_bytes = placed.bytes.into();
@@ -250,7 +250,7 @@ impl Engine {
     pub(crate) fn remember_all(&mut self, sent: impl IntoIterator<Item = Sent>, after: DependsOn) {
         for Sent { key, message, copies, fingerprint, record_bytes } in sent {
             let first = First { message, copies, after, fingerprint: Some(fingerprint) };
-            self.remember_first(self.latest, Seen { key, first, record_bytes });
+            self.remember_first(self.store.latest, Seen { key, first, record_bytes });
         }
     }
 
@@ -260,12 +260,12 @@ impl Engine {
         view: &SendIdView<'_>,
         size: usize,
     ) -> Result<(), RecordError> {
-        self.latest = self.latest.max(view.at);
+        self.store.latest = self.store.latest.max(view.at);
         let key = (view.destination()?, Arc::from(view.id));
         let SendIdView { message, copies, fingerprint, .. } = *view;
         let first =
             First { message: Some(message), copies, after: DependsOn::NOTHING, fingerprint };
-        if self.send_ids.is_on() {
+        if self.dedup.is_on() {
             self.remember_first(view.at, Seen { key, first, record_bytes: size as u64 });
         }
         Ok(())
@@ -273,29 +273,29 @@ impl Engine {
 
     /// Remembers the latest message of a name, and forgets the oldest names.
     fn remember_first(&mut self, at: Nanos, seen: Seen) {
-        let known = self.send_ids.ages.get(&seen.key).copied();
+        let known = self.dedup.ages.get(&seen.key).copied();
         if known.is_some_and(|(known_at, _)| known_at >= at) {
             return;
         }
         if let Some(known) = known {
             self.forget_send_id(known);
         }
-        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(seen.record_bytes);
-        self.send_ids.insert(at, seen);
+        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(seen.record_bytes);
+        self.dedup.insert(at, seen);
         self.forget_send_ids();
     }
 
     /// Forgets the oldest names, while they are too many or too old.
     pub(crate) fn forget_send_ids(&mut self) {
         for _ in 0..FORGOTTEN_MAX {
-            let Some(age) = self.send_ids.superfluous(self.latest) else { break };
+            let Some(age) = self.dedup.superfluous(self.store.latest) else { break };
             self.forget_send_id(age);
         }
     }
 
     fn forget_send_id(&mut self, age: Age) {
-        let Some(seen) = self.send_ids.remove(age) else { return };
-        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(seen.record_bytes);
+        let Some(seen) = self.dedup.remove(age) else { return };
+        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(seen.record_bytes);
     }
 }
 

@@ -18,8 +18,9 @@ impl Engine {
     /// ([`Refusal::Draining`]) in the next calls of [`Engine::handle_timeout`], and who would is so
     /// at once. There is no way back.
     pub fn refuse_waiting(&mut self) {
-        self.pacing.is_closed = true;
-        let lines: BTreeSet<WaitListId> = self.pacing.sends.values().map(|it| it.at).collect();
+        self.admission.pacing.is_closed = true;
+        let lines: BTreeSet<WaitListId> =
+            self.admission.pacing.sends.values().map(|it| it.at).collect();
         lines.into_iter().for_each(|of| self.may_go_on(of));
     }
 
@@ -46,7 +47,8 @@ impl Engine {
 
     /// It is not done: as if nothing had come in time, where it might have waited for that too.
     pub(crate) fn give_up_waiting(&mut self, ticket: u64, effects: &mut Effects) {
-        let paced = self.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
         if wait_of(&paced.command) != Some(Nanos::ZERO) {
             return self.time_out_send(ticket, effects);
         }
@@ -58,7 +60,7 @@ impl Engine {
     }
 
     fn queue_full(&self, slot: QueueSlot) -> Refusal {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         let bound = queue.bound_of_line();
         let bound = bound.expect("invariant: only queues that had bounds have lines");
         Refusal::QueueFull(Box::new(QueueFull { queue: queue.name.clone(), bound }))

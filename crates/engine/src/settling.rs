@@ -86,7 +86,7 @@ impl Engine {
     /// How long a message is hidden before its next delivery, as the rules of its queue say.
     fn redelivery_delay(&self, id: MessageId) -> Option<Nanos> {
         let message = self.living(id);
-        let rules = &self.queues.at(message.queue).policy.redelivery;
+        let rules = &self.store.queues.at(message.queue).policy.redelivery;
         // Most queues have none.
         rules.delay?;
         rules.delay_of(id, message.counters().failed)
@@ -103,7 +103,7 @@ impl Engine {
         let Some(delay) = delay.filter(|delay| *delay > Nanos::ZERO) else {
             return self.return_ready(id, effects);
         };
-        self.hide_until(id, self.latest + delay, effects);
+        self.hide_until(id, self.store.latest + delay, effects);
         None
     }
 
@@ -138,7 +138,7 @@ impl Engine {
     pub(crate) fn finish(&mut self, id: MessageId, effects: &mut Effects) -> DependsOn {
         let message = self.take(id);
         let after = self.journal_deletion(id, &message, effects);
-        self.queues.at_mut(message.queue).deleted_total += 1;
+        self.store.queues.at_mut(message.queue).deleted_total += 1;
         self.remove_if_idle(message.queue);
         after
     }
@@ -154,7 +154,7 @@ impl Engine {
         let Some(queue) = self.held_queue(by, id) else { return self.not_found() };
         let by_rule = self.redelivery_delay(id).unwrap_or_default();
         self.leave(id);
-        if self.queues.at(queue).policy.release_order == ReleaseOrder::Back {
+        if self.store.queues.at(queue).policy.release_order == ReleaseOrder::Back {
             let order = self.last_place();
             self.reorder(id, order);
         }
@@ -167,7 +167,7 @@ impl Engine {
         if delay == Nanos::ZERO {
             return self.stand(id, State::Ready, effects).waking(queue);
         }
-        self.stand(id, State::Delayed { until: self.latest + delay }, effects)
+        self.stand(id, State::Delayed { until: self.store.latest + delay }, effects)
     }
 
     pub(crate) fn bury(
@@ -185,8 +185,8 @@ impl Engine {
         message.priority = priority;
         let history = message.history_mut();
         history.buried = history.buried.saturating_add(1);
-        let order = self.next.buried;
-        self.next.buried += 1;
+        let order = self.store.next.buried;
+        self.store.next.buried += 1;
         self.stand(id, State::Buried { order }, effects)
     }
 
@@ -206,7 +206,7 @@ impl Engine {
             return Outcome::reply(after, Reply::Done);
         }
         self.leave(id);
-        self.enter(id, State::Leased { holder: by, until: self.latest + lease });
+        self.enter(id, State::Leased { holder: by, until: self.store.latest + lease });
         Outcome::reply(after, Reply::Done)
     }
 
@@ -220,7 +220,7 @@ impl Engine {
         let Some(slot) = self.producer_queue(by, link) else {
             return Outcome::refused(Refusal::NoSuchLink);
         };
-        let from_buried = !self.queues.at(slot).buried.is_empty();
+        let from_buried = !self.store.queues.at(slot).buried.is_empty();
         let at_once = max.min(limits::FRAME_RECORDS_MAX as u64);
         let mut count = 0;
         while count < at_once
@@ -236,7 +236,7 @@ impl Engine {
     }
 
     fn next_to_kick(&self, slot: QueueSlot, from_buried: bool) -> Option<MessageId> {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         if from_buried {
             queue.buried.first_key_value().map(|(_, id)| *id)
         } else {
@@ -255,21 +255,21 @@ impl Engine {
 
     /// Not journalled: a restart ends all pauses.
     pub(crate) fn pause(&mut self, name: &QueueName, duration: Nanos) -> Outcome {
-        let Some(slot) = self.queues.find(name.as_str()) else { return self.not_found() };
-        let until = self.latest + duration;
-        let queue = self.queues.at_mut(slot);
+        let Some(slot) = self.store.queues.find(name.as_str()) else { return self.not_found() };
+        let until = self.store.latest + duration;
+        let queue = self.store.queues.at_mut(slot);
         let before = queue.pause_ends();
         let paused = duration != Nanos::ZERO;
         queue.pause = paused.then_some(Pause { asked: duration, until });
         queue.paused_total += 1;
-        self.timers.change(Timer::Pause(slot), before, queue.pause_ends());
+        self.store.timers.change(Timer::Pause(slot), before, queue.pause_ends());
         Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
     }
 
     /// The queue's pause ends, by time.
     pub(crate) fn end_pause(&mut self, slot: QueueSlot) -> QueueSlot {
-        let queue = self.queues.at_mut(slot);
-        self.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
+        let queue = self.store.queues.at_mut(slot);
+        self.store.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
         queue.pause = None;
         slot
     }
@@ -277,7 +277,7 @@ impl Engine {
     /// The delay of the queue's first delayed message ends, by time. Not journalled for itself:
     /// when it is replayed, its time has come as well.
     pub(crate) fn end_delay(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
-        let first = self.queues.at(slot).delayed.first().copied();
+        let first = self.store.queues.at(slot).delayed.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are delayed messages");
         self.leave(id);
         self.return_ready(id, effects);
@@ -292,7 +292,7 @@ impl Engine {
     /// The queue of a message that this session leases or holds, and has not settled in a
     /// transaction.
     pub(crate) fn held_queue(&self, by: SessionSlot, id: MessageId) -> Option<QueueSlot> {
-        let message = self.messages.get(id.0)?;
+        let message = self.store.messages.get(id.0)?;
         let is_held = message.state().holder() == Some(by);
         let is_settled = || self.sessions.at(by).settling.contains(&id);
         (is_held && !is_settled()).then_some(message.queue)
@@ -317,13 +317,13 @@ impl Engine {
             let delay = delay.or_else(|| self.redelivery_delay(id));
             return self.give_back(id, delay, effects);
         }
-        let attempts_max = self.queues.at(slot).policy.attempts_max;
+        let attempts_max = self.store.queues.at(slot).policy.attempts_max;
         if attempts_max != 0 && failed >= attempts_max && !is_dead {
             return self.park(id, DeadReason::Attempts, effects);
         }
         let delay = delay.or_else(|| self.redelivery_delay(id));
         if let Some(delay) = delay.filter(|delay| *delay > Nanos::ZERO) {
-            self.hide_until(id, self.latest + delay, effects);
+            self.hide_until(id, self.store.latest + delay, effects);
             return None;
         }
         self.spare(id);

@@ -75,26 +75,26 @@ impl Engine {
     /// A message is to have a body together with the others of that name.
     pub(crate) fn share_body(&mut self, message: &mut Message, name: MessageId) {
         let own = message.share(name);
-        if let Some(shared) = self.sharing.bodies.get_mut(&name) {
+        if let Some(shared) = self.bodies.sharing.bodies.get_mut(&name) {
             shared.copies += 1;
             return;
         }
         let frame = message.is_journalled().then_some(message.location);
         let shared = SharedBody { stored: own, frame, spilled: None, copies: 1 };
         self.settle_body(name, &shared.kept(), VecDeque::push_back);
-        self.sharing.bodies.insert(name, shared);
+        self.bodies.sharing.bodies.insert(name, shared);
     }
 
     /// A message that shared that body is gone; with the last the body goes.
     pub(crate) fn part_from_body(&mut self, name: MessageId) {
-        let shared = self.sharing.bodies.get_mut(&name);
+        let shared = self.bodies.sharing.bodies.get_mut(&name);
         let shared = shared.expect("invariant: a body stays with its copies");
         shared.copies -= 1;
         if shared.copies == 0
-            && let Some(shared) = self.sharing.bodies.remove(&name)
+            && let Some(shared) = self.bodies.sharing.bodies.remove(&name)
         {
             self.move_body_out(name, &shared.kept());
-            self.memory.spilling.forget(name, shared.kept().lies());
+            self.bodies.memory.spilling.forget(name, shared.kept().lies());
         }
     }
 
@@ -104,33 +104,34 @@ impl Engine {
     pub(crate) fn separate(&mut self, from: MessageId, message: &mut Message, body: Arc<[u8]>) {
         self.part_from_body(from);
         message.body = Stored::Here(body);
-        let name = MessageId(APART + self.sharing.separated);
-        self.sharing.separated += 1;
+        let name = MessageId(APART + self.bodies.sharing.separated);
+        self.bodies.sharing.separated += 1;
         self.share_body(message, name);
     }
 
     /// After recovery, in which the copies of a group may be of several frames for a time.
     pub(crate) fn share_recovered(&mut self) {
-        if self.groups.iter().next().is_none() {
+        if self.bodies.groups.iter().next().is_none() {
             return;
         }
-        let all = self.messages.iter_from(0).filter(|(_, message)| message.group() != 0);
+        let all = self.store.messages.iter_from(0).filter(|(_, message)| message.group() != 0);
         let ids: Vec<_> = all.map(|(id, _)| MessageId(id)).collect();
         for id in ids {
-            let Some(mut message) = self.messages.remove(id.0) else { continue };
+            let Some(mut message) = self.store.messages.remove(id.0) else { continue };
             self.unaccount(id, &message);
             let group = MessageId(message.group());
             self.share_body(&mut message, group);
-            self.messages.insert(id.0, message);
+            self.store.messages.insert(id.0, message);
         }
     }
 
     /// One of the copies goes, or goes elsewhere: who waits there for the body looks again.
     pub(crate) fn stop_sharing_wait(&mut self, message: &Message) {
         let name = message.shared().expect("invariant: a body that is no message's own is shared");
-        let shared = self.sharing.get(name).expect("invariant: a body stays with its copies");
+        let shared =
+            self.bodies.sharing.get(name).expect("invariant: a body stays with its copies");
         if shared.stored.here().is_none() {
-            self.awaited.may_have_left(away_of(name, &shared.kept()));
+            self.bodies.awaited.may_have_left(away_of(name, &shared.kept()));
         }
     }
 
@@ -142,11 +143,11 @@ impl Engine {
         stored: Stored,
         spilled: Option<NonZeroU64>,
     ) {
-        let Some(mut shared) = self.sharing.bodies.remove(&name) else { return };
+        let Some(mut shared) = self.bodies.sharing.bodies.remove(&name) else { return };
         self.move_body_out(name, &shared.kept());
         (shared.stored, shared.spilled) = (stored, spilled);
         self.settle_body(name, &shared.kept(), push);
-        self.sharing.bodies.insert(name, shared);
+        self.bodies.sharing.bodies.insert(name, shared);
     }
 
     /// The name of a message's body: its own number, unless it shares it.
@@ -160,19 +161,19 @@ impl Engine {
     /// When it has not.
     pub(crate) fn check_sharing(&self) {
         let mut copies = BTreeMap::<MessageId, u32>::new();
-        for (id, message) in self.messages.iter_from(0) {
+        for (id, message) in self.store.messages.iter_from(0) {
             let shares = message.shared();
             let group = Some(message.group()).filter(|group| *group != 0).map(MessageId);
             assert!(group.is_none() || group == shares, "message {id} shares with its group");
             let Some(name) = shares else { continue };
-            let shared = self.sharing.get(name);
+            let shared = self.bodies.sharing.get(name);
             let shared = shared.unwrap_or_else(|| panic!("message {id} has a body"));
             assert_eq!(shared.stored.len(), message.body.len(), "it knows how large that is");
             let frame = message.is_journalled().then_some(message.location);
             assert_eq!(shared.frame, frame, "it knows where else that is");
             *copies.entry(name).or_default() += 1;
         }
-        for (name, shared) in self.sharing.iter() {
+        for (name, shared) in self.bodies.sharing.iter() {
             let found = copies.remove(&name);
             assert_eq!(found, Some(shared.copies), "a body goes with the last of its copies");
         }

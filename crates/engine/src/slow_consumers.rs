@@ -39,10 +39,10 @@ impl Queue {
 impl Engine {
     /// Disconnects those who consume from a subscription that holds too much.
     pub(crate) fn cut_off(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        if !self.is_bounded {
+        if !self.admission.is_bounded {
             return;
         }
-        let Some(full) = self.queues.get(slot).and_then(Queue::cuts_off) else { return };
+        let Some(full) = self.store.queues.get(slot).and_then(Queue::cuts_off) else { return };
         self.dismiss_consumers_for(slot, Some(&full), effects);
         self.part_queue(slot, effects);
     }

@@ -50,11 +50,11 @@ impl Engine {
             keys: KeyCursor::default(),
             policies: PolicyCursor::default(),
             next_subscription: 0,
-            end_subscription: self.subscriptions.next,
+            end_subscription: self.directory.subscriptions.next,
             next_send_id: (Nanos::ZERO, 0),
-            end_send_id: self.send_ids.next(),
+            end_send_id: self.dedup.next(),
             next: 0,
-            end: self.next.message,
+            end: self.store.next.message,
             begun: false,
             chunk_messages_max: CHUNK_MESSAGES_MAX,
         }
@@ -63,13 +63,13 @@ impl Engine {
     /// What a snapshot of now may take at most, with what its chunks cost the caller.
     #[must_use]
     pub fn snapshot_bytes_max(&self) -> u64 {
-        self.totals.snapshot_bytes + self.keys.values.snapshot_bytes() + FIXED_BYTES
+        self.store.totals.snapshot_bytes + self.keyspace.values.snapshot_bytes() + FIXED_BYTES
     }
 
     /// A message came or went.
     pub(crate) fn snapshot_changed(&mut self, message: &Message, came: bool) {
         let bytes = self.snapshot_bytes_of(message);
-        let sum = &mut self.totals.snapshot_bytes;
+        let sum = &mut self.store.totals.snapshot_bytes;
         *sum = if came { *sum + bytes } else { *sum - bytes };
     }
 
@@ -78,7 +78,7 @@ impl Engine {
         if !message.is_journalled() {
             return 0;
         }
-        let name = self.queues.at(message.queue).name.as_str().len() as u64;
+        let name = self.store.queues.at(message.queue).name.as_str().len() as u64;
         let dead = message.dead().map(|dead| DEAD_BYTES_MAX + dead.from.as_str().len() as u64);
         let extended = if message.format == Format::RAW { 0 } else { EXTENSION_BYTES_MAX };
         PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended
@@ -96,8 +96,8 @@ impl Engine {
         if !cursor.begun {
             cursor.begun = true;
             encode(&self.sequence(), out);
-            if self.subscriptions.next > 1 {
-                encode(&RecordView::Subscriptions { next: self.subscriptions.next }, out);
+            if self.directory.subscriptions.next > 1 {
+                encode(&RecordView::Subscriptions { next: self.directory.subscriptions.next }, out);
             }
         }
         let chunk_max = cursor.chunk_messages_max.max(1);
@@ -106,14 +106,15 @@ impl Engine {
         let left = left - self.snapshot_subscriptions(cursor, left, out);
         let left = left - self.snapshot_send_ids(cursor, left, out);
         let end = cursor.end;
-        let visited = self.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
+        let visited =
+            self.store.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
         for (number, message) in visited.take(left) {
             cursor.next = number + 1;
             self.snapshot_message(MessageId(number), message, out);
         }
-        let subscription = self.subscriptions.iter_from(cursor.next_subscription).next();
-        let send_id = self.send_ids.iter_from(cursor.next_send_id).next();
-        let message = self.messages.iter_from(cursor.next).next();
+        let subscription = self.directory.subscriptions.iter_from(cursor.next_subscription).next();
+        let send_id = self.dedup.iter_from(cursor.next_send_id).next();
+        let message = self.store.messages.iter_from(cursor.next).next();
         !cursor.keys.is_done()
             || !cursor.policies.is_done()
             || subscription.is_some_and(|(number, _)| number < cursor.end_subscription)
@@ -129,7 +130,7 @@ impl Engine {
         out: &mut Vec<u8>,
     ) -> usize {
         let end = cursor.end_subscription;
-        let visited = self.subscriptions.iter_from(cursor.next_subscription);
+        let visited = self.directory.subscriptions.iter_from(cursor.next_subscription);
         let visited = visited.take_while(|(number, _)| *number < end).take(chunk_max);
         let mut count = 0;
         for (number, entry) in visited {
@@ -153,14 +154,14 @@ impl Engine {
         out: &mut Vec<u8>,
     ) -> usize {
         let end = cursor.end_send_id;
-        let visited = self.send_ids.iter_from(cursor.next_send_id);
+        let visited = self.dedup.iter_from(cursor.next_send_id);
         let visited = visited.take_while(|((_, number), _)| *number < end).take(chunk_max);
         let mut count = 0;
         for (age, seen) in visited {
             cursor.next_send_id = (age.0, age.1 + 1);
             count += 1;
             if let Some(view) = seen.view(age)
-                && self.send_ids.is_remembered(age, self.latest)
+                && self.dedup.is_remembered(age, self.store.latest)
             {
                 encode(&RecordView::SendId(view), out);
             }
@@ -170,11 +171,11 @@ impl Engine {
 
     /// What went with its subscription is not shown.
     fn snapshot_message(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
-        if !message.is_journalled() || self.queues.at(message.queue).is_leaving() {
+        if !message.is_journalled() || self.store.queues.at(message.queue).is_leaving() {
             return;
         }
         assert!(message.location > Lsn::ZERO, "a journalled message is in the log");
-        let envelope = self.queues.envelope_of(id, message);
+        let envelope = self.store.queues.envelope_of(id, message);
         let (location, record_bytes) = (message.location, message.record_bytes);
         encode(&RecordView::Located { envelope, location, record_bytes }, out);
     }
@@ -187,9 +188,9 @@ impl Engine {
 
     fn sequence(&self) -> RecordView<'static> {
         RecordView::Sequence {
-            next_message: self.next.message,
-            next_buried: self.next.buried,
-            latest: self.latest,
+            next_message: self.store.next.message,
+            next_buried: self.store.next.buried,
+            latest: self.store.latest,
         }
     }
 }

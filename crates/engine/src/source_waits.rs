@@ -80,8 +80,8 @@ impl SourceWaits {
 impl Engine {
     /// What is ready in a queue has changed, and sends that wait depend on it.
     pub(crate) fn source_changed(&mut self, slot: QueueSlot) {
-        let queue = self.queues.at(slot);
-        let waits = &mut self.pacing.sources;
+        let queue = self.store.queues.at(slot);
+        let waits = &mut self.admission.pacing.sources;
         if !queue.is_named() || !waits.tickets.contains_key(&queue.name) {
             return;
         }
@@ -95,10 +95,10 @@ impl Engine {
     /// The first of those lines is looked at again whose first send depends on a list that has
     /// changed, by time.
     pub(crate) fn look_at_sources(&mut self) {
-        let tickets = self.pacing.sources.take_next();
+        let tickets = self.admission.pacing.sources.take_next();
         self.took_steps(tickets.len());
         for ticket in tickets {
-            let at = self.pacing.sends.get(&ticket).map(|paced| paced.at);
+            let at = self.admission.pacing.sends.get(&ticket).map(|paced| paced.at);
             let is_first = |at: &WaitListId| self.line(*at).tickets.first() == Some(&ticket);
             if let Some(at) = at.filter(is_first) {
                 self.may_go_on(at);
@@ -109,11 +109,11 @@ impl Engine {
 
     /// Keeps the timer set as long as something is to be looked at.
     pub(crate) fn set_sources_due(&mut self) {
-        let now = self.latest;
-        let waits = &mut self.pacing.sources;
+        let now = self.store.latest;
+        let waits = &mut self.admission.pacing.sources;
         let due = waits.is_changed().then(|| waits.due.unwrap_or(now));
         let before = core::mem::replace(&mut waits.due, due);
-        self.timers.change(Timer::Sources, before, due);
+        self.store.timers.change(Timer::Sources, before, due);
     }
 }
 

@@ -150,7 +150,7 @@ impl Engine {
         let mut bodies = Vec::new();
         let mut bytes = 0;
         while bytes < bytes_max
-            && let Some(id) = self.memory.spilling.queued.pop_first()
+            && let Some(id) = self.bodies.memory.spilling.queued.pop_first()
         {
             let body = self.spillable(id).expect("invariant: what waits to leave is here");
             bytes += body.len() as u64;
@@ -162,13 +162,13 @@ impl Engine {
     /// Whether [`Engine::poll_spill`] would give something.
     #[must_use]
     pub fn has_to_spill(&self) -> bool {
-        !self.memory.spilling.queued.is_empty()
+        !self.bodies.memory.spilling.queued.is_empty()
     }
 
     /// Whether memory is so full that what adds to it had better wait until what leaves has left.
     #[must_use]
     pub fn waits_for_spill(&self) -> bool {
-        !self.memory.spilling.leaving.is_empty() && self.is_crowded()
+        !self.bodies.memory.spilling.leaving.is_empty() && self.is_crowded()
     }
 
     /// Where bodies lie now.
@@ -176,7 +176,7 @@ impl Engine {
         for (id, spilled) in placed {
             self.stops_leaving(id);
             if self.spillable(id).is_none() {
-                self.memory.spilling.vacate(Some(spilled));
+                self.bodies.memory.spilling.vacate(Some(spilled));
                 continue;
             }
             let Spilled { place, bytes } = spilled;
@@ -187,54 +187,54 @@ impl Engine {
     /// What lay at these places lies elsewhere as well: there it stays, if it is needed.
     pub fn handle_moved(&mut self, moved: impl IntoIterator<Item = (NonZeroU64, Spilled)>) {
         for (from, to) in moved {
-            let name = self.memory.spilling.places.get(&from).copied();
+            let name = self.bodies.memory.spilling.places.get(&from).copied();
             let kept = name.and_then(|name| Some((name, self.kept(name)?.stored.clone())));
             let Some((name, stored)) = kept else {
-                self.memory.spilling.vacate(Some(to));
+                self.bodies.memory.spilling.vacate(Some(to));
                 continue;
             };
             self.with_body(name, VecDeque::push_front, stored, Some(to.place));
-            self.memory.spilling.vacate(Some(Spilled { place: from, ..to }));
+            self.bodies.memory.spilling.vacate(Some(Spilled { place: from, ..to }));
         }
     }
 
     /// These were not taken, and nothing else is for now.
     pub fn handle_unspilled(&mut self, ids: impl IntoIterator<Item = MessageId>) {
-        self.memory.spilling.is_full = true;
-        let queued = core::mem::take(&mut self.memory.spilling.queued);
+        self.bodies.memory.spilling.is_full = true;
+        let queued = core::mem::take(&mut self.bodies.memory.spilling.queued);
         for id in ids.into_iter().chain(queued) {
             self.stops_leaving(id);
             if self.spillable(id).is_some() {
-                self.memory.spilling.kept_back.insert(id);
+                self.bodies.memory.spilling.kept_back.insert(id);
             }
         }
     }
 
     /// The spill may take something again.
     pub fn try_spill_again(&mut self) {
-        self.memory.spilling.is_full = false;
+        self.bodies.memory.spilling.is_full = false;
     }
 
     /// How many bodies lie in the spill.
     #[must_use]
     pub fn spilled(&self) -> u64 {
-        self.memory.spilling.places.len() as u64
+        self.bodies.memory.spilling.places.len() as u64
     }
 
     /// Where bodies lie in the spill that nobody needs any more, but for answers that were given.
     pub fn take_vacated(&mut self) -> Vec<Spilled> {
-        core::mem::take(&mut self.memory.spilling.vacated)
+        core::mem::take(&mut self.bodies.memory.spilling.vacated)
     }
 
     /// Where the body lies in the spill that is to be fetched next, for those who look into bodies.
     #[must_use]
     pub fn wanted_spilled(&self) -> Option<NonZeroU64> {
-        self.awaited.wanted_of_spill()
+        self.bodies.awaited.wanted_of_spill()
     }
 
     /// What lies there in the spill and behind, and is soon asked for by who has asked for this.
     pub fn spilled_from(&self, place: NonZeroU64) -> impl Iterator<Item = Spilled> {
-        let places = self.memory.spilling.places.range(place..).take(SPILLED_AHEAD_MAX);
+        let places = self.bodies.memory.spilling.places.range(place..).take(SPILLED_AHEAD_MAX);
         let to_come =
             places.filter(|(place, id)| self.is_awaited_at(**id, BodyPlace::Spill(**place)));
         to_come.filter_map(|(_, name)| self.kept(*name)?.lies())
@@ -245,13 +245,13 @@ impl Engine {
         &self,
         places: RangeInclusive<NonZeroU64>,
     ) -> impl Iterator<Item = Spilled> {
-        let names = self.memory.spilling.places.range(places);
+        let names = self.bodies.memory.spilling.places.range(places);
         names.filter_map(|(_, name)| self.kept(*name)?.lies())
     }
 
     /// A body was fetched from there: it comes back if it is waited for, or its message is ready.
     pub fn restore_spilled(&mut self, place: NonZeroU64, body: Arc<[u8]>) {
-        let id = self.memory.spilling.places.get(&place).copied();
+        let id = self.bodies.memory.spilling.places.get(&place).copied();
         if let Some(id) = id.filter(|id| self.is_awaited_at(*id, BodyPlace::Spill(place))) {
             self.bring(id, body);
         }
@@ -265,7 +265,7 @@ impl Engine {
     /// It is not on its way any more.
     fn stops_leaving(&mut self, id: MessageId) {
         let bytes = self.spillable(id).map_or(0, |body| crate::memory::charge(body.len()));
-        let spilling = &mut self.memory.spilling;
+        let spilling = &mut self.bodies.memory.spilling;
         if spilling.leaving.remove(&id) {
             spilling.leaving_bytes -= bytes;
         }
@@ -276,7 +276,7 @@ impl Engine {
     /// # Panics
     /// When it is not.
     pub(crate) fn check_spilling(&self) {
-        let spilling = &self.memory.spilling;
+        let spilling = &self.bodies.memory.spilling;
         let (mut bytes, mut leaving, mut spilled) = (0, 0, 0);
         for (id, kept) in self.all_kept() {
             if kept.frame.is_some() || !spilling.is_there {

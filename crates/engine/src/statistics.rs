@@ -36,13 +36,13 @@ impl Engine {
         let counters = message.counters();
         let statistics = MessageStatistics {
             message: id,
-            queue: self.queues.at(message.queue).name.clone(),
+            queue: self.store.queues.at(message.queue).name.clone(),
             state,
             priority: message.priority,
-            age: self.latest.since(message.created),
+            age: self.store.latest.since(message.created),
             delay: message.delay(),
             lease: message.lease,
-            time_left: until.since(self.latest),
+            time_left: until.since(self.store.latest),
             delivered: counters.delivered,
             expired: counters.expired,
             released: counters.released,
@@ -54,7 +54,7 @@ impl Engine {
     }
 
     pub(crate) fn queue_statistics(&self, name: &QueueName) -> Outcome {
-        let Some(slot) = self.queues.find(name.as_str()) else { return self.not_found() };
+        let Some(slot) = self.store.queues.find(name.as_str()) else { return self.not_found() };
         let reply = Reply::QueueStatistics(Box::new(self.statistics_of(slot)));
         Outcome::reply(self.log.after_all(), reply)
     }
@@ -65,21 +65,21 @@ impl Engine {
     }
 
     pub(crate) fn list_queues(&mut self) -> Outcome {
-        self.took_steps(self.queues.count());
-        let names = self.queues.listed_after(None).map(|(name, _)| name.clone()).collect();
+        self.took_steps(self.store.queues.count());
+        let names = self.store.queues.listed_after(None).map(|(name, _)| name.clone()).collect();
         Outcome::reply(self.log.after_all(), Reply::Queues(names))
     }
 
     /// Looks at those of the page, however many there are.
     pub(crate) fn page_of_queues(&mut self, after: Option<&QueueName>, max: usize) -> Outcome {
-        let page = self.queues.listed_after(after).take(max);
+        let page = self.store.queues.listed_after(after).take(max);
         let page: Vec<_> = page.map(|(_, slot)| self.statistics_of(slot)).collect();
         self.took_steps(page.len());
         Outcome::reply(self.log.after_all(), Reply::QueuePage(page))
     }
 
     fn statistics_of(&self, slot: QueueSlot) -> QueueStatistics {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         QueueStatistics {
             queue: queue.name.clone(),
             urgent: queue.counts.urgent,
@@ -96,7 +96,9 @@ impl Engine {
             pause: queue.pause.map_or(Nanos::ZERO, |pause| pause.asked),
             body_bytes: queue.body_bytes,
             paced: queue.line.tickets.len() as u64,
-            pause_left: queue.pause.map_or(Nanos::ZERO, |pause| pause.until.since(self.latest)),
+            pause_left: queue
+                .pause
+                .map_or(Nanos::ZERO, |pause| pause.until.since(self.store.latest)),
         }
     }
 
@@ -107,7 +109,7 @@ impl Engine {
         first: impl FnOnce(&Queue) -> Option<MessageId>,
     ) -> Outcome {
         match self.producer_queue(by, link) {
-            Some(slot) => self.found(first(self.queues.at(slot))),
+            Some(slot) => self.found(first(self.store.queues.at(slot))),
             None => Outcome::refused(Refusal::NoSuchLink),
         }
     }

@@ -31,7 +31,7 @@ impl Engine {
 
     /// Whether the log has room to say that a subscription ends otherwise than it did.
     pub(crate) fn may_restate(&self, number: u64, expiry: Option<Expiry>) -> Result<(), Refusal> {
-        let Entry { asks, record_bytes, .. } = self.subscriptions.at(number);
+        let Entry { asks, record_bytes, .. } = self.directory.subscriptions.at(number);
         let is_written = *record_bytes > 0 && asks.expiry != expiry;
         let has_room = record_bytes + VARINT_BYTES_MAX as u64 <= self.log.room_left();
         if is_written && !has_room { Err(Refusal::StoreFull) } else { Ok(()) }
@@ -46,7 +46,7 @@ impl Engine {
         expiry: Option<Expiry>,
         effects: &mut Effects,
     ) -> Option<DependsOn> {
-        let entry = self.subscriptions.at_mut(number);
+        let entry = self.directory.subscriptions.at_mut(number);
         let ends_at = entry.ends_at.take();
         let before = entry.keeper.take();
         let is_changed = core::mem::replace(&mut entry.asks.expiry, expiry) != expiry;
@@ -54,7 +54,7 @@ impl Engine {
         let is_kept = ends.is_some_and(|expiry| expiry.with == Keeper::Session);
         entry.keeper = is_kept.then_some(by);
         entry.is_recovered = false;
-        self.timers.change(Timer::Unused(number), ends_at, None);
+        self.store.timers.change(Timer::Unused(number), ends_at, None);
         if let Some(before) = before {
             self.sessions.at_mut(before).keeps.remove(&number);
         }
@@ -66,8 +66,8 @@ impl Engine {
 
     /// Says in the log what a subscription is now.
     fn state_subscription(&mut self, number: u64, effects: &mut Effects) -> DependsOn {
-        let level = self.policy.durability(Persistence::Persistent);
-        let entry = self.subscriptions.at(number);
+        let level = self.context.policy.durability(Persistence::Persistent);
+        let entry = self.directory.subscriptions.at(number);
         let before = entry.record_bytes;
         let asks = entry.asks.clone();
         let record = SubscriptionView::of(number, &asks).map(RecordView::Subscribed);
@@ -75,9 +75,9 @@ impl Engine {
             return self.log.after_all();
         };
         let now = encoded_bytes(&record);
-        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
-        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
-        self.subscriptions.at_mut(number).record_bytes = now;
+        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
+        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
+        self.directory.subscriptions.at_mut(number).record_bytes = now;
         self.log.append(&record, level, effects);
         self.log.after_open()
     }
@@ -87,14 +87,14 @@ impl Engine {
         let keeps = core::mem::take(&mut self.sessions.at_mut(by).keeps);
         self.took_steps(keeps.len());
         for number in keeps {
-            self.subscriptions.at_mut(number).keeper = None;
+            self.directory.subscriptions.at_mut(number).keeper = None;
             self.end_if_unused(number, effects);
         }
     }
 
     /// Ends a subscription that nothing keeps any more, or lets its time begin.
     pub(crate) fn end_if_unused(&mut self, number: u64, effects: &mut Effects) {
-        let entry = self.subscriptions.at(number);
+        let entry = self.directory.subscriptions.at(number);
         let Some(Expiry { after, .. }) = entry.asks.ends() else { return };
         if entry.keeper.is_some() || entry.ends_at.is_some() || self.has_consumers(number) {
             return;
@@ -102,20 +102,20 @@ impl Engine {
         if after == Nanos::ZERO {
             return self.end_subscription(number, effects);
         }
-        self.begin_to_end(number, self.latest + after);
+        self.begin_to_end(number, self.store.latest + after);
     }
 
     fn begin_to_end(&mut self, number: u64, ends_at: Nanos) {
-        self.timers.change(Timer::Unused(number), None, Some(ends_at));
-        self.subscriptions.at_mut(number).ends_at = Some(ends_at);
+        self.store.timers.change(Timer::Unused(number), None, Some(ends_at));
+        self.directory.subscriptions.at_mut(number).ends_at = Some(ends_at);
     }
 
     /// The time of a subscription is over; or it begins, where it was found in the log.
     pub(crate) fn expire_subscription(&mut self, number: u64, effects: &mut Effects) {
-        let entry = self.subscriptions.at_mut(number);
+        let entry = self.directory.subscriptions.at_mut(number);
         let before = entry.ends_at.take();
         let is_recovered = core::mem::take(&mut entry.is_recovered);
-        self.timers.change(Timer::Unused(number), before, None);
+        self.store.timers.change(Timer::Unused(number), before, None);
         if is_recovered {
             self.end_if_unused(number, effects);
         } else {
@@ -125,21 +125,21 @@ impl Engine {
 
     /// Nobody consumes after a start: the time of each that has one begins with the clock.
     pub(crate) fn recover_expiries(&mut self) {
-        let entries = self.subscriptions.iter_from(0);
+        let entries = self.directory.subscriptions.iter_from(0);
         let ending = entries.filter(|(_, entry)| entry.asks.ends().is_some());
         let numbers: Vec<u64> = ending.map(|(number, _)| number).collect();
         for number in numbers {
-            self.subscriptions.at_mut(number).is_recovered = true;
-            self.begin_to_end(number, self.latest);
+            self.directory.subscriptions.at_mut(number).is_recovered = true;
+            self.begin_to_end(number, self.store.latest);
         }
     }
 
     /// A record states a subscription that is known: only when it ends may have changed.
     pub(crate) fn restate_subscription(&mut self, number: u64, asks: Box<Subscription>, size: u64) {
-        let entry = self.subscriptions.at_mut(number);
+        let entry = self.directory.subscriptions.at_mut(number);
         let before = core::mem::replace(&mut entry.record_bytes, size);
         entry.asks = asks;
-        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
-        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(size);
+        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
+        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(size);
     }
 }

@@ -240,7 +240,7 @@ impl Engine {
         name: &SubscriptionName,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(number) = self.subscriptions.find(name) else { return self.not_found() };
+        let Some(number) = self.directory.subscriptions.find(name) else { return self.not_found() };
         if self.has_consumers(number) {
             return Outcome::refused(Refusal::SubscriptionInUse);
         }
@@ -250,16 +250,16 @@ impl Engine {
 
     /// It reflects the last change of it, which may not be durable yet.
     pub(crate) fn find_subscription(&self, name: &SubscriptionName) -> Outcome {
-        let Some(number) = self.subscriptions.find(name) else { return self.not_found() };
-        let reply = Reply::Subscription(self.subscriptions.at(number).asks.clone());
+        let Some(number) = self.directory.subscriptions.find(name) else { return self.not_found() };
+        let reply = Reply::Subscription(self.directory.subscriptions.at(number).asks.clone());
         Outcome::reply(self.log.after_all(), reply)
     }
 
     /// Ends a subscription; its messages are forgotten in steps.
     pub(crate) fn end_subscription(&mut self, number: u64, effects: &mut Effects) {
-        let &Entry { queue, record_bytes, .. } = self.subscriptions.at(number);
+        let &Entry { queue, record_bytes, .. } = self.directory.subscriptions.at(number);
         if record_bytes > 0 {
-            let level = self.policy.durability(Persistence::Persistent);
+            let level = self.context.policy.durability(Persistence::Persistent);
             self.log.append(&RecordView::Unsubscribed { number }, level, effects);
         }
         self.dismiss_consumers(queue, effects);
@@ -268,17 +268,17 @@ impl Engine {
 
     /// Takes a subscription that nobody consumes from out of its topic, which may go with it.
     pub(crate) fn withdraw(&mut self, number: u64) {
-        let entry = self.subscriptions.remove(number);
+        let entry = self.directory.subscriptions.remove(number);
         let entry = entry.expect("invariant: a subscription ends once");
-        self.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(entry.record_bytes);
+        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(entry.record_bytes);
         if let Source::Topic(topic) = entry.source {
-            let its = self.topics.at_mut(topic);
+            let its = self.directory.topics.at_mut(topic);
             its.selectors_weight -= weight_of(entry.selector.as_ref());
             let was_there = its.subscriptions.remove(&number);
             assert!(was_there, "a topic knows its subscriptions");
-            self.topics.remove_if_idle(topic);
+            self.directory.topics.remove_if_idle(topic);
         }
-        self.timers.change(Timer::Unused(number), entry.ends_at, None);
+        self.store.timers.change(Timer::Unused(number), entry.ends_at, None);
         if let Some(keeper) = entry.keeper {
             self.sessions.at_mut(keeper).keeps.remove(&number);
         }
@@ -296,13 +296,14 @@ impl Engine {
     ) -> QueueSlot {
         let durable = asks.is_durable();
         let policy = QueuePolicy { kept: false, ..self.policy_for(&asks.topic) };
-        let queue = self.queues.create_subscription(asks.topic.clone(), number, durable, policy);
+        let queue =
+            self.store.queues.create_subscription(asks.topic.clone(), number, durable, policy);
         if let Source::Topic(topic) = source {
-            let its = self.topics.at_mut(topic);
+            let its = self.directory.topics.at_mut(topic);
             its.selectors_weight += weight_of(selector.as_ref());
             its.subscriptions.insert(number);
         }
-        self.totals.snapshot_bytes += Self::snapshot_bytes_of_record(record_bytes);
+        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(record_bytes);
         let entry = Entry {
             asks,
             selector,
@@ -313,7 +314,7 @@ impl Engine {
             ends_at: None,
             is_recovered: false,
         };
-        self.subscriptions.insert(number, entry);
+        self.directory.subscriptions.insert(number, entry);
         queue
     }
 
@@ -345,7 +346,7 @@ impl Engine {
             }
             Wanted::New => self.begin_subscription(asked, selector, None, effects)?,
         };
-        let queue = self.subscriptions.at(number).queue;
+        let queue = self.directory.subscriptions.at(number).queue;
         // What it selects was selected when it was published.
         self.open_feed(key, queue, None, ConsumerMode::Take)?;
         let after = self.keep_subscription(number, by, expiry, effects).unwrap_or(after);
@@ -354,9 +355,9 @@ impl Engine {
 
     /// What has to be done for it, unless others prevent it.
     fn wanted(&self, asked: &Subscription) -> Result<Wanted, Refusal> {
-        let known = asked.name.as_ref().and_then(|name| self.subscriptions.find(name));
+        let known = asked.name.as_ref().and_then(|name| self.directory.subscriptions.find(name));
         let Some(number) = known else { return Ok(Wanted::New) };
-        let entry = self.subscriptions.at(number);
+        let entry = self.directory.subscriptions.at(number);
         let fits = entry.is_as(asked);
         let may_join = asked.shared && fits;
         let in_use = self.has_consumers(number) && !may_join;
@@ -378,8 +379,8 @@ impl Engine {
             Matching::Name => Some(self.find_or_create_topic(asked.topic.clone())?),
             Matching::Words | Matching::Glob => None,
         };
-        let number = self.subscriptions.next;
-        let level = self.policy.durability(Persistence::Persistent);
+        let number = self.directory.subscriptions.next;
+        let level = self.context.policy.durability(Persistence::Persistent);
         let record = SubscriptionView::of(number, &asked).map(RecordView::Subscribed);
         let record = record.filter(|_| level != Durability::None);
         let record_bytes = record.as_ref().map_or(0, encoded_bytes);
@@ -387,15 +388,15 @@ impl Engine {
         let allowed = self.may_subscribe(topic, &asked, replaced, record_bytes);
         let allowed = allowed.and_then(|()| self.may_select(topic, &asked, weight, replaced));
         if let Err(refusal) = allowed {
-            topic.into_iter().for_each(|topic| self.topics.remove_if_idle(topic));
+            topic.into_iter().for_each(|topic| self.directory.topics.remove_if_idle(topic));
             return Err(refusal);
         }
         if let Some(replaced) = replaced {
             // It may be of the same topic, which must not go in between.
             let held = topic.into_iter();
-            held.clone().for_each(|topic| self.topics.at_mut(topic).uncommitted += 1);
+            held.clone().for_each(|topic| self.directory.topics.at_mut(topic).uncommitted += 1);
             self.end_subscription(replaced, effects);
-            held.for_each(|topic| self.topics.at_mut(topic).uncommitted -= 1);
+            held.for_each(|topic| self.directory.topics.at_mut(topic).uncommitted -= 1);
         }
         if let Some(record) = record {
             self.log.append(&record, level, effects);
@@ -413,13 +414,13 @@ impl Engine {
         replaced: Option<u64>,
         record_bytes: u64,
     ) -> Result<(), Refusal> {
-        let replaced = replaced.map(|number| self.subscriptions.at(number));
+        let replaced = replaced.map(|number| self.directory.subscriptions.at(number));
         let is_of_topic = |entry: &&Entry| matches!(entry.source, Source::Topic(_));
-        let topic = slot.map(|slot| self.topics.at(slot));
+        let topic = slot.map(|slot| self.directory.topics.at(slot));
         if topic.is_some_and(|topic| topic.temporary.is_some()) && asked.is_durable() {
             return Err(Refusal::NoSuchDestination);
         }
-        let others = self.subscriptions.len() - usize::from(replaced.is_some());
+        let others = self.directory.subscriptions.len() - usize::from(replaced.is_some());
         let (beside, most) = match topic {
             Some(topic) => {
                 let is_same = |entry: &&Entry| slot.map(Source::Topic) == Some(entry.source);
@@ -429,7 +430,8 @@ impl Engine {
             }
             None => {
                 let same = replaced.filter(|entry| !is_of_topic(entry));
-                let beside = self.subscriptions.patterns_count() - usize::from(same.is_some());
+                let beside =
+                    self.directory.subscriptions.patterns_count() - usize::from(same.is_some());
                 (beside, limits::PATTERN_SUBSCRIPTIONS_MAX)
             }
         };
@@ -453,25 +455,25 @@ impl Engine {
         weight: usize,
         replaced: Option<u64>,
     ) -> Result<(), Refusal> {
-        let replaced = replaced.map(|number| self.subscriptions.at(number));
-        let has_room = self.subscriptions.has_room_for(asked, weight, replaced);
+        let replaced = replaced.map(|number| self.directory.subscriptions.at(number));
+        let has_room = self.directory.subscriptions.has_room_for(asked, weight, replaced);
         let Some(slot) = slot else {
             return if has_room { Ok(()) } else { Err(Refusal::TooManySelectors) };
         };
         let same = replaced.filter(|entry| entry.source == Source::Topic(slot));
         let before = same.map_or(0, |entry| weight_of(entry.selector.as_ref()));
-        let all = self.topics.at(slot).selectors_weight - before + weight;
+        let all = self.directory.topics.at(slot).selectors_weight - before + weight;
         let is_too_much = weight > before && all > limits::SELECTORS_WEIGHT_MAX;
         if is_too_much { Err(Refusal::TooManySelectors) } else { Ok(()) }
     }
 
     /// Whether there is no memory for another one.
     pub(crate) fn subscriptions_crowd(&self) -> bool {
-        self.queues.is_crowded_beside(self.subscriptions.selectors_bytes())
+        self.store.queues.is_crowded_beside(self.directory.subscriptions.selectors_bytes())
     }
 
     pub(crate) fn has_consumers(&self, number: u64) -> bool {
-        !self.queues.at(self.subscriptions.at(number).queue).consumers.is_empty()
+        !self.store.queues.at(self.directory.subscriptions.at(number).queue).consumers.is_empty()
     }
 }
 

@@ -133,10 +133,10 @@ impl Tally {
 impl Engine {
     /// What a message for that destination may take, in one copy.
     pub(crate) fn measure(&self, target: Target, new: &NewMessage) -> Put {
-        let level = self.policy.durability(new.persistence);
+        let level = self.context.policy.durability(new.persistence);
         let (place, is_journalled) = match target {
             Target::Queue(slot) => {
-                let queue = self.queues.at(slot);
+                let queue = self.store.queues.at(slot);
                 (queue.place(), level != Durability::None && !queue.is_memory_only())
             }
             Target::Topic(_) => (Place::Subscription(NUMBER_LARGE), level != Durability::None),
@@ -144,8 +144,8 @@ impl Engine {
         let id = MessageId(NUMBER_LARGE);
         let envelope = self.envelope_of_new(id, level.max(Durability::Written), new);
         let name_bytes = match target {
-            Target::Queue(slot) => self.queues.at(slot).name.as_str().len(),
-            Target::Topic(slot) => self.topics.at(slot).name.as_str().len(),
+            Target::Queue(slot) => self.store.queues.at(slot).name.as_str().len(),
+            Target::Topic(slot) => self.directory.topics.at(slot).name.as_str().len(),
         };
         let record =
             RecordView::Message { envelope: crate::Envelope { place, ..envelope }, body: &[] };
@@ -162,8 +162,8 @@ impl Engine {
 
     /// What the record of a settlement may take.
     pub(crate) fn settled_bytes_max(&self, from: QueueSlot, settlement: &Settlement) -> usize {
-        let names =
-            self.queues.at(from).name.as_str().len() + self.dead_letter_queue.as_str().len();
+        let names = self.store.queues.at(from).name.as_str().len()
+            + self.directory.dead_letter_queue.as_str().len();
         match settlement {
             Settlement::Accept => DELETED_BYTES_MAX,
             Settlement::Release
@@ -184,12 +184,12 @@ impl Engine {
             messages: 0,
         };
         let published = tally.topics.iter().map(|(slot, puts)| {
-            let topic = self.topics.at(*slot);
+            let topic = self.directory.topics.at(*slot);
             let words = self.matching_words(&topic.name).subscriptions;
             let numbers = topic.subscriptions.iter().chain(&words);
-            let durable =
-                numbers.filter(|number| self.subscriptions.at(**number).asks.is_durable());
-            let patterns = self.subscriptions.patterns_count();
+            let durable = numbers
+                .filter(|number| self.directory.subscriptions.at(**number).asks.is_durable());
+            let patterns = self.directory.subscriptions.patterns_count();
             puts.records(durable.count(), topic.subscriptions.len() + patterns)
         });
         published.fold(settled.and(tally.queues.records(1, 1)), Records::and)

@@ -25,27 +25,27 @@ impl Engine {
 
     /// The queue of that name, made now if it is to be.
     pub(crate) fn find_or_create(&mut self, name: QueueName) -> Result<QueueSlot, Refusal> {
-        if let Some(slot) = self.queues.find(name.as_str()) {
+        if let Some(slot) = self.store.queues.find(name.as_str()) {
             return Ok(slot);
         }
         if is_reserved(&name) {
             return Err(Refusal::NoSuchDestination);
         }
-        self.queues.takes_another()?;
+        self.store.queues.takes_another()?;
         let policy = self.policy_for(&name);
-        Ok(self.queues.create(name, policy))
+        Ok(self.store.queues.create(name, policy))
     }
 
     /// The topic of that name, made now if it is to be.
     pub(crate) fn find_or_create_topic(&mut self, name: QueueName) -> Result<TopicSlot, Refusal> {
-        if let Some(slot) = self.topics.find(name.as_str()) {
+        if let Some(slot) = self.directory.topics.find(name.as_str()) {
             return Ok(slot);
         }
         if is_reserved(&name) {
             return Err(Refusal::NoSuchDestination);
         }
-        self.topics.takes_another()?;
-        Ok(self.topics.create(name, None))
+        self.directory.topics.takes_another()?;
+        Ok(self.directory.topics.create(name, None))
     }
 
     /// The queue of that name for a consumer of this session. A temporary one is for consumers of
@@ -56,7 +56,7 @@ impl Engine {
         name: QueueName,
     ) -> Result<QueueSlot, Refusal> {
         let slot = self.find_or_create(name)?;
-        match self.queues.at(slot).role {
+        match self.store.queues.at(slot).role {
             Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
             _ => Ok(slot),
         }
@@ -65,32 +65,32 @@ impl Engine {
     /// Whether consumers of this session may subscribe to a topic: see
     /// [`Engine::queue_to_consume`].
     pub(crate) fn may_consume_topic(&self, by: SessionSlot, topic: &QueueName) -> bool {
-        let slot = self.topics.find(topic.as_str());
-        let owner = slot.and_then(|slot| self.topics.at(slot).temporary);
+        let slot = self.directory.topics.find(topic.as_str());
+        let owner = slot.and_then(|slot| self.directory.topics.at(slot).temporary);
         owner.is_none_or(|owner| owner == by)
     }
 
     /// It was deleted, and only who points to it still knows it.
     pub(crate) fn is_gone(&self, target: Target) -> bool {
         match target {
-            Target::Queue(slot) => self.queues.at(slot).is_leaving(),
-            Target::Topic(slot) => self.topics.at(slot).leaving,
+            Target::Queue(slot) => self.store.queues.at(slot).is_leaving(),
+            Target::Topic(slot) => self.directory.topics.at(slot).leaving,
         }
     }
 
     /// How many producers point to it.
     pub(crate) fn producers_of(&mut self, target: Target) -> &mut u64 {
         match target {
-            Target::Queue(slot) => &mut self.queues.at_mut(slot).producers,
-            Target::Topic(slot) => &mut self.topics.at_mut(slot).producers,
+            Target::Queue(slot) => &mut self.store.queues.at_mut(slot).producers,
+            Target::Topic(slot) => &mut self.directory.topics.at_mut(slot).producers,
         }
     }
 
     /// How many messages open transactions hold for it.
     pub(crate) fn uncommitted_of(&mut self, target: Target) -> &mut u64 {
         match target {
-            Target::Queue(slot) => &mut self.queues.at_mut(slot).uncommitted,
-            Target::Topic(slot) => &mut self.topics.at_mut(slot).uncommitted,
+            Target::Queue(slot) => &mut self.store.queues.at_mut(slot).uncommitted,
+            Target::Topic(slot) => &mut self.directory.topics.at_mut(slot).uncommitted,
         }
     }
 
@@ -98,7 +98,7 @@ impl Engine {
     pub(crate) fn remove_target_if_idle(&mut self, target: Target) {
         match target {
             Target::Queue(slot) => self.remove_if_idle(slot),
-            Target::Topic(slot) => self.topics.remove_if_idle(slot),
+            Target::Topic(slot) => self.directory.topics.remove_if_idle(slot),
         }
     }
 }

@@ -19,20 +19,24 @@ impl Engine {
         if self.sessions.at(by).temporary.len() >= limits::SESSION_TEMPORARY_MAX {
             return Outcome::refused(Refusal::TooManyTemporary);
         }
-        let room = if topic { self.topics.takes_another() } else { self.queues.takes_another() };
+        let room = if topic {
+            self.directory.topics.takes_another()
+        } else {
+            self.store.queues.takes_another()
+        };
         if let Err(refusal) = room {
             return Outcome::refused(refusal);
         }
         let name = self.temporary_name(topic, secret);
         let made = if topic {
-            self.topics.create(name.clone(), Some(by));
+            self.directory.topics.create(name.clone(), Some(by));
             Destination::Topic(name)
         } else {
-            self.queues.create_temporary(name.clone(), by);
+            self.store.queues.create_temporary(name.clone(), by);
             Destination::Queue(name)
         };
         self.sessions.at_mut(by).temporary.insert(made.clone());
-        self.totals.temporaries += 1;
+        self.directory.temporaries += 1;
         Outcome::reply(DependsOn::NOTHING, Reply::Created(made))
     }
 
@@ -59,22 +63,22 @@ impl Engine {
     }
 
     fn end_temporary(&mut self, destination: &Destination, effects: &mut Effects) {
-        self.totals.temporaries -= 1;
+        self.directory.temporaries -= 1;
         match destination {
             Destination::Queue(name) => {
-                let slot = self.queues.find(name.as_str());
+                let slot = self.store.queues.find(name.as_str());
                 let slot = slot.expect("invariant: a temporary queue is there until its end");
                 self.dismiss_consumers(slot, effects);
                 self.begin_leaving(slot);
             }
             Destination::Topic(name) => {
-                let slot = self.topics.find(name.as_str());
+                let slot = self.directory.topics.find(name.as_str());
                 let slot = slot.expect("invariant: a temporary topic is there until its end");
-                for number in self.topics.at(slot).subscriptions.clone() {
+                for number in self.directory.topics.at(slot).subscriptions.clone() {
                     self.end_subscription(number, effects);
                 }
-                self.topics.begin_leaving(slot);
-                self.topics.remove_if_idle(slot);
+                self.directory.topics.begin_leaving(slot);
+                self.directory.topics.remove_if_idle(slot);
             }
         }
     }
@@ -86,8 +90,8 @@ impl Engine {
         loop {
             let name = format!("{}{kind}/{secret:032x}", limits::TEMPORARY_PREFIX);
             let name = QueueName::new(&name).expect("invariant: the name is short and plain");
-            let queue = self.queues.find(name.as_str());
-            if queue.is_none() && self.topics.find(name.as_str()).is_none() {
+            let queue = self.store.queues.find(name.as_str());
+            if queue.is_none() && self.directory.topics.find(name.as_str()).is_none() {
                 return name;
             }
             secret = secret.wrapping_add(1);

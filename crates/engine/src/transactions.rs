@@ -160,7 +160,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> bool {
         let queue = |target| match target {
-            Target::Queue(slot) => Some(slot).filter(|slot| self.queues.get(*slot).is_some()),
+            Target::Queue(slot) => Some(slot).filter(|slot| self.store.queues.get(*slot).is_some()),
             Target::Topic(_) => None,
         };
         let targets = self.open_transaction(by, id).into_iter().flat_map(Transaction::targets);
@@ -232,19 +232,19 @@ impl Engine {
     }
 
     fn is_hidden(&self, id: MessageId) -> bool {
-        let message = self.messages.get(id.0);
+        let message = self.store.messages.get(id.0);
         message.is_some_and(|message| matches!(message.state(), State::Delayed { .. }))
     }
 
     fn is_journalled(&self, id: MessageId) -> bool {
-        self.messages.get(id.0).is_some_and(|message| message.is_journalled())
+        self.store.messages.get(id.0).is_some_and(|message| message.is_journalled())
     }
 
     /// What was said about these is seen no sooner than the whole commit is safe: a crash may undo
     /// that.
     fn bind(&mut self, ids: &[MessageId], after: DependsOn) {
         for id in ids {
-            if let Some(message) = self.messages.get_mut(id.0) {
+            if let Some(message) = self.store.messages.get_mut(id.0) {
                 message.changed = after.lsn;
             }
         }
@@ -395,7 +395,7 @@ impl Engine {
     fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
         if let State::Leased { .. } = self.living(id).state() {
             self.leave(id);
-            self.enter(id, State::Held { holder: by, since: self.latest });
+            self.enter(id, State::Held { holder: by, since: self.store.latest });
         }
     }
 
@@ -414,11 +414,11 @@ impl Engine {
         if transaction.doomed {
             return Err(Refusal::TransactionFailed);
         }
-        let all = self.totals.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
-        let fits = all && transaction.bytes + part.bytes <= self.memory.uncommitted_max();
+        let all = self.transactions.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
+        let fits = all && transaction.bytes + part.bytes <= self.bodies.memory.uncommitted_max();
         let grown = if fits { transaction.grow(part) } else { Err(Refusal::TransactionTooLarge) };
         match grown {
-            Ok(()) => self.totals.uncommitted_bytes += part.bytes,
+            Ok(()) => self.transactions.uncommitted_bytes += part.bytes,
             Err(_) => transaction.doomed = true,
         }
         grown
@@ -468,7 +468,7 @@ impl Engine {
                 self.log.begin_chain(effects)
             }
         };
-        let next = self.next.message;
+        let next = self.store.next.message;
         let mut drafts = Drafts::new(transaction);
         let mut names = BTreeMap::new();
         for (target, new) in &transaction.puts {
@@ -479,7 +479,7 @@ impl Engine {
             let part = self.draft_part(by, *target, new, &mut names, &mut drafts, effects);
             if let Err(refused) = part {
                 self.log.take_back(&draft, effects);
-                self.next.message = next;
+                self.store.next.message = next;
                 self.leave_groups(&drafts.drafted);
                 return Err(refused);
             }
@@ -527,7 +527,7 @@ impl Engine {
     fn leave_groups(&mut self, drafted: &[Drafted]) {
         for (_, message) in drafted {
             if message.group() != 0 {
-                self.groups.part(message.group());
+                self.bodies.groups.part(message.group());
             }
             if let Some(name) = message.shared() {
                 self.part_from_body(name);
@@ -568,9 +568,12 @@ impl Engine {
 
     /// Nothing points to what it was about any more.
     fn end_transaction(&mut self, by: SessionSlot, transaction: &Transaction) {
-        assert!(self.totals.uncommitted_bytes >= transaction.bytes, "what is open is counted");
+        assert!(
+            self.transactions.uncommitted_bytes >= transaction.bytes,
+            "what is open is counted"
+        );
         assert!(transaction.parts_waiting == 0, "nothing is to be a part of what has ended");
-        self.totals.uncommitted_bytes -= transaction.bytes;
+        self.transactions.uncommitted_bytes -= transaction.bytes;
         self.may_go_on(WaitListId::Transactions);
         for target in transaction.targets() {
             let uncommitted = self.uncommitted_of(target);

@@ -13,7 +13,7 @@ use model::{Formats, MessageId, Refusal, limits};
 use selector::Selector;
 
 use crate::dispatch::{DispatchList, Entry, ReadyPlace};
-use crate::engine::Engine;
+use crate::engine::{Engine, MessageStore};
 use crate::matching::{Seen, looks_of, steps_of};
 use crate::message::Message;
 use crate::message_groups::MessageGroups;
@@ -42,7 +42,7 @@ pub(crate) struct View {
 
 /// The bodies that are here, and how they are read.
 #[derive(Clone, Copy)]
-struct Bodies<'e> {
+struct BodyReader<'e> {
     sharing: &'e Sharing,
     formats: &'e Formats,
 }
@@ -85,7 +85,7 @@ impl View {
         messages: &Pages<Box<Message>>,
         reordered: &Pages<MessageId>,
         groups: Option<&MessageGroups>,
-        bodies: Bodies<'_>,
+        bodies: BodyReader<'_>,
         max: usize,
     ) -> usize {
         let mut looked = 0;
@@ -103,7 +103,7 @@ impl View {
     }
 }
 
-impl<'e> Bodies<'e> {
+impl<'e> BodyReader<'e> {
     /// What selectors see of a message, unless its body is away.
     fn of(self, message: &'e Message) -> Option<Seen<'e>> {
         let body = self.sharing.here(message)?;
@@ -175,14 +175,15 @@ impl Queue {
 impl Engine {
     /// A message became ready.
     pub(crate) fn enter_views(&mut self, slot: QueueSlot, id: MessageId) {
-        let Self { queues, messages, sharing, formats, .. } = self;
+        let MessageStore { queues, messages, .. } = &mut self.store;
+        let (sharing, formats) = (&self.bodies.sharing, &self.context.formats);
         let queue = queues.at_mut(slot);
         if queue.views.is_empty() {
             return;
         }
         let Some(message) = messages.get(id.0) else { return };
         let entry = queue.entry_of(id, message);
-        let seen = Bodies { sharing, formats }.of(message);
+        let seen = BodyReader { sharing, formats }.of(message);
         let mut steps = 0;
         for view in queue.views.values_mut() {
             view.look_into(seen.as_ref(), entry);
@@ -193,8 +194,9 @@ impl Engine {
 
     /// Looks at the next messages for the views that are being made. No effect where none is.
     pub(crate) fn scan_views(&mut self, slot: QueueSlot) {
-        let Self { queues, messages, reordered, sharing, formats, .. } = self;
-        let bodies = Bodies { sharing, formats };
+        let MessageStore { queues, messages, reordered, .. } = &mut self.store;
+        let (sharing, formats) = (&self.bodies.sharing, &self.context.formats);
+        let bodies = BodyReader { sharing, formats };
         let Queue { views, dispatch, groups, .. } = queues.at_mut(slot);
         let (ready, groups) = (dispatch.ready(), groups.as_deref());
         let (mut looked, mut steps) = (0, 0);
@@ -222,7 +224,7 @@ impl Engine {
 
     /// What views of a queue have not seen is waited for.
     pub(crate) fn await_unseen(&mut self, slot: QueueSlot) {
-        let views = self.queues.at(slot).views.values();
+        let views = self.store.queues.at(slot).views.values();
         let unseen: Vec<_> = views.filter_map(|view| view.unseen.first()).collect();
         for (_, order) in unseen {
             // More may have come at once than one step looks into.
@@ -230,6 +232,6 @@ impl Engine {
                 self.resume_later(slot);
             }
         }
-        self.awaited.queues.insert(slot);
+        self.bodies.awaited.queues.insert(slot);
     }
 }

@@ -60,7 +60,8 @@ impl Engine {
     /// How many commands wait until there is memory for what they bring.
     #[must_use]
     pub fn memory_waits(&self) -> u64 {
-        (self.pacing.for_memory.tickets.len() + self.pacing.for_parts.tickets.len()) as u64
+        (self.admission.pacing.for_memory.tickets.len()
+            + self.admission.pacing.for_parts.tickets.len()) as u64
     }
 
     /// Why a command that has just come may not be done now: memory is full, or others wait for it.
@@ -74,8 +75,9 @@ impl Engine {
             (_, Some(_)) => self.brings(by, command) && self.part_has_to_wait(by, command),
             (_, None) => {
                 // What costs least is asked first, for nearly all commands end there.
-                let is_full =
-                    || !self.pacing.for_memory.tickets.is_empty() || self.is_memory_full();
+                let is_full = || {
+                    !self.admission.pacing.for_memory.tickets.is_empty() || self.is_memory_full()
+                };
                 adds(command) && is_full() && self.brings(by, command)
             }
         };
@@ -88,8 +90,8 @@ impl Engine {
         if transaction_of(part).is_some_and(|id| self.has_parts_waiting(by, id)) {
             return true;
         }
-        let first = self.pacing.for_parts.tickets.first();
-        let first = first.and_then(|first| self.pacing.sends.get(first));
+        let first = self.admission.pacing.for_parts.tickets.first();
+        let first = first.and_then(|first| self.admission.pacing.sends.get(first));
         let may_overtake = first.is_none_or(|it| self.part_lacks_memory(it.by, &it.command));
         !may_overtake || self.is_memory_full() || self.exceeds_share(by, part)
     }
@@ -104,7 +106,7 @@ impl Engine {
     fn exceeds_share(&self, by: SessionSlot, part: &Command) -> bool {
         let (most, bytes) = (self.uncommitted_max(), part_bytes(part));
         let own = transaction_of(part).map_or(0, |id| self.transaction_bytes(by, id));
-        own + bytes <= most && self.totals.uncommitted_bytes + bytes > most
+        own + bytes <= most && self.transactions.uncommitted_bytes + bytes > most
     }
 
     /// Of the parts that wait, the one that goes on next: the first, or one close behind it that
@@ -117,7 +119,8 @@ impl Engine {
         }
         let mut passed = BTreeSet::new();
         let fits = tickets.iter().take(OVERTAKING_MAX).copied().find(|ticket| {
-            let paced = self.pacing.sends.get(ticket).expect("invariant: who is in a line waits");
+            let paced =
+                self.admission.pacing.sends.get(ticket).expect("invariant: who is in a line waits");
             let is_first_of_its = passed.insert((paced.by, paced.command.transaction()));
             is_first_of_its && !self.part_lacks_memory(paced.by, &paced.command)
         });
@@ -143,9 +146,9 @@ impl Engine {
         if matches!(command, Command::Commit { .. }) {
             return true;
         }
-        let bytes = self.pacing.for_memory_bytes + waiting_bytes(command);
+        let bytes = self.admission.pacing.for_memory_bytes + waiting_bytes(command);
         let is_first = self.line(at).tickets.is_empty();
-        !at.is_for_memory() || is_first || bytes <= self.memory.awaiting_bytes_max()
+        !at.is_for_memory() || is_first || bytes <= self.bodies.memory.awaiting_bytes_max()
     }
 
     /// Whether a send that waits for memory may find some, though nothing is due.
@@ -159,11 +162,12 @@ impl Engine {
     fn rests(&self, of: WaitListId) -> bool {
         let WaitList { due, looks, .. } = self.line(of);
         let Some(next) = self.next_in_line(of) else { return false };
-        let goes_on_otherwise = *looks || self.pacing.held_back.contains(&of);
-        let paced = self.pacing.sends.get(&next).expect("invariant: who is in a line waits");
+        let goes_on_otherwise = *looks || self.admission.pacing.held_back.contains(&of);
+        let paced =
+            self.admission.pacing.sends.get(&next).expect("invariant: who is in a line waits");
         let exceeds =
             of == WaitListId::Transactions && self.exceeds_share(paced.by, &paced.command);
-        !goes_on_otherwise && !exceeds && due.is_some_and(|due| due > self.latest)
+        !goes_on_otherwise && !exceeds && due.is_some_and(|due| due > self.store.latest)
     }
 
     /// Sees to it that the first who waits for memory goes on where there is some.
@@ -180,8 +184,8 @@ impl Engine {
     /// The first in a line may find what it waits for.
     pub(crate) fn may_go_on(&mut self, of: WaitListId) {
         let line = self.line(of);
-        if !line.tickets.is_empty() && line.due.is_some_and(|due| due > self.latest) {
-            self.set_due(of, Some(self.latest));
+        if !line.tickets.is_empty() && line.due.is_some_and(|due| due > self.store.latest) {
+            self.set_due(of, Some(self.store.latest));
         }
     }
 
@@ -198,7 +202,7 @@ impl Engine {
         let paced = self.sessions.at(by).paced.clone();
         self.took_steps(paced.len());
         for ticket in paced {
-            let command = self.pacing.sends.get(&ticket).map(|paced| &paced.command);
+            let command = self.admission.pacing.sends.get(&ticket).map(|paced| &paced.command);
             if command.and_then(transaction_of) == Some(id) {
                 self.give_up_send(ticket, Refusal::TransactionFailed, effects);
             }
@@ -207,17 +211,17 @@ impl Engine {
 
     pub(crate) fn line(&self, of: WaitListId) -> &WaitList {
         match of {
-            WaitListId::Memory => &self.pacing.for_memory,
-            WaitListId::Transactions => &self.pacing.for_parts,
-            WaitListId::Queue(slot) => &self.queues.at(slot).line,
+            WaitListId::Memory => &self.admission.pacing.for_memory,
+            WaitListId::Transactions => &self.admission.pacing.for_parts,
+            WaitListId::Queue(slot) => &self.store.queues.at(slot).line,
         }
     }
 
     pub(crate) fn line_mut(&mut self, of: WaitListId) -> &mut WaitList {
         match of {
-            WaitListId::Memory => &mut self.pacing.for_memory,
-            WaitListId::Transactions => &mut self.pacing.for_parts,
-            WaitListId::Queue(slot) => &mut self.queues.at_mut(slot).line,
+            WaitListId::Memory => &mut self.admission.pacing.for_memory,
+            WaitListId::Transactions => &mut self.admission.pacing.for_parts,
+            WaitListId::Queue(slot) => &mut self.store.queues.at_mut(slot).line,
         }
     }
 
@@ -225,7 +229,7 @@ impl Engine {
     pub(crate) fn find_line(&self, of: WaitListId) -> Option<&WaitList> {
         match of {
             WaitListId::Memory | WaitListId::Transactions => Some(self.line(of)),
-            WaitListId::Queue(slot) => self.queues.get(slot).map(|queue| &queue.line),
+            WaitListId::Queue(slot) => self.store.queues.get(slot).map(|queue| &queue.line),
         }
     }
 
@@ -243,14 +247,14 @@ impl Engine {
     /// It waits there no more, and the next one has its turn at once.
     pub(crate) fn leave_line(&mut self, ticket: u64) {
         let of = self.note_waiting(ticket, false);
-        let now = self.latest;
+        let now = self.store.latest;
         let line = self.line_mut(of);
         let was_there = line.tickets.remove(&ticket);
         assert!(was_there, "who waits is in the line");
         let due = (!line.tickets.is_empty()).then_some(now);
-        self.pacing.held_back.remove(&of);
+        self.admission.pacing.held_back.remove(&of);
         if let (None, WaitListId::Queue(slot)) = (due, of) {
-            self.pacing.leaving.remove(&slot);
+            self.admission.pacing.leaving.remove(&slot);
         }
         self.set_due(of, due);
     }
@@ -258,13 +262,15 @@ impl Engine {
     /// When the first in the line has waited long enough while nobody went on.
     pub(crate) fn deadline(&self, of: WaitListId) -> Nanos {
         let line = self.line(of);
-        let first = line.tickets.first().and_then(|first| self.pacing.sends.get(first));
-        first.map_or(self.latest, |first| first.since.max(line.moved) + self.pacing.still_max)
+        let first = line.tickets.first().and_then(|first| self.admission.pacing.sends.get(first));
+        first.map_or(self.store.latest, |first| {
+            first.since.max(line.moved) + self.admission.pacing.still_max
+        })
     }
 
     pub(crate) fn set_due(&mut self, of: WaitListId, due: Option<Nanos>) {
         let before = core::mem::replace(&mut self.line_mut(of).due, due);
-        self.timers.change(Timer::Admit(of), before, due);
+        self.store.timers.change(Timer::Admit(of), before, due);
     }
 
     /// Nobody waits there any more, and perhaps nothing else keeps it.
@@ -276,7 +282,8 @@ impl Engine {
 
     /// A send begins or ends to wait; says where.
     fn note_waiting(&mut self, ticket: u64, waits: bool) -> WaitListId {
-        let paced = self.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
         let (by, of) = (paced.by, paced.at);
         let commits = match paced.command {
             Command::Commit { transaction } => Some(transaction),
@@ -284,7 +291,7 @@ impl Engine {
         };
         if of.is_for_memory() {
             let (bytes, part_of) = (waiting_bytes(&paced.command), transaction_of(&paced.command));
-            let sum = &mut self.pacing.for_memory_bytes;
+            let sum = &mut self.admission.pacing.for_memory_bytes;
             *sum = if waits { *sum + bytes } else { *sum - bytes };
             self.count_waiting_part(by, part_of, waits);
         }

@@ -43,15 +43,15 @@ impl Engine {
     pub(crate) fn lifetime_of_key(&mut self, name: &QueueName) -> Outcome {
         let Some(key) = self.find_key(name) else { return self.not_found() };
         let at = self.deadline_of(name, key);
-        let left = at.map(|at| at.since(self.latest));
+        let left = at.map(|at| at.since(self.store.latest));
         Outcome::reply(self.log.after_all(), Reply::Lifetime(Lifetime { at, left }))
     }
 
     /// When a key goes that is there.
     pub(crate) fn deadline_of(&self, name: &QueueName, key: Key) -> Option<Nanos> {
         match key {
-            Key::List(slot) => self.queues.at(slot).lifetime.at,
-            Key::Value => self.keys.values.get(name, self.latest)?.at,
+            Key::List(slot) => self.store.queues.at(slot).lifetime.at,
+            Key::Value => self.keyspace.values.get(name, self.store.latest)?.at,
         }
     }
 
@@ -63,12 +63,14 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
         match (key, at) {
-            (Key::Value, Some(at)) if at <= self.latest => {
+            (Key::Value, Some(at)) if at <= self.store.latest => {
                 self.delete_value(name, effects);
                 Ok(())
             }
             (Key::Value, at) => self.give_value_deadline(name, at, effects),
-            (Key::List(slot), Some(at)) if at <= self.latest => self.end_now(slot, name, effects),
+            (Key::List(slot), Some(at)) if at <= self.store.latest => {
+                self.end_now(slot, name, effects)
+            }
             (Key::List(slot), at) => self.give_list_deadline(slot, name, at, effects),
         }
     }
@@ -83,7 +85,7 @@ impl Engine {
             DeadlineView { name: name.as_str(), of_value: true, at, over: None },
             effects,
         )?;
-        let value = self.keys.values.get(name, self.latest).cloned();
+        let value = self.keyspace.values.get(name, self.store.latest).cloned();
         let value = value.expect("invariant: it was just found");
         self.insert_value(name, Value { at, ..value });
         Ok(())
@@ -96,7 +98,7 @@ impl Engine {
         at: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let over = self.queues.at(slot).lifetime.over;
+        let over = self.store.queues.at(slot).lifetime.over;
         self.store_deadline(
             DeadlineView { name: name.as_str(), of_value: false, at, over },
             effects,
@@ -121,7 +123,7 @@ impl Engine {
             self.delete_list(slot, effects);
             return Ok(());
         }
-        self.give_list_deadline(slot, name, Some(self.latest + Nanos(1)), effects)
+        self.give_list_deadline(slot, name, Some(self.store.latest + Nanos(1)), effects)
     }
 
     /// The record of a deadline, if there is room for it; one that is cleared needs none.

@@ -34,15 +34,15 @@ impl Engine {
     }
 
     pub(crate) fn delete_all_keys(&mut self, effects: &mut Effects) -> Outcome {
-        self.took_steps(self.queues.count());
+        self.took_steps(self.store.queues.count());
         let mut deletion = Deletion::begin();
         // One more than it may delete: then there is more.
         let at_once = deletion.left + 1;
-        let values = self.keys.values.iter_after(None).take(at_once);
+        let values = self.keyspace.values.iter_after(None).take(at_once);
         let values: Vec<_> = values.map(|(name, _)| (name.clone(), Key::Value)).collect();
         // Those that are over are no keys any more, and go by themselves.
-        let is_over = |slot| self.queues.at(slot).is_ended(self.latest);
-        let lists = self.queues.lists().filter(|(slot, _)| !is_over(*slot)).take(at_once);
+        let is_over = |slot| self.store.queues.at(slot).is_ended(self.store.latest);
+        let lists = self.store.queues.lists().filter(|(slot, _)| !is_over(*slot)).take(at_once);
         let lists: Vec<_> = lists.map(|(slot, name)| (name.clone(), Key::List(slot))).collect();
         for (name, key) in values.into_iter().chain(lists) {
             if !self.delete_key(&name, key, &mut deletion, effects) {
@@ -60,7 +60,7 @@ impl Engine {
 
     /// How many ready messages there are.
     pub(crate) fn ready_count(&self, slot: QueueSlot) -> usize {
-        usize::try_from(self.queues.at(slot).counts.ready).unwrap_or(usize::MAX)
+        usize::try_from(self.store.queues.at(slot).counts.ready).unwrap_or(usize::MAX)
     }
 
     /// False where there is more of it than one command may delete.
@@ -81,7 +81,7 @@ impl Engine {
             Key::List(slot) => {
                 // Who drains it is to hear that nothing is left.
                 deletion.lists.push(slot);
-                while self.queues.get(slot).is_some_and(|queue| queue.counts.ready > 0) {
+                while self.store.queues.get(slot).is_some_and(|queue| queue.counts.ready > 0) {
                     if !deletion.takes_one() || !self.log.takes_change() {
                         return false;
                     }
@@ -99,7 +99,7 @@ impl Engine {
 
     /// Deletes the first ready message; false where there is none. The queue may go with it.
     fn delete_first(&mut self, slot: QueueSlot, effects: &mut Effects) -> bool {
-        let first = self.queues.get(slot).and_then(|queue| queue.dispatch.ready().first());
+        let first = self.store.queues.get(slot).and_then(|queue| queue.dispatch.ready().first());
         let Some((_, order)) = first else { return false };
         let id = self.message_of(order);
         self.leave(id);

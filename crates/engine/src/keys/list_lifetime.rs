@@ -24,7 +24,7 @@ use crate::timers::Timer;
 impl Engine {
     /// Notices that the time of a list is over, if it is.
     pub(crate) fn end_list_if_over(&mut self, slot: QueueSlot) {
-        if self.queues.at(slot).is_ended(self.latest) {
+        if self.store.queues.at(slot).is_ended(self.store.latest) {
             self.end_list(slot);
             self.end_drains_later(slot);
         }
@@ -32,8 +32,8 @@ impl Engine {
 
     /// The time of a list is over: its messages are doomed.
     pub(crate) fn end_list(&mut self, slot: QueueSlot) {
-        let (above, below) = (self.next.front, self.next.message);
-        let queue = self.queues.at_mut(slot);
+        let (above, below) = (self.store.next.front, self.store.next.message);
+        let queue = self.store.queues.at_mut(slot);
         let at = queue.lifetime.at.expect("invariant: a list ends that has a deadline");
         assert!(queue.is_list(), "a deadline is that of a list");
         let forgets_at = queue.forgets_at();
@@ -49,10 +49,10 @@ impl Engine {
         for view in queue.views.values_mut() {
             view.dispatch.take_all();
         }
-        self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let before = queue.lifetime.over.map_or(at, |over| over.at);
         let over = Over { at: at.max(before), above, below };
-        self.totals.counts.doom_some(&doomed);
+        self.store.totals.counts.doom_some(&doomed);
         self.list_ended(slot);
         self.change_lifetime(slot, ListLifetime { at: None, over: Some(over) });
         self.touched_list(slot);
@@ -60,13 +60,13 @@ impl Engine {
 
     /// The last doomed message of a queue is gone.
     pub(crate) fn doom_is_done(&mut self, slot: QueueSlot) {
-        let at = self.queues.at(slot).lifetime.at;
+        let at = self.store.queues.at(slot).lifetime.at;
         self.change_lifetime(slot, ListLifetime { at, over: None });
     }
 
     /// A list that was empty only while one element took another's place keeps its deadline.
     pub(crate) fn keep_deadline(&mut self, slot: QueueSlot, at: Option<Nanos>) {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         if queue.lifetime.at != at && queue.is_list() {
             let over = queue.lifetime.over;
             self.change_lifetime(slot, ListLifetime { at, over });
@@ -75,41 +75,42 @@ impl Engine {
 
     /// Sets the lifetime of a list; the log is told before the frame ends.
     pub(crate) fn change_lifetime(&mut self, slot: QueueSlot, lifetime: ListLifetime) {
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         let before = core::mem::replace(&mut queue.lifetime, lifetime);
         let name = queue.name.clone();
         let bytes = |lifetime| snapshot_bytes(&name, lifetime);
-        self.totals.snapshot_bytes = self.totals.snapshot_bytes + bytes(lifetime) - bytes(before);
-        self.timers.change(Timer::End(slot), before.at, lifetime.at);
+        self.store.totals.snapshot_bytes =
+            self.store.totals.snapshot_bytes + bytes(lifetime) - bytes(before);
+        self.store.timers.change(Timer::End(slot), before.at, lifetime.at);
         if lifetime == ListLifetime::default() {
-            self.keys.limited.remove(&name);
+            self.keyspace.limited.remove(&name);
         } else {
-            self.keys.limited.insert(name.clone());
+            self.keyspace.limited.insert(name.clone());
         }
-        self.keys.unstated.insert(name);
+        self.keyspace.unstated.insert(name);
     }
 
     /// The log was just told the lifetime of the list of that name.
     pub(crate) fn lifetime_is_stated(&mut self, name: &QueueName) {
-        self.keys.unstated.remove(name);
-        self.keys.stale.remove(name);
+        self.keyspace.unstated.remove(name);
+        self.keyspace.stale.remove(name);
     }
 
     /// Tells the log the lifetimes that have changed. Where the frame has become long, or the room
     /// short, it hears of lists whose queues hold nothing any more when there are such lists again:
     /// until then it does not matter.
     pub(crate) fn state_lifetimes(&mut self, effects: &mut Effects) {
-        if !self.keys.unstated.is_empty() {
+        if !self.keyspace.unstated.is_empty() {
             self.state_changed_lifetimes(effects);
         }
     }
 
     fn state_changed_lifetimes(&mut self, effects: &mut Effects) {
-        while let Some(name) = self.keys.unstated.pop_first() {
-            let slot = self.queues.find(name.as_str());
-            let is_empty = slot.is_none_or(|slot| self.queues.at(slot).counts.sum() == 0);
+        while let Some(name) = self.keyspace.unstated.pop_first() {
+            let slot = self.store.queues.find(name.as_str());
+            let is_empty = slot.is_none_or(|slot| self.store.queues.at(slot).counts.sum() == 0);
             if is_empty && !self.log.takes_change() {
-                self.keys.stale.insert(name);
+                self.keyspace.stale.insert(name);
                 continue;
             }
             if let Some(slot) = slot {
@@ -123,7 +124,7 @@ impl Engine {
     /// What is held of a list that is over is its holders'. The log knows no holders: before it
     /// hears that the list is over, it hears of new places for what is held.
     fn spare_held(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         if queue.lifetime.over.is_none() || queue.counts.leased == 0 || self.log.is_whole() {
             return;
         }
@@ -153,7 +154,7 @@ impl Engine {
         if !self.is_stale(slot) {
             return;
         }
-        let name = self.queues.at(slot).name.clone();
+        let name = self.store.queues.at(slot).name.clone();
         self.state_lifetime(&name, effects);
         // A batch has room for it beside all else; other frames may have none.
         if !self.log.is_whole() {
@@ -163,7 +164,7 @@ impl Engine {
 
     /// Whether the log knows another lifetime of the list of this queue than it has.
     pub(crate) fn is_stale(&self, slot: QueueSlot) -> bool {
-        self.keys.stale.contains(&self.queues.at(slot).name)
+        self.keyspace.stale.contains(&self.store.queues.at(slot).name)
     }
 
     /// Tells the log the lifetime of the list of that name, as it is.
@@ -180,15 +181,16 @@ impl Engine {
 
     /// What the log is to know of the list of that name.
     pub(crate) fn lifetime_view<'a>(&self, name: &'a QueueName) -> DeadlineView<'a> {
-        let slot = self.queues.find(name.as_str());
-        let queue = slot.map(|slot| self.queues.at(slot)).filter(|queue| queue.role == Role::Named);
+        let slot = self.store.queues.find(name.as_str());
+        let queue =
+            slot.map(|slot| self.store.queues.at(slot)).filter(|queue| queue.role == Role::Named);
         let ListLifetime { at, over } = queue.map(|queue| queue.lifetime).unwrap_or_default();
         DeadlineView { name: name.as_str(), of_value: false, at, over }
     }
 
     /// Dooms those ready messages of a queue that are over, as the log has it.
     pub(crate) fn doom_again(&mut self, slot: QueueSlot, over: Over) {
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         let is_over =
             |place: &(u32, i64)| over.has(place.1, self.living(self.message_of(place.1)).created);
         let doomed: Vec<_> = queue.dispatch.ready().iter().filter(is_over).collect();
@@ -210,7 +212,7 @@ impl Engine {
     pub(crate) fn spare(&mut self, id: MessageId) -> bool {
         let slot = self.living(id).queue;
         self.end_list_if_over(slot);
-        let Some(over) = self.queues.at(slot).lifetime.over else { return false };
+        let Some(over) = self.store.queues.at(slot).lifetime.over else { return false };
         let message = self.living(id);
         if !message.is_journalled() || !over.has(message.order(id), message.created) {
             return false;
@@ -222,16 +224,16 @@ impl Engine {
 
     fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: i64) {
         let id = self.message_of(order);
-        let entry = self.queues.at(slot).entry_of(id, self.living(id));
+        let entry = self.store.queues.at(slot).entry_of(id, self.living(id));
         let mut one = Counts::default();
         one.add(State::Ready, priority);
-        let queue = self.queues.at_mut(slot);
+        let queue = self.store.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
         queue.dispatch.remove(entry);
         queue.doomed.insert(priority, order);
         queue.counts.doom_some(&one);
-        self.totals.counts.doom_some(&one);
-        self.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        self.store.totals.counts.doom_some(&one);
+        self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         if queue.counts.ready == 0 {
             self.list_ended(slot);
         }

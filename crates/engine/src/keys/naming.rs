@@ -11,15 +11,15 @@ use crate::timers::Timer;
 impl Engine {
     /// How many there are. What is still there though its time is over is looked through.
     pub(crate) fn count_keys(&mut self) -> Outcome {
-        let values = self.keys.values.due(self.latest);
+        let values = self.keyspace.values.due(self.store.latest);
         let (due, shown) = values.fold((0, 0), |(due, shown), name| {
             let is_list = self.kind_of(name) == Some(KeyKind::List);
             (due + 1, shown + u64::from(is_list))
         });
         let ended = self.ended_lists();
         self.took_steps(due + usize::try_from(ended).unwrap_or(usize::MAX));
-        let values = (self.keys.values.len() - due) as u64;
-        let lists = self.keys.lists + shown - ended;
+        let values = (self.keyspace.values.len() - due) as u64;
+        let lists = self.keyspace.lists + shown - ended;
         Outcome::reply(self.log.after_all(), Reply::Count(values + lists))
     }
 
@@ -51,24 +51,24 @@ impl Engine {
     /// Lists that are still there, and no value before them, though their time is over.
     fn ended_lists(&self) -> u64 {
         let shown = |timer| match timer {
-            Timer::End(slot) => !self.keys.values.holds(&self.queues.at(slot).name),
+            Timer::End(slot) => !self.keyspace.values.holds(&self.store.queues.at(slot).name),
             _ => false,
         };
-        self.timers.due(self.latest).filter(|timer| shown(*timer)).count() as u64
+        self.store.timers.due(self.store.latest).filter(|timer| shown(*timer)).count() as u64
     }
 
     fn kind_of(&self, name: &QueueName) -> Option<KeyKind> {
         if self.is_value(name) {
             return Some(KeyKind::Value);
         }
-        let queue = self.queues.at(self.queues.find(name.as_str())?);
-        (queue.is_list() && !queue.is_ended(self.latest)).then_some(KeyKind::List)
+        let queue = self.store.queues.at(self.store.queues.find(name.as_str())?);
+        (queue.is_list() && !queue.is_ended(self.store.latest)).then_some(KeyKind::List)
     }
 
     /// The next name of a queue or a value.
     fn name_after(&self, name: Option<&QueueName>) -> Option<QueueName> {
-        let value = self.keys.values.iter_after(name).next().map(|(name, _)| name);
-        let queue = self.queues.names_after(name).next();
+        let value = self.keyspace.values.iter_after(name).next().map(|(name, _)| name);
+        let queue = self.store.queues.names_after(name).next();
         match (value, queue) {
             (Some(value), Some(queue)) if value.cmp(queue) == Ordering::Greater => Some(queue),
             (Some(value), _) => Some(value),

@@ -47,48 +47,49 @@ impl Engine {
     pub(crate) fn replay_deadline(&mut self, view: &DeadlineView<'_>) -> Result<(), RecordError> {
         let name = queue_name(view.name)?;
         if view.of_value {
-            let value = self.keys.values.stored(&name).cloned().ok_or(RecordError::UnknownValue)?;
+            let value =
+                self.keyspace.values.stored(&name).cloned().ok_or(RecordError::UnknownValue)?;
             self.insert_value(&name, Value { at: view.at, ..value });
             return Ok(());
         }
         if let Some(over) = view.over {
             // What comes there from now on is told from what is over by its place.
-            self.next.front = self.next.front.min(over.above);
-            self.next.message = self.next.message.max(over.below);
+            self.store.next.front = self.store.next.front.min(over.above);
+            self.store.next.message = self.store.next.message.max(over.below);
         }
         let lifetime = ListLifetime { at: view.at, over: view.over };
         if lifetime == ListLifetime::default() {
-            self.keys.recovered.remove(&name);
+            self.keyspace.recovered.remove(&name);
         } else {
-            self.keys.recovered.insert(name, lifetime);
+            self.keyspace.recovered.insert(name, lifetime);
         }
         Ok(())
     }
 
     /// Gives the lists that recovery found their lifetimes.
     pub(crate) fn recover_lifetimes(&mut self) {
-        for (name, stated) in core::mem::take(&mut self.keys.recovered) {
+        for (name, stated) in core::mem::take(&mut self.keyspace.recovered) {
             if self.recover_lifetime(&name, stated) != stated {
-                self.keys.stale.insert(name);
+                self.keyspace.stale.insert(name);
             }
         }
-        self.keys.unstated.clear();
+        self.keyspace.unstated.clear();
     }
 
     /// What of a lifetime that the log knows still is so.
     fn recover_lifetime(&mut self, name: &QueueName, stated: ListLifetime) -> ListLifetime {
-        let slot = self.queues.find(name.as_str());
-        let Some(slot) = slot.filter(|slot| self.queues.at(*slot).role == Role::Named) else {
+        let slot = self.store.queues.find(name.as_str());
+        let Some(slot) = slot.filter(|slot| self.store.queues.at(*slot).role == Role::Named) else {
             return ListLifetime::default();
         };
-        let reached = stated.at.filter(|at| *at <= self.latest);
-        let (above, below) = (self.next.front, self.next.message);
+        let reached = stated.at.filter(|at| *at <= self.store.latest);
+        let (above, below) = (self.store.next.front, self.store.next.message);
         let reached = reached.map(|at| Over { at, above, below });
         for over in stated.over.into_iter().chain(reached) {
             self.doom_again(slot, over);
         }
         let over = stated.over.max(reached);
-        let queue = self.queues.at(slot);
+        let queue = self.store.queues.at(slot);
         let at = stated.at.filter(|_| reached.is_none() && queue.is_list());
         let over = over.filter(|_| queue.counts.doomed > 0);
         self.change_lifetime(slot, ListLifetime { at, over });
@@ -115,7 +116,7 @@ impl Engine {
 
     fn snapshot_next_key(&self, cursor: &mut KeyCursor, out: &mut Vec<u8>) {
         if !cursor.values_done {
-            let next = self.keys.values.iter_after(cursor.value.as_ref()).next();
+            let next = self.keyspace.values.iter_after(cursor.value.as_ref()).next();
             cursor.values_done = next.is_none();
             if let Some((name, value)) = next {
                 cursor.value = Some(name.clone());
@@ -124,7 +125,7 @@ impl Engine {
             return;
         }
         let from = cursor.list.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let next = self.keys.limited.range::<QueueName, _>((from, Bound::Unbounded)).next();
+        let next = self.keyspace.limited.range::<QueueName, _>((from, Bound::Unbounded)).next();
         cursor.done = next.is_none();
         if let Some(name) = next {
             encode(&RecordView::KeyDeadline(self.lifetime_view(name)), out);

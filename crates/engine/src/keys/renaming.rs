@@ -44,7 +44,7 @@ impl Engine {
         to: &QueueName,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let value = self.keys.values.get(from, self.latest).cloned();
+        let value = self.keyspace.values.get(from, self.store.latest).cloned();
         let value = value.expect("invariant: it was just found");
         let list = match self.find_key(to) {
             Some(Key::List(slot)) => Some(slot),
@@ -80,18 +80,18 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         let to_slot = self.find_or_create(to.clone())?;
-        if self.queues.at(to_slot).role != Role::Named {
+        if self.store.queues.at(to_slot).role != Role::Named {
             return Err(Refusal::NoSuchDestination);
         }
         // Or else it might go when it is empty.
-        self.queues.at_mut(to_slot).uncommitted += 1;
+        self.store.queues.at_mut(to_slot).uncommitted += 1;
         self.delete_value(to, effects);
         self.delete_list(to_slot, effects);
-        let at = self.queues.at(from_slot).lifetime.at;
+        let at = self.store.queues.at(from_slot).lifetime.at;
         self.move_list(from_slot, to_slot, effects);
-        self.queues.at_mut(to_slot).uncommitted -= 1;
+        self.store.queues.at_mut(to_slot).uncommitted -= 1;
         if at.is_some() {
-            let over = self.queues.at(to_slot).lifetime.over;
+            let over = self.store.queues.at(to_slot).lifetime.over;
             self.change_lifetime(to_slot, ListLifetime { at, over });
             self.state_lifetime(from, effects);
             self.state_lifetime(to, effects);
@@ -101,7 +101,7 @@ impl Engine {
 
     fn move_list(&mut self, from: QueueSlot, to: QueueSlot, effects: &mut Effects) {
         while let Some((_, order)) =
-            self.queues.get(from).and_then(|queue| queue.dispatch.ready().first())
+            self.store.queues.get(from).and_then(|queue| queue.dispatch.ready().first())
         {
             let id = self.message_of(order);
             self.leave(id);

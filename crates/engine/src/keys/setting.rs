@@ -33,7 +33,7 @@ impl Engine {
         wish: Wish,
         effects: &mut Effects,
     ) -> Outcome {
-        let there = self.keys.values.get(name, self.latest);
+        let there = self.keyspace.values.get(name, self.store.latest);
         let before = there.map(|value| Arc::clone(&value.bytes));
         let list = if before.is_some() { None } else { self.find_list(name) };
         if wish.want_old && list.is_some() {
@@ -69,7 +69,7 @@ impl Engine {
         take: bool,
         effects: &mut Effects,
     ) -> Outcome {
-        let there = self.keys.values.get(name, self.latest);
+        let there = self.keyspace.values.get(name, self.store.latest);
         let bytes = match there.map(|value| Arc::clone(&value.bytes)) {
             Some(_) if take => self.delete_value(name, effects).map(|value| value.bytes),
             None if self.find_list(name).is_some() => return self.refuse(Refusal::WrongKind),
@@ -85,7 +85,7 @@ impl Engine {
             if bytes >= SHOWN_BYTES_MAX {
                 break;
             }
-            let there = self.keys.values.get(name, self.latest);
+            let there = self.keyspace.values.get(name, self.store.latest);
             let value = there.map(|value| Arc::clone(&value.bytes));
             bytes += value.as_ref().map_or(0, |value| value.len());
             let is_list = value.is_none() && self.find_list(name).is_some();
@@ -111,7 +111,11 @@ impl Engine {
         if !self.log.surely_takes(count * DELETED_BYTES_MAX + DEADLINE_BYTES_MAX) {
             return Err(Refusal::StoreFull);
         }
-        self.keys.values.takes(name, value.bytes.len(), self.memory.beside_messages_max())?;
+        self.keyspace.values.takes(
+            name,
+            value.bytes.len(),
+            self.bodies.memory.beside_messages_max(),
+        )?;
         self.store_value(name, &value, effects)?;
         if let Some(slot) = list {
             self.delete_list(slot, effects);
@@ -137,16 +141,16 @@ impl Engine {
 
     /// The time of the first value is over.
     pub(crate) fn end_next_value(&mut self, effects: &mut Effects) {
-        let first = self.keys.values.first_deadline().cloned();
+        let first = self.keyspace.values.first_deadline().cloned();
         let (at, name) = first.expect("invariant: the timer is set while values have deadlines");
-        assert!(at <= self.latest, "a value goes when its time is over");
+        assert!(at <= self.store.latest, "a value goes when its time is over");
         self.delete_value(&name, effects);
     }
 
     /// The moment that is meant.
     pub(crate) fn moment_of(&self, deadline: Deadline) -> Nanos {
         match deadline {
-            Deadline::After(span) => self.latest + span,
+            Deadline::After(span) => self.store.latest + span,
             Deadline::At(at) => at,
         }
     }

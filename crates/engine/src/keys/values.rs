@@ -178,7 +178,7 @@ impl Engine {
     pub(crate) fn insert_value(&mut self, name: &QueueName, value: Value) {
         let before = self.change_values(|values| values.insert(name, value));
         if before.is_none() && self.hidden_list(name) {
-            self.keys.lists -= 1;
+            self.keyspace.lists -= 1;
         }
         self.touched(name);
     }
@@ -187,22 +187,22 @@ impl Engine {
     pub(crate) fn remove_value(&mut self, name: &QueueName) -> Option<Value> {
         let removed = self.change_values(|values| values.remove(name))?;
         if self.hidden_list(name) {
-            self.keys.lists += 1;
+            self.keyspace.lists += 1;
         }
         self.touched(name);
         Some(removed)
     }
 
     fn hidden_list(&self, name: &QueueName) -> bool {
-        let slot = self.queues.find(name.as_str());
-        slot.is_some_and(|slot| self.queues.at(slot).is_list())
+        let slot = self.store.queues.find(name.as_str());
+        slot.is_some_and(|slot| self.store.queues.at(slot).is_list())
     }
 
     fn change_values<T>(&mut self, change: impl FnOnce(&mut Values) -> T) -> T {
         let first = |values: &Values| values.first_deadline().map(|(at, _)| *at);
-        let before = first(&self.keys.values);
-        let result = change(&mut self.keys.values);
-        self.timers.change(Timer::Values, before, first(&self.keys.values));
+        let before = first(&self.keyspace.values);
+        let result = change(&mut self.keyspace.values);
+        self.store.timers.change(Timer::Values, before, first(&self.keyspace.values));
         result
     }
 }

@@ -50,7 +50,7 @@ impl Engine {
         let (priority, order) = rank.ok_or(Refusal::NoSuchPlace)?;
         let draft = self.log.draft(effects);
         let old = self.message_of(order);
-        let deadline = self.queues.at(slot).lifetime.at;
+        let deadline = self.store.queues.at(slot).lifetime.at;
         self.leave(old);
         // In this order: in recovery no two are ever at one place.
         let message = self.living(old);
@@ -68,8 +68,8 @@ impl Engine {
             }
             Ok((id, message)) => {
                 let gone = self.take(old);
-                self.groups.release(&gone, effects);
-                self.queues.at_mut(slot).deleted_total += 1;
+                self.bodies.groups.release(&gone, effects);
+                self.store.queues.at_mut(slot).deleted_total += 1;
                 self.admit(id, message);
                 self.keep_deadline(slot, deadline);
                 Ok(Outcome::reply(self.log.after_all(), Reply::Done).waking(slot))
@@ -93,7 +93,8 @@ impl Engine {
         };
         let Insertion { towards, element: body, persistence, .. } = insertion;
         let pivot = self.rank(pivot);
-        let beside = self.queues.at(slot).dispatch.ready().next_from(towards.opposite(), pivot);
+        let beside =
+            self.store.queues.at(slot).dispatch.ready().next_from(towards.opposite(), pivot);
         let Some(beside) = beside else {
             let new = element(body, self.priority_at(slot, towards), persistence);
             let place = (towards == End::Head).then(|| self.first_place());
@@ -229,7 +230,7 @@ impl Engine {
         let between = (before + 1..behind).take(PROBES_MAX).filter(|place| *place != 0);
         let is_free = |place: &i64| {
             let place = *place as u64;
-            self.messages.get(place).is_none() && self.reordered.get(place).is_none()
+            self.store.messages.get(place).is_none() && self.store.reordered.get(place).is_none()
         };
         between.into_iter().find(is_free)
     }
@@ -242,7 +243,7 @@ impl Engine {
         before: (u32, i64),
         behind: (u32, i64),
     ) -> Result<(End, Vec<MessageId>), Refusal> {
-        let ready = self.queues.at(slot).dispatch.ready();
+        let ready = self.store.queues.at(slot).dispatch.ready();
         let side = |first, end: End| {
             let from = end.opposite();
             core::iter::successors(Some(first), move |at| ready.next_from(from, *at))

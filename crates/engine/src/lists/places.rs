@@ -117,8 +117,8 @@ impl Engine {
             elements.push(element);
         }
         self.took_steps(elements.len());
-        if bytes > self.shown.left() {
-            return Err(self.shown.refusal());
+        if bytes > self.replies.left() {
+            return Err(self.replies.refusal());
         }
         Ok(self.listed(elements))
     }
@@ -182,8 +182,8 @@ impl Engine {
         origin: End,
         place: u64,
     ) -> Result<Option<(u32, i64)>, Refusal> {
-        let queue = self.queues.at(slot);
-        let (found, looked) = if queue.is_expiring(self.latest) {
+        let queue = self.store.queues.at(slot);
+        let (found, looked) = if queue.is_expiring(self.store.latest) {
             let id = self.elements(slot, origin).nth(place as usize);
             (id.map(|id| self.rank(id)), place as usize)
         } else if place < queue.counts.ready / 2 {
@@ -209,8 +209,8 @@ impl Engine {
         if message.body.len() < element.len() {
             return Some(false);
         }
-        let body = self.sharing.here(message)?;
-        let payload = Payload::by(&self.formats).range(message.format, body);
+        let body = self.bodies.sharing.here(message)?;
+        let payload = Payload::by(&self.context.formats).range(message.format, body);
         Some(body.get(payload) == Some(element))
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct MoveArgs {
 impl Engine {
     /// One that takes what the reply has room for.
     pub(crate) const fn hand(&self, end: End, max: u64) -> PopArgs {
-        PopArgs { end, max, bytes_max: self.shown.left() }
+        PopArgs { end, max, bytes_max: self.replies.left() }
     }
 
     pub(crate) fn pop(
@@ -115,15 +115,16 @@ impl Engine {
         self.check_is_list(&way.to)?;
         let id = self.elements(from, way.from_end).next();
         let id = id.expect("invariant: it was just seen that there is an element");
-        if shown_bytes_of(&self.element_of(id)) > self.shown.left() {
-            return Err(self.shown.refusal());
+        if shown_bytes_of(&self.element_of(id)) > self.replies.left() {
+            return Err(self.replies.refusal());
         }
         if !self.may_relocate(id) {
             return Err(Refusal::StoreFull);
         }
         let to = self.find_or_create(way.to)?;
-        let is_only_logged = |it: &Message| it.is_journalled() && self.sharing.here(it).is_none();
-        if self.queues.at(to).is_memory_only() && is_only_logged(self.living(id)) {
+        let is_only_logged =
+            |it: &Message| it.is_journalled() && self.bodies.sharing.here(it).is_none();
+        if self.store.queues.at(to).is_memory_only() && is_only_logged(self.living(id)) {
             // Seldom: a move that waited, to where nothing is stored, of what came back from a
             // lease. A command that need not wait is done when it is here.
             return Err(Refusal::StoreFull);
@@ -131,9 +132,9 @@ impl Engine {
         self.end_list_if_over(to);
         self.took_steps(1);
         let element = self.element_of(id);
-        let deadline = self.queues.at(from).lifetime.at;
+        let deadline = self.store.queues.at(from).lifetime.at;
         self.leave(id);
-        if self.queues.at(to).is_memory_only() {
+        if self.store.queues.at(to).is_memory_only() {
             self.abandon_record(id, effects);
         }
         let priority = self.priority_at(to, way.to_end);
@@ -152,8 +153,8 @@ impl Engine {
 
     /// Whether there is an element that may be taken.
     pub(crate) fn may_take(&self, slot: QueueSlot) -> bool {
-        let queue = self.queues.at(slot);
-        let is_there = || match queue.is_expiring(self.latest) {
+        let queue = self.store.queues.at(slot);
+        let is_there = || match queue.is_expiring(self.store.latest) {
             true => self.elements(slot, End::Head).next().is_some(),
             false => queue.counts.ready > 0,
         };
@@ -180,10 +181,10 @@ impl Engine {
             let its = limits::BESIDE_ELEMENT_BYTES + self.living(id).body.len();
             bytes += its;
             let is_first = taken.elements.is_empty();
-            if is_first && its > self.shown.left() {
-                return Err(self.shown.refusal());
+            if is_first && its > self.replies.left() {
+                return Err(self.replies.refusal());
             }
-            let is_much = bytes > hand.bytes_max || its > self.shown.left();
+            let is_much = bytes > hand.bytes_max || its > self.replies.left();
             if !is_first && (is_much || !self.log.takes_more(1, DELETED_BYTES_MAX)) {
                 break;
             }
@@ -220,8 +221,8 @@ impl Engine {
         slot: QueueSlot,
         end: End,
     ) -> Option<(u32, i64)> {
-        let queue = self.queues.get(slot)?;
-        let is_expiring = queue.is_expiring(self.latest);
+        let queue = self.store.queues.get(slot)?;
+        let is_expiring = queue.is_expiring(self.store.latest);
         let is_over = |place: &(u32, i64)| is_expiring && self.is_over(self.message_of(place.1));
         let first = || queue.dispatch.ready().at_end(end);
         let mut next = last.map_or_else(first, |last| queue.dispatch.ready().next_from(end, last));
@@ -238,7 +239,7 @@ impl Engine {
     fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> DependsOn {
         let message = self.living(id);
         let (seen, queue) = (message.after(), message.queue);
-        if let Some(span) = self.queues.at(queue).policy.pop_lease {
+        if let Some(span) = self.store.queues.at(queue).policy.pop_lease {
             self.move_to_lease(by, id, Some(span));
             self.sessions.at_mut(by).popped.insert(id);
             return seen;
@@ -251,12 +252,12 @@ impl Engine {
     /// knows that.
     fn abandon_record(&mut self, id: MessageId, effects: &mut Effects) {
         let bytes = self.snapshot_bytes_of(self.living(id));
-        let Some(mut message) = self.messages.remove(id.0) else { return };
+        let Some(mut message) = self.store.messages.remove(id.0) else { return };
         if message.is_journalled() {
-            self.totals.snapshot_bytes -= bytes;
+            self.store.totals.snapshot_bytes -= bytes;
             let after = self.journal_deletion(id, &message, effects);
             self.unaccount(id, &message);
-            let body = self.sharing.here(&message).map(Arc::clone);
+            let body = self.bodies.sharing.here(&message).map(Arc::clone);
             let body = body.expect("invariant: what nothing else will have is here");
             let shared = message.shared();
             message.keep_in_memory(after.lsn);
@@ -265,7 +266,7 @@ impl Engine {
                 None => self.account(id, &message),
             }
         }
-        self.messages.insert(id.0, message);
+        self.store.messages.insert(id.0, message);
     }
 }
 

@@ -32,7 +32,7 @@ impl Engine {
     ) -> Result<Outcome, Refusal> {
         self.check_is_list(&name)?;
         if push.only_existing {
-            let known = self.queues.find(name.as_str());
+            let known = self.store.queues.find(name.as_str());
             if known.is_none_or(|slot| self.elements_count(slot) == 0) {
                 return Ok(self.counted(0));
             }
@@ -70,7 +70,7 @@ impl Engine {
             }
             OneOrMany::Many(elements) => elements,
         };
-        let (draft, next) = (self.log.draft(effects), self.next.message);
+        let (draft, next) = (self.log.draft(effects), self.store.next.message);
         let mut drafted = Vec::with_capacity(elements.len());
         if elements.len() > 1 {
             self.log.widen();
@@ -80,7 +80,7 @@ impl Engine {
                 Ok(one) => drafted.push(one),
                 Err(refusal) => {
                     self.log.take_back(&draft, effects);
-                    self.next.message = next;
+                    self.store.next.message = next;
                     return Err(refusal);
                 }
             }
@@ -126,7 +126,7 @@ impl Engine {
     /// The priority with which a message is put at an end, so that it really is there.
     pub(crate) fn priority_at(&self, slot: QueueSlot, end: End) -> u32 {
         let outermost =
-            self.queues.at(slot).dispatch.ready().at_end(end).map(|(priority, _)| priority);
+            self.store.queues.at(slot).dispatch.ready().at_end(end).map(|(priority, _)| priority);
         let outermost = outermost.unwrap_or(PRIORITY_DEFAULT);
         match end {
             End::Head => outermost.min(PRIORITY_DEFAULT),

@@ -58,15 +58,15 @@ impl Engine {
 
     /// Whether nobody but who asks has to do with the elements of a list.
     fn is_quiet(&self, name: &QueueName) -> bool {
-        match self.queues.find(name.as_str()) {
-            Some(slot) => self.queues.at(slot).is_quiet(),
-            None => !self.is_bounded,
+        match self.store.queues.find(name.as_str()) {
+            Some(slot) => self.store.queues.at(slot).is_quiet(),
+            None => !self.admission.is_bounded,
         }
     }
 
     fn protects_popped(&self, name: &QueueName) -> bool {
-        let slot = self.queues.find(name.as_str());
-        slot.is_some_and(|slot| self.queues.at(slot).policy.pop_lease.is_some())
+        let slot = self.store.queues.find(name.as_str());
+        slot.is_some_and(|slot| self.store.queues.at(slot).policy.pop_lease.is_some())
     }
 
     /// Whether one frame, the log and memory surely take all of these.

@@ -86,7 +86,7 @@ impl Engine {
         let popping = self.sessions.consumer(key).and_then(|consumer| consumer.popping.as_ref());
         match popping.map(|popping| &popping.asked) {
             Some(Asked::Elements(hand)) => {
-                let ready = self.queues.at(slot).counts.ready;
+                let ready = self.store.queues.at(slot).counts.ready;
                 let most = hand.max.min(ready).min(limits::FRAME_RECORDS_MAX as u64) as usize;
                 self.log.makes_way(most, most * DELETED_BYTES_MAX, effects)
             }
@@ -112,7 +112,7 @@ impl Engine {
         let floor = popping.floor;
         let (outcome, woken) = match popping.asked {
             Asked::Elements(hand) => {
-                let queue = self.queues.at(slot).name.clone();
+                let queue = self.store.queues.at(slot).name.clone();
                 let taken = self.take_elements(key.session, slot, hand, effects);
                 let popped = taken.map(|Taken { elements, after }| {
                     let elements = elements.into_vec();
@@ -122,7 +122,7 @@ impl Engine {
             }
             Asked::Move(way) => {
                 let to = way.to.clone();
-                (self.move_from(slot, way, effects), self.queues.find(to.as_str()))
+                (self.move_from(slot, way, effects), self.store.queues.find(to.as_str()))
             }
         };
         let outcome = outcome.unwrap_or_else(|refusal| self.refuse(refusal));
@@ -211,7 +211,7 @@ impl Engine {
             popping: Some(Box::new(Popping { asked, floor: DependsOn::NOTHING })),
         };
         for &queue in queues {
-            self.queues.at_mut(queue).consumers.insert(key);
+            self.store.queues.at_mut(queue).consumers.insert(key);
         }
         self.sessions.at_mut(by).consumers.insert(key.link, consumer);
         let lease = None;
