@@ -66,7 +66,7 @@ impl Engine {
     }
 
     fn bytes_of_commit(&self, by: SessionSlot, id: TransactionId) -> Option<usize> {
-        let puts = self.sessions.at(by).transactions.get(&id)?.puts();
+        let puts = self.sessions.at(by).transactions.open.get(&id)?.puts();
         puts.filter_map(|(_, message)| self.bytes_of_message(message)).reduce(|a, b| a + b)
     }
 

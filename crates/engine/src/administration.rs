@@ -18,7 +18,7 @@ use crate::message::State;
 use crate::move_messages::Transfer;
 use crate::paging::{PageQuery, Stretch};
 use crate::queue::QueueSlot;
-use crate::session::Session;
+use crate::session::Identity;
 
 impl Engine {
     pub(crate) fn administer(&mut self, command: AdminCommand, effects: &mut Effects) -> Outcome {
@@ -113,7 +113,7 @@ impl Engine {
         let message = self.living(id);
         let (state, until) = message.state().shown();
         let held = |holder| {
-            let Session { id, name, client, .. } = self.sessions.at(holder);
+            let Identity { id, name, client } = &self.sessions.at(holder).identity;
             let held = match message.state() {
                 State::Held { since, .. } => Some(self.store.latest.since(since)),
                 _ => None,
@@ -143,9 +143,9 @@ impl Engine {
             SubscriptionStatistics {
                 subscription: entry.asks.clone(),
                 number,
-                ready: queue.counts.ready,
-                leased: queue.counts.leased,
-                consumers: queue.consumers.len() as u64,
+                ready: queue.index.counts.ready,
+                leased: queue.index.counts.leased,
+                consumers: queue.delivery.consumers.len() as u64,
             }
         });
         Outcome::reply(self.log.after_all(), Reply::Subscriptions(all.collect()))

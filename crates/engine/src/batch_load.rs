@@ -322,7 +322,7 @@ impl Engine {
 
     fn ready_of(&self, name: &QueueName) -> u64 {
         let slot = self.store.queues.find(name.as_str());
-        slot.map_or(0, |slot| self.store.queues.at(slot).counts.ready)
+        slot.map_or(0, |slot| self.store.queues.at(slot).index.counts.ready)
     }
 }
 

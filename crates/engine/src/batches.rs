@@ -75,7 +75,7 @@ impl Engine {
 
     /// What a session observes and whose time is over goes before its batch, as a change.
     pub(crate) fn notice_observed(&mut self, by: SessionSlot, effects: &mut Effects) {
-        let observing = self.sessions.at(by).observing.as_ref();
+        let observing = self.sessions.at(by).transactions.observing.as_ref();
         let names: Vec<_> = observing.iter().flat_map(|it| it.names.iter().cloned()).collect();
         for name in names {
             self.notice_end(&name, effects);
@@ -104,7 +104,7 @@ impl Engine {
     }
 
     pub(crate) fn observe(&mut self, by: SessionSlot, names: Vec<QueueName>) -> Outcome {
-        let observing = self.sessions.at_mut(by).observing.get_or_insert_default();
+        let observing = self.sessions.at_mut(by).transactions.observing.get_or_insert_default();
         if observing.stale {
             return Outcome::reply(DependsOn::NOTHING, Reply::Done);
         }
@@ -128,7 +128,7 @@ impl Engine {
 
     /// Says what was observed.
     pub(crate) fn stop_observing(&mut self, by: SessionSlot) -> Option<Box<Observing>> {
-        let observing = self.sessions.at_mut(by).observing.take()?;
+        let observing = self.sessions.at_mut(by).transactions.observing.take()?;
         self.took_steps(observing.names.len());
         for name in &observing.names {
             let Some(observers) = self.transactions.observed.get_mut(name) else { continue };
@@ -148,7 +148,7 @@ impl Engine {
             let by = *by;
             self.stop_observing(by);
             let stale = Observing { stale: true, ..Observing::default() };
-            self.sessions.at_mut(by).observing = Some(Box::new(stale));
+            self.sessions.at_mut(by).transactions.observing = Some(Box::new(stale));
         }
     }
 

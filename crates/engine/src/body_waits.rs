@@ -276,7 +276,7 @@ impl Engine {
         if self.is_too_much(&ids) {
             self.refuse_to_look(by, &command, floor, effects);
         } else {
-            let session = self.sessions.at(by).id;
+            let session = self.sessions.at(by).identity.id;
             self.wait_for_turn(Looker::Command { session, command, floor }, ids);
         }
         None
@@ -290,7 +290,7 @@ impl Engine {
         effects: &mut Effects,
     ) {
         let first = effects.outputs.len();
-        let session = self.sessions.at(by).id;
+        let session = self.sessions.at(by).identity.id;
         let outcome = self.refuse_send(by, command, self.replies.refusal(), effects);
         self.conclude(session, outcome, effects);
         self.raise_answers(by, floor, first, effects);
@@ -413,9 +413,9 @@ impl Engine {
 
     /// What a view has not seen comes, or it looks soon.
     fn check_unseen(&self, slot: QueueSlot, queue: &Queue) {
-        let goes_on = queue.resumes.is_some();
+        let goes_on = queue.delivery.resumes.is_some();
         let is_known = self.looks_soon(slot);
-        for view in queue.views.values() {
+        for view in queue.delivery.views.values() {
             let comes = view.unseen.first().is_none_or(|(_, order)| self.is_coming(order));
             assert!(comes || goes_on || is_known, "a view of {} waits for what comes", queue.name);
         }

@@ -111,7 +111,7 @@ impl<'c> Demand<'c> {
 impl Queue {
     /// All that is stored in it.
     pub(crate) fn held(&self) -> Amount {
-        Amount { messages: self.counts.sum(), bytes: self.body_bytes }
+        Amount { messages: self.index.counts.sum(), bytes: self.bodies.body_bytes }
     }
 }
 
@@ -241,7 +241,7 @@ impl Engine {
     fn add_demand<'c>(&self, by: SessionSlot, command: &'c Command, demand: &mut Demand<'c>) {
         match command {
             Command::Put { link, message, transaction: None } => {
-                let target = self.sessions.at(by).producers.get(link);
+                let target = self.sessions.at(by).links.producers.get(link);
                 target.into_iter().for_each(|to| self.add_put(by, *to, message, demand));
             }
             Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
@@ -263,7 +263,8 @@ impl Engine {
         match command {
             ListCommand::Push { queue, elements, only_existing, .. } => {
                 let slot = self.store.queues.find(queue.as_str());
-                let is_there = slot.is_some_and(|slot| self.store.queues.at(slot).counts.ready > 0);
+                let is_there =
+                    slot.is_some_and(|slot| self.store.queues.at(slot).index.counts.ready > 0);
                 if is_there || !only_existing {
                     let amounts = elements.iter().map(|element| Amount::one(element.len()));
                     amounts.for_each(|amount| self.add_named(queue, amount, demand));
@@ -288,12 +289,12 @@ impl Engine {
     /// Of the body of the message at an end of a list.
     fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
         let slot = self.store.queues.find(name.as_str())?;
-        let (_, order) = self.store.queues.at(slot).dispatch.ready().at_end(end)?;
+        let (_, order) = self.store.queues.at(slot).delivery.dispatch.ready().at_end(end)?;
         Some(self.living(self.message_of(order)).body_bytes())
     }
 
     fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut Demand<'_>) {
-        let Some(transaction) = self.sessions.at(by).transactions.get(&id) else { return };
+        let Some(transaction) = self.sessions.at(by).transactions.open.get(&id) else { return };
         for (target, message) in transaction.puts() {
             self.add_put(by, *target, message, demand);
         }
@@ -360,7 +361,7 @@ impl Engine {
             }
             if holds_off {
                 self.add_stored(slot, amount, demand);
-            } else if !self.store.queues.at(slot).line.tickets.is_empty() {
+            } else if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
                 // It takes everything; but nobody overtakes those who waited before it did.
                 demand.stored.entry(Site::There(slot)).or_default();
             }
@@ -388,7 +389,7 @@ impl Engine {
 
     fn add_stored(&self, slot: QueueSlot, amount: Amount, demand: &mut Demand<'_>) {
         let queue = self.store.queues.at(slot);
-        let is_awaited = !queue.line.tickets.is_empty();
+        let is_awaited = !queue.admission.line.tickets.is_empty();
         if self.log.is_scarce() && queue.parks() {
             demand.park(slot, amount);
         }

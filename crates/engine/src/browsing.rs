@@ -90,10 +90,10 @@ impl Engine {
     /// selectors take long, the rest look in steps of their own.
     pub(crate) fn show_to_browsers(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let Some(queue) = self.store.queues.get(slot) else { return };
-        if queue.browsers.is_empty() {
+        if queue.delivery.browsers.is_empty() {
             return;
         }
-        let browsers: Vec<_> = queue.browsers.iter().copied().collect();
+        let browsers: Vec<_> = queue.delivery.browsers.iter().copied().collect();
         let before = self.store.totals.steps;
         for key in browsers {
             if self.store.totals.steps - before < BROWSING_STEPS_MAX {
@@ -113,7 +113,8 @@ impl Engine {
         }
         let Interest::Browse(browsing) = &mut feed.interest else { return Err(Stop::End) };
         let (priority, order) = browsing.next;
-        let found = self.store.queues.at(feed.queue).dispatch.ready().first_from(priority, order);
+        let found =
+            self.store.queues.at(feed.queue).delivery.dispatch.ready().first_from(priority, order);
         let (priority, order) = found.ok_or(Stop::End)?;
         let id = whose_place(&self.store.reordered, order);
         let message = self.store.messages.get(id.0).ok_or(Stop::End)?;
@@ -133,7 +134,7 @@ impl Engine {
         let Some(feed) = self.sessions.feed_mut(key) else { return };
         feed.delivered += 1;
         let (after, reply) = self.delivered(Some(key.link), id);
-        effects.reply(self.sessions.at(key.session).id, after, reply);
+        effects.reply(self.sessions.at(key.session).identity.id, after, reply);
     }
 
     /// A consumer stops looking, for now: until its turn comes again, there is more, or it may have
@@ -144,7 +145,7 @@ impl Engine {
         let is_idle = stop == Stop::End && feed.is_hungry();
         let Interest::Browse(browsing) = &mut feed.interest else { return };
         let before = core::mem::replace(&mut browsing.resumes, resumes);
-        let browsers = &mut self.store.queues.at_mut(feed.queue).browsers;
+        let browsers = &mut self.store.queues.at_mut(feed.queue).delivery.browsers;
         if is_idle {
             browsers.insert(key);
         } else {

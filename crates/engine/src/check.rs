@@ -52,7 +52,7 @@ impl Engine {
 
     fn check_transactions(&self) {
         let sessions = self.sessions.iter().map(|(_, session)| session);
-        let all = sessions.flat_map(|session| session.transactions.values());
+        let all = sessions.flat_map(|session| session.transactions.open.values());
         let (mut bytes, mut waiting) = (0, 0);
         for transaction in all {
             bytes += transaction.bytes;
@@ -69,16 +69,20 @@ impl Engine {
         );
         self.check_waiting_parts();
         for (session, id) in &self.transactions.awaiting {
-            let transaction = self.sessions.at(*session).transactions.get(id);
+            let transaction = self.sessions.at(*session).transactions.open.get(id);
             assert!(transaction.is_some_and(|it| it.waits), "who waits for room has committed");
         }
         let sessions = self.sessions.iter().map(|(_, session)| session);
         let mut settling = BTreeMap::new();
-        for id in sessions.flat_map(|session| &session.settling) {
+        for id in sessions.flat_map(|session| &session.holdings.settling) {
             *settling.entry(self.living(*id).queue).or_insert(0) += 1;
         }
         for (slot, queue) in self.store.queues.iter() {
-            assert_eq!(queue.settling, settling.remove(&slot).unwrap_or(0), "what is settled");
+            assert_eq!(
+                queue.usage.settling,
+                settling.remove(&slot).unwrap_or(0),
+                "what is settled"
+            );
         }
         assert!(settling.is_empty(), "what is settled is in a queue that is there");
     }
@@ -88,10 +92,10 @@ impl Engine {
         for (ticket, paced) in &self.admission.pacing.sends {
             let line = self.line(paced.at);
             assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
-            let known = self.sessions.at(paced.by).paced.contains(ticket);
+            let known = self.sessions.at(paced.by).owned.paced.contains(ticket);
             assert!(known, "a session knows what it has waiting");
         }
-        let lines = self.store.queues.iter().map(|(_, queue)| &queue.line);
+        let lines = self.store.queues.iter().map(|(_, queue)| &queue.admission.line);
         let mut count = 0;
         for line in
             lines.chain([&self.admission.pacing.for_memory, &self.admission.pacing.for_parts])
@@ -101,7 +105,7 @@ impl Engine {
             count += line.tickets.len();
         }
         assert_eq!(count, self.admission.pacing.sends.len(), "who is in a line waits");
-        let sessions = self.sessions.iter().map(|(_, session)| session.paced.len());
+        let sessions = self.sessions.iter().map(|(_, session)| session.owned.paced.len());
         assert_eq!(
             sessions.sum::<usize>(),
             self.admission.pacing.sends.len(),
@@ -124,11 +128,11 @@ impl Engine {
     /// The first who waits for a place lacks one, unless its turn is about to come.
     fn check_first_in_line(&self, slot: QueueSlot, queue: &Queue) {
         let of = WaitListId::Queue(slot);
-        let Some(ticket) = queue.line.tickets.first() else { return };
-        let comes_soon = queue.line.due.is_some_and(|due| due <= self.store.latest)
+        let Some(ticket) = queue.admission.line.tickets.first() else { return };
+        let comes_soon = queue.admission.line.due.is_some_and(|due| due <= self.store.latest)
             || self.admission.pacing.sources.is_changed()
             || self.admission.pacing.held_back.contains(&of)
-            || queue.line.looks;
+            || queue.admission.line.looks;
         let lacks = || {
             let paced = self.admission.pacing.sends.get(ticket).expect("who is in a line waits");
             let demand = self.demand_of(paced.by, &paced.command);
@@ -153,7 +157,7 @@ impl Engine {
             }
         }
         for (slot, session) in self.sessions.iter() {
-            for (id, transaction) in &session.transactions {
+            for (id, transaction) in &session.transactions.open {
                 let found = parts.remove(&(slot, *id)).unwrap_or(0);
                 assert_eq!(transaction.parts_waiting, found, "parts that wait are known");
                 let awaits = commits.remove(&(slot, *id));
@@ -190,19 +194,19 @@ impl Engine {
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
         let indexed = match message.state() {
             State::Ready if self.is_doomed(id) => true,
-            State::Ready => queue.dispatch.ready().contains(message.priority, order),
-            State::Delayed { until } => queue.delayed.contains(&(until, id)),
+            State::Ready => queue.delivery.dispatch.ready().contains(message.priority, order),
+            State::Delayed { until } => queue.index.delayed.contains(&(until, id)),
             State::Buried { order } => {
                 assert!(
                     order < self.store.next.buried,
                     "message {id} was buried in a place given out"
                 );
-                queue.buried.get(&order) == Some(&id)
+                queue.index.buried.get(&order) == Some(&id)
             }
             State::Leased { holder, until } => {
-                self.sessions.at(holder).leases.contains(&(until, id))
+                self.sessions.at(holder).holdings.leases.contains(&(until, id))
             }
-            State::Held { holder, .. } => self.sessions.at(holder).held.contains(&id),
+            State::Held { holder, .. } => self.sessions.at(holder).holdings.held.contains(&id),
         };
         assert!(indexed, "message {id} is in the index of its state");
     }
@@ -212,15 +216,17 @@ impl Engine {
         let found = self.store.queues.find(name.as_str()) == Some(slot);
         assert_eq!(found, queue.is_named(), "queue {name} is found by its name if it has one");
         assert!(!queue.is_idle(), "queue {name} is there for something");
-        let counts = &queue.counts;
-        assert_eq!(counts.ready, queue.dispatch.ready().count(), "ready in {name}");
-        assert_eq!(counts.delayed, queue.delayed.len() as u64, "delayed in {name}");
-        assert_eq!(counts.buried, queue.buried.len() as u64, "buried in {name}");
+        let counts = &queue.index.counts;
+        assert_eq!(counts.ready, queue.delivery.dispatch.ready().count(), "ready in {name}");
+        assert_eq!(counts.delayed, queue.index.delayed.len() as u64, "delayed in {name}");
+        assert_eq!(counts.buried, queue.index.buried.len() as u64, "buried in {name}");
         assert!(
-            queue.resumes.is_some() || self.looks_soon(slot) || self.next_match(slot).is_none(),
+            queue.delivery.resumes.is_some()
+                || self.looks_soon(slot)
+                || self.next_match(slot).is_none(),
             "nobody waits for queue {name} while it has a message to give"
         );
-        for (ticket, key) in queue.dispatch.waiting() {
+        for (ticket, key) in queue.delivery.dispatch.waiting() {
             assert_eq!(self.ticket_of(*key), Some(*ticket), "who waits in {name} waits");
             assert!(*ticket < self.store.next.ticket, "a ticket was given out");
         }
@@ -232,20 +238,20 @@ impl Engine {
     }
 
     fn check_onlookers(&self, slot: QueueSlot, queue: &Queue) {
-        let goes_on = queue.resumes.is_some() || self.will_look(slot);
-        let is_unsure = queue.is_expiring(self.store.latest) && queue.pause.is_none();
-        for key in &queue.draining {
+        let goes_on = queue.delivery.resumes.is_some() || self.will_look(slot);
+        let is_unsure = queue.is_expiring(self.store.latest) && queue.delivery.pause.is_none();
+        for key in &queue.delivery.draining {
             let feed = self.sessions.feed(*key).filter(|feed| feed.draining);
             let feed = feed.expect("who drains is to be told");
             let is_told_soon = goes_on || is_unsure || feed.is_held_back();
             assert!(is_told_soon, "a consumer of {} drains though it has had all", queue.name);
         }
-        for key in &queue.browsers {
+        for key in &queue.delivery.browsers {
             let feed = self.sessions.feed(*key);
             let feed = feed.expect("who looks on is there");
             let Interest::Browse(browsing) = &feed.interest else { panic!("it does look on") };
             assert!(feed.is_hungry() && browsing.resumes.is_none(), "it waits for more");
-            let next = queue.dispatch.ready().first_from(browsing.next.0, browsing.next.1);
+            let next = queue.delivery.dispatch.ready().first_from(browsing.next.0, browsing.next.1);
             assert_eq!(next, None, "who has seen all has nothing before it");
         }
     }
@@ -261,22 +267,26 @@ impl Engine {
         });
         let mut found = 0;
         for (at, id, state) in expiring {
-            let known = queue.expiring.contains(&(at, id));
+            let known = queue.index.expiring.contains(&(at, id));
             found += usize::from(known);
             let hidden_until = self.store.latest + SCARCE_RETRY;
             let hidden = at <= self.store.latest
                 && matches!(state, State::Delayed { until } if until <= hidden_until);
             assert!(known || hidden, "what expires in {} is known, or hidden", queue.name);
         }
-        assert_eq!(found, queue.expiring.len(), "what expires in {} is in it", queue.name);
+        assert_eq!(found, queue.index.expiring.len(), "what expires in {} is in it", queue.name);
     }
 
     fn check_views(&self, queue: &Queue) {
         let scanning = queue.is_scanning();
-        assert!(!scanning || queue.resumes.is_some(), "views are being made in {}", queue.name);
-        for (text, view) in &queue.views {
+        assert!(
+            !scanning || queue.delivery.resumes.is_some(),
+            "views are being made in {}",
+            queue.name
+        );
+        for (text, view) in &queue.delivery.views {
             assert!(view.consumers > 0, "view {text} is there for somebody");
-            let mut next = queue.dispatch.ready().first();
+            let mut next = queue.delivery.dispatch.ready().first();
             let mut found = 0;
             while let Some((priority, order)) = next {
                 let message = self.living(self.message_of(order));
@@ -290,7 +300,7 @@ impl Engine {
                     assert!(!shown || wanted, "view {text} shows what matches");
                     assert!(shown || !wanted || !certain, "view {text} shows all that matches");
                 }
-                next = queue.dispatch.ready().first_from(priority, order + 1);
+                next = queue.delivery.dispatch.ready().first_from(priority, order + 1);
             }
             assert_eq!(view.dispatch.ready().count(), found, "view {text} shows ready messages");
             for (ticket, key) in view.dispatch.waiting() {
@@ -312,39 +322,39 @@ impl Engine {
             + self.check_timer(Timer::Delay(slot), queue.first_delay())
             + self.check_timer(Timer::Pause(slot), queue.pause_ends())
             + self.check_timer(Timer::Expire(slot), queue.first_expiry())
-            + self.check_timer(Timer::Resume(slot), queue.resumes)
-            + self.check_timer(Timer::End(slot), queue.lifetime.at)
-            + self.check_timer(Timer::Admit(WaitListId::Queue(slot)), queue.line.due)
+            + self.check_timer(Timer::Resume(slot), queue.delivery.resumes)
+            + self.check_timer(Timer::End(slot), queue.index.lifetime.at)
+            + self.check_timer(Timer::Admit(WaitListId::Queue(slot)), queue.admission.line.due)
     }
 
     /// Gives the number of its timers.
     fn check_session(&self, slot: SessionSlot, session: &Session) -> usize {
-        let found = self.sessions.slot(session.id) == Some(slot);
+        let found = self.sessions.slot(session.identity.id) == Some(slot);
         assert_eq!(
             found,
             session.closing.is_none(),
             "a session is found by its id until it closes"
         );
-        for (until, id) in &session.leases {
+        for (until, id) in &session.holdings.leases {
             let state = self.store.messages.get(id.0).map(|message| message.state());
             let expected = State::Leased { holder: slot, until: *until };
             assert_eq!(state, Some(expected), "message {id} is leased by who holds it");
         }
-        for id in &session.held {
+        for id in &session.holdings.held {
             let state = self.store.messages.get(id.0).map(|message| message.state());
             let is_its = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
             assert!(is_its, "message {id} is held by who holds it");
         }
         let mut timers = self.check_timer(Timer::Lease(slot), session.first_lease());
-        for (link, consumer) in &session.consumers {
+        for (link, consumer) in &session.links.consumers {
             let key = ConsumerKey { session: slot, link: *link };
             timers += self.check_consumer(key, session, consumer);
         }
-        for (link, feed) in &session.feeds {
+        for (link, feed) in &session.links.feeds {
             timers += self.check_feed(ConsumerKey { session: slot, link: *link }, feed);
         }
-        for link in &session.margins {
-            let wait = session.consumers.get(link).and_then(|consumer| consumer.wait);
+        for link in &session.links.margins {
+            let wait = session.links.consumers.get(link).and_then(|consumer| consumer.wait);
             assert!(wait.is_some_and(|wait| wait.margin > Nanos::ZERO), "a margin is waited for");
         }
         timers
@@ -354,28 +364,34 @@ impl Engine {
         assert!(self.sessions.consumer(key).is_none(), "a link is a consumer of one kind");
         assert!(feed.delivered <= feed.limit, "nobody gets more than it may");
         let queue = self.store.queues.at(feed.queue);
-        assert!(queue.consumers.contains(&key), "a queue knows its consumers");
+        assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
         match &feed.interest {
             Interest::Browse(browsing) => {
                 let awaits = self.bodies.awaited.browsers.contains(&key);
                 let rests = browsing.resumes.is_none() && feed.is_hungry();
-                let is_known = queue.browsers.contains(&key);
+                let is_known = queue.delivery.browsers.contains(&key);
                 assert!(is_known == rests || awaits, "who looks on is known");
                 let goes_on = browsing.resumes.is_some() || awaits;
                 assert!(!feed.draining || goes_on, "who drains goes on");
                 self.check_timer(Timer::Browse(key), browsing.resumes)
             }
             Interest::Take { view, turn: Turn { place, ticket } } => {
-                let is_alone = queue.dispatch.waiting().len() == 1;
+                let is_alone = queue.delivery.dispatch.waiting().len() == 1;
                 assert!(
                     is_alone || ticket.is_none() || place == ticket,
                     "who waits does so at its place"
                 );
                 assert_eq!(ticket.is_some(), feed.is_hungry(), "who may have more waits");
-                assert_eq!(queue.draining.contains(&key), feed.draining, "who drains is known");
+                assert_eq!(
+                    queue.delivery.draining.contains(&key),
+                    feed.draining,
+                    "who drains is known"
+                );
                 let line = match view {
-                    Some(text) => queue.views.get(text).map(|view| view.dispatch.waiting()),
-                    None => Some(queue.dispatch.waiting()),
+                    Some(text) => {
+                        queue.delivery.views.get(text).map(|view| view.dispatch.waiting())
+                    }
+                    None => Some(queue.delivery.dispatch.waiting()),
                 };
                 let place = ticket.and_then(|ticket| line?.get(&ticket));
                 assert_eq!(place.is_some(), ticket.is_some(), "who waits is in the line");
@@ -387,14 +403,15 @@ impl Engine {
     fn check_consumer(&self, key: ConsumerKey, session: &Session, consumer: &Consumer) -> usize {
         for &slot in &consumer.watched {
             let queue = self.store.queues.at(slot);
-            assert!(queue.consumers.contains(&key), "a queue knows its consumers");
-            let waiting = consumer.wait.and_then(|wait| queue.dispatch.waiting().get(&wait.ticket));
+            assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
+            let waiting =
+                consumer.wait.and_then(|wait| queue.delivery.dispatch.waiting().get(&wait.ticket));
             let expected = consumer.wait.map(|_| &key);
             assert_eq!(waiting, expected, "who waits is entered in each queue it watches");
         }
         let Some(wait) = consumer.wait else { return 0 };
         let wants_margin = wait.margin > Nanos::ZERO;
-        assert_eq!(session.margins.contains(&key.link), wants_margin, "margins are known");
+        assert_eq!(session.links.margins.contains(&key.link), wants_margin, "margins are known");
         let margin = session.margin_begins(key.link, session.first_lease());
         self.check_timer(Timer::Wait(key), wait.until)
             + self.check_timer(Timer::Margin(key), margin)
@@ -437,13 +454,14 @@ impl Engine {
         assert_eq!(reordered, self.store.reordered.len(), "messages out of their order");
         for (slot, queue) in self.store.queues.iter() {
             let bytes = bytes.get(&slot).copied().unwrap_or(0);
-            assert_eq!(queue.body_bytes, bytes, "bytes of bodies in {}", queue.name);
+            assert_eq!(queue.bodies.body_bytes, bytes, "bytes of bodies in {}", queue.name);
         }
-        let by_queue = self.store.queues.iter().map(|(_, queue)| queue.counts);
+        let by_queue = self.store.queues.iter().map(|(_, queue)| queue.index.counts);
         let by_queue = by_queue.fold(Counts::default(), |sum, counts| sum.plus(&counts));
         assert_eq!(by_queue, totals, "messages by state, summed over queues");
         let held = self.sessions.iter();
-        let held = held.map(|(_, session)| session.leases.len() + session.held.len());
+        let held =
+            held.map(|(_, session)| session.holdings.leases.len() + session.holdings.held.len());
         assert_eq!(held.sum::<usize>() as u64, totals.leased, "what all sessions hold");
         let named = self.store.queues.iter().filter(|(_, queue)| queue.is_named());
         assert_eq!(named.count(), self.store.queues.count(), "queues by name");
@@ -454,9 +472,9 @@ impl Engine {
 
     fn check_links(&self) {
         let sessions = || self.sessions.iter().map(|(_, session)| session);
-        let consumers = || sessions().flat_map(|session| session.consumers.values());
+        let consumers = || sessions().flat_map(|session| session.links.consumers.values());
         let waiting = consumers().filter(|consumer| consumer.wait.is_some());
-        let feeds = || sessions().flat_map(|session| session.feeds.values());
+        let feeds = || sessions().flat_map(|session| session.links.feeds.values());
         let fed = feeds().filter(|feed| feed.ticket().is_some()).count();
         assert_eq!(
             (waiting.count() + fed) as u64,
@@ -464,13 +482,13 @@ impl Engine {
             "consumers that wait"
         );
         let choosy = feeds().filter(|feed| feed.view().is_some()).count() as u64;
-        let views = self.store.queues.iter().flat_map(|(_, queue)| queue.views.values());
+        let views = self.store.queues.iter().flat_map(|(_, queue)| queue.delivery.views.values());
         let viewers: u64 = views.map(|view| view.consumers).sum();
         assert_eq!(viewers, choosy, "consumers with a selector");
         let watched: usize = consumers().map(|consumer| consumer.watched.len()).sum();
         let watched = watched + feeds().count();
         let watching: usize =
-            self.store.queues.iter().map(|(_, queue)| queue.consumers.len()).sum();
+            self.store.queues.iter().map(|(_, queue)| queue.delivery.consumers.len()).sum();
         assert_eq!(watching, watched, "consumers, summed over queues");
         let waits = consumers().filter(|consumer| consumer.wait.is_some());
         let entered: usize = waits.map(|consumer| consumer.watched.len()).sum();

@@ -16,7 +16,7 @@ impl Engine {
         let shown =
             queues().filter(|queue| queue.is_list() && !self.keyspace.values.holds(&queue.name));
         assert_eq!(shown.count() as u64, self.keyspace.lists, "lists that no value hides");
-        let limited = queues().filter(|queue| queue.lifetime != ListLifetime::default());
+        let limited = queues().filter(|queue| queue.index.lifetime != ListLifetime::default());
         assert_eq!(limited.count(), self.keyspace.limited_count(), "lists with a lifetime");
         let first = self.keyspace.values.first_deadline();
         if let Some((at, _)) = first {
@@ -28,14 +28,14 @@ impl Engine {
     /// What the lifetimes of lists may take in a snapshot.
     pub(crate) fn snapshot_bytes_of_lifetimes(&self) -> u64 {
         let queues = self.store.queues.iter().map(|(_, queue)| queue);
-        queues.map(|queue| snapshot_bytes(&queue.name, queue.lifetime)).sum()
+        queues.map(|queue| snapshot_bytes(&queue.name, queue.index.lifetime)).sum()
     }
 
     fn check_lifetime(&self, queue: &Queue) {
-        let (name, lifetime) = (&queue.name, queue.lifetime);
-        assert_eq!(queue.counts.doomed, queue.doomed.count(), "doomed in {name}");
+        let (name, lifetime) = (&queue.name, queue.index.lifetime);
+        assert_eq!(queue.index.counts.doomed, queue.index.doomed.count(), "doomed in {name}");
         assert!(lifetime.at.is_none() || queue.is_list(), "{name} is a list while it is to go");
-        let is_doomed = queue.counts.doomed > 0;
+        let is_doomed = queue.index.counts.doomed > 0;
         assert_eq!(lifetime.over.is_some(), is_doomed, "{name} is over while some of it is left");
         let is_plain = lifetime == ListLifetime::default() || queue.role == Role::Named;
         assert!(is_plain, "only a list with a name has a lifetime");

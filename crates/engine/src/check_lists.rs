@@ -13,7 +13,8 @@ impl Engine {
         let mut observed: BTreeMap<&QueueName, BTreeSet<SessionSlot>> = BTreeMap::new();
         for (slot, session) in self.sessions.iter() {
             self.check_popping(slot, session);
-            for name in session.observing.iter().flat_map(|observing| &observing.names) {
+            for name in session.transactions.observing.iter().flat_map(|observing| &observing.names)
+            {
                 observed.entry(name).or_default().insert(slot);
             }
         }
@@ -27,18 +28,24 @@ impl Engine {
     }
 
     fn check_popping(&self, slot: SessionSlot, session: &Session) {
-        for (link, consumer) in &session.consumers {
+        for (link, consumer) in &session.links.consumers {
             let is_popping = consumer.popping.is_some();
             assert_eq!(is_popping, *link == LIST_LINK, "commands on lists wait as one consumer");
             assert!(!is_popping || consumer.wait.is_some(), "and are there while they wait");
         }
-        for id in &session.popped {
+        for id in &session.holdings.popped {
             let state = self.store.messages.get(id.0).map(|message| message.state());
             let is_its = matches!(state, Some(State::Leased { holder, .. }) if holder == slot);
             assert!(is_its, "message {id} is leased until it is known to have arrived");
         }
         let is_closing = session.closing.is_some();
-        assert!(!is_closing || session.popped.is_empty(), "what is popped returns at the end");
-        assert!(!is_closing || session.observing.is_none(), "who is gone observes nothing");
+        assert!(
+            !is_closing || session.holdings.popped.is_empty(),
+            "what is popped returns at the end"
+        );
+        assert!(
+            !is_closing || session.transactions.observing.is_none(),
+            "who is gone observes nothing"
+        );
     }
 }

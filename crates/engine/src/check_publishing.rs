@@ -24,7 +24,7 @@ impl Engine {
         for (slot, session) in self.sessions.iter() {
             self.check_session_parts(slot, session);
         }
-        let temporaries = self.sessions.iter().map(|(_, session)| session.temporary.len());
+        let temporaries = self.sessions.iter().map(|(_, session)| session.owned.temporary.len());
         assert_eq!(temporaries.sum::<usize>(), self.directory.temporaries, "what is private");
     }
 
@@ -96,9 +96,9 @@ impl Engine {
             let role = Role::Subscription { number, durable };
             assert_eq!(queue.role, role, "subscription {number} has a queue of its own");
             let keeper = entry.keeper.map(|slot| self.sessions.at(slot));
-            let is_kept = keeper.is_some_and(|session| session.keeps.contains(&number));
+            let is_kept = keeper.is_some_and(|session| session.owned.keeps.contains(&number));
             assert_eq!(is_kept, entry.keeper.is_some(), "who keeps {number} knows it");
-            let is_used = is_kept || !queue.consumers.is_empty();
+            let is_used = is_kept || !queue.delivery.consumers.is_empty();
             let ends = entry.asks.ends();
             let is_ending = entry.ends_at.is_some();
             assert!(!is_ending || !is_used, "{number} ends only once it is unused");
@@ -139,19 +139,17 @@ impl Engine {
         let mut producers: BTreeMap<Target, u64> = BTreeMap::new();
         let mut uncommitted: BTreeMap<Target, u64> = BTreeMap::new();
         for (_, session) in self.sessions.iter() {
-            for target in session.producers.values() {
+            for target in session.links.producers.values() {
                 *producers.entry(*target).or_default() += 1;
             }
-            let transactions = session.transactions.values();
+            let transactions = session.transactions.open.values();
             for target in transactions.flat_map(|transaction| transaction.targets()) {
                 *uncommitted.entry(target).or_default() += 1;
             }
         }
-        let queues = self
-            .store
-            .queues
-            .iter()
-            .map(|(slot, queue)| (Target::Queue(slot), queue.producers, queue.uncommitted));
+        let queues = self.store.queues.iter().map(|(slot, queue)| {
+            (Target::Queue(slot), queue.usage.producers, queue.usage.uncommitted)
+        });
         let topics = self
             .directory
             .topics
@@ -165,15 +163,16 @@ impl Engine {
     }
 
     fn check_session_parts(&self, slot: SessionSlot, session: &Session) {
-        let settled = session.transactions.values().flat_map(|transaction| transaction.settled());
+        let settled =
+            session.transactions.open.values().flat_map(|transaction| transaction.settled());
         let settled: BTreeSet<MessageId> = settled.collect();
-        assert_eq!(settled, session.settling, "what is settled is known");
-        for id in &session.settling {
+        assert_eq!(settled, session.holdings.settling, "what is settled is known");
+        for id in &session.holdings.settling {
             let state = self.store.messages.get(id.0).map(|message| Message::state(message));
             let is_held = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
             assert!(is_held, "message {id} is held until its transaction ends");
         }
-        for destination in &session.temporary {
+        for destination in &session.owned.temporary {
             let is_its = match destination {
                 Destination::Queue(name) => {
                     let queue = self
@@ -194,7 +193,7 @@ impl Engine {
             };
             assert!(is_its, "{} goes with its session", destination.name());
         }
-        if let Some(client) = &session.client {
+        if let Some(client) = &session.identity.client {
             assert_eq!(self.sessions.find_client(client), Some(slot), "one session a client");
         }
     }

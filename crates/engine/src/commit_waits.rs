@@ -36,8 +36,8 @@ impl Engine {
     pub fn commit_awaiting(&mut self, now: Nanos, has_room: bool, effects: &mut Effects) {
         self.advance(now);
         let Some((by, id)) = self.transactions.awaiting.pop_front() else { return };
-        let ticket = self.sessions.at(by).transactions.get(&id).and_then(|it| it.ticket);
-        let session = self.sessions.at(by).id;
+        let ticket = self.sessions.at(by).transactions.open.get(&id).and_then(|it| it.ticket);
+        let session = self.sessions.at(by).identity.id;
         let outcome = if has_room {
             self.commit_now(by, id, Span::Chain, effects)
         } else {
@@ -52,7 +52,7 @@ impl Engine {
 
     /// Its answer comes later.
     pub(crate) fn await_room(&mut self, by: SessionSlot, id: TransactionId) -> Outcome {
-        let transaction = self.sessions.at_mut(by).transactions.get_mut(&id);
+        let transaction = self.sessions.at_mut(by).transactions.open.get_mut(&id);
         transaction.expect("invariant: it was just found").waits = true;
         self.transactions.awaiting.push_back((by, id));
         Outcome::NOTHING

@@ -128,11 +128,11 @@ impl Engine {
     /// messages before it that are none.
     fn oldest_dead_letter(&mut self, slot: QueueSlot) -> Option<MessageId> {
         let queue = self.store.queues.get(slot)?;
-        let (priority, last) = queue.dispatch.ready().last()?;
+        let (priority, last) = queue.delivery.dispatch.ready().last()?;
         let is_dead = |order: &i64| self.living(self.message_of(*order)).dead().is_some();
-        let first = queue.dispatch.ready().first_from(priority, i64::MIN);
+        let first = queue.delivery.dispatch.ready().first_from(priority, i64::MIN);
         let next = |(priority, order): &(u32, i64)| {
-            queue.dispatch.ready().first_from(*priority, order + 1)
+            queue.delivery.dispatch.ready().first_from(*priority, order + 1)
         };
         let all = core::iter::successors(first, next);
         let mut looked = 0;
@@ -150,12 +150,13 @@ impl Engine {
     /// When it does.
     pub(crate) fn check_dead_letters(&self, queue: &Queue) {
         let is_theirs = queue.name == self.directory.dead_letter_queue;
-        let is_theirs = is_theirs && queue.resumes.is_none() && !queue.spares;
+        let is_theirs = is_theirs && queue.delivery.resumes.is_none() && !queue.admission.spares;
         let is_dead = |order: i64| self.living(self.message_of(order)).dead().is_some();
-        if is_theirs && queue.dispatch.ready().iter().all(|(_, order)| is_dead(order)) {
-            let ready = || queue.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
+        if is_theirs && queue.delivery.dispatch.ready().iter().all(|(_, order)| is_dead(order)) {
+            let ready =
+                || queue.delivery.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
             let bytes = || ready().map(|id| self.living(id).body_bytes()).sum();
-            let held = Amount { messages: queue.counts.ready, bytes: bytes() };
+            let held = Amount { messages: queue.index.counts.ready, bytes: bytes() };
             let bound = held.exceeds(&self.dead_letter_bounds(queue));
             assert_eq!(bound, None, "dead letters are within their bounds");
         }
@@ -193,7 +194,7 @@ impl Engine {
         slot: QueueSlot,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let first = self.store.queues.at(slot).expiring.first().copied();
+        let first = self.store.queues.at(slot).index.expiring.first().copied();
         let (at, id) = first.expect("invariant: the timer is set while messages expire");
         assert!(at <= self.store.latest, "a message expires when its time is over");
         let doomed = self.is_doomed(id);
@@ -227,7 +228,7 @@ impl Engine {
     /// may be among what is, as far as the log knows.
     fn place_among_dead(&mut self, to: QueueSlot, id: MessageId) -> i64 {
         self.end_list_if_over(to);
-        let is_being_deleted = self.store.queues.at(to).lifetime.over.is_some();
+        let is_being_deleted = self.store.queues.at(to).index.lifetime.over.is_some();
         if is_being_deleted { self.last_place() } else { self.living(id).order(id) }
     }
 

@@ -31,13 +31,13 @@ impl Engine {
         full: Option<&QueueFull>,
         effects: &mut Effects,
     ) {
-        let consumers = self.store.queues.at(slot).consumers.clone();
+        let consumers = self.store.queues.at(slot).delivery.consumers.clone();
         self.took_steps(consumers.len());
         for key in consumers {
             self.orphan_queue(key, slot, full, effects);
         }
         assert!(
-            self.store.queues.at(slot).consumers.is_empty(),
+            self.store.queues.at(slot).delivery.consumers.is_empty(),
             "nobody consumes from it any more"
         );
     }
@@ -48,7 +48,7 @@ impl Engine {
             self.list_ended(slot);
         }
         self.store.queues.begin_leaving(slot);
-        if !self.store.queues.at(slot).line.tickets.is_empty() {
+        if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
             self.admission.pacing.leaving.insert(slot);
         }
         self.made_place(slot);
@@ -60,15 +60,16 @@ impl Engine {
     /// Forgets a message of a queue that is leaving, or of a list that is over, by time.
     pub(crate) fn forget_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let queue = self.store.queues.at(slot);
-        if let Some((_, order)) = queue.doomed.first() {
+        if let Some((_, order)) = queue.index.doomed.first() {
             let id = self.message_of(order);
             self.leave(id);
             self.finish(id, effects);
             return;
         }
-        let ready = queue.dispatch.ready().first().map(|(_, order)| self.message_of(order));
-        let delayed = || queue.delayed.first().map(|(_, id)| *id);
-        let buried = || queue.buried.first_key_value().map(|(_, id)| *id);
+        let ready =
+            queue.delivery.dispatch.ready().first().map(|(_, order)| self.message_of(order));
+        let delayed = || queue.index.delayed.first().map(|(_, id)| *id);
+        let buried = || queue.index.buried.first_key_value().map(|(_, id)| *id);
         let id = ready.or_else(delayed).or_else(buried);
         let id = id.expect("invariant: the timer is set while there is something to forget");
         self.leave(id);
@@ -127,7 +128,7 @@ impl Engine {
         message.durability = Durability::None;
         if message.body.here().is_none() {
             // Nobody will be given it.
-            self.store.queues.at_mut(message.queue).body_bytes -= message.body_bytes();
+            self.store.queues.at_mut(message.queue).bodies.body_bytes -= message.body_bytes();
             message.body = Stored::Here(Arc::default());
         }
         match shared {
@@ -150,7 +151,7 @@ impl Engine {
                 Some(full) => Reply::ConsumerCutOff { link, full },
                 None => Reply::ConsumerClosed { link },
             };
-            effects.reply(self.sessions.at(key.session).id, DependsOn::NOTHING, reply);
+            effects.reply(self.sessions.at(key.session).identity.id, DependsOn::NOTHING, reply);
             return;
         }
         let Some(consumer) = self.sessions.consumer_mut(key) else { return };

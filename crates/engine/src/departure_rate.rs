@@ -54,9 +54,9 @@ impl Engine {
         let now = self.store.latest;
         let queue = self.store.queues.at_mut(slot);
         if let Some(age) = queue.policy.bounds.target_age {
-            queue.drain.add_one(now, age);
+            queue.admission.drain.add_one(now, age);
         }
-        queue.catches_up = queue.catches_up && queue.is_beyond_bounds();
+        queue.admission.catches_up = queue.admission.catches_up && queue.is_beyond_bounds();
         self.made_place(slot);
     }
 
@@ -72,8 +72,8 @@ impl Engine {
     /// A message is settled in a transaction, and waits for nobody any more but its commit.
     pub(crate) fn began_settling(&mut self, slot: QueueSlot) {
         let queue = self.store.queues.at_mut(slot);
-        queue.settling += 1;
-        assert!(queue.settling <= queue.counts.leased, "what is settled is held");
+        queue.usage.settling += 1;
+        assert!(queue.usage.settling <= queue.index.counts.leased, "what is settled is held");
         if queue.policy.bounds.target_age.is_some() {
             self.made_place(slot);
         }
@@ -82,8 +82,8 @@ impl Engine {
     /// The transaction ends, one way or the other.
     pub(crate) fn ended_settling(&mut self, slot: QueueSlot) {
         let queue = self.store.queues.at_mut(slot);
-        assert!(queue.settling > 0, "a queue knows what is being settled");
-        queue.settling -= 1;
+        assert!(queue.usage.settling > 0, "a queue knows what is being settled");
+        queue.usage.settling -= 1;
     }
 
     /// Whether a message that came now would wait longer than it should. Nobody can tell where
@@ -91,22 +91,23 @@ impl Engine {
     /// for a subscriber who is away.
     pub(crate) fn is_behind(&self, queue: &Queue) -> bool {
         let Some(age) = queue.policy.bounds.target_age else { return false };
-        if queue.consumers.is_empty() && matches!(queue.role, Role::Subscription { .. }) {
+        if queue.delivery.consumers.is_empty() && matches!(queue.role, Role::Subscription { .. }) {
             return false;
         }
         if self.oldest_ready(queue).is_some_and(|since| self.store.latest.since(since) > age) {
             return true;
         }
-        let drained = queue.drain.count(self.store.latest, age);
-        let is_consumed = drained > 0 || !queue.consumers.is_empty();
+        let drained = queue.admission.drain.count(self.store.latest, age);
+        let is_consumed = drained > 0 || !queue.delivery.consumers.is_empty();
         // A consumer that commits many at once needs all of them before any of them can leave.
-        let there = queue.counts.ready + queue.counts.leased - queue.settling;
+        let there = queue.index.counts.ready + queue.index.counts.leased - queue.usage.settling;
         is_consumed && there >= drained.max(THERE_ALWAYS)
     }
 
     /// Since when the older of the two outermost is to be had.
     fn oldest_ready(&self, queue: &Queue) -> Option<Nanos> {
-        let ends = [queue.dispatch.ready().first()?, queue.dispatch.ready().last()?];
+        let ends =
+            [queue.delivery.dispatch.ready().first()?, queue.delivery.dispatch.ready().last()?];
         let oldest: MessageId = ends.map(|(_, order)| self.message_of(order)).into_iter().min()?;
         Some(self.living(oldest).available_since())
     }

@@ -230,7 +230,7 @@ impl Engine {
     /// Tells what operators know a session by, where it is open.
     pub fn name_session(&mut self, session: SessionId, name: Arc<str>) {
         if let Some(slot) = self.sessions.slot(session) {
-            self.sessions.at_mut(slot).name = Some(name);
+            self.sessions.at_mut(slot).identity.name = Some(name);
         }
     }
 
@@ -264,7 +264,7 @@ impl Engine {
     /// it. No effect on one that is not open.
     pub fn note_begun(&mut self, session: SessionId, begun: BTreeSet<MessageId>) {
         let Some(slot) = self.sessions.slot(session) else { return };
-        self.sessions.at_mut(slot).begun = Some(begun);
+        self.sessions.at_mut(slot).holdings.begun = Some(begun);
     }
 
     fn end_session(
@@ -281,7 +281,7 @@ impl Engine {
         self.drop_awaiting(session);
         self.drop_transactions(slot);
         self.stop_observing(slot);
-        self.sessions.at_mut(slot).popped.clear();
+        self.sessions.at_mut(slot).holdings.popped.clear();
         let idle = self.close_links(slot);
         self.end_temporaries(slot, effects);
         self.stop_keeping(slot, effects);
@@ -342,7 +342,7 @@ impl Engine {
         floor: DependsOn,
         effects: &mut Effects,
     ) {
-        let session = self.sessions.at(slot).id;
+        let session = self.sessions.at(slot).identity.id;
         let first = effects.outputs.len();
         if matches!(command, Command::Batch { .. }) {
             self.notice_observed(slot, effects);
@@ -466,9 +466,9 @@ impl Engine {
     pub fn ending_by(&self, now: Nanos) -> u64 {
         let ending = |timer| match timer {
             Timer::Values => self.keyspace.values.due(now).count() as u64,
-            Timer::End(slot) => self.store.queues.at(slot).counts.sum(),
+            Timer::End(slot) => self.store.queues.at(slot).index.counts.sum(),
             Timer::Expire(slot) => {
-                let expiring = &self.store.queues.at(slot).expiring;
+                let expiring = &self.store.queues.at(slot).index.expiring;
                 expiring.range(..=(now, MessageId(u64::MAX))).count() as u64
             }
             _ => 0,

@@ -146,13 +146,13 @@ fn check_sees_what_is_wrong() {
     type Damage = fn(&mut Engine);
     let damages: [(&str, Damage); 24] = [
         ("messages by state", |engine| engine.store.totals.counts.ready += 1),
-        ("ready in default", |engine| engine.queue().counts.ready += 1),
+        ("ready in default", |engine| engine.queue().index.counts.ready += 1),
         ("is in the index of its state", |engine| {
-            engine.queue().dispatch.remove(entry(3));
+            engine.queue().delivery.dispatch.remove(entry(3));
         }),
         ("is leased by who holds it", |engine| {
             let session = engine.sessions.at_mut(SessionSlot(0));
-            session.leases.insert((Nanos::MAX, MessageId(3)));
+            session.holdings.leases.insert((Nanos::MAX, MessageId(3)));
         }),
         ("lies in a frame that exists", |engine| engine.message(3).location = Lsn(99)),
         ("is in the log as it should", |engine| engine.message(3).location = Lsn::ZERO),
@@ -173,15 +173,15 @@ fn check_sees_what_is_wrong() {
         }),
         ("nobody waits for queue default while it has a message to give", |engine| {
             let key = ConsumerKey { session: SessionSlot(0), link: LINK };
-            engine.queue().dispatch.wait(1, key);
+            engine.queue().delivery.dispatch.wait(1, key);
         }),
         ("consumers that wait", |engine| engine.store.totals.waiting += 1),
         ("has a number given out", |engine| engine.store.next.message = 3),
         ("is held by who holds it", |engine| {
-            engine.sessions.at_mut(SessionSlot(0)).held.insert(MessageId(3));
+            engine.sessions.at_mut(SessionSlot(0)).holdings.held.insert(MessageId(3));
         }),
         ("what expires in default", |engine| {
-            engine.queue().expiring.insert((Nanos::MAX, MessageId(3)));
+            engine.queue().index.expiring.insert((Nanos::MAX, MessageId(3)));
         }),
         ("nobody gets more than it may", |engine| engine.feed(1).delivered = 10),
         ("who may have more waits", |engine| engine.feed(1).limit = 0),
@@ -192,14 +192,14 @@ fn check_sees_what_is_wrong() {
         ("shows ready messages", |engine| {
             engine.view().dispatch.insert(entry(4));
         }),
-        ("who looks on is known", |engine| engine.queue().browsers.clear()),
+        ("who looks on is known", |engine| engine.queue().delivery.browsers.clear()),
         ("group 7 of default", |engine| {
-            engine.queue().groups = Some(MessageGroups::held_once(7).into());
+            engine.queue().delivery.groups = Some(MessageGroups::held_once(7).into());
         }),
         ("the ready messages of each group", |engine| {
-            engine.queue().dispatch.begin_groups();
+            engine.queue().delivery.dispatch.begin_groups();
             engine.message(3).set_message_group(Some(MessageGroup::named("a")));
-            engine.queue().groups = Some(MessageGroups::default().into());
+            engine.queue().delivery.groups = Some(MessageGroups::default().into());
         }),
     ];
     for (expected, damage) in damages {
@@ -265,7 +265,7 @@ impl Engine {
     }
 
     fn view(&mut self) -> &mut crate::views::View {
-        self.queue().views.get_mut("n IS NULL").unwrap()
+        self.queue().delivery.views.get_mut("n IS NULL").unwrap()
     }
 
     fn feed(&mut self, link: u32) -> &mut crate::feeding::Feed {

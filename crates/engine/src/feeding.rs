@@ -106,8 +106,9 @@ impl Feed {
 impl Queue {
     /// Where those wait who want messages of this view.
     fn dispatch_of(&mut self, view: Option<&Arc<str>>) -> &mut DispatchList {
-        let Some(text) = view else { return &mut self.dispatch };
-        let view = self.views.get_mut(text).expect("invariant: a view stays with its consumers");
+        let Some(text) = view else { return &mut self.delivery.dispatch };
+        let view =
+            self.delivery.views.get_mut(text).expect("invariant: a view stays with its consumers");
         &mut view.dispatch
     }
 }
@@ -154,7 +155,7 @@ impl Engine {
             }
         };
         queue.let_catch_up();
-        queue.consumers.insert(key);
+        queue.delivery.consumers.insert(key);
         self.scan_views(slot);
         let feed = Feed {
             queue: slot,
@@ -166,7 +167,7 @@ impl Engine {
             draining: false,
         };
         let takes = matches!(feed.interest, Interest::Take { .. });
-        self.sessions.at_mut(key.session).feeds.insert(key.link, feed);
+        self.sessions.at_mut(key.session).links.feeds.insert(key.link, feed);
         if takes {
             self.inherit_groups(key, slot);
         }
@@ -191,12 +192,12 @@ impl Engine {
         // Each receive is answered, this one before the consumer is gone.
         if self.end_wait(key) {
             effects.reply(
-                self.sessions.at(by).id,
+                self.sessions.at(by).identity.id,
                 self.log.after_all(),
                 Reply::TimedOut { link: Some(link) },
             );
         }
-        if let Some(consumer) = self.sessions.at_mut(by).consumers.remove(&link) {
+        if let Some(consumer) = self.sessions.at_mut(by).links.consumers.remove(&link) {
             for slot in consumer.watched {
                 self.end_watch(key, slot, None);
                 self.remove_if_idle(slot);
@@ -207,7 +208,7 @@ impl Engine {
 
     /// The consumers of a session may have no more than they have had, and nobody is told.
     pub(crate) fn stop_feeding(&mut self, by: SessionSlot) {
-        let links: Vec<LinkId> = self.sessions.at(by).feeds.keys().copied().collect();
+        let links: Vec<LinkId> = self.sessions.at(by).links.feeds.keys().copied().collect();
         self.took_steps(links.len());
         for link in links {
             let key = ConsumerKey { session: by, link };
@@ -216,7 +217,7 @@ impl Engine {
             feed.limit = feed.delivered;
             let slot = feed.queue;
             self.line_up(key);
-            self.store.queues.at_mut(slot).draining.remove(&key);
+            self.store.queues.at_mut(slot).delivery.draining.remove(&key);
         }
     }
 
@@ -226,11 +227,11 @@ impl Engine {
         let feed = self.sessions.feed_mut(key)?;
         feed.limit = feed.delivered;
         self.line_up(key);
-        let feed = self.sessions.at_mut(key.session).feeds.remove(&key.link)?;
+        let feed = self.sessions.at_mut(key.session).links.feeds.remove(&key.link)?;
         let queue = self.store.queues.at_mut(feed.queue);
-        queue.draining.remove(&key);
-        queue.browsers.remove(&key);
-        let was_known = queue.consumers.remove(&key);
+        queue.delivery.draining.remove(&key);
+        queue.delivery.browsers.remove(&key);
+        let was_known = queue.delivery.consumers.remove(&key);
         assert!(was_known, "a queue knows its consumers");
         match feed.interest {
             Interest::Take { view: Some(view), .. } => queue.part_view(&view),
@@ -273,9 +274,9 @@ impl Engine {
         self.line_up(key);
         let queue = self.store.queues.at_mut(slot);
         if drain {
-            queue.draining.insert(key);
+            queue.delivery.draining.insert(key);
         } else {
-            queue.draining.remove(&key);
+            queue.delivery.draining.remove(&key);
         }
         Outcome::NOTHING.waking(slot)
     }
@@ -340,7 +341,7 @@ impl Engine {
             return;
         };
         let queue = self.store.queues.at_mut(feed.queue);
-        if queue.views.is_empty() && queue.dispatch.waiting().len() == 1 {
+        if queue.delivery.views.is_empty() && queue.delivery.dispatch.waiting().len() == 1 {
             return;
         }
         let dispatch = queue.dispatch_of(view.as_ref());
@@ -351,7 +352,7 @@ impl Engine {
 
     /// Another is about to wait at this queue: who waits there alone takes its own place.
     pub(crate) fn seat_lone(&mut self, slot: QueueSlot) {
-        let dispatch = &mut self.store.queues.at_mut(slot).dispatch;
+        let dispatch = &mut self.store.queues.at_mut(slot).delivery.dispatch;
         let waiting = dispatch.waiting();
         let Some((ticket, key)) = waiting.first_key_value().filter(|_| waiting.len() == 1) else {
             return;
@@ -370,11 +371,11 @@ impl Engine {
     /// Tells those who drain that nothing more is there for them, if that is certain.
     pub(crate) fn end_drains(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let Some(queue) = self.store.queues.get(slot) else { return };
-        let is_unsure = queue.is_expiring(self.store.latest) && queue.pause.is_none();
-        if queue.draining.is_empty() || is_unsure {
+        let is_unsure = queue.is_expiring(self.store.latest) && queue.delivery.pause.is_none();
+        if queue.delivery.draining.is_empty() || is_unsure {
             return;
         }
-        let draining: Vec<_> = queue.draining.iter().copied().collect();
+        let draining: Vec<_> = queue.delivery.draining.iter().copied().collect();
         self.took_steps(draining.len());
         for key in draining {
             self.end_drain(key, effects);
@@ -393,14 +394,14 @@ impl Engine {
         feed.limit = feed.delivered;
         let (slot, delivered) = (feed.queue, feed.delivered);
         self.line_up(key);
-        self.store.queues.at_mut(slot).draining.remove(&key);
+        self.store.queues.at_mut(slot).delivery.draining.remove(&key);
         let reply = Reply::Drained { link: key.link, delivered };
-        effects.reply(self.sessions.at(key.session).id, self.log.after_all(), reply);
+        effects.reply(self.sessions.at(key.session).identity.id, self.log.after_all(), reply);
     }
 
     /// What was over went otherwise than by time: who drains hears soon if nothing else is there.
     pub(crate) fn end_drains_later(&mut self, slot: QueueSlot) {
-        if self.store.queues.get(slot).is_some_and(|queue| !queue.draining.is_empty()) {
+        if self.store.queues.get(slot).is_some_and(|queue| !queue.delivery.draining.is_empty()) {
             self.resume_later(slot);
         }
     }
@@ -414,15 +415,15 @@ impl Engine {
     /// The same; of what is due the earliest is first.
     pub(crate) fn resume_at(&mut self, slot: QueueSlot, at: Nanos) {
         let queue = self.store.queues.at_mut(slot);
-        if queue.resumes.is_none() {
-            queue.resumes = Some(at);
+        if queue.delivery.resumes.is_none() {
+            queue.delivery.resumes = Some(at);
             self.store.timers.change(Timer::Resume(slot), None, Some(at));
         }
     }
 
     /// The queue goes on with what was too much for one step.
     pub(crate) fn resume(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
-        let before = self.store.queues.at_mut(slot).resumes.take();
+        let before = self.store.queues.at_mut(slot).delivery.resumes.take();
         self.store.timers.change(Timer::Resume(slot), before, None);
         self.scan_views(slot);
         self.evict_dead_letters(slot, effects);

@@ -145,8 +145,8 @@ impl Engine {
     pub(crate) fn list_ended(&mut self, slot: QueueSlot) {
         let queue = self.store.queues.at(slot);
         self.keyspace.lists -= u64::from(!self.keyspace.values.holds(&queue.name));
-        if queue.lifetime.at.is_some() {
-            let over = queue.lifetime.over;
+        if queue.index.lifetime.at.is_some() {
+            let over = queue.index.lifetime.over;
             self.change_lifetime(slot, ListLifetime { at: None, over });
         }
     }

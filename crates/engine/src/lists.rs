@@ -134,11 +134,11 @@ impl Engine {
     pub(crate) fn elements_count(&mut self, slot: QueueSlot) -> u64 {
         self.end_list_if_over(slot);
         let queue = self.store.queues.at(slot);
-        let ready = queue.counts.ready;
+        let ready = queue.index.counts.ready;
         if !queue.is_expiring(self.store.latest) {
             return ready;
         }
-        let over = queue.expiring.range(..=(self.store.latest, MessageId(u64::MAX)));
+        let over = queue.index.expiring.range(..=(self.store.latest, MessageId(u64::MAX)));
         let is_ready = |id| self.living(id).state() == State::Ready && !self.is_doomed(id);
         let ready_over = over.clone().filter(|(_, id)| is_ready(*id));
         let (looked, ready_over) = (over.count(), ready_over.count());
@@ -155,14 +155,18 @@ impl Engine {
     ) -> impl Iterator<Item = MessageId> {
         let queue = self.store.queues.at(slot);
         let is_expiring = queue.is_expiring(self.store.latest);
-        core::iter::successors(first, move |at| queue.dispatch.ready().next_from(end, *at))
+        core::iter::successors(first, move |at| queue.delivery.dispatch.ready().next_from(end, *at))
             .map(|(_, order)| self.message_of(order))
             .filter(move |id| !is_expiring || !self.is_over(*id))
     }
 
     /// All elements from an end on.
     pub(crate) fn elements(&self, slot: QueueSlot, end: End) -> impl Iterator<Item = MessageId> {
-        self.elements_from(slot, end, self.store.queues.at(slot).dispatch.ready().at_end(end))
+        self.elements_from(
+            slot,
+            end,
+            self.store.queues.at(slot).delivery.dispatch.ready().at_end(end),
+        )
     }
 
     pub(crate) fn element_of(&self, id: MessageId) -> Element {

@@ -472,7 +472,7 @@ impl Engine {
         let Bodies { sharing, memory, .. } = &mut self.bodies;
         let queues = &mut self.store.queues;
         let residents = match keeper {
-            Keeper::Queue(slot) => &mut queues.at_mut(slot).residents,
+            Keeper::Queue(slot) => &mut queues.at_mut(slot).bodies.residents,
             Keeper::Sharing => &mut sharing.residents,
         };
         (residents, memory)
@@ -690,8 +690,9 @@ impl Engine {
         assert_eq!(all, self.bodies.memory.movable, "bodies that may leave are counted");
         let mut lined: BTreeSet<_> = self.bodies.memory.unwritten.iter().copied().collect();
         lined.extend(&self.bodies.memory.passed_over);
-        let queues =
-            || self.store.queues.iter().map(|(slot, it)| (Keeper::Queue(slot), &it.residents));
+        let queues = || {
+            self.store.queues.iter().map(|(slot, it)| (Keeper::Queue(slot), &it.bodies.residents))
+        };
         let keepers = || queues().chain([(Keeper::Sharing, &self.bodies.sharing.residents)]);
         lined.extend(keepers().flat_map(|(_, residents)| &residents.line));
         for (name, kept) in self.all_kept() {

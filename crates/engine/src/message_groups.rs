@@ -124,12 +124,12 @@ impl MessageGroups {
 impl Queue {
     /// A ready message of it, as its lists keep it.
     pub(crate) fn entry_of(&self, id: MessageId, message: &Message) -> Entry {
-        MessageGroups::entry(self.groups.as_deref(), id, message)
+        MessageGroups::entry(self.delivery.groups.as_deref(), id, message)
     }
 
     /// Changes a group; says whether consumers that wait may take something by that.
     fn change_group(&mut self, number: u16, change: impl FnOnce(&mut Group)) -> bool {
-        let groups = self.groups.get_or_insert_default();
+        let groups = self.delivery.groups.get_or_insert_default();
         let mut group = groups.groups.get(&number).copied().unwrap_or_default();
         let from = group.access();
         change(&mut group);
@@ -152,8 +152,8 @@ impl Queue {
 
     /// The first message that belongs to a group is about to come.
     fn begin_groups(&mut self) {
-        if self.groups.is_none() {
-            self.groups = Some(MessageGroups::default().into());
+        if self.delivery.groups.is_none() {
+            self.delivery.groups = Some(MessageGroups::default().into());
             self.dispatch_lists_mut().for_each(|list| list.begin_groups());
         }
     }
@@ -161,17 +161,17 @@ impl Queue {
     /// Forgets all about groups where there is nothing to know.
     fn end_groups_if_unused(&mut self) {
         let is_unused = |groups: &MessageGroups| groups.groups.is_empty();
-        if self.dispatch.ready().first().is_none()
-            && self.groups.as_ref().is_some_and(|groups| is_unused(groups))
+        if self.delivery.dispatch.ready().first().is_none()
+            && self.delivery.groups.as_ref().is_some_and(|groups| is_unused(groups))
         {
-            self.groups = None;
+            self.delivery.groups = None;
             self.dispatch_lists_mut().for_each(|list| list.end_groups());
         }
     }
 
     /// The numbers of the groups whose owner is this.
     fn groups_of(&self, owner: Owner) -> Vec<u16> {
-        let groups = self.groups.iter().flat_map(|groups| &groups.groups);
+        let groups = self.delivery.groups.iter().flat_map(|groups| &groups.groups);
         groups.filter(|(_, group)| group.owner == owner).map(|(number, _)| *number).collect()
     }
 }
@@ -192,7 +192,7 @@ impl Engine {
                     queue.entry_of(id, self.living(id))
                 });
             }
-            let groups = queue.groups.iter().flat_map(|groups| &groups.groups);
+            let groups = queue.delivery.groups.iter().flat_map(|groups| &groups.groups);
             for (number, group) in groups {
                 let counted = expected.remove(&(slot, *number)).unwrap_or_default();
                 let counts = |group: &Group| (group.held, group.hidden);
@@ -241,7 +241,7 @@ impl Engine {
         let message = self.living(id);
         let Some(of_message) = message.message_group() else { return };
         let slot = message.queue;
-        let session = self.sessions.at(key.session).id;
+        let session = self.sessions.at(key.session).identity.id;
         let may_serve = self.store.queues.at_mut(slot).change_group(of_message.number(), |group| {
             group.owner = Owner::Consumer(key);
             if of_message.is_ending() {
@@ -253,7 +253,7 @@ impl Engine {
 
     /// A consumer takes over the groups that its session still has of a consumer that went.
     pub(crate) fn inherit_groups(&mut self, key: ConsumerKey, slot: QueueSlot) {
-        let session = self.sessions.at(key.session).id;
+        let session = self.sessions.at(key.session).identity.id;
         let queue = self.store.queues.at_mut(slot);
         for number in queue.groups_of(Owner::Session(session)) {
             queue.change_group(number, |group| group.owner = Owner::Consumer(key));
@@ -263,13 +263,13 @@ impl Engine {
     /// A consumer goes: another one of its session takes its groups over; else they are free once
     /// all that the session holds of them is settled.
     pub(crate) fn release_groups(&mut self, key: ConsumerKey, slot: QueueSlot) {
-        let heir = self.sessions.at(key.session).feeds.iter().find(|(link, feed)| {
+        let heir = self.sessions.at(key.session).links.feeds.iter().find(|(link, feed)| {
             **link != key.link
                 && feed.queue == slot
                 && matches!(feed.interest, Interest::Take { .. })
         });
         let heir = heir.map(|(link, _)| ConsumerKey { link: *link, ..key });
-        let session = self.sessions.at(key.session).id;
+        let session = self.sessions.at(key.session).identity.id;
         let queue = self.store.queues.at_mut(slot);
         let mut may_serve = false;
         for number in queue.groups_of(Owner::Consumer(key)) {

@@ -28,27 +28,27 @@ impl Engine {
         let (slot, expires, bytes) = (message.queue, message.expires(), message.body_bytes());
         let is_grouped = message.message_group().is_some();
         let queue = self.store.queues.at_mut(slot);
-        queue.body_bytes -= bytes;
+        queue.bodies.body_bytes -= bytes;
         let forgets_at = queue.forgets_at();
         let doomed = state == State::Ready && queue.is_doomed(priority, order);
-        queue.counts.subtract(state, priority, doomed);
+        queue.index.counts.subtract(state, priority, doomed);
         self.store.totals.counts.subtract(state, priority, doomed);
         self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let was_there = match state {
-            State::Ready if doomed => queue.doomed.remove(priority, order),
+            State::Ready if doomed => queue.index.doomed.remove(priority, order),
             State::Ready => {
                 let entry = entry_of(queue, &self.store.messages, id, (priority, order));
-                if !queue.views.is_empty() {
+                if !queue.delivery.views.is_empty() {
                     self.store.totals.steps += queue.leave_views(entry);
                 }
-                let was_there = queue.dispatch.remove(entry);
+                let was_there = queue.delivery.dispatch.remove(entry);
                 self.touched_list(slot);
                 was_there
             }
-            State::Buried { order } => queue.buried.remove(&order) == Some(id),
+            State::Buried { order } => queue.index.buried.remove(&order) == Some(id),
             State::Delayed { until } => {
                 let first = queue.first_delay();
-                let was_there = queue.delayed.remove(&(until, id));
+                let was_there = queue.index.delayed.remove(&(until, id));
                 let timer = Timer::Delay(slot);
                 self.store.timers.change(timer, first, queue.first_delay());
                 was_there
@@ -56,21 +56,21 @@ impl Engine {
             State::Leased { holder, until } => {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
-                let was_there = session.leases.remove(&(until, id));
+                let was_there = session.holdings.leases.remove(&(until, id));
                 self.first_lease_changed(holder, first);
                 was_there
             }
             State::Held { holder, .. } => {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
-                let was_there = session.held.remove(&id);
+                let was_there = session.holdings.held.remove(&id);
                 self.first_lease_changed(holder, first);
                 was_there
             }
         };
         assert!(was_there, "message {id} is in the index of its state");
         if let Some(at) = expires
-            && self.store.queues.at(slot).expiring.contains(&(at, id))
+            && self.store.queues.at(slot).index.expiring.contains(&(at, id))
         {
             self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
@@ -87,9 +87,9 @@ impl Engine {
     /// A message is no longer among the ready of a queue, or the doomed.
     fn left_ready(&mut self, slot: QueueSlot, doomed: bool) {
         let queue = self.store.queues.at(slot);
-        if doomed && queue.counts.doomed == 0 {
+        if doomed && queue.index.counts.doomed == 0 {
             self.doom_is_done(slot);
-        } else if !doomed && queue.role == Role::Named && queue.counts.ready == 0 {
+        } else if !doomed && queue.role == Role::Named && queue.index.counts.ready == 0 {
             self.list_ended(slot);
         }
     }
@@ -110,20 +110,20 @@ impl Engine {
             self.enter_group(id);
         }
         let queue = self.store.queues.at_mut(slot);
-        queue.body_bytes += bytes;
+        queue.bodies.body_bytes += bytes;
         let forgets_at = queue.forgets_at();
-        queue.counts.add(state, priority);
+        queue.index.counts.add(state, priority);
         self.store.totals.counts.add(state, priority);
         self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let is_new = match state {
             State::Ready => {
                 let entry = entry_of(queue, &self.store.messages, id, (priority, order));
-                queue.dispatch.insert(entry)
+                queue.delivery.dispatch.insert(entry)
             }
-            State::Buried { order } => queue.buried.insert(order, id).is_none(),
+            State::Buried { order } => queue.index.buried.insert(order, id).is_none(),
             State::Delayed { until } => {
                 let first = queue.first_delay();
-                let is_new = queue.delayed.insert((until, id));
+                let is_new = queue.index.delayed.insert((until, id));
                 let timer = Timer::Delay(slot);
                 self.store.timers.change(timer, first, queue.first_delay());
                 is_new
@@ -131,14 +131,14 @@ impl Engine {
             State::Leased { holder, until } => {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
-                let is_new = session.leases.insert((until, id));
+                let is_new = session.holdings.leases.insert((until, id));
                 self.first_lease_changed(holder, first);
                 is_new
             }
             State::Held { holder, .. } => {
                 let session = self.sessions.at_mut(holder);
                 assert!(session.closing.is_none(), "who is gone takes nothing");
-                session.held.insert(id)
+                session.holdings.held.insert(id)
             }
         };
         assert!(is_new, "message {id} was in the index of its state already");
@@ -151,7 +151,7 @@ impl Engine {
             self.touched_list(slot);
             self.enter_views(slot, id);
             let queue = self.store.queues.at(slot);
-            if queue.counts.ready == 1 && queue.role == Role::Named {
+            if queue.index.counts.ready == 1 && queue.role == Role::Named {
                 self.list_began(slot);
             }
         }
@@ -180,7 +180,7 @@ impl Engine {
     ) {
         let queue = self.store.queues.at_mut(slot);
         let first = queue.first_expiry();
-        let changed = change(&mut queue.expiring);
+        let changed = change(&mut queue.index.expiring);
         assert!(changed, "what expires is known once");
         self.store.timers.change(Timer::Expire(slot), first, queue.first_expiry());
     }
@@ -304,14 +304,14 @@ impl Engine {
     pub(crate) fn remove_if_idle(&mut self, slot: QueueSlot) {
         let Some(queue) = self.store.queues.get(slot) else { return };
         if let Role::Subscription { number, durable: false } = queue.role
-            && queue.consumers.is_empty()
+            && queue.delivery.consumers.is_empty()
         {
             self.withdraw(number);
             return;
         }
         if queue.is_idle() {
             self.store.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
-            self.store.timers.change(Timer::Resume(slot), queue.resumes, None);
+            self.store.timers.change(Timer::Resume(slot), queue.delivery.resumes, None);
             self.store.queues.remove(slot);
         }
     }
@@ -324,7 +324,7 @@ impl Engine {
         if before == now {
             return;
         }
-        for &link in &session.margins {
+        for &link in &session.links.margins {
             let timer = Timer::Margin(crate::session::ConsumerKey { session: holder, link });
             let (from, to) =
                 (session.margin_begins(link, before), session.margin_begins(link, now));
@@ -342,7 +342,7 @@ fn entry_of(
     id: MessageId,
     place: ReadyPlace,
 ) -> Entry {
-    if queue.groups.is_none() {
+    if queue.delivery.groups.is_none() {
         return Entry::of_none(place);
     }
     grouped_entry_of(queue, messages, id)

@@ -33,7 +33,7 @@ impl Queue {
 
     /// What is there does not go because its bounds are what they are now.
     pub(crate) fn spare_what_is_there(&mut self) {
-        self.spares = self.is_beyond_bounds();
+        self.admission.spares = self.is_beyond_bounds();
     }
 }
 
@@ -48,7 +48,7 @@ impl Engine {
             let Some(queue) = self.store.queues.get(slot).filter(|queue| queue.sheds()) else {
                 return;
             };
-            if queue.spares || !queue.is_beyond_bounds() {
+            if queue.admission.spares || !queue.is_beyond_bounds() {
                 return;
             }
             let Some(id) = self.least_needed(queue) else { return };
@@ -87,8 +87,8 @@ impl Engine {
     }
 
     pub(crate) fn least_needed(&self, queue: &Queue) -> Option<MessageId> {
-        let (priority, last) = queue.dispatch.ready().last()?;
-        let (_, first) = queue.dispatch.ready().first_from(priority, i64::MIN)?;
+        let (priority, last) = queue.delivery.dispatch.ready().last()?;
+        let (_, first) = queue.delivery.dispatch.ready().first_from(priority, i64::MIN)?;
         let (first, last) = (self.message_of(first), self.message_of(last));
         let bytes_max = queue.policy.bounds.bytes_max.unwrap_or(u64::MAX);
         // Nothing makes a place for what is larger than the bounds: a subscription's copy.

@@ -189,10 +189,10 @@ impl Engine {
         let before = queue.policy;
         queue.policy = queue.role.rules(QueuePolicy { kept: before.kept, ..policy });
         if before.bounds.target_age != policy.bounds.target_age {
-            queue.drain = Drain::default();
+            queue.admission.drain = Drain::default();
         }
         if before.bounds.is_bounded() {
-            queue.line.bound = before.bounds.first();
+            queue.admission.line.bound = before.bounds.first();
         }
         queue.spare_what_is_there();
         self.made_place(slot);

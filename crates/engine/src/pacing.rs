@@ -152,7 +152,7 @@ impl Engine {
         self.admission.pacing.memory_bytes += waiting_bytes(&paced.command);
         self.admission.pacing.sources.insert(&paced.command, ticket);
         self.admission.pacing.sends.insert(ticket, paced);
-        self.sessions.at_mut(by).paced.insert(ticket);
+        self.sessions.at_mut(by).owned.paced.insert(ticket);
         self.enter_line(ticket);
         Outcome::reply(DependsOn::NOTHING, Reply::Waits { ticket })
     }
@@ -232,7 +232,7 @@ impl Engine {
 
     /// What a session that closes has waiting never happens.
     pub(crate) fn stop_pacing(&mut self, by: SessionSlot) {
-        for ticket in core::mem::take(&mut self.sessions.at_mut(by).paced) {
+        for ticket in core::mem::take(&mut self.sessions.at_mut(by).owned.paced) {
             let paced = self.take_paced(ticket);
             self.remove_if_unused(paced.at);
         }
@@ -296,7 +296,7 @@ impl Engine {
         let paced = self.leave_pacing(ticket);
         let Paced { by, command, at, floor, .. } = paced;
         self.line_mut(at).moved = self.store.latest;
-        let session = self.sessions.at(by).id;
+        let session = self.sessions.at(by).identity.id;
         let outcome = if let Command::Commit { transaction } = command {
             let outcome = self.commit(by, transaction, effects);
             self.answer_late(by, transaction, ticket);
@@ -310,7 +310,7 @@ impl Engine {
 
     pub(crate) fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
         let Paced { by, command, at, floor, .. } = self.leave_pacing(ticket);
-        let session = self.sessions.at(by).id;
+        let session = self.sessions.at(by).identity.id;
         let outcome = self.refuse_send(by, &command, refusal, effects);
         self.conclude(session, outcome.late(ticket, floor), effects);
         self.remove_if_unused(at);
@@ -319,7 +319,7 @@ impl Engine {
     pub(crate) fn leave_pacing(&mut self, ticket: u64) -> Paced {
         let mut paced = self.take_paced(ticket);
         shorten_wait(&mut paced.command, self.store.latest, paced.until);
-        self.sessions.at_mut(paced.by).paced.remove(&ticket);
+        self.sessions.at_mut(paced.by).owned.paced.remove(&ticket);
         paced
     }
 
@@ -338,7 +338,7 @@ impl Engine {
     /// The same command, whatever becomes of the link that it came by.
     fn addressed(&self, by: SessionSlot, command: Command) -> Command {
         let Command::Put { link, message, transaction } = command else { return command };
-        let to = match self.sessions.at(by).producers.get(&link) {
+        let to = match self.sessions.at(by).links.producers.get(&link) {
             Some(Target::Queue(slot)) => {
                 Destination::Queue(self.store.queues.at(*slot).name.clone())
             }

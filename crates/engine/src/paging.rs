@@ -137,7 +137,7 @@ impl Engine {
         let after = sought.after.filter(|after| after.state == state);
         match state {
             MessageState::Ready => Box::new(self.ready_places(queue, after)),
-            MessageState::Leased if !sought.held || queue.counts.leased == 0 => {
+            MessageState::Leased if !sought.held || queue.index.counts.leased == 0 => {
                 Box::new(iter::empty())
             }
             MessageState::Leased => {
@@ -147,12 +147,12 @@ impl Engine {
             }
             MessageState::Delayed => {
                 let after = after.map(|after| (Nanos(after.place), after.message));
-                let delayed = queue.delayed.range((behind(after), Bound::Unbounded));
+                let delayed = queue.index.delayed.range((behind(after), Bound::Unbounded));
                 Box::new(delayed.map(move |(until, id)| place(state, until.0, *id)))
             }
             MessageState::Buried => {
                 let after = after.map(|after| after.place);
-                let buried = queue.buried.range((behind(after), Bound::Unbounded));
+                let buried = queue.index.buried.range((behind(after), Bound::Unbounded));
                 Box::new(buried.map(move |(order, id)| place(state, *order, *id)))
             }
         }
@@ -164,11 +164,13 @@ impl Engine {
         after: Option<PageEnd>,
     ) -> impl Iterator<Item = PageEnd> + 'a {
         let first = match after {
-            Some(after) => queue.dispatch.ready().first_after(after.priority, after.place as i64),
-            None => queue.dispatch.ready().first(),
+            Some(after) => {
+                queue.delivery.dispatch.ready().first_after(after.priority, after.place as i64)
+            }
+            None => queue.delivery.dispatch.ready().first(),
         };
         let ready = iter::successors(first, |(priority, order)| {
-            queue.dispatch.ready().first_after(*priority, *order)
+            queue.delivery.dispatch.ready().first_after(*priority, *order)
         });
         ready.map(|(priority, order)| PageEnd {
             priority,

@@ -61,14 +61,14 @@ impl Engine {
             Err(refusal) => return Outcome::refused(refusal),
         };
         *self.producers_of(target) += 1;
-        if let Some(before) = self.sessions.at_mut(by).producers.insert(link, target) {
+        if let Some(before) = self.sessions.at_mut(by).links.producers.insert(link, target) {
             self.end_producer(before);
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     pub(crate) fn close_producer(&mut self, by: SessionSlot, link: LinkId) -> Outcome {
-        if let Some(target) = self.sessions.at_mut(by).producers.remove(&link) {
+        if let Some(target) = self.sessions.at_mut(by).links.producers.remove(&link) {
             self.end_producer(target);
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
@@ -82,7 +82,7 @@ impl Engine {
         transaction: Option<TransactionId>,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(target) = self.sessions.at(by).producers.get(&link).copied() else {
+        let Some(target) = self.sessions.at(by).links.producers.get(&link).copied() else {
             return self.refuse_part(by, transaction, Refusal::NoSuchLink);
         };
         self.put_at(by, target, new, transaction, effects)
@@ -107,7 +107,7 @@ impl Engine {
 
     /// Where a producer's messages go, if that is a queue.
     pub(crate) fn producer_queue(&self, by: SessionSlot, link: LinkId) -> Option<QueueSlot> {
-        match self.sessions.at(by).producers.get(&link)? {
+        match self.sessions.at(by).links.producers.get(&link)? {
             Target::Queue(slot) => Some(*slot),
             Target::Topic(_) => None,
         }
@@ -373,7 +373,7 @@ impl Engine {
     fn find_takers(&self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> (Takers, usize) {
         let topic =
             self.directory.topics.find(name.as_str()).map(|slot| self.directory.topics.at(slot));
-        let client = self.sessions.at(by).client.as_ref();
+        let client = self.sessions.at(by).identity.client.as_ref();
         let mut takers = Takers::default();
         let seen = Seen::of_new(new, self.store.latest, &self.context.formats);
         let mut steps = 0;

@@ -21,7 +21,7 @@ impl Engine {
     pub(crate) fn delete_queue(&mut self, name: &QueueName, effects: &mut Effects) -> Outcome {
         let Some(slot) = self.store.queues.find(name.as_str()) else { return self.not_found() };
         let queue = self.store.queues.at(slot);
-        let in_use = !queue.consumers.is_empty() || queue.counts.leased > 0;
+        let in_use = !queue.delivery.consumers.is_empty() || queue.index.counts.leased > 0;
         if in_use || queue.role != Role::Named {
             return Outcome::refused(Refusal::QueueInUse);
         }

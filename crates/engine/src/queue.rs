@@ -31,48 +31,78 @@ pub(crate) struct Queue {
     pub(crate) name: QueueName,
     pub(crate) role: Role,
     pub(crate) policy: QueuePolicy,
-    /// Ready messages, and who waits for any of them.
-    pub(crate) dispatch: DispatchList,
-    /// What is known of message groups; `None`: no message belongs to one.
-    pub(crate) groups: Option<Box<MessageGroups>>,
-    /// Those that were ready in a list whose time is over: nobody gets them, they are deleted in
-    /// steps.
+    pub(crate) index: QueueIndex,
+    pub(crate) delivery: QueueDelivery,
+    pub(crate) bodies: QueueBodies,
+    pub(crate) admission: QueueAdmission,
+    pub(crate) usage: QueueUsage,
+}
+
+/// The messages of a queue by state, but for the ready ones, which [`QueueDelivery`] orders.
+#[derive(Debug, Default)]
+pub(crate) struct QueueIndex {
+    pub(crate) counts: Counts,
+    /// Members of an expired list: no consumer gets them, they are deleted in steps.
     pub(crate) doomed: OrderSet,
     pub(crate) lifetime: ListLifetime,
     /// By when the delay ends.
     pub(crate) delayed: BTreeSet<(Nanos, MessageId)>,
     /// By the place each took when it was buried.
     pub(crate) buried: BTreeMap<u64, MessageId>,
-    /// Those that nobody holds and whose time will be over, by when.
+    /// Messages that no session holds and that have a time to live, by its end.
     pub(crate) expiring: BTreeSet<(Nanos, MessageId)>,
-    /// Of its ready messages those that match, by the text of the selector.
+}
+
+/// The ready messages of a queue, and the consumers that wait for them.
+#[derive(Debug, Default)]
+pub(crate) struct QueueDelivery {
+    /// Ready messages, and the consumers that wait for any of them.
+    pub(crate) dispatch: DispatchList,
+    /// The message groups; `None`: no message belongs to one.
+    pub(crate) groups: Option<Box<MessageGroups>>,
+    /// Ready messages that match a selector, by the text of the selector.
     pub(crate) views: BTreeMap<Arc<str>, View>,
-    /// Who wants to know when there is nothing for it.
+    pub(crate) consumers: BTreeSet<ConsumerKey>,
+    /// Consumers that want to know when there is nothing for them.
     pub(crate) draining: BTreeSet<ConsumerKey>,
-    /// Who has seen all and wants to see more.
+    /// Browsers that have seen all messages and want to see more.
     pub(crate) browsers: BTreeSet<ConsumerKey>,
-    /// When it goes on with what was too much for one step.
+    /// When a delivery that was too much for one step goes on.
     pub(crate) resumes: Option<Nanos>,
     pub(crate) pause: Option<Pause>,
+}
+
+/// The bytes of a queue's bodies.
+#[derive(Debug, Default)]
+pub(crate) struct QueueBodies {
     pub(crate) residents: ResidentBodies,
-    pub(crate) counts: Counts,
-    /// Of the bodies of all its messages.
+    /// Bytes of the bodies of all its messages, resident or not.
     pub(crate) body_bytes: u64,
-    /// Who waits for a place in it.
+}
+
+/// Sends that wait for a place in a queue, and how far the queue is beyond its bounds.
+#[derive(Debug, Default)]
+pub(crate) struct QueueAdmission {
+    /// Sends that wait for a place.
     pub(crate) line: WaitList,
-    /// What it holds beyond its bounds was there before they became so narrow, or was recovered: it
-    /// stays until something comes.
+    /// Messages beyond the bounds were there before the bounds were so narrow, or were recovered:
+    /// they stay until another message comes.
     pub(crate) spares: bool,
-    /// It held more than its bounds when its consumers came, and has not been within them since.
+    /// The queue held more than its bounds when its consumers came, and has not been within them
+    /// since.
     pub(crate) catches_up: bool,
     /// How fast messages leave it, where that is asked.
     pub(crate) drain: Drain,
+}
+
+/// Uses that keep a queue alive, and its totals.
+#[derive(Debug, Default)]
+pub(crate) struct QueueUsage {
     pub(crate) producers: u64,
-    /// Messages for it in transactions that are open.
+    /// Messages for it in open transactions.
     pub(crate) uncommitted: u64,
-    /// Messages of it that are settled in transactions that are open.
+    /// Messages of it that open transactions settle.
     pub(crate) settling: u64,
-    pub(crate) consumers: BTreeSet<ConsumerKey>,
     pub(crate) messages_total: u64,
     pub(crate) deleted_total: u64,
     pub(crate) paused_total: u64,
@@ -146,36 +176,14 @@ impl Queue {
             name,
             role,
             policy: role.rules(policy),
-            dispatch: DispatchList::default(),
-            groups: None,
-            doomed: OrderSet::default(),
-            lifetime: ListLifetime::default(),
-            delayed: BTreeSet::new(),
-            buried: BTreeMap::new(),
-            expiring: BTreeSet::new(),
-            views: BTreeMap::new(),
-            draining: BTreeSet::new(),
-            browsers: BTreeSet::new(),
-            resumes: None,
-            pause: None,
-            residents: ResidentBodies::default(),
-            counts: Counts::default(),
-            body_bytes: 0,
-            line: WaitList::default(),
-            spares: false,
-            catches_up: false,
-            drain: Drain::default(),
-            producers: 0,
-            uncommitted: 0,
-            settling: 0,
-            consumers: BTreeSet::new(),
-            messages_total: 0,
-            deleted_total: 0,
-            paused_total: 0,
+            index: QueueIndex::default(),
+            delivery: QueueDelivery::default(),
+            bodies: QueueBodies::default(),
+            admission: QueueAdmission::default(),
+            usage: QueueUsage::default(),
         }
     }
 
-    /// Where its messages are, as records say it.
     /// The number of the subscription whose messages it holds.
     pub(crate) const fn subscription(&self) -> Option<u64> {
         match self.role {
@@ -184,6 +192,7 @@ impl Queue {
         }
     }
 
+    /// Where its messages are, in the terms of records.
     pub(crate) fn place(&self) -> Place<'_> {
         match self.role {
             Role::Subscription { number, .. } => Place::Subscription(number),
@@ -205,13 +214,13 @@ impl Queue {
 
     /// A message comes into it.
     pub(crate) fn came_one(&mut self) {
-        self.messages_total += 1;
-        self.spares = false;
+        self.usage.messages_total += 1;
+        self.admission.spares = false;
     }
 
     /// It has a name, and ready messages.
     pub(crate) fn is_list(&self) -> bool {
-        self.role == Role::Named && self.counts.ready > 0
+        self.role == Role::Named && self.index.counts.ready > 0
     }
 
     pub(crate) fn is_leaving(&self) -> bool {
@@ -221,29 +230,29 @@ impl Queue {
     /// When the next of its messages is to be forgotten: at once, while there is one of a list that
     /// is over, or one that nobody holds in a queue that is leaving.
     pub(crate) fn forgets_at(&self) -> Option<Nanos> {
-        let is_left = self.is_leaving() && self.counts.sum() > self.counts.leased;
-        (is_left || self.counts.doomed > 0).then_some(Nanos::ZERO)
+        let is_left = self.is_leaving() && self.index.counts.sum() > self.index.counts.leased;
+        (is_left || self.index.counts.doomed > 0).then_some(Nanos::ZERO)
     }
 
     /// Whether the list of this name ended at `now` or before, and that was not noticed yet.
     pub(crate) fn is_ended(&self, now: Nanos) -> bool {
-        self.lifetime.at.is_some_and(|at| at <= now)
+        self.index.lifetime.at.is_some_and(|at| at <= now)
     }
 
     /// Whether this place among the ready is that of a message of a list that is over.
     pub(crate) fn is_doomed(&self, priority: u32, order: i64) -> bool {
-        self.counts.doomed > 0 && self.doomed.contains(priority, order)
+        self.index.counts.doomed > 0 && self.index.doomed.contains(priority, order)
     }
 
     /// The place of the message to deliver next to a consumer that owns no group; none while
     /// nothing may be delivered.
     pub(crate) fn next_ready(&self, now: Nanos) -> Option<ReadyPlace> {
-        if self.is_held_up(now) { None } else { self.dispatch.first_free() }
+        if self.is_held_up(now) { None } else { self.delivery.dispatch.first_free() }
     }
 
     /// Nothing is delivered while it is paused, and before what is over has gone.
     pub(crate) fn is_held_up(&self, now: Nanos) -> bool {
-        self.pause.is_some() || self.is_expiring(now)
+        self.delivery.pause.is_some() || self.is_expiring(now)
     }
 
     /// Messages whose time is over are still in it.
@@ -253,7 +262,7 @@ impl Queue {
 
     /// When the time of the first message is over.
     pub(crate) fn first_expiry(&self) -> Option<Nanos> {
-        self.expiring.first().map(|(at, _)| *at)
+        self.index.expiring.first().map(|(at, _)| *at)
     }
 
     /// How many consumers wait for a message of it.
@@ -263,23 +272,24 @@ impl Queue {
 
     /// Its own, and those of its views.
     pub(crate) fn dispatch_lists(&self) -> impl Iterator<Item = &DispatchList> {
-        core::iter::once(&self.dispatch).chain(self.views.values().map(|view| &view.dispatch))
+        core::iter::once(&self.delivery.dispatch)
+            .chain(self.delivery.views.values().map(|view| &view.dispatch))
     }
 
     /// See [`Queue::dispatch_lists`].
     pub(crate) fn dispatch_lists_mut(&mut self) -> impl Iterator<Item = &mut DispatchList> {
-        core::iter::once(&mut self.dispatch)
-            .chain(self.views.values_mut().map(|view| &mut view.dispatch))
+        core::iter::once(&mut self.delivery.dispatch)
+            .chain(self.delivery.views.values_mut().map(|view| &mut view.dispatch))
     }
 
     /// When the first delay ends.
     pub(crate) fn first_delay(&self) -> Option<Nanos> {
-        self.delayed.first().map(|(until, _)| *until)
+        self.index.delayed.first().map(|(until, _)| *until)
     }
 
     /// When the pause ends.
     pub(crate) fn pause_ends(&self) -> Option<Nanos> {
-        self.pause.map(|pause| pause.until)
+        self.delivery.pause.map(|pause| pause.until)
     }
 
     /// Nothing points to it, and nothing else keeps it.
@@ -289,8 +299,11 @@ impl Queue {
             Role::Temporary(_) | Role::Subscription { .. } => true,
             Role::Leaving => false,
         };
-        let pointed = self.producers + self.uncommitted + self.counts.sum();
-        !stays && pointed == 0 && self.consumers.is_empty() && self.line.tickets.is_empty()
+        let pointed = self.usage.producers + self.usage.uncommitted + self.index.counts.sum();
+        !stays
+            && pointed == 0
+            && self.delivery.consumers.is_empty()
+            && self.admission.line.tickets.is_empty()
     }
 }
 
@@ -397,7 +410,7 @@ impl Queues {
     pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
         let queue = self.at_mut(slot);
         assert!(!queue.is_leaving(), "a queue leaves once");
-        assert!(queue.consumers.is_empty(), "a queue leaves when its consumers are gone");
+        assert!(queue.delivery.consumers.is_empty(), "a queue leaves when its consumers are gone");
         let role = core::mem::replace(&mut queue.role, Role::Leaving);
         let name = queue.name.clone();
         if matches!(role, Role::Named | Role::Temporary(_)) {
@@ -408,9 +421,15 @@ impl Queues {
     /// Forgets a queue that nothing points to.
     pub(crate) fn remove(&mut self, slot: QueueSlot) {
         let queue = self.slots.remove(slot.0).expect("invariant: only an existing queue is idle");
-        assert!(queue.is_idle() && queue.dispatch.waiting().is_empty(), "only an idle queue goes");
-        assert!(queue.lifetime == ListLifetime::default(), "an idle queue is no list");
-        assert!(queue.views.is_empty() && queue.expiring.is_empty(), "an idle queue is empty");
+        assert!(
+            queue.is_idle() && queue.delivery.dispatch.waiting().is_empty(),
+            "only an idle queue goes"
+        );
+        assert!(queue.index.lifetime == ListLifetime::default(), "an idle queue is no list");
+        assert!(
+            queue.delivery.views.is_empty() && queue.index.expiring.is_empty(),
+            "an idle queue is empty"
+        );
         if queue.role == Role::Named {
             self.names.remove(&queue.name);
         }

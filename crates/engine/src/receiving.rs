@@ -53,10 +53,10 @@ impl Engine {
             Ok(slot) => slot,
             Err(refusal) => return Outcome::refused(refusal),
         };
-        let consumer = self.sessions.at_mut(by).consumers.entry(link).or_default();
+        let consumer = self.sessions.at_mut(by).links.consumers.entry(link).or_default();
         consumer.watched.insert(slot);
         let wait = consumer.wait;
-        self.store.queues.at_mut(slot).consumers.insert(key);
+        self.store.queues.at_mut(slot).delivery.consumers.insert(key);
         if let Some(wait) = wait {
             self.wait_at(slot, wait.ticket, key);
         }
@@ -92,7 +92,7 @@ impl Engine {
         // ends, for each is answered once.
         if self.end_wait(key) {
             effects.reply(
-                self.sessions.at(by).id,
+                self.sessions.at(by).identity.id,
                 self.log.after_all(),
                 Reply::TimedOut { link: Some(link) },
             );
@@ -167,7 +167,7 @@ impl Engine {
     /// Whether nobody consumes from a queue, or sees to its bounds: there is nobody to serve.
     fn is_unattended(&self, slot: QueueSlot) -> bool {
         !self.admission.is_bounded
-            && self.store.queues.get(slot).is_none_or(|queue| queue.consumers.is_empty())
+            && self.store.queues.get(slot).is_none_or(|queue| queue.delivery.consumers.is_empty())
     }
 
     /// The same for this queue alone, at most `left` times; which others have something by it is
@@ -222,7 +222,7 @@ impl Engine {
         }
         let (after, reply) = self.delivered(Some(key.link), id);
         let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
-        effects.reply(self.sessions.at(key.session).id, after, reply);
+        effects.reply(self.sessions.at(key.session).identity.id, after, reply);
         if fed {
             self.fed(key, charge, effects);
         }
@@ -250,16 +250,16 @@ impl Engine {
     pub(crate) fn give_up(&mut self, key: ConsumerKey, reply: Reply, effects: &mut Effects) {
         let was_waiting = self.end_wait(key);
         assert!(was_waiting, "only who waits gives up");
-        effects.reply(self.sessions.at(key.session).id, self.log.after_all(), reply);
+        effects.reply(self.sessions.at(key.session).identity.id, self.log.after_all(), reply);
     }
 
     /// The session's first lease ends, by time. What it took from a list is taken for good.
     pub(crate) fn expire_lease(&mut self, holder: SessionSlot, effects: &mut Effects) -> QueueSlot {
-        let first = self.sessions.at(holder).leases.first().copied();
+        let first = self.sessions.at(holder).holdings.leases.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
         let queue = self.living(id).queue;
         self.leave(id);
-        if self.sessions.at_mut(holder).popped.remove(&id) {
+        if self.sessions.at_mut(holder).holdings.popped.remove(&id) {
             self.finish(id, effects);
             return queue;
         }
@@ -273,7 +273,8 @@ impl Engine {
     /// Whatever a session waits for, it waits no longer, and hears nothing of that.
     pub(crate) fn stop_waits(&mut self, slot: SessionSlot) {
         let session = self.sessions.at(slot);
-        let waiting = session.consumers.iter().filter(|(_, consumer)| consumer.wait.is_some());
+        let waiting =
+            session.links.consumers.iter().filter(|(_, consumer)| consumer.wait.is_some());
         let waiting: Vec<LinkId> = waiting.map(|(link, _)| *link).collect();
         for link in waiting {
             let key = ConsumerKey { session: slot, link };
@@ -288,13 +289,13 @@ impl Engine {
         let mut touched = BTreeSet::new();
         self.stop_waits(slot);
         let session = self.sessions.at_mut(slot);
-        let producers = core::mem::take(&mut session.producers);
-        let consumers = core::mem::take(&mut session.consumers);
+        let producers = core::mem::take(&mut session.links.producers);
+        let consumers = core::mem::take(&mut session.links.consumers);
         let closed = producers.len();
         for target in producers.into_values() {
             self.end_producer(target);
         }
-        for link in self.sessions.at(slot).feeds.keys().copied().collect::<Vec<_>>() {
+        for link in self.sessions.at(slot).links.feeds.keys().copied().collect::<Vec<_>>() {
             touched.extend(self.close_feed(ConsumerKey { session: slot, link }));
         }
         for (link, consumer) in consumers {
@@ -323,10 +324,10 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
         let session = self.sessions.at(holder);
-        let leased = session.leases.first().map(|(_, id)| (*id, Settlement::Return));
+        let leased = session.holdings.leases.first().map(|(_, id)| (*id, Settlement::Return));
         let held = || {
-            let (id, settlement) = session.held.first().copied().zip(session.closing)?;
-            let is_begun = session.begun.as_ref().is_none_or(|begun| begun.contains(&id));
+            let (id, settlement) = session.holdings.held.first().copied().zip(session.closing)?;
+            let is_begun = session.holdings.begun.as_ref().is_none_or(|begun| begun.contains(&id));
             Some((id, if is_begun { settlement } else { Settlement::Return }))
         };
         let next = leased.or_else(held);
@@ -359,10 +360,10 @@ impl Engine {
     /// Takes a consumer, and its place if it waits, from a queue.
     pub(crate) fn end_watch(&mut self, key: ConsumerKey, slot: QueueSlot, ticket: Option<u64>) {
         let queue = self.store.queues.at_mut(slot);
-        let was_known = queue.consumers.remove(&key);
+        let was_known = queue.delivery.consumers.remove(&key);
         assert!(was_known, "a queue knows its consumers");
         if let Some(ticket) = ticket {
-            queue.dispatch.stop_waiting(ticket);
+            queue.delivery.dispatch.stop_waiting(ticket);
         }
         self.may_have_caught_up(slot);
     }
@@ -373,11 +374,11 @@ impl Engine {
         self.store.next.ticket += 1;
         let until = wait.map(|span| self.store.latest + span);
         let session = self.sessions.at_mut(key.session);
-        let Some(consumer) = session.consumers.get_mut(&key.link) else { return };
+        let Some(consumer) = session.links.consumers.get_mut(&key.link) else { return };
         consumer.wait = Some(Wait { ticket, until, margin, lease });
         let watched = core::mem::take(&mut consumer.watched);
         if margin != Nanos::ZERO {
-            session.margins.insert(key.link);
+            session.links.margins.insert(key.link);
         }
         let margin_begins = session.margin_begins(key.link, session.first_lease());
         self.took_steps(watched.len());
@@ -394,7 +395,7 @@ impl Engine {
 
     fn wait_at(&mut self, slot: QueueSlot, ticket: u64, key: ConsumerKey) {
         self.seat_lone(slot);
-        self.store.queues.at_mut(slot).dispatch.wait(ticket, key);
+        self.store.queues.at_mut(slot).delivery.dispatch.wait(ticket, key);
     }
 
     /// False when it did not wait.
@@ -404,11 +405,11 @@ impl Engine {
         };
         let session = self.sessions.at_mut(key.session);
         let margin_begins = session.margin_begins(key.link, session.first_lease());
-        session.margins.remove(&key.link);
-        if let Some(consumer) = session.consumers.get_mut(&key.link) {
+        session.links.margins.remove(&key.link);
+        if let Some(consumer) = session.links.consumers.get_mut(&key.link) {
             consumer.wait = None;
             for &queue in &consumer.watched {
-                self.store.queues.at_mut(queue).dispatch.stop_waiting(wait.ticket);
+                self.store.queues.at_mut(queue).delivery.dispatch.stop_waiting(wait.ticket);
             }
             let left = consumer.watched.len();
             self.took_steps(left);
@@ -425,8 +426,9 @@ impl Engine {
         if queue.is_held_up(self.store.latest) {
             return None;
         }
-        let choosy = queue.views.values().filter_map(View::next);
-        let first = choosy.chain(queue.dispatch.next()).min_by_key(|(ticket, _, _)| *ticket);
+        let choosy = queue.delivery.views.values().filter_map(View::next);
+        let first =
+            choosy.chain(queue.delivery.dispatch.next()).min_by_key(|(ticket, _, _)| *ticket);
         let (_, key, (_, order)) = first?;
         Some((key, self.message_of(order)))
     }
@@ -435,7 +437,7 @@ impl Engine {
     fn is_unsure(&self, key: ConsumerKey) -> bool {
         let Some(consumer) = self.sessions.consumer(key) else { return false };
         let mut queues = consumer.watched.iter().map(|slot| self.store.queues.at(*slot));
-        queues.any(|queue| queue.pause.is_none() && queue.is_expiring(self.store.latest))
+        queues.any(|queue| queue.delivery.pause.is_none() && queue.is_expiring(self.store.latest))
     }
 
     /// The next message of all that a consumer watches.

@@ -156,7 +156,7 @@ impl Engine {
             }
         };
         let queue = self.store.queues.at_mut(slot);
-        queue.body_bytes = queue.body_bytes + now - before;
+        queue.bodies.body_bytes = queue.bodies.body_bytes + now - before;
         if let Some(body) = here {
             self.replace_body(id, body);
             self.trim();
@@ -349,9 +349,9 @@ impl Engine {
     /// All messages of a queue in recovery, when nobody holds any.
     fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
         let queue = self.store.queues.at(slot);
-        let ready = queue.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
-        let delayed = queue.delayed.iter().map(|(_, id)| *id);
-        ready.chain(delayed).chain(queue.buried.values().copied()).collect()
+        let ready = queue.delivery.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
+        let delayed = queue.index.delayed.iter().map(|(_, id)| *id);
+        ready.chain(delayed).chain(queue.index.buried.values().copied()).collect()
     }
 
     /// The queue of a subscription. The snapshot may have found it gone while frames from before
@@ -492,7 +492,7 @@ impl Engine {
         }
         match standing.state {
             StoredState::Buried { order }
-                if self.store.queues.at(slot).buried.contains_key(&order) =>
+                if self.store.queues.at(slot).index.buried.contains_key(&order) =>
             {
                 Err(RecordError::DuplicateOrder(order as i64))
             }

@@ -26,7 +26,7 @@ impl Engine {
 
     /// What a session has waiting for a place it no longer wants.
     pub(crate) fn cancel_sends(&mut self, by: SessionSlot, effects: &mut Effects) -> Outcome {
-        for ticket in self.sessions.at(by).paced.clone() {
+        for ticket in self.sessions.at(by).owned.paced.clone() {
             self.give_up_waiting(ticket, effects);
         }
         Outcome::NOTHING
@@ -39,7 +39,7 @@ impl Engine {
         ticket: u64,
         effects: &mut Effects,
     ) -> Outcome {
-        if self.sessions.at(by).paced.contains(&ticket) {
+        if self.sessions.at(by).owned.paced.contains(&ticket) {
             self.give_up_waiting(ticket, effects);
         }
         Outcome::NOTHING
@@ -68,7 +68,7 @@ impl Engine {
 
     fn time_out_send(&mut self, ticket: u64, effects: &mut Effects) {
         let Paced { by, at, floor, .. } = self.leave_pacing(ticket);
-        let session = self.sessions.at(by).id;
+        let session = self.sessions.at(by).identity.id;
         let outcome = Outcome::reply(self.log.after_all(), Reply::TimedOut { link: None });
         self.conclude(session, outcome.late(ticket, floor), effects);
         self.remove_if_unused(at);

@@ -35,37 +35,67 @@ pub(crate) struct ConsumerKey {
 
 #[derive(Debug)]
 pub(crate) struct Session {
+    pub(crate) identity: Identity,
+    pub(crate) links: Links,
+    pub(crate) holdings: Holdings,
+    pub(crate) owned: Owned,
+    pub(crate) transactions: SessionTransactions,
+    /// It has ended, and what it holds is being returned so.
+    pub(crate) closing: Option<Settlement>,
+}
+
+/// The names of a session.
+#[derive(Debug)]
+pub(crate) struct Identity {
     pub(crate) id: SessionId,
-    /// What operators know it by.
+    /// The name that operators see.
     pub(crate) name: Option<Arc<str>>,
-    /// Whose it is.
+    /// The client that the session belongs to.
     pub(crate) client: Option<ClientName>,
+}
+
+/// The producers and consumers of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
     pub(crate) producers: BTreeMap<LinkId, Target>,
     pub(crate) consumers: BTreeMap<LinkId, Consumer>,
     pub(crate) feeds: BTreeMap<LinkId, Feed>,
-    /// What it leases, by when the lease ends.
-    pub(crate) leases: BTreeSet<(Nanos, MessageId)>,
-    /// What it holds for no certain time.
-    pub(crate) held: BTreeSet<MessageId>,
     /// Consumers that wait and want to know before a lease ends.
     pub(crate) margins: BTreeSet<LinkId>,
-    pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
-    /// What it holds and has settled in a transaction that is open.
+}
+
+/// The messages that were delivered to a session and are not settled.
+#[derive(Debug, Default)]
+pub(crate) struct Holdings {
+    /// Leased messages, by the end of the lease.
+    pub(crate) leases: BTreeSet<(Nanos, MessageId)>,
+    /// Messages that are held without a lease.
+    pub(crate) held: BTreeSet<MessageId>,
+    /// Messages that an open transaction settles.
     pub(crate) settling: BTreeSet<MessageId>,
-    /// Of what it leases, what it took from lists: gone with its next command.
+    /// Leased messages that came from lists: deleted by the session's next command.
     pub(crate) popped: BTreeSet<MessageId>,
-    /// Its sends that wait for a place.
+    /// The messages that the client can have begun; `None`: all.
+    pub(crate) begun: Option<BTreeSet<MessageId>>,
+}
+
+/// State of other parts that ends with the session.
+#[derive(Debug, Default)]
+pub(crate) struct Owned {
+    /// Tickets of its sends that wait for room.
     pub(crate) paced: BTreeSet<u64>,
-    /// The keys that it observes.
-    pub(crate) observing: Option<Box<Observing>>,
     /// The temporary destinations that go with it.
     pub(crate) temporary: BTreeSet<Destination>,
     /// The numbers of the subscriptions that it keeps.
     pub(crate) keeps: BTreeSet<u64>,
-    /// It has ended, and what it holds is being returned so.
-    pub(crate) closing: Option<Settlement>,
-    /// The messages it holds that its client can have begun; `None`: all.
-    pub(crate) begun: Option<BTreeSet<MessageId>>,
+}
+
+/// The open transactions of a session, and the keys that it observes.
+#[derive(Debug, Default)]
+pub(crate) struct SessionTransactions {
+    pub(crate) open: BTreeMap<TransactionId, Transaction>,
+    /// The keys that it observes.
+    pub(crate) observing: Option<Box<Observing>>,
 }
 
 #[derive(Debug, Default)]
@@ -104,21 +134,21 @@ impl Session {
         if self.closing.is_some() {
             return (!self.holds_nothing()).then_some(Nanos::ZERO);
         }
-        self.leases.first().map(|(until, _)| *until)
+        self.holdings.leases.first().map(|(until, _)| *until)
     }
 
     /// What it leases and holds.
     pub(crate) fn holds(&self) -> impl Iterator<Item = MessageId> {
-        self.leases.iter().map(|(_, id)| *id).chain(self.held.iter().copied())
+        self.holdings.leases.iter().map(|(_, id)| *id).chain(self.holdings.held.iter().copied())
     }
 
     pub(crate) fn holds_nothing(&self) -> bool {
-        self.leases.is_empty() && self.held.is_empty()
+        self.holdings.leases.is_empty() && self.holdings.held.is_empty()
     }
 
     /// When the consumer's margin begins, were the session's first lease to end at `first`.
     pub(crate) fn margin_begins(&self, link: LinkId, first: Option<Nanos>) -> Option<Nanos> {
-        let wait = self.consumers.get(&link)?.wait?;
+        let wait = self.links.consumers.get(&link)?.wait?;
         if wait.margin == Nanos::ZERO { None } else { Some(Nanos(first?.since(wait.margin).0)) }
     }
 }
@@ -149,24 +179,12 @@ impl Sessions {
             return;
         }
         let slot = self.slots.insert(Session {
-            id,
-            name: None,
-            client: None,
-            producers: BTreeMap::new(),
-            consumers: BTreeMap::new(),
-            feeds: BTreeMap::new(),
-            leases: BTreeSet::new(),
-            held: BTreeSet::new(),
-            margins: BTreeSet::new(),
-            transactions: BTreeMap::new(),
-            settling: BTreeSet::new(),
-            popped: BTreeSet::new(),
-            paced: BTreeSet::new(),
-            observing: None,
-            temporary: BTreeSet::new(),
-            keeps: BTreeSet::new(),
+            identity: Identity { id, name: None, client: None },
+            links: Links::default(),
+            holdings: Holdings::default(),
+            owned: Owned::default(),
+            transactions: SessionTransactions::default(),
             closing: None,
-            begun: None,
         });
         self.ids.insert(id, SessionSlot(slot));
     }
@@ -176,7 +194,7 @@ impl Sessions {
         if self.clients.get(&client).is_some_and(|other| *other != slot) {
             return false;
         }
-        let before = self.at_mut(slot).client.replace(client.clone());
+        let before = self.at_mut(slot).identity.client.replace(client.clone());
         if let Some(before) = before {
             self.clients.remove(&before);
         }
@@ -191,11 +209,11 @@ impl Sessions {
     /// From now on it can ask for nothing; what it holds is still to be returned, `held` so.
     pub(crate) fn begin_close(&mut self, slot: SessionSlot, held: Settlement) {
         let session = self.at_mut(slot);
-        assert!(session.margins.is_empty(), "a session closes without waits");
-        assert!(session.transactions.is_empty(), "a session closes without transactions");
-        assert!(session.paced.is_empty(), "a session closes without sends that wait");
+        assert!(session.links.margins.is_empty(), "a session closes without waits");
+        assert!(session.transactions.open.is_empty(), "a session closes without transactions");
+        assert!(session.owned.paced.is_empty(), "a session closes without sends that wait");
         session.closing = Some(held);
-        let (id, client) = (session.id, session.client.take());
+        let (id, client) = (session.identity.id, session.identity.client.take());
         self.ids.remove(&id);
         self.found.set(None);
         if let Some(client) = client {
@@ -231,19 +249,19 @@ impl Sessions {
     }
 
     pub(crate) fn consumer(&self, key: ConsumerKey) -> Option<&Consumer> {
-        self.slots.get(key.session.0)?.consumers.get(&key.link)
+        self.slots.get(key.session.0)?.links.consumers.get(&key.link)
     }
 
     pub(crate) fn consumer_mut(&mut self, key: ConsumerKey) -> Option<&mut Consumer> {
-        self.slots.get_mut(key.session.0)?.consumers.get_mut(&key.link)
+        self.slots.get_mut(key.session.0)?.links.consumers.get_mut(&key.link)
     }
 
     pub(crate) fn feed(&self, key: ConsumerKey) -> Option<&Feed> {
-        self.slots.get(key.session.0)?.feeds.get(&key.link)
+        self.slots.get(key.session.0)?.links.feeds.get(&key.link)
     }
 
     pub(crate) fn feed_mut(&mut self, key: ConsumerKey) -> Option<&mut Feed> {
-        self.slots.get_mut(key.session.0)?.feeds.get_mut(&key.link)
+        self.slots.get_mut(key.session.0)?.links.feeds.get_mut(&key.link)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionSlot, &Session)> {

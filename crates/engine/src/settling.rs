@@ -138,7 +138,7 @@ impl Engine {
     pub(crate) fn finish(&mut self, id: MessageId, effects: &mut Effects) -> DependsOn {
         let message = self.take(id);
         let after = self.journal_deletion(id, &message, effects);
-        self.store.queues.at_mut(message.queue).deleted_total += 1;
+        self.store.queues.at_mut(message.queue).usage.deleted_total += 1;
         self.remove_if_idle(message.queue);
         after
     }
@@ -220,7 +220,7 @@ impl Engine {
         let Some(slot) = self.producer_queue(by, link) else {
             return Outcome::refused(Refusal::NoSuchLink);
         };
-        let from_buried = !self.store.queues.at(slot).buried.is_empty();
+        let from_buried = !self.store.queues.at(slot).index.buried.is_empty();
         let at_once = max.min(limits::FRAME_RECORDS_MAX as u64);
         let mut count = 0;
         while count < at_once
@@ -238,9 +238,9 @@ impl Engine {
     fn next_to_kick(&self, slot: QueueSlot, from_buried: bool) -> Option<MessageId> {
         let queue = self.store.queues.at(slot);
         if from_buried {
-            queue.buried.first_key_value().map(|(_, id)| *id)
+            queue.index.buried.first_key_value().map(|(_, id)| *id)
         } else {
-            queue.delayed.first().map(|(_, id)| *id)
+            queue.index.delayed.first().map(|(_, id)| *id)
         }
     }
 
@@ -260,8 +260,8 @@ impl Engine {
         let queue = self.store.queues.at_mut(slot);
         let before = queue.pause_ends();
         let paused = duration != Nanos::ZERO;
-        queue.pause = paused.then_some(Pause { asked: duration, until });
-        queue.paused_total += 1;
+        queue.delivery.pause = paused.then_some(Pause { asked: duration, until });
+        queue.usage.paused_total += 1;
         self.store.timers.change(Timer::Pause(slot), before, queue.pause_ends());
         Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
     }
@@ -270,14 +270,14 @@ impl Engine {
     pub(crate) fn end_pause(&mut self, slot: QueueSlot) -> QueueSlot {
         let queue = self.store.queues.at_mut(slot);
         self.store.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
-        queue.pause = None;
+        queue.delivery.pause = None;
         slot
     }
 
     /// The delay of the queue's first delayed message ends, by time. Not journalled for itself:
     /// when it is replayed, its time has come as well.
     pub(crate) fn end_delay(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
-        let first = self.store.queues.at(slot).delayed.first().copied();
+        let first = self.store.queues.at(slot).index.delayed.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are delayed messages");
         self.leave(id);
         self.return_ready(id, effects);
@@ -294,7 +294,7 @@ impl Engine {
     pub(crate) fn held_queue(&self, by: SessionSlot, id: MessageId) -> Option<QueueSlot> {
         let message = self.store.messages.get(id.0)?;
         let is_held = message.state().holder() == Some(by);
-        let is_settled = || self.sessions.at(by).settling.contains(&id);
+        let is_settled = || self.sessions.at(by).holdings.settling.contains(&id);
         (is_held && !is_settled()).then_some(message.queue)
     }
 

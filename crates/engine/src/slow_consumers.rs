@@ -14,8 +14,8 @@ use crate::queue::{Queue, QueueSlot, Role};
 impl Queue {
     /// Its first consumer comes, and is given the time to take what is there.
     pub(crate) fn let_catch_up(&mut self) {
-        if self.consumers.is_empty() {
-            self.catches_up = self.is_beyond_bounds();
+        if self.delivery.consumers.is_empty() {
+            self.admission.catches_up = self.is_beyond_bounds();
         }
     }
 
@@ -24,9 +24,9 @@ impl Queue {
         let bounds = &self.policy.bounds;
         let is_cut = bounds.when_full == WhenFull::Disconnect;
         if !is_cut
-            || self.spares
-            || self.catches_up
-            || self.consumers.is_empty()
+            || self.admission.spares
+            || self.admission.catches_up
+            || self.delivery.consumers.is_empty()
             || !matches!(self.role, Role::Subscription { .. })
         {
             return None;

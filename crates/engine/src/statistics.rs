@@ -19,14 +19,14 @@ impl Engine {
         match which {
             Peek::Message(id) => self.found(Some(id)),
             Peek::Ready(link) => self.peek_queue(by, link, |queue| {
-                queue.dispatch.ready().first().map(|(_, order)| self.message_of(order))
+                queue.delivery.dispatch.ready().first().map(|(_, order)| self.message_of(order))
             }),
             Peek::Delayed(link) => {
-                self.peek_queue(by, link, |queue| queue.delayed.first().map(|(_, id)| *id))
+                self.peek_queue(by, link, |queue| queue.index.delayed.first().map(|(_, id)| *id))
             }
-            Peek::Buried(link) => {
-                self.peek_queue(by, link, |queue| queue.buried.first_key_value().map(|(_, id)| *id))
-            }
+            Peek::Buried(link) => self.peek_queue(by, link, |queue| {
+                queue.index.buried.first_key_value().map(|(_, id)| *id)
+            }),
         }
     }
 
@@ -82,21 +82,22 @@ impl Engine {
         let queue = self.store.queues.at(slot);
         QueueStatistics {
             queue: queue.name.clone(),
-            urgent: queue.counts.urgent,
-            ready: queue.counts.ready,
-            leased: queue.counts.leased,
-            delayed: queue.counts.delayed,
-            buried: queue.counts.buried,
-            messages_total: queue.messages_total,
-            producers: queue.producers,
-            consumers: queue.consumers.len() as u64,
+            urgent: queue.index.counts.urgent,
+            ready: queue.index.counts.ready,
+            leased: queue.index.counts.leased,
+            delayed: queue.index.counts.delayed,
+            buried: queue.index.counts.buried,
+            messages_total: queue.usage.messages_total,
+            producers: queue.usage.producers,
+            consumers: queue.delivery.consumers.len() as u64,
             waiting: queue.waiting_count(),
-            deleted_total: queue.deleted_total,
-            paused_total: queue.paused_total,
-            pause: queue.pause.map_or(Nanos::ZERO, |pause| pause.asked),
-            body_bytes: queue.body_bytes,
-            paced: queue.line.tickets.len() as u64,
+            deleted_total: queue.usage.deleted_total,
+            paused_total: queue.usage.paused_total,
+            pause: queue.delivery.pause.map_or(Nanos::ZERO, |pause| pause.asked),
+            body_bytes: queue.bodies.body_bytes,
+            paced: queue.admission.line.tickets.len() as u64,
             pause_left: queue
+                .delivery
                 .pause
                 .map_or(Nanos::ZERO, |pause| pause.until.since(self.store.latest)),
         }

@@ -24,7 +24,7 @@ impl Engine {
     pub(crate) fn may_keep(&self, by: SessionSlot, asked: &Subscription) -> Result<(), Refusal> {
         let session = self.sessions.at(by);
         let is_kept = asked.ends().is_some_and(|expiry| expiry.with == Keeper::Session);
-        let count = session.keeps.len() + session.temporary.len();
+        let count = session.owned.keeps.len() + session.owned.temporary.len();
         let is_too_much = is_kept && count >= limits::SESSION_TEMPORARY_MAX;
         if is_too_much { Err(Refusal::TooManyTemporary) } else { Ok(()) }
     }
@@ -56,10 +56,10 @@ impl Engine {
         entry.is_recovered = false;
         self.store.timers.change(Timer::Unused(number), ends_at, None);
         if let Some(before) = before {
-            self.sessions.at_mut(before).keeps.remove(&number);
+            self.sessions.at_mut(before).owned.keeps.remove(&number);
         }
         if is_kept {
-            self.sessions.at_mut(by).keeps.insert(number);
+            self.sessions.at_mut(by).owned.keeps.insert(number);
         }
         is_changed.then(|| self.state_subscription(number, effects))
     }
@@ -84,7 +84,7 @@ impl Engine {
 
     /// A session ends, and with it what it keeps.
     pub(crate) fn stop_keeping(&mut self, by: SessionSlot, effects: &mut Effects) {
-        let keeps = core::mem::take(&mut self.sessions.at_mut(by).keeps);
+        let keeps = core::mem::take(&mut self.sessions.at_mut(by).owned.keeps);
         self.took_steps(keeps.len());
         for number in keeps {
             self.directory.subscriptions.at_mut(number).keeper = None;

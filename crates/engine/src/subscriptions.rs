@@ -280,7 +280,7 @@ impl Engine {
         }
         self.store.timers.change(Timer::Unused(number), entry.ends_at, None);
         if let Some(keeper) = entry.keeper {
-            self.sessions.at_mut(keeper).keeps.remove(&number);
+            self.sessions.at_mut(keeper).owned.keeps.remove(&number);
         }
         self.begin_leaving(entry.queue);
     }
@@ -473,7 +473,13 @@ impl Engine {
     }
 
     pub(crate) fn has_consumers(&self, number: u64) -> bool {
-        !self.store.queues.at(self.directory.subscriptions.at(number).queue).consumers.is_empty()
+        !self
+            .store
+            .queues
+            .at(self.directory.subscriptions.at(number).queue)
+            .delivery
+            .consumers
+            .is_empty()
     }
 }
 

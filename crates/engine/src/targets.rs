@@ -81,7 +81,7 @@ impl Engine {
     /// How many producers point to it.
     pub(crate) fn producers_of(&mut self, target: Target) -> &mut u64 {
         match target {
-            Target::Queue(slot) => &mut self.store.queues.at_mut(slot).producers,
+            Target::Queue(slot) => &mut self.store.queues.at_mut(slot).usage.producers,
             Target::Topic(slot) => &mut self.directory.topics.at_mut(slot).producers,
         }
     }
@@ -89,7 +89,7 @@ impl Engine {
     /// How many messages open transactions hold for it.
     pub(crate) fn uncommitted_of(&mut self, target: Target) -> &mut u64 {
         match target {
-            Target::Queue(slot) => &mut self.store.queues.at_mut(slot).uncommitted,
+            Target::Queue(slot) => &mut self.store.queues.at_mut(slot).usage.uncommitted,
             Target::Topic(slot) => &mut self.directory.topics.at_mut(slot).uncommitted,
         }
     }

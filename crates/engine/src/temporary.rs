@@ -16,7 +16,7 @@ impl Engine {
         topic: bool,
         secret: u128,
     ) -> Outcome {
-        if self.sessions.at(by).temporary.len() >= limits::SESSION_TEMPORARY_MAX {
+        if self.sessions.at(by).owned.temporary.len() >= limits::SESSION_TEMPORARY_MAX {
             return Outcome::refused(Refusal::TooManyTemporary);
         }
         let room = if topic {
@@ -35,7 +35,7 @@ impl Engine {
             self.store.queues.create_temporary(name.clone(), by);
             Destination::Queue(name)
         };
-        self.sessions.at_mut(by).temporary.insert(made.clone());
+        self.sessions.at_mut(by).owned.temporary.insert(made.clone());
         self.directory.temporaries += 1;
         Outcome::reply(DependsOn::NOTHING, Reply::Created(made))
     }
@@ -46,7 +46,7 @@ impl Engine {
         destination: &Destination,
         effects: &mut Effects,
     ) -> Outcome {
-        if !self.sessions.at_mut(by).temporary.remove(destination) {
+        if !self.sessions.at_mut(by).owned.temporary.remove(destination) {
             return Outcome::reply(DependsOn::NOTHING, Reply::NotFound);
         }
         self.end_temporary(destination, effects);
@@ -55,7 +55,7 @@ impl Engine {
 
     /// All that a session made goes with it.
     pub(crate) fn end_temporaries(&mut self, by: SessionSlot, effects: &mut Effects) {
-        let temporary = core::mem::take(&mut self.sessions.at_mut(by).temporary);
+        let temporary = core::mem::take(&mut self.sessions.at_mut(by).owned.temporary);
         self.took_steps(temporary.len());
         for destination in temporary {
             self.end_temporary(&destination, effects);

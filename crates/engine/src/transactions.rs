@@ -116,7 +116,7 @@ impl Transaction {
 
 impl Engine {
     pub(crate) fn begin(&mut self, by: SessionSlot, id: TransactionId) -> Outcome {
-        let transactions = &mut self.sessions.at_mut(by).transactions;
+        let transactions = &mut self.sessions.at_mut(by).transactions.open;
         if transactions.len() >= limits::SESSION_TRANSACTIONS_MAX || transactions.contains_key(&id)
         {
             return Outcome::refused(Refusal::TooManyTransactions);
@@ -269,16 +269,19 @@ impl Engine {
     /// returns with all else that the session holds.
     pub(crate) fn drop_transactions(&mut self, by: SessionSlot) {
         self.stop_awaiting(by);
-        let transactions = core::mem::take(&mut self.sessions.at_mut(by).transactions);
+        let transactions = core::mem::take(&mut self.sessions.at_mut(by).transactions.open);
         for transaction in transactions.values() {
             self.end_transaction(by, transaction);
         }
-        assert!(self.sessions.at(by).settling.is_empty(), "only transactions hold what is settled");
+        assert!(
+            self.sessions.at(by).holdings.settling.is_empty(),
+            "only transactions hold what is settled"
+        );
     }
 
     /// Whether its commit waits for a place.
     pub(crate) fn set_waits(&mut self, by: SessionSlot, id: TransactionId, waits: bool) {
-        if let Some(transaction) = self.sessions.at_mut(by).transactions.get_mut(&id) {
+        if let Some(transaction) = self.sessions.at_mut(by).transactions.open.get_mut(&id) {
             transaction.waits = waits;
         }
     }
@@ -290,7 +293,7 @@ impl Engine {
         id: Option<TransactionId>,
         waits: bool,
     ) {
-        let transactions = &mut self.sessions.at_mut(by).transactions;
+        let transactions = &mut self.sessions.at_mut(by).transactions.open;
         if let Some(transaction) = id.and_then(|id| transactions.get_mut(&id)) {
             let count = &mut transaction.parts_waiting;
             *count = if waits { *count + 1 } else { *count - 1 };
@@ -299,7 +302,7 @@ impl Engine {
 
     /// Whether its commit waits for its parts.
     pub(crate) fn set_awaits_parts(&mut self, by: SessionSlot, id: TransactionId, awaits: bool) {
-        if let Some(transaction) = self.sessions.at_mut(by).transactions.get_mut(&id) {
+        if let Some(transaction) = self.sessions.at_mut(by).transactions.open.get_mut(&id) {
             transaction.awaits_parts = awaits;
         }
     }
@@ -307,14 +310,14 @@ impl Engine {
     /// Whether a command that has just come is about a transaction whose commit came before it and
     /// waits for its parts: those go on, but this comes too late.
     pub(crate) fn comes_too_late(&self, by: SessionSlot, command: &Command) -> bool {
-        let transactions = &self.sessions.at(by).transactions;
+        let transactions = &self.sessions.at(by).transactions.open;
         let about = command.transaction().and_then(|id| transactions.get(&id));
         about.is_some_and(|transaction| transaction.awaits_parts)
     }
 
     /// Whether something that is to be a part of it waits.
     pub(crate) fn has_parts_waiting(&self, by: SessionSlot, id: TransactionId) -> bool {
-        let transaction = self.sessions.at(by).transactions.get(&id);
+        let transaction = self.sessions.at(by).transactions.open.get(&id);
         transaction.is_some_and(|transaction| transaction.parts_waiting > 0)
     }
 
@@ -325,7 +328,7 @@ impl Engine {
 
     /// If a commit that waited for a place waits for room now, it is answered as that.
     pub(crate) fn answer_late(&mut self, by: SessionSlot, id: TransactionId, ticket: u64) {
-        if let Some(transaction) = self.sessions.at_mut(by).transactions.get_mut(&id) {
+        if let Some(transaction) = self.sessions.at_mut(by).transactions.open.get_mut(&id) {
             transaction.ticket = Some(ticket);
         }
     }
@@ -355,7 +358,7 @@ impl Engine {
             return Outcome::refused(refusal);
         }
         *self.uncommitted_of(target) += 1;
-        let transactions = &mut self.sessions.at_mut(by).transactions;
+        let transactions = &mut self.sessions.at_mut(by).transactions.open;
         if let Some(transaction) = transactions.get_mut(&id) {
             transaction.tally.add_put(target, &put);
             transaction.puts.push((target, new));
@@ -383,8 +386,8 @@ impl Engine {
         self.hold_for_transaction(by, message);
         self.began_settling(queue);
         let session = self.sessions.at_mut(by);
-        session.settling.insert(message);
-        if let Some(transaction) = session.transactions.get_mut(&id) {
+        session.holdings.settling.insert(message);
+        if let Some(transaction) = session.transactions.open.get_mut(&id) {
             transaction.tally.add_settled(if is_journalled { bytes } else { 0 });
             transaction.settled.push((message, settlement));
         }
@@ -400,7 +403,7 @@ impl Engine {
     }
 
     fn doom(&mut self, by: SessionSlot, transaction: Option<TransactionId>) {
-        let transactions = &mut self.sessions.at_mut(by).transactions;
+        let transactions = &mut self.sessions.at_mut(by).transactions.open;
         let open = transaction.and_then(|id| transactions.get_mut(&id));
         if let Some(transaction) = open.filter(|transaction| !transaction.waits) {
             transaction.doomed = true;
@@ -408,7 +411,7 @@ impl Engine {
     }
 
     fn grow(&mut self, by: SessionSlot, id: TransactionId, part: Part) -> Result<(), Refusal> {
-        let transaction = self.sessions.at_mut(by).transactions.get_mut(&id);
+        let transaction = self.sessions.at_mut(by).transactions.open.get_mut(&id);
         let transaction = transaction.filter(|transaction| !transaction.waits);
         let transaction = transaction.ok_or(Refusal::NoSuchTransaction)?;
         if transaction.doomed {
@@ -426,22 +429,22 @@ impl Engine {
 
     /// Bytes that a transaction holds.
     pub(crate) fn transaction_bytes(&self, by: SessionSlot, id: TransactionId) -> usize {
-        self.sessions.at(by).transactions.get(&id).map_or(0, |transaction| transaction.bytes)
+        self.sessions.at(by).transactions.open.get(&id).map_or(0, |transaction| transaction.bytes)
     }
 
     /// A transaction to which something can still be added.
     fn open_transaction(&self, by: SessionSlot, id: TransactionId) -> Option<&Transaction> {
-        self.sessions.at(by).transactions.get(&id).filter(|transaction| !transaction.waits)
+        self.sessions.at(by).transactions.open.get(&id).filter(|transaction| !transaction.waits)
     }
 
     /// What the commit of a transaction may take.
     pub(crate) fn records_of_transaction(&self, by: SessionSlot, id: TransactionId) -> Records {
-        let transaction = self.sessions.at(by).transactions.get(&id);
+        let transaction = self.sessions.at(by).transactions.open.get(&id);
         transaction.map_or_else(Records::default, |it| self.records_of(&it.tally))
     }
 
     fn take_transaction(&mut self, by: SessionSlot, id: TransactionId) -> Transaction {
-        let transaction = self.sessions.at_mut(by).transactions.remove(&id);
+        let transaction = self.sessions.at_mut(by).transactions.open.remove(&id);
         let transaction = transaction.expect("invariant: it was just found");
         self.took_steps(transaction.puts.len() + transaction.settled.len());
         transaction
@@ -582,7 +585,7 @@ impl Engine {
             self.remove_target_if_idle(target);
         }
         for id in transaction.settled() {
-            let was_settling = self.sessions.at_mut(by).settling.remove(&id);
+            let was_settling = self.sessions.at_mut(by).holdings.settling.remove(&id);
             assert!(was_settling, "a message is settled in one transaction");
             self.ended_settling(self.living(id).queue);
         }

@@ -20,7 +20,7 @@ use crate::message_groups::MessageGroups;
 use crate::moving::whose_place;
 use crate::order_set::OrderSet;
 use crate::pages::Pages;
-use crate::queue::{Queue, QueueSlot};
+use crate::queue::{Queue, QueueDelivery, QueueSlot};
 use crate::session::ConsumerKey;
 use crate::sharing::Sharing;
 
@@ -115,32 +115,32 @@ impl Queue {
     /// A ready message goes; how many views were told.
     pub(crate) fn leave_views(&mut self, entry: Entry) -> u64 {
         let (priority, order) = entry.place;
-        for view in self.views.values_mut() {
+        for view in self.delivery.views.values_mut() {
             view.dispatch.remove(entry);
             view.unseen.remove(priority, order);
         }
-        self.views.len() as u64
+        self.delivery.views.len() as u64
     }
 
     /// A view is still being made.
     pub(crate) fn is_scanning(&self) -> bool {
-        self.views.values().any(|view| view.scan.is_some())
+        self.delivery.views.values().any(|view| view.scan.is_some())
     }
 
     /// A view has not looked into all messages that it has passed by.
     pub(crate) fn has_unseen(&self) -> bool {
-        self.views.values().any(|view| view.unseen.first().is_some())
+        self.delivery.views.values().any(|view| view.unseen.first().is_some())
     }
 
     /// One more consumer has this selector.
     pub(crate) fn join_view(&mut self, selector: Selector) -> Result<Arc<str>, Refusal> {
-        let text: Arc<str> = match self.views.get_key_value(selector.text()) {
+        let text: Arc<str> = match self.delivery.views.get_key_value(selector.text()) {
             Some((text, _)) => Arc::clone(text),
             None if self.has_no_room_for(&selector) => return Err(Refusal::TooManySelectors),
             None => selector.text().into(),
         };
-        let has_groups = self.groups.is_some();
-        let view = self.views.entry(Arc::clone(&text)).or_insert_with(|| {
+        let has_groups = self.delivery.groups.is_some();
+        let view = self.delivery.views.entry(Arc::clone(&text)).or_insert_with(|| {
             let mut view = View::new(selector);
             if has_groups {
                 view.dispatch.begin_groups();
@@ -153,21 +153,23 @@ impl Queue {
 
     /// Whether to hold each message against one selector more would take too long.
     fn has_no_room_for(&self, selector: &Selector) -> bool {
-        let weights = self.views.values().map(|view| view.selector.weight());
+        let weights = self.delivery.views.values().map(|view| view.selector.weight());
         let weight = weights.sum::<usize>() + selector.weight();
-        self.views.len() >= limits::QUEUE_SELECTORS_MAX || weight > limits::SELECTORS_WEIGHT_MAX
+        self.delivery.views.len() >= limits::QUEUE_SELECTORS_MAX
+            || weight > limits::SELECTORS_WEIGHT_MAX
     }
 
     /// One consumer less has this selector.
     pub(crate) fn part_view(&mut self, text: &str) {
-        let view = self.views.get_mut(text).expect("invariant: a view stays with its consumers");
+        let view =
+            self.delivery.views.get_mut(text).expect("invariant: a view stays with its consumers");
         view.consumers -= 1;
         if view.consumers == 0 {
             assert!(
                 view.dispatch.waiting().is_empty(),
                 "who waits for a view is one of its consumers"
             );
-            self.views.remove(text);
+            self.delivery.views.remove(text);
         }
     }
 }
@@ -178,14 +180,14 @@ impl Engine {
         let MessageStore { queues, messages, .. } = &mut self.store;
         let (sharing, formats) = (&self.bodies.sharing, &self.context.formats);
         let queue = queues.at_mut(slot);
-        if queue.views.is_empty() {
+        if queue.delivery.views.is_empty() {
             return;
         }
         let Some(message) = messages.get(id.0) else { return };
         let entry = queue.entry_of(id, message);
         let seen = BodyReader { sharing, formats }.of(message);
         let mut steps = 0;
-        for view in queue.views.values_mut() {
+        for view in queue.delivery.views.values_mut() {
             view.look_into(seen.as_ref(), entry);
             steps += steps_of(&view.selector);
         }
@@ -197,7 +199,7 @@ impl Engine {
         let MessageStore { queues, messages, reordered, .. } = &mut self.store;
         let (sharing, formats) = (&self.bodies.sharing, &self.context.formats);
         let bodies = BodyReader { sharing, formats };
-        let Queue { views, dispatch, groups, .. } = queues.at_mut(slot);
+        let QueueDelivery { views, dispatch, groups, .. } = &mut queues.at_mut(slot).delivery;
         let (ready, groups) = (dispatch.ready(), groups.as_deref());
         let (mut looked, mut steps) = (0, 0);
         for view in views.values_mut() {
@@ -224,7 +226,7 @@ impl Engine {
 
     /// What views of a queue have not seen is waited for.
     pub(crate) fn await_unseen(&mut self, slot: QueueSlot) {
-        let views = self.store.queues.at(slot).views.values();
+        let views = self.store.queues.at(slot).delivery.views.values();
         let unseen: Vec<_> = views.filter_map(|view| view.unseen.first()).collect();
         for (_, order) in unseen {
             // More may have come at once than one step looks into.

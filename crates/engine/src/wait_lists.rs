@@ -47,12 +47,12 @@ pub(crate) struct WaitList {
 impl Queue {
     /// Somebody waits for a place who came before this one.
     pub(crate) fn is_waited_for(&self, ticket: u64) -> bool {
-        self.line.tickets.first().is_some_and(|first| *first < ticket)
+        self.admission.line.tickets.first().is_some_and(|first| *first < ticket)
     }
 
     /// What those in its line wait for.
     pub(crate) fn bound_of_line(&self) -> Option<Bound> {
-        self.policy.bounds.first().or(self.line.bound)
+        self.policy.bounds.first().or(self.admission.line.bound)
     }
 }
 
@@ -199,7 +199,7 @@ impl Engine {
         if !self.has_parts_waiting(by, id) {
             return;
         }
-        let paced = self.sessions.at(by).paced.clone();
+        let paced = self.sessions.at(by).owned.paced.clone();
         self.took_steps(paced.len());
         for ticket in paced {
             let command = self.admission.pacing.sends.get(&ticket).map(|paced| &paced.command);
@@ -213,7 +213,7 @@ impl Engine {
         match of {
             WaitListId::Memory => &self.admission.pacing.for_memory,
             WaitListId::Transactions => &self.admission.pacing.for_parts,
-            WaitListId::Queue(slot) => &self.store.queues.at(slot).line,
+            WaitListId::Queue(slot) => &self.store.queues.at(slot).admission.line,
         }
     }
 
@@ -221,7 +221,7 @@ impl Engine {
         match of {
             WaitListId::Memory => &mut self.admission.pacing.for_memory,
             WaitListId::Transactions => &mut self.admission.pacing.for_parts,
-            WaitListId::Queue(slot) => &mut self.store.queues.at_mut(slot).line,
+            WaitListId::Queue(slot) => &mut self.store.queues.at_mut(slot).admission.line,
         }
     }
 
@@ -229,7 +229,9 @@ impl Engine {
     pub(crate) fn find_line(&self, of: WaitListId) -> Option<&WaitList> {
         match of {
             WaitListId::Memory | WaitListId::Transactions => Some(self.line(of)),
-            WaitListId::Queue(slot) => self.store.queues.get(slot).map(|queue| &queue.line),
+            WaitListId::Queue(slot) => {
+                self.store.queues.get(slot).map(|queue| &queue.admission.line)
+            }
         }
     }
 
@@ -308,7 +310,7 @@ impl Engine {
     /// Whether it brings something that memory is to keep: not where that is refused anyway, or
     /// what its session observes has changed.
     fn brings(&self, by: SessionSlot, command: &Command) -> bool {
-        let observing = self.sessions.at(by).observing.as_ref();
+        let observing = self.sessions.at(by).transactions.observing.as_ref();
         let is_stale = || observing.is_some_and(|observing| observing.stale);
         match command {
             Command::Batch { .. } if is_stale() => false,

@@ -50,7 +50,7 @@ impl Engine {
     /// When a key goes that is there.
     pub(crate) fn deadline_of(&self, name: &QueueName, key: Key) -> Option<Nanos> {
         match key {
-            Key::List(slot) => self.store.queues.at(slot).lifetime.at,
+            Key::List(slot) => self.store.queues.at(slot).index.lifetime.at,
             Key::Value => self.keyspace.values.get(name, self.store.latest)?.at,
         }
     }
@@ -98,7 +98,7 @@ impl Engine {
         at: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let over = self.store.queues.at(slot).lifetime.over;
+        let over = self.store.queues.at(slot).index.lifetime.over;
         self.store_deadline(
             DeadlineView { name: name.as_str(), of_value: false, at, over },
             effects,

@@ -60,7 +60,7 @@ impl Engine {
 
     /// How many ready messages there are.
     pub(crate) fn ready_count(&self, slot: QueueSlot) -> usize {
-        usize::try_from(self.store.queues.at(slot).counts.ready).unwrap_or(usize::MAX)
+        usize::try_from(self.store.queues.at(slot).index.counts.ready).unwrap_or(usize::MAX)
     }
 
     /// False where there is more of it than one command may delete.
@@ -81,7 +81,8 @@ impl Engine {
             Key::List(slot) => {
                 // Who drains it is to hear that nothing is left.
                 deletion.lists.push(slot);
-                while self.store.queues.get(slot).is_some_and(|queue| queue.counts.ready > 0) {
+                while self.store.queues.get(slot).is_some_and(|queue| queue.index.counts.ready > 0)
+                {
                     if !deletion.takes_one() || !self.log.takes_change() {
                         return false;
                     }
@@ -99,7 +100,8 @@ impl Engine {
 
     /// Deletes the first ready message; false where there is none. The queue may go with it.
     fn delete_first(&mut self, slot: QueueSlot, effects: &mut Effects) -> bool {
-        let first = self.store.queues.get(slot).and_then(|queue| queue.dispatch.ready().first());
+        let first =
+            self.store.queues.get(slot).and_then(|queue| queue.delivery.dispatch.ready().first());
         let Some((_, order)) = first else { return false };
         let id = self.message_of(order);
         self.leave(id);

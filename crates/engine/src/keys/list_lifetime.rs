@@ -34,23 +34,23 @@ impl Engine {
     pub(crate) fn end_list(&mut self, slot: QueueSlot) {
         let (above, below) = (self.store.next.front, self.store.next.message);
         let queue = self.store.queues.at_mut(slot);
-        let at = queue.lifetime.at.expect("invariant: a list ends that has a deadline");
+        let at = queue.index.lifetime.at.expect("invariant: a list ends that has a deadline");
         assert!(queue.is_list(), "a deadline is that of a list");
         let forgets_at = queue.forgets_at();
-        let doomed = queue.counts.doom();
-        let ready = queue.dispatch.take_all();
-        if queue.doomed.first().is_none() {
-            queue.doomed = ready;
+        let doomed = queue.index.counts.doom();
+        let ready = queue.delivery.dispatch.take_all();
+        if queue.index.doomed.first().is_none() {
+            queue.index.doomed = ready;
         } else {
             for (priority, order) in ready.iter() {
-                queue.doomed.insert(priority, order);
+                queue.index.doomed.insert(priority, order);
             }
         }
-        for view in queue.views.values_mut() {
+        for view in queue.delivery.views.values_mut() {
             view.dispatch.take_all();
         }
         self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
-        let before = queue.lifetime.over.map_or(at, |over| over.at);
+        let before = queue.index.lifetime.over.map_or(at, |over| over.at);
         let over = Over { at: at.max(before), above, below };
         self.store.totals.counts.doom_some(&doomed);
         self.list_ended(slot);
@@ -60,15 +60,15 @@ impl Engine {
 
     /// The last doomed message of a queue is gone.
     pub(crate) fn doom_is_done(&mut self, slot: QueueSlot) {
-        let at = self.store.queues.at(slot).lifetime.at;
+        let at = self.store.queues.at(slot).index.lifetime.at;
         self.change_lifetime(slot, ListLifetime { at, over: None });
     }
 
     /// A list that was empty only while one element took another's place keeps its deadline.
     pub(crate) fn keep_deadline(&mut self, slot: QueueSlot, at: Option<Nanos>) {
         let queue = self.store.queues.at(slot);
-        if queue.lifetime.at != at && queue.is_list() {
-            let over = queue.lifetime.over;
+        if queue.index.lifetime.at != at && queue.is_list() {
+            let over = queue.index.lifetime.over;
             self.change_lifetime(slot, ListLifetime { at, over });
         }
     }
@@ -76,7 +76,7 @@ impl Engine {
     /// Sets the lifetime of a list; the log is told before the frame ends.
     pub(crate) fn change_lifetime(&mut self, slot: QueueSlot, lifetime: ListLifetime) {
         let queue = self.store.queues.at_mut(slot);
-        let before = core::mem::replace(&mut queue.lifetime, lifetime);
+        let before = core::mem::replace(&mut queue.index.lifetime, lifetime);
         let name = queue.name.clone();
         let bytes = |lifetime| snapshot_bytes(&name, lifetime);
         self.store.totals.snapshot_bytes =
@@ -108,7 +108,8 @@ impl Engine {
     fn state_changed_lifetimes(&mut self, effects: &mut Effects) {
         while let Some(name) = self.keyspace.unstated.pop_first() {
             let slot = self.store.queues.find(name.as_str());
-            let is_empty = slot.is_none_or(|slot| self.store.queues.at(slot).counts.sum() == 0);
+            let is_empty =
+                slot.is_none_or(|slot| self.store.queues.at(slot).index.counts.sum() == 0);
             if is_empty && !self.log.takes_change() {
                 self.keyspace.stale.insert(name);
                 continue;
@@ -125,7 +126,10 @@ impl Engine {
     /// hears that the list is over, it hears of new places for what is held.
     fn spare_held(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let queue = self.store.queues.at(slot);
-        if queue.lifetime.over.is_none() || queue.counts.leased == 0 || self.log.is_whole() {
+        if queue.index.lifetime.over.is_none()
+            || queue.index.counts.leased == 0
+            || self.log.is_whole()
+        {
             return;
         }
         let mut looks = 0;
@@ -184,7 +188,7 @@ impl Engine {
         let slot = self.store.queues.find(name.as_str());
         let queue =
             slot.map(|slot| self.store.queues.at(slot)).filter(|queue| queue.role == Role::Named);
-        let ListLifetime { at, over } = queue.map(|queue| queue.lifetime).unwrap_or_default();
+        let ListLifetime { at, over } = queue.map(|queue| queue.index.lifetime).unwrap_or_default();
         DeadlineView { name: name.as_str(), of_value: false, at, over }
     }
 
@@ -193,7 +197,7 @@ impl Engine {
         let queue = self.store.queues.at(slot);
         let is_over =
             |place: &(u32, i64)| over.has(place.1, self.living(self.message_of(place.1)).created);
-        let doomed: Vec<_> = queue.dispatch.ready().iter().filter(is_over).collect();
+        let doomed: Vec<_> = queue.delivery.dispatch.ready().iter().filter(is_over).collect();
         for (priority, order) in doomed {
             self.doom_one(slot, priority, order);
         }
@@ -212,7 +216,7 @@ impl Engine {
     pub(crate) fn spare(&mut self, id: MessageId) -> bool {
         let slot = self.living(id).queue;
         self.end_list_if_over(slot);
-        let Some(over) = self.store.queues.at(slot).lifetime.over else { return false };
+        let Some(over) = self.store.queues.at(slot).index.lifetime.over else { return false };
         let message = self.living(id);
         if !message.is_journalled() || !over.has(message.order(id), message.created) {
             return false;
@@ -229,12 +233,12 @@ impl Engine {
         one.add(State::Ready, priority);
         let queue = self.store.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
-        queue.dispatch.remove(entry);
-        queue.doomed.insert(priority, order);
-        queue.counts.doom_some(&one);
+        queue.delivery.dispatch.remove(entry);
+        queue.index.doomed.insert(priority, order);
+        queue.index.counts.doom_some(&one);
         self.store.totals.counts.doom_some(&one);
         self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
-        if queue.counts.ready == 0 {
+        if queue.index.counts.ready == 0 {
             self.list_ended(slot);
         }
     }

@@ -91,7 +91,7 @@ impl Engine {
         let over = stated.over.max(reached);
         let queue = self.store.queues.at(slot);
         let at = stated.at.filter(|_| reached.is_none() && queue.is_list());
-        let over = over.filter(|_| queue.counts.doomed > 0);
+        let over = over.filter(|_| queue.index.counts.doomed > 0);
         self.change_lifetime(slot, ListLifetime { at, over });
         ListLifetime { at, over }
     }

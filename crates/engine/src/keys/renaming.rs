@@ -84,14 +84,14 @@ impl Engine {
             return Err(Refusal::NoSuchDestination);
         }
         // Or else it might go when it is empty.
-        self.store.queues.at_mut(to_slot).uncommitted += 1;
+        self.store.queues.at_mut(to_slot).usage.uncommitted += 1;
         self.delete_value(to, effects);
         self.delete_list(to_slot, effects);
-        let at = self.store.queues.at(from_slot).lifetime.at;
+        let at = self.store.queues.at(from_slot).index.lifetime.at;
         self.move_list(from_slot, to_slot, effects);
-        self.store.queues.at_mut(to_slot).uncommitted -= 1;
+        self.store.queues.at_mut(to_slot).usage.uncommitted -= 1;
         if at.is_some() {
-            let over = self.store.queues.at(to_slot).lifetime.over;
+            let over = self.store.queues.at(to_slot).index.lifetime.over;
             self.change_lifetime(to_slot, ListLifetime { at, over });
             self.state_lifetime(from, effects);
             self.state_lifetime(to, effects);
@@ -101,7 +101,7 @@ impl Engine {
 
     fn move_list(&mut self, from: QueueSlot, to: QueueSlot, effects: &mut Effects) {
         while let Some((_, order)) =
-            self.store.queues.get(from).and_then(|queue| queue.dispatch.ready().first())
+            self.store.queues.get(from).and_then(|queue| queue.delivery.dispatch.ready().first())
         {
             let id = self.message_of(order);
             self.leave(id);

@@ -50,7 +50,7 @@ impl Engine {
         let (priority, order) = rank.ok_or(Refusal::NoSuchPlace)?;
         let draft = self.log.draft(effects);
         let old = self.message_of(order);
-        let deadline = self.store.queues.at(slot).lifetime.at;
+        let deadline = self.store.queues.at(slot).index.lifetime.at;
         self.leave(old);
         // In this order: in recovery no two are ever at one place.
         let message = self.living(old);
@@ -69,7 +69,7 @@ impl Engine {
             Ok((id, message)) => {
                 let gone = self.take(old);
                 self.bodies.groups.release(&gone, effects);
-                self.store.queues.at_mut(slot).deleted_total += 1;
+                self.store.queues.at_mut(slot).usage.deleted_total += 1;
                 self.admit(id, message);
                 self.keep_deadline(slot, deadline);
                 Ok(Outcome::reply(self.log.after_all(), Reply::Done).waking(slot))
@@ -93,8 +93,14 @@ impl Engine {
         };
         let Insertion { towards, element: body, persistence, .. } = insertion;
         let pivot = self.rank(pivot);
-        let beside =
-            self.store.queues.at(slot).dispatch.ready().next_from(towards.opposite(), pivot);
+        let beside = self
+            .store
+            .queues
+            .at(slot)
+            .delivery
+            .dispatch
+            .ready()
+            .next_from(towards.opposite(), pivot);
         let Some(beside) = beside else {
             let new = element(body, self.priority_at(slot, towards), persistence);
             let place = (towards == End::Head).then(|| self.first_place());
@@ -243,7 +249,7 @@ impl Engine {
         before: (u32, i64),
         behind: (u32, i64),
     ) -> Result<(End, Vec<MessageId>), Refusal> {
-        let ready = self.store.queues.at(slot).dispatch.ready();
+        let ready = self.store.queues.at(slot).delivery.dispatch.ready();
         let side = |first, end: End| {
             let from = end.opposite();
             core::iter::successors(Some(first), move |at| ready.next_from(from, *at))

@@ -186,10 +186,10 @@ impl Engine {
         let (found, looked) = if queue.is_expiring(self.store.latest) {
             let id = self.elements(slot, origin).nth(place as usize);
             (id.map(|id| self.rank(id)), place as usize)
-        } else if place < queue.counts.ready / 2 {
-            queue.dispatch.ready().nth(origin, place)
-        } else if let Some(other) = queue.counts.ready.checked_sub(place + 1) {
-            queue.dispatch.ready().nth(origin.opposite(), other)
+        } else if place < queue.index.counts.ready / 2 {
+            queue.delivery.dispatch.ready().nth(origin, place)
+        } else if let Some(other) = queue.index.counts.ready.checked_sub(place + 1) {
+            queue.delivery.dispatch.ready().nth(origin.opposite(), other)
         } else {
             (None, 0)
         };

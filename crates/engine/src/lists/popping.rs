@@ -132,7 +132,7 @@ impl Engine {
         self.end_list_if_over(to);
         self.took_steps(1);
         let element = self.element_of(id);
-        let deadline = self.store.queues.at(from).lifetime.at;
+        let deadline = self.store.queues.at(from).index.lifetime.at;
         self.leave(id);
         if self.store.queues.at(to).is_memory_only() {
             self.abandon_record(id, effects);
@@ -156,9 +156,9 @@ impl Engine {
         let queue = self.store.queues.at(slot);
         let is_there = || match queue.is_expiring(self.store.latest) {
             true => self.elements(slot, End::Head).next().is_some(),
-            false => queue.counts.ready > 0,
+            false => queue.index.counts.ready > 0,
         };
-        queue.pause.is_none() && is_there()
+        queue.delivery.pause.is_none() && is_there()
     }
 
     /// Takes elements from a list that has one: so many as are wanted, and as one frame and one
@@ -199,10 +199,10 @@ impl Engine {
     /// The session's next command, if it is one that [`says_arrived`], says that what it took has
     /// reached it. Says what waits for that to be known.
     pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> DependsOn {
-        if self.sessions.at(by).popped.is_empty() {
+        if self.sessions.at(by).holdings.popped.is_empty() {
             return DependsOn::NOTHING;
         }
-        let popped = core::mem::take(&mut self.sessions.at_mut(by).popped);
+        let popped = core::mem::take(&mut self.sessions.at_mut(by).holdings.popped);
         self.took_steps(popped.len());
         for id in popped {
             self.leave(id);
@@ -224,12 +224,13 @@ impl Engine {
         let queue = self.store.queues.get(slot)?;
         let is_expiring = queue.is_expiring(self.store.latest);
         let is_over = |place: &(u32, i64)| is_expiring && self.is_over(self.message_of(place.1));
-        let first = || queue.dispatch.ready().at_end(end);
-        let mut next = last.map_or_else(first, |last| queue.dispatch.ready().next_from(end, last));
+        let first = || queue.delivery.dispatch.ready().at_end(end);
+        let mut next =
+            last.map_or_else(first, |last| queue.delivery.dispatch.ready().next_from(end, last));
         let mut passed = 0;
         while let Some(place) = next.filter(is_over) {
             passed += 1;
-            next = queue.dispatch.ready().next_from(end, place);
+            next = queue.delivery.dispatch.ready().next_from(end, place);
         }
         self.took_steps(passed);
         next
@@ -241,7 +242,7 @@ impl Engine {
         let (seen, queue) = (message.after(), message.queue);
         if let Some(span) = self.store.queues.at(queue).policy.pop_lease {
             self.move_to_lease(by, id, Some(span));
-            self.sessions.at_mut(by).popped.insert(id);
+            self.sessions.at_mut(by).holdings.popped.insert(id);
             return seen;
         }
         self.leave(id);

@@ -125,8 +125,15 @@ impl Engine {
 
     /// The priority with which a message is put at an end, so that it really is there.
     pub(crate) fn priority_at(&self, slot: QueueSlot, end: End) -> u32 {
-        let outermost =
-            self.store.queues.at(slot).dispatch.ready().at_end(end).map(|(priority, _)| priority);
+        let outermost = self
+            .store
+            .queues
+            .at(slot)
+            .delivery
+            .dispatch
+            .ready()
+            .at_end(end)
+            .map(|(priority, _)| priority);
         let outermost = outermost.unwrap_or(PRIORITY_DEFAULT);
         match end {
             End::Head => outermost.min(PRIORITY_DEFAULT),

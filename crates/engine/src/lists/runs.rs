@@ -80,8 +80,8 @@ impl Engine {
 
 impl Queue {
     fn is_quiet(&self) -> bool {
-        let is_consumed = !self.consumers.is_empty() || self.waiting_count() > 0;
-        !self.policy.bounds.is_bounded() && !is_consumed && self.line.tickets.is_empty()
+        let is_consumed = !self.delivery.consumers.is_empty() || self.waiting_count() > 0;
+        !self.policy.bounds.is_bounded() && !is_consumed && self.admission.line.tickets.is_empty()
     }
 }
 

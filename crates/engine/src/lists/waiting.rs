@@ -86,7 +86,7 @@ impl Engine {
         let popping = self.sessions.consumer(key).and_then(|consumer| consumer.popping.as_ref());
         match popping.map(|popping| &popping.asked) {
             Some(Asked::Elements(hand)) => {
-                let ready = self.store.queues.at(slot).counts.ready;
+                let ready = self.store.queues.at(slot).index.counts.ready;
                 let most = hand.max.min(ready).min(limits::FRAME_RECORDS_MAX as u64) as usize;
                 self.log.makes_way(most, most * DELETED_BYTES_MAX, effects)
             }
@@ -127,7 +127,7 @@ impl Engine {
         };
         let outcome = outcome.unwrap_or_else(|refusal| self.refuse(refusal));
         let (after, reply) = outcome.into_answer().expect("invariant: it is answered");
-        effects.reply(self.sessions.at(key.session).id, after.and(floor), reply);
+        effects.reply(self.sessions.at(key.session).identity.id, after.and(floor), reply);
         woken
     }
 
@@ -136,7 +136,7 @@ impl Engine {
         let popping = self.sessions.consumer_mut(key)?.popping.take()?;
         let was_waiting = self.end_wait(key);
         assert!(was_waiting, "a command on lists is there while it waits");
-        let consumer = self.sessions.at_mut(key.session).consumers.remove(&key.link);
+        let consumer = self.sessions.at_mut(key.session).links.consumers.remove(&key.link);
         for queue in consumer.into_iter().flat_map(|consumer| consumer.watched) {
             self.end_watch(key, queue, None);
             self.remove_if_idle(queue);
@@ -160,7 +160,7 @@ impl Engine {
         if let Some(popping) = self.sessions.consumer_mut(key).and_then(|it| it.popping.as_mut()) {
             popping.floor = floor;
         }
-        let id = self.sessions.at(by).id;
+        let id = self.sessions.at(by).identity.id;
         for output in effects.outputs.iter_mut().skip(first).filter(|it| it.session == id) {
             output.after = output.after.and(floor);
         }
@@ -174,7 +174,7 @@ impl Engine {
     /// for each is answered once.
     pub(crate) fn stop_waiting(&mut self, by: SessionSlot, effects: &mut Effects) {
         if let Some((after, reply)) = self.cancel_pop(by).into_answer() {
-            effects.reply(self.sessions.at(by).id, after, reply);
+            effects.reply(self.sessions.at(by).identity.id, after, reply);
         }
     }
 
@@ -211,9 +211,9 @@ impl Engine {
             popping: Some(Box::new(Popping { asked, floor: DependsOn::NOTHING })),
         };
         for &queue in queues {
-            self.store.queues.at_mut(queue).consumers.insert(key);
+            self.store.queues.at_mut(queue).delivery.consumers.insert(key);
         }
-        self.sessions.at_mut(by).consumers.insert(key.link, consumer);
+        self.sessions.at_mut(by).links.consumers.insert(key.link, consumer);
         let lease = None;
         self.begin_wait(key, Wanted { wait, margin: Nanos::ZERO, lease });
         Outcome::NOTHING
